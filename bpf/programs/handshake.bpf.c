@@ -10,6 +10,7 @@
 #include <afpa/conn/listener.h>
 #include <afpa/conn/socket.h>
 #include <afpa/conn/socketless.h>
+#include <afpa/conn/syn_flood.h>
 #include <afpa/tx/syn_ack.h>
 
 /* --- the SYN --- */
@@ -72,29 +73,36 @@ static __always_inline bool comes_by(struct __sk_buff *skb, const struct afpa_wa
 }
 
 /*
- * Does the kernel's way to the client, seen within `life`, leave by the interface that the SYN came by? Then it is `work->way`.
- * That of others behind its gateway is its own only if the SYN came through that gateway (N10).
+ * How is the client known whose SYN this is, if the kernel's way to it, seen within `life`, leaves by the interface that the SYN
+ * came by? That is `work->way` then. The way of others behind its gateway is its own only if the SYN came through that (N10).
  */
-static __always_inline bool leaves_here(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 life)
+static __always_inline enum known known_here(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 life)
 {
 	int known = afpa_client_way_recall(&s->key, &work->way, life);
 
 	if (known == KNOWN_NOT || work->way.interface != skb->ifindex)
-		return false;
-	return known == KNOWN_ITSELF || comes_by(skb, &work->way);
+		return KNOWN_NOT;
+	if (known == KNOWN_ITSELF)
+		return KNOWN_ITSELF;
+	return comes_by(skb, &work->way) ? KNOWN_BY_NEXT_HOP : KNOWN_NOT;
 }
 
-/* Is the client known (N1)? The table of answered SYNs is read only where it is not. */
+/* Is the client known (N1), or are those that are not answered, too (N12)? The table of answered SYNs is read only where neither is. */
 static __always_inline enum afpa_reason is_known(struct __sk_buff *skb, struct work *work, const struct segment *s, __u64 now)
 {
+	enum known known = known_here(skb, work, s, client_way_life());
 	enum afpa_reason reason = AFPA_SOCKETLESS_UNKNOWN_CLIENT;
 
-	if (leaves_here(skb, work, s, client_way_life())) {
+	if (suffices(known)) {
 		if (is_admitted(&s->key, now))
 			return AFPA_ANSWERED;
 		reason = AFPA_PASS_UNCONFIRMED;
 	}
-	return is_syn_repeated(s, now) && leaves_here(skb, work, s, CLIENT_WAY_OF_COOKIE) ? AFPA_ANSWERED : reason;
+	if (is_flood(now) && known != KNOWN_NOT) {
+		count_at(s->place, AFPA_SOCKETLESS_FLOOD);
+		return AFPA_ANSWERED;
+	}
+	return is_syn_repeated(s, now) && known_here(skb, work, s, CLIENT_WAY_OF_COOKIE) != KNOWN_NOT ? AFPA_ANSWERED : reason;
 }
 
 /* May the SYN be answered here, by `work->way`? */

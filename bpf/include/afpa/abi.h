@@ -50,6 +50,7 @@
 #define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
 #define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
 #define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
+#define AFPA_FLOOD_SHIFT 27       /* SYNs are counted for 2^27 ns, 134 ms, before the count begins anew */
 #define AFPA_POLICE_PREFIXES 524288 /* allowed and denied prefixes */
 #define AFPA_POLICE_SETS 8192     /* sets of buckets for clients' connections, and as many for their requests; a power of two */
 #define AFPA_POLICE_WAYS 4        /* buckets of a set */
@@ -135,7 +136,7 @@ struct afpa_shared {
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
 
 	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
-	__u32 reserved;
+	__u32 flood_syns;             /* from so many SYNs of clients that are not known on, on one processor in 2^AFPA_FLOOD_SHIFT ns, there is a flood, and these are answered, too; 0: never */
 };
 
 /* What SYNs are answered with, as this host's settings of TCP allow. */

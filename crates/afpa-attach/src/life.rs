@@ -454,6 +454,7 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
+        flood_syns: settings.flood_syns,
         socketless_idle: settings.server_timeout,
         keep_in: pin_dir.map(PinDir::path),
         answer_max: u32::try_from(longest).unwrap_or(u32::MAX),

@@ -240,6 +240,7 @@ mod tests {
             firewall_interval: Duration::ZERO,
             socketless: false,
             admission: afpa_bpf::Admission::Recent,
+            flood_syns: afpa_bpf::FLOOD_SYNS,
             folder: "/".into(),
             owner: None,
         }

@@ -38,7 +38,7 @@ pub use cache::variant::{
     PinRules, Response, Variant,
 };
 pub use clock::{boot_ns, monotonic_ns};
-pub use conn::admission::Admission;
+pub use conn::admission::{Admission, FLOOD_SYNS};
 pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;
 pub use conn::flows::Swept;

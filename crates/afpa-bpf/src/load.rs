@@ -266,6 +266,7 @@ impl FastPath {
         let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
         self.set_firewall_interval(self.settings.firewall_interval);
+        self.set_flood_syns(self.settings.flood_syns);
         self.set_client_connections(self.settings.client_connections);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         self.drain(); // until somebody looks at TCP here

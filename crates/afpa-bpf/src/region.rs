@@ -108,6 +108,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).next_hops) }
     }
 
+    pub(crate) fn flood_syns(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).flood_syns) }
+    }
+
     pub(crate) fn firewall_interval(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).firewall_interval) }

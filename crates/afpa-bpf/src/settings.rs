@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use afpa_abi::ANSWER_MAX;
 
-use crate::conn::admission::Admission;
+use crate::conn::admission::{Admission, FLOOD_SYNS};
 use crate::conn::admit::FIREWALL_INTERVAL;
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
@@ -64,6 +64,9 @@ pub struct Settings {
     pub socketless: bool,
     /// Whose connections may begin so.
     pub admission: Admission,
+    /// With [`Admission::Flood`]: from so many SYNs a second on, of clients that are not known, on one processor, there is
+    /// a flood.
+    pub flood_syns: u32,
     /// Connections without a socket that one client may have (IPv6: one /64); 0: any number. Further ones are the
     /// kernel's from the beginning.
     pub client_connections: u32,
@@ -104,6 +107,7 @@ impl Default for Settings {
             firewall_interval: FIREWALL_INTERVAL,
             socketless: false,
             admission: Admission::Recent,
+            flood_syns: FLOOD_SYNS,
             client_connections: 0,
             socketless_idle: Duration::from_secs(60),
             keep_in: None,

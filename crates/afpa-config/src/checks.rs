@@ -65,14 +65,15 @@ impl Checks<'_> {
     /// A site that serves nothing.
     /// Who is admitted without a question is asked nothing later, either.
     fn admission(&mut self, config: &Config) {
-        if config.fast_path.admission == Admission::Recent {
-            return;
-        }
-        if !config.fast_path.socketless {
+        let admission = config.fast_path.admission;
+        let asks_nobody = admission == Admission::Everyone;
+        if admission != Admission::Recent && !config.fast_path.socketless {
             let cause = "`admission` has no effect on connections that have sockets".to_owned();
             self.error("fast_path", "admission", cause, "set `socketless = true`, or remove it");
         }
-        if self.settings.location("fast_path", "firewall_interval") != Location::Nowhere {
+        if asks_nobody
+            && self.settings.location("fast_path", "firewall_interval") != Location::Nowhere
+        {
             let cause =
                 "`firewall_interval` has no effect where everyone is admitted: nobody is asked"
                     .to_owned();

@@ -161,6 +161,7 @@ impl FastPath {
             ),
             socketless: s.flag("socketless", false),
             admission: s.choice("admission", Admission::Recent),
+            flood_syns: s.count("flood_syns", 10_000, 100..=100_000_000),
             survive_restart: s.flag("survive_restart", true),
         }
     }

@@ -183,6 +183,8 @@ choice! {
     Admission {
         /// Of those whom the kernel's own path has let in lately.
         Recent = "recent",
+        /// The same; in a flood of SYNs, of everybody, as far as the way back is sure.
+        Flood = "flood",
         /// Of everybody, as far as the way back is sure.
         Everyone = "everyone",
     }
@@ -231,6 +233,8 @@ pub struct FastPath {
     pub socketless: bool,
     /// Whose connections may begin so.
     pub admission: Admission,
+    /// From so many SYNs a second on, of clients that are not known, there is a flood on a core.
+    pub flood_syns: usize,
     /// Whether programs and connections survive a process that is killed, for the next one to take over.
     pub survive_restart: bool,
 }

@@ -423,3 +423,15 @@ fn everyone_is_admitted_without_a_socket_and_without_a_question() {
     assert!(said.contains("= remove it, or set `admission = \"recent\"`"), "{said}");
     parsed(&text("socketless = true\nadmission = \"everyone\"")).unwrap();
 }
+
+#[test]
+fn floods_are_answered_where_somebody_says_so() {
+    let text = |rest: &str| format!("[fast_path]\n{rest}\n[[site]]\nroot = \"/\"\n");
+    let said = refused(&text("socketless = true\nadmission = \"flood\"\nflood_syns = 0"));
+    assert!(said.contains("afpa.toml:4:14: error: "), "{said}");
+    let said = refused(&text("admission = \"flood\""));
+    assert!(said.contains("afpa.toml:2:13: error: `admission` has no effect"), "{said}");
+    let all =
+        "socketless = true\nadmission = \"flood\"\nflood_syns = 5000\nfirewall_interval = \"2s\"";
+    assert_eq!(parsed(&text(all)).unwrap().config.fast_path.flood_syns, 5000);
+}

@@ -323,6 +323,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
+        flood_syns: count(settings.flood_syns),
         client_connections: settings.connections_per_client,
         socketless_idle: settings.idle,
         keep_in,

@@ -35,6 +35,8 @@ pub struct FastPathSettings {
     pub connections_per_client: u32,
     /// Whose connections may begin so.
     pub admission: Admission,
+    /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
+    pub flood_syns: usize,
     /// The server's patience with idle connections, for those without a socket.
     pub idle: Duration,
     /// One in this many answers goes to the access log; 0: none.
@@ -127,6 +129,7 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         socketless: false,
         connections_per_client: 0,
         admission: Admission::Recent,
+        flood_syns: 10_000,
         idle: Duration::from_secs(60),
         log_every: 1,
         self_check: 4096,

@@ -29,8 +29,10 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
             .unwrap_or(u32::MAX),
         admission: match wanted.admission {
             Wanted::Recent => Admission::Recent,
+            Wanted::Flood => Admission::Flood,
             Wanted::Everyone => Admission::Everyone,
         },
+        flood_syns: wanted.flood_syns,
         idle: config.timeouts.idle,
         log_every: wanted.log_every,
         self_check: wanted.self_check,

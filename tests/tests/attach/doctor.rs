@@ -118,7 +118,13 @@ fn everyone_who_is_admitted_is_bypassed() {
         findings.iter().any(|one| one.starts_with("bypassed port 8080: everyone is admitted"))
     });
     drop(attached);
+    let attached = lab.attach(&["--socketless", "--admission", "flood", "--flood-syns", "500"]);
+    let (_, findings) = doctor(&lab, &[]);
+    let says = |begin: &str| findings.iter().any(|one| one.starts_with(begin));
+    assert!(says("bypassed port 8080: in a flood SYNs are answered"), "{findings:?}");
+    assert!(!says("bypassed port 8080: everyone"), "{findings:?}");
+    drop(attached);
     let address = Lab::address().to_string();
     let said = lab.attach_in_vain_with(&address, &["--socketless", "--admission", "nobody"]);
-    assert!(said.contains("write recent or everyone"), "{said}");
+    assert!(said.contains("write recent, flood or everyone"), "{said}");
 }

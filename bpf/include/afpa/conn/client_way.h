@@ -167,6 +167,12 @@ static __always_inline bool is_syn_repeated(const struct segment *s, __u64 now)
 /* How a client is known. */
 enum known { KNOWN_NOT, KNOWN_ITSELF, KNOWN_BY_NEXT_HOP };
 
+/* Is that enough for an answer at any time? Not a next hop, where only those of a flood are answered by it (N12). */
+static __always_inline bool suffices(int known)
+{
+	return known == KNOWN_ITSELF || (known == KNOWN_BY_NEXT_HOP && !*(volatile __u32 *)&shared.flood_syns);
+}
+
 /* The way that `entry` has shown to whomever `whose` stands for, within `life`. */
 static __always_inline bool recall_way(struct afpa_client_way *entry, __u64 whose, struct afpa_way *way, __u32 life)
 {
@@ -210,7 +216,7 @@ static __always_inline bool renew_way(struct afpa_flow *flow, const struct afpa_
 
 	if (clock - flow->way_known < WAY_LIFE)
 		return true;
-	if (!afpa_client_way_recall(key, way, client_way_life()))
+	if (!suffices(afpa_client_way_recall(key, way, client_way_life())))
 		return false;
 	bpf_spin_lock(&flow->lock);
 	learn_way(flow, way);

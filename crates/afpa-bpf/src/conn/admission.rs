@@ -1,11 +1,12 @@
 //! Clients that are answered without a word of the kernel's to themselves: those behind a gateway to which it has spoken
-//! (`bpf/include/afpa/conn/client_way.h`, N10).
+//! (`bpf/include/afpa/conn/client_way.h`, N10), always or while there is a flood (`syn_flood.h`, N12).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use afpa_abi::FLOOD_SHIFT;
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::conn::police::key;
@@ -19,9 +20,21 @@ pub enum Admission {
     /// Those whom the kernel's own path has let in lately.
     #[default]
     Recent,
+    /// The same. While SYNs come in a flood ([`Settings::flood_syns`](crate::Settings::flood_syns)), those of everybody are
+    /// answered, as far as the way back is sure; the firewall of this host is asked before any request is.
+    Flood,
     /// Everybody, as far as the way back is sure. The firewall of this host is not asked, whatever
     /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) says.
     Everyone,
+}
+
+/// [`Settings::flood_syns`](crate::Settings::flood_syns) by default: the kernel's TCP needs about a twentieth of a processor for these.
+pub const FLOOD_SYNS: u32 = 10_000;
+
+/// How many SYNs that is in the time for which they are counted. Pure.
+fn in_a_window(per_second: u32) -> u32 {
+    let window = (u64::from(per_second) << FLOOD_SHIFT) / 1_000_000_000;
+    u32::try_from(window).unwrap_or(u32::MAX).max(1)
 }
 
 /// What the kernel's table of routes has.
@@ -49,6 +62,15 @@ impl RoutesInForce {
 }
 
 impl FastPath {
+    /// Change [`Settings::flood_syns`](crate::Settings::flood_syns). Without effect unless floods are answered.
+    pub fn set_flood_syns(&self, per_second: u32) {
+        let window = match self.settings.admission {
+            Admission::Flood => in_a_window(per_second),
+            Admission::Recent | Admission::Everyone => 0,
+        };
+        self.region.flood_syns().store(window, Ordering::SeqCst);
+    }
+
     /// Takes over which clients have which gateway, in the current network namespace, if that has changed. What cannot be
     /// read, or is too much, leaves nobody admitted who is not known.
     pub(crate) fn look_at_routes(&self) {
@@ -110,5 +132,17 @@ impl FastPath {
 
     fn routes_in_force(&self) -> MutexGuard<'_, RoutesInForce> {
         self.routes_in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_counted_in_windows_and_never_becomes_none() {
+        assert_eq!(in_a_window(FLOOD_SYNS), 1342);
+        assert_eq!(in_a_window(1), 1, "0 would mean that there are no floods");
+        assert_eq!(in_a_window(u32::MAX), 576_460_752);
     }
 }

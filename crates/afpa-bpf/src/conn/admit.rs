@@ -17,6 +17,9 @@ impl FastPath {
     pub fn set_firewall_interval(&self, interval: Duration) {
         let interval = match self.settings.admission {
             Admission::Recent => interval,
+            // What a flood brings was never asked for: at least once.
+            Admission::Flood if interval.is_zero() => Duration::MAX,
+            Admission::Flood => interval,
             Admission::Everyone => Duration::ZERO,
         };
         let units = interval.as_nanos() >> TICK_SHIFT;

@@ -130,7 +130,7 @@ impl FastPath {
         let words = if refusal.is_none() { tcp.words() } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
         self.region.handshake().store(words, Ordering::SeqCst);
-        if self.settings.admission == Admission::Everyone {
+        if self.settings.admission != Admission::Recent {
             self.look_at_routes();
         }
         refusal.or_else(|| self.look_at_tracking()).map_or(Ok(()), Err)

@@ -191,7 +191,14 @@ impl FoundFastPath {
 
     /// Whether it answers clients that the firewall has not let in. `None`: it is of another version of AFPA.
     pub fn admits_everyone(&self) -> Option<bool> {
-        Some(self.region.as_ref()?.next_hops().load(Ordering::SeqCst) != 0)
+        let region = self.region.as_ref()?;
+        let by_next_hop = region.next_hops().load(Ordering::SeqCst) != 0;
+        Some(by_next_hop && region.flood_syns().load(Ordering::SeqCst) == 0)
+    }
+
+    /// Whether it answers SYNs that the firewall has not seen, while they come in a flood. `None`: as above.
+    pub fn answers_floods(&self) -> Option<bool> {
+        Some(self.region.as_ref()?.flood_syns().load(Ordering::SeqCst) != 0)
     }
 
     /// Whether it gives answers that no file stands behind, for an attached server. `None`: as above.

@@ -83,6 +83,7 @@ fn describe(found: &FoundFastPath) -> FastPathFacts {
         process: found.process(),
         paused: found.is_paused().unwrap_or(false),
         admits_everyone: found.admits_everyone().unwrap_or(false),
+        answers_floods: found.answers_floods().unwrap_or(false),
         keeps_answers: found.keeps_answers().unwrap_or(false),
     }
 }

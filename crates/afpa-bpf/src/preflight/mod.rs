@@ -72,6 +72,8 @@ pub struct FastPathFacts {
     pub paused: bool,
     /// Whether it answers clients that the firewall has not let in.
     pub admits_everyone: bool,
+    /// Whether it answers SYNs that the firewall has not seen, in a flood of them.
+    pub answers_floods: bool,
     /// It gives answers that no file stands behind, for an attached server.
     pub keeps_answers: bool,
 }

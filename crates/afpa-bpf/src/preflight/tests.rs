@@ -124,6 +124,7 @@ fn fast_paths_that_are_there_are_told_of() {
         process: Some(process(9, "afpa attach")),
         paused: false,
         admits_everyone: false,
+        answers_floods: false,
         keeps_answers: false,
     };
     let with = |change: fn(&mut FastPathFacts)| {
@@ -138,6 +139,9 @@ fn fast_paths_that_are_there_are_told_of() {
     one(with(|found| found.paused = true), paused);
     let all = found(with(|found| found.admits_everyone = true));
     assert!(all[0].starts_with("bypassed port 80: everyone is admitted"), "{all:?}");
+    assert!(all[1].starts_with(used), "{all:?}");
+    let all = found(with(|found| found.answers_floods = true));
+    assert!(all[0].starts_with("bypassed port 80: in a flood SYNs are answered"), "{all:?}");
     assert!(all[1].starts_with(used), "{all:?}");
     let all = found(with(|found| found.keeps_answers = true));
     assert!(all[0].starts_with(used), "{all:?}");

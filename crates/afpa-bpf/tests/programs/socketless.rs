@@ -13,6 +13,7 @@ mod loss;
 mod opening;
 mod options;
 mod requests;
+mod syn_flood;
 
 use std::time::Duration;
 

@@ -73,10 +73,13 @@ pub struct Attach {
     /// answered without one (Linux 6.9)
     #[arg(long, action = ArgAction::SetTrue)]
     pub socketless: bool,
-    /// Whose connections may begin so: of clients that the kernel let in lately, or of everyone whose way back is sure. Then
-    /// the firewall of this host is not asked
+    /// Whose connections may begin so: of clients that the kernel let in lately (recent), and of everyone whose way back is
+    /// sure, while SYNs come in a flood (flood) or always (everyone). Always: the firewall of this host is not asked
     #[arg(long, value_name = "CLIENTS", default_value = "recent", requires = "socketless", value_parser = admission)]
     pub admission: Admission,
+    /// With --admission flood: from so many SYNs a second on, of clients that are not known, there is a flood on a core
+    #[arg(long, value_name = "SYNS", default_value_t = afpa_bpf::FLOOD_SYNS, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
+    pub flood_syns: u32,
     /// Compare one in this many answers of the kernel with what the server says, and answer nothing more
     /// when they differ; 0: none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
@@ -169,6 +172,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
         socketless: options.socketless,
         admission: options.admission,
+        flood_syns: options.flood_syns,
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,
@@ -228,8 +232,9 @@ fn cached_path(text: &str) -> Result<String, String> {
 fn admission(text: &str) -> Result<Admission, String> {
     match text {
         "recent" => Ok(Admission::Recent),
+        "flood" => Ok(Admission::Flood),
         "everyone" => Ok(Admission::Everyone),
-        _ => Err("write recent or everyone".to_owned()),
+        _ => Err("write recent, flood or everyone".to_owned()),
     }
 }
 

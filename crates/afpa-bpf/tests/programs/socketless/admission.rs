@@ -15,7 +15,7 @@ const GATEWAY: &str = "10.77.64.1";
 const OTHER_GATEWAY: &str = "10.77.64.9";
 
 /// A server that reaches two networks, each by a gateway of its own, and clients in them: both are the client's side.
-fn bench(admission: Admission) -> Option<Bench> {
+pub(super) fn bench(admission: Admission) -> Option<Bench> {
     let bench = Bench::with(Settings { admission, ..Settings::default() })?;
     let mut addresses = vec![format!("{OTHER_GATEWAY}/16")];
     addresses.extend((1..40).map(|n| format!("198.51.100.{n}/32")));
@@ -42,7 +42,7 @@ fn look(bench: &Bench) {
 
 /// A connection from this address, and whether its SYN was answered without the kernel.
 #[track_caller]
-fn connect(bench: &Bench, from: &str) -> (Client, bool) {
+pub(super) fn connect(bench: &Bench, from: &str) -> (Client, bool) {
     bench.fast_path.beat();
     let before = bench.count(Reason::SocketlessSyn);
     let (from, to) = (from.parse().expect("an address"), server());
@@ -52,7 +52,7 @@ fn connect(bench: &Bench, from: &str) -> (Client, bool) {
     (client.expect("connected"), bench.count(Reason::SocketlessSyn) > before)
 }
 
-fn server() -> SocketAddr {
+pub(super) fn server() -> SocketAddr {
     SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT)
 }
 
