@@ -19,6 +19,8 @@
 #define AFPA_ETAG_MAX 64          /* longest entity tag, quotes included; a multiple of 8 */
 #define AFPA_DATE_LENGTH 29       /* IMF-fixdate */
 #define AFPA_AGE_DIGITS 8         /* most digits of an Age that is written here: three years */
+#define AFPA_TTL_DIGITS 10        /* most digits of the `ttl` of a Cache-Status that is written here */
+#define AFPA_BEFORE_AGE 7         /* bytes between that and the Age, which is the next line: "\r\nAge: " */
 #define AFPA_NOT_MODIFIED_MAX 384 /* longest 304 head */
 #define AFPA_ANSWER_MAX 1460      /* longest single-segment answer: Ethernet, IPv4, no options */
 #define AFPA_CODINGS 4            /* identity, gzip, br, zstd: the variants of one object */
@@ -228,11 +230,11 @@ struct afpa_field_name {
 	__u8 name[AFPA_FIELD_NAME_MAX]; /* lower case, zero padded */
 };
 
-/* A complete response whose Date or Age is patched in as it leaves (AFPA's mutable header data). */
+/* A complete response whose Date, or Age and `ttl`, is patched in as it leaves (AFPA's mutable header data). */
 struct afpa_answer {
 	__u32 length;                 /* head and body; 0: too long for the fast path */
 	__u16 head_length;
-	__u16 date_offset;            /* of the Date, or of the Age */
+	__u16 date_offset;            /* of the Date, or of the Age, or of the `ttl` before it */
 	__u32 sum;                    /* unfolded sum of all `length` bytes with that zeroed; 0 when they lie in pages */
 	__u32 head_sum;               /* the same of the head alone */
 };
@@ -245,13 +247,14 @@ struct afpa_slot {
 	__u16 path_length, etag_length;
 	__u32 site;
 	__u32 pages[AFPA_PAGES_MAX];  /* of the whole answer, in order, when it is longer than `bytes`; 0: none */
-	__u32 age_digits;             /* of a server's answer: not its Date is patched in, but its Age, which has so many digits; 0: the Date */
+	__u16 age_digits;             /* of a server's answer: not its Date is patched in, but its Age, which has so many digits; 0: the Date */
+	__u16 ttl_digits;             /* and the `ttl` of the Cache-Status before it, which has so many; 0: it has none */
 	__u64 born;                   /* of a server's answer: ns since boot at which its age was 0, which may be before the clock began */
 	__u32 fresh_for;              /* of a server's answer: it is given while its age is less */
 	__u32 codings;                /* as in its key */
 	__u64 asked;                  /* of an answer of an attached server: monotonic ns before the server was asked; 0: of any other */
 	__u32 used;                   /* and whether it was given since; written by the programs */
-	__u32 reserved;
+	__u32 lifetime;               /* of an answer with a `ttl`: that is its rest; no less than `fresh_for` */
 	__u8 path[AFPA_PATH_MAX];     /* zero padded, as are all texts here */
 	__u8 etag[AFPA_ETAG_MAX];
 	__u8 last_modified[32];

@@ -34,8 +34,8 @@ pub use afpa_abi::{
 pub use cache::pin::Usage;
 pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
-    AGE_DIGITS, AcceptedCodings, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER, PinError,
-    PinRules, Response, Variant,
+    AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER,
+    PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant,
 };
 pub use clock::{boot_ns, monotonic_ns};
 pub use conn::admission::{Admission, FLOOD_SYNS};

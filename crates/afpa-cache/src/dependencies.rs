@@ -1,6 +1,7 @@
 //! Reverse index from paths to the objects and fills that depend on them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -82,17 +83,19 @@ impl Dependencies {
     pub(crate) fn add(&mut self, site: u32, path: &[u8], id: ObjectId) -> Option<DependencyPath> {
         let path = trimmed(path);
         let paths = self.sites.entry(site).or_default();
-        if let Some((held, dependents)) = paths.get_key_value(path) {
-            if dependents.contains(id) {
-                return None;
+        // The copy is in vain where the path is known. Most are not, and a second search would cost more.
+        match paths.entry(path.into()) {
+            Entry::Vacant(place) => {
+                let held = Arc::clone(place.key());
+                place.insert(Dependents::of(id));
+                Some(held)
             }
-            let held = Arc::clone(held);
-            paths.get_mut(path)?.add(id);
-            return Some(held);
+            Entry::Occupied(known) if known.get().contains(id) => None,
+            Entry::Occupied(mut known) => {
+                known.get_mut().add(id);
+                Some(Arc::clone(known.key()))
+            }
         }
-        let held: DependencyPath = path.into();
-        paths.insert(Arc::clone(&held), Dependents::of(id));
-        Some(held)
     }
 
     /// Forgets that `id` depends on `path`.

@@ -1,6 +1,6 @@
 //! Under which URLs kept answers of servers may be given by the kernel, and which request fields matter there.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use afpa_http::target;
@@ -14,6 +14,8 @@ pub(crate) struct AnswerScope {
     router: Arc<Router>,
     /// By the number of the request set: the site with its rules.
     scopes: HashMap<u32, u32>,
+    /// Sites with their rules whose answers say in Cache-Status how long they are fresh.
+    telling: HashSet<u32>,
     /// By the site with its rules, which keys begin with.
     ways: HashMap<u32, Vec<Way>>,
     /// The class of each field that matters anywhere, by its name in lower case.
@@ -81,12 +83,19 @@ impl AnswerScope {
                 known.push(way);
             }
         }
-        Self { router, scopes, ways, classes }
+        let telling = rules.iter().filter(|(_, rules)| rules.tells);
+        let telling = telling.map(|(_, rules)| rules.scope).collect();
+        Self { router, scopes, telling, ways, classes }
     }
 
     /// The class of each field that matters anywhere.
     pub(crate) fn classes(&self) -> impl Iterator<Item = (&str, u32)> {
         self.classes.iter().map(|(name, class)| (&**name, *class))
+    }
+
+    /// Whether the answers of a site with its rules say in Cache-Status how long they are fresh.
+    pub(crate) fn tells(&self, scope: u32) -> bool {
+        self.telling.contains(&scope)
     }
 
     /// The targets for which every GET and HEAD, but for the fields that matter, is answered from this place.

@@ -36,7 +36,7 @@ impl Pinnable<HttpHeader> for FileObjects {
     fn with_copy(
         &self,
         fast_path: &FastPath,
-        object: &Object<HttpHeader>,
+        (_, object): (&Key, &Object<HttpHeader>),
         pin: &mut dyn FnMut(&PinCopy<'_>),
     ) {
         let modified = HttpDate::new(object.header().last_modified);

@@ -50,7 +50,7 @@ pub(crate) trait Pinnable<H>: Send + Sync {
     fn with_copy(
         &self,
         fast_path: &FastPath,
-        object: &Object<H>,
+        offered: (&Key, &Object<H>),
         pin: &mut dyn FnMut(&PinCopy<'_>),
     );
 }
@@ -276,7 +276,7 @@ impl<H> KernelCache<H> {
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
         let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
         let (mut places, mut until) = (Vec::new(), None);
-        self.source.with_copy(&self.fast_path, object, &mut |copy| {
+        self.source.with_copy(&self.fast_path, (key, object), &mut |copy| {
             until = copy.until;
             let new = targets
                 .iter()
@@ -339,7 +339,9 @@ impl<H> KernelCache<H> {
         let count = match error {
             PinError::Full => &self.counts.full,
             PinError::TooLong(_) => &self.counts.too_long,
-            PinError::Collision | PinError::Kernel(_) => &self.counts.failed,
+            PinError::Collision | PinError::Misplaced(_) | PinError::Kernel(_) => {
+                &self.counts.failed
+            }
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
 //! Answers of servers as the kernel pins them: those that were used while they were fresh, for exactly the Host value
-//! that they are for, until their age has another digit or is that of a stale answer.
+//! that they are for, until their age or `ttl` has another number of digits or they are stale.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{
     AGE_DIGITS, AcceptedCodings, Coding, ETAG_MAX, FastPath, Freshness, NOT_MODIFIED_MAX, Response,
-    Variant,
+    TTL_DIGITS, Ttl, Variant,
 };
 use afpa_cache::{Key, Object};
 use afpa_framework::{Now, clock};
-use afpa_module_http::{KernelCopy, KernelPlace, StoredResponse};
+use afpa_module_http::{KernelCopy, KernelPlace, KernelTtl, StoredResponse};
 
 use crate::answer_scope::{AnswerScope, AnswerTarget};
 use crate::kernel_cache::{PinCopy, PinTarget, Pinnable};
@@ -77,13 +77,20 @@ impl ServerAnswers {
         self.varying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None`: its age has too many digits.
+    /// `None`: its age or `ttl` has too many digits.
     fn freshness(&self, copy: &KernelCopy<'_>) -> Option<Freshness> {
         let digits = copy.age_digits;
         let fresh_for = u32::try_from(copy.until_age).ok()?;
         let born = self.began_ns.wrapping_add_signed(copy.born.checked_mul(SECOND_NS)?);
+        let ttl = match copy.ttl {
+            None => None,
+            Some(ttl) if ttl.digits as usize > TTL_DIGITS => return None,
+            Some(KernelTtl { lifetime, digits }) => {
+                Some(Ttl { lifetime: u32::try_from(lifetime).ok()?, digits })
+            }
+        };
         // The module tells of whatever outdates it.
-        let freshness = Freshness { born, fresh_for, digits, asked: 0 };
+        let freshness = Freshness { born, fresh_for, digits, ttl, asked: 0 };
         (digits as usize <= AGE_DIGITS).then_some(freshness)
     }
 }
@@ -133,11 +140,13 @@ impl Pinnable<StoredResponse> for ServerAnswers {
     fn with_copy(
         &self,
         fast_path: &FastPath,
-        object: &Object<StoredResponse>,
+        (key, object): (&Key, &Object<StoredResponse>),
         pin: &mut dyn FnMut(&PinCopy<'_>),
     ) {
         let steady = clock::steady();
-        let Some(copy) = StoredResponse::kernel_copy(object, at(steady)) else { return };
+        let Some(place) = object.header().kernel_place(key) else { return };
+        let tells = self.scope.tells(place.scope);
+        let Some(copy) = StoredResponse::kernel_copy(object, tells, at(steady)) else { return };
         let comparable = copy.etag.len() <= ETAG_MAX;
         let Some(freshness) = self.freshness(&copy).filter(|_| comparable) else { return };
         let longest = fast_path.answer_max();
@@ -181,7 +190,7 @@ fn variant<'o>(
         etag: copy.etag,
         last_modified: copy.last_modified,
         freshness: Some(freshness),
-        whole: answer(head, copy.age_at, copy.content, longest),
-        not_modified: answer(not_modified, copy.not_modified_age_at, b"", NOT_MODIFIED_MAX),
+        whole: answer(head, copy.changing_at, copy.content, longest),
+        not_modified: answer(not_modified, copy.not_modified_changing_at, b"", NOT_MODIFIED_MAX),
     }
 }

@@ -277,8 +277,8 @@ impl Module for Http {
                 Found::NotThere => routed.route = Route::Error(Status::GATEWAY_TIMEOUT),
                 Found::Hit(object, stored) => {
                     responder.counters.shared_hits.add(1);
-                    let ttl = stored.lifetime as i64 - stored.age as i64;
-                    let told = lookup.cache.policy.status_field.then_some(Outcome::Hit { ttl });
+                    let tells = lookup.cache.policy.status_field;
+                    let told = tells.then(|| Outcome::hit(&stored));
                     let asked = Asked { source: "hit", ..asked };
                     let answering = Answering { object, told };
                     return Cached::Hit(responder.stored(asked, answering, out));

@@ -46,8 +46,8 @@ pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use shared::look_up::SiteCache;
 pub use shared::{
-    CachePolicy, KernelCopy, KernelPlace, KernelRules, Mode, Present, Purge, QueryRule, Refused,
-    Responses, Restored, Saver, SharedStats, StoredResponse,
+    CachePolicy, KernelCopy, KernelPlace, KernelRules, KernelTtl, Mode, Present, Purge, QueryRule,
+    Refused, Responses, Restored, Saver, SharedStats, StoredResponse,
 };
 pub use site::{ClientDemand, Site};
 pub use uncached::{LoadedRequest, Uncached};

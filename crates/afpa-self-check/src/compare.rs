@@ -6,6 +6,8 @@ use std::fmt;
 const DATE_LENGTH: usize = 29;
 const DATE: &[u8] = b"\r\nDate: ";
 const AGE: &[u8] = b"\r\nAge: ";
+/// How long a kept answer is still fresh (RFC 9211 section 2.2.3), as this cache writes it.
+const TTL: &[u8] = b"\r\nCache-Status: afpa; hit; ttl=";
 /// What one line of a log shows of each answer.
 const SHOWN: usize = 48;
 
@@ -22,15 +24,15 @@ pub struct Difference {
     pub at: usize,
 }
 
-/// The first byte in which two answers differ, the values of `Date` and `Age` aside.
+/// The first byte in which two answers differ, the values of `Date`, `Age` and `ttl` aside.
 pub(crate) fn first_difference(kernel: &[u8], server: &[u8]) -> Option<usize> {
     let (kernel, server) = (timeless(kernel), timeless(server));
     let same = kernel.iter().zip(&server).take_while(|(one, other)| one == other).count();
     (same < kernel.len().max(server.len())).then_some(same)
 }
 
-/// The answer with the value of its Date replaced by zeros, and that of its Age left out: by the next second it may have
-/// another digit. Its head ends with the first empty line.
+/// The answer with the value of its Date replaced by zeros, and those of its Age and of the `ttl` in Cache-Status left out: by
+/// the next second they may have another digit. Its head ends with the first empty line.
 fn timeless(answer: &[u8]) -> Vec<u8> {
     let mut answer = answer.to_vec();
     if let Some((value, head)) = value_of(&answer, DATE)
@@ -38,9 +40,12 @@ fn timeless(answer: &[u8]) -> Vec<u8> {
     {
         answer[value..value + DATE_LENGTH].fill(b'0');
     }
-    if let Some((value, head)) = value_of(&answer, AGE) {
-        let digits = answer[value..head].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        answer.drain(value..value + digits);
+    for name in [TTL, AGE] {
+        if let Some((value, head)) = value_of(&answer, name) {
+            let digits = answer[value..head].iter().take_while(|byte| byte.is_ascii_digit());
+            let digits = digits.count();
+            answer.drain(value..value + digits);
+        }
     }
     answer
 }
@@ -112,6 +117,16 @@ mod tests {
         let with = |age: &str| answer(&format!("{ONE}\r\nAge: {age}"), "hello");
         assert_eq!(first_difference(&with("9"), &with("10")), None);
         assert!(first_difference(&with("9"), &with("9, 10")).is_some());
+    }
+
+    #[test]
+    fn what_is_left_of_a_lifetime_may_have_a_digit_less() {
+        let with =
+            |status: &str| answer(&format!("{ONE}\r\nCache-Status: {status}\r\nAge: 9"), "hello");
+        assert_eq!(first_difference(&with("afpa; hit; ttl=100"), &with("afpa; hit; ttl=99")), None);
+        for other in ["afpa; hit; ttl=99; x", "afpa; fwd=stale", "other; hit; ttl=100"] {
+            assert!(first_difference(&with("afpa; hit; ttl=100"), &with(other)).is_some());
+        }
     }
 
     #[test]

@@ -73,7 +73,6 @@ fn caches(site: &afpa_router::SiteEntry) -> bool {
     contents.any(|content| matches!(content.action, Action::Cached { .. }))
 }
 
-/// What answers say in Cache-Status changes each second, and is user mode's.
 fn caches_answers(site: &SiteSettings, routed: &afpa_router::SiteEntry) -> bool {
     let paths = routed.paths.iter().enumerate();
     let mut contents = paths.flat_map(|(path, entry)| {
@@ -83,7 +82,7 @@ fn caches_answers(site: &SiteSettings, routed: &afpa_router::SiteEntry) -> bool 
         matches!(content.action, Action::Distributed { .. })
             && site.cache_mode(path, number) != CacheMode::Off
     });
-    kept && site.cache.in_kernel && !site.cache.status_field
+    kept && site.cache.in_kernel
 }
 
 fn tcp_address(listen: &Listen) -> Option<std::net::SocketAddr> {

@@ -122,6 +122,27 @@ fn a_stale_answer_is_validated_and_updated() {
     assert_eq!((third.text(), origin.count("/")), ("content", 2));
 }
 
+/// RFC 9110 section 6.6.1: what has no Date is of the moment at which it came.
+#[test]
+fn an_answer_that_a_304_without_date_confirms_is_as_old_as_that() {
+    let origin = Origin::start(|asked: &Asked| match asked.field("If-None-Match") {
+        Some(_) => Reply::Bytes("HTTP/1.1 304 X\r\nETag: \"e\"\r\n\r\n".into()),
+        None => {
+            let date = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+            ok(&format!("{date}Cache-Control: max-age=600\r\nETag: \"e\"\r\n"), "content")
+        }
+    });
+    let proxy = origin.proxy("");
+    assert_eq!(proxy.get("/").text(), "content");
+    for turn in 0..2 {
+        let answer = proxy.get("/");
+        assert_eq!((answer.text(), origin.count("/")), ("content", 2), "{turn}");
+        let age = answer.field("Age").map(|age| age.parse::<u64>());
+        assert!(age.is_none_or(|age| age.is_ok_and(|age| age < 600)), "{answer:?}");
+        assert!(!answer.field("Date").expect("a Date").contains("1994"), "{answer:?}");
+    }
+}
+
 #[test]
 fn a_value_of_one_field_is_none_of_the_field_that_a_server_varies_by_later() {
     let origin = Origin::start(|asked: &Asked| {

@@ -17,7 +17,7 @@
 /* What leaves: numbers only, so that a global function may have it. */
 struct outgoing {
 	__u32 length;            /* of the payload */
-	__u32 date_offset, date_length; /* of the Date, or of the Age */
+	__u32 date_offset, date_length; /* of the Date, or of what an answer of a server has in its place */
 	__u32 sum;               /* of the payload, that included */
 	__u32 seq, ack;
 	__u32 ts_value, ts_echo;
@@ -28,12 +28,16 @@ struct outgoing {
 	__u8 swap;               /* source and destination of `work->frame` change places */
 };
 
+_Static_assert(AFPA_TTL_DIGITS + AFPA_BEFORE_AGE + AFPA_AGE_DIGITS <= AFPA_DATE_LENGTH, "the place of the longest Age");
+
 /* Bytes of what is patched into the answers of a slot. */
 static __always_inline __u32 date_length(const struct afpa_slot *slot)
 {
-	__u32 digits = slot->age_digits;
+	__u32 digits = slot->age_digits, ttl = slot->ttl_digits;
 
-	return digits ? digits : AFPA_DATE_LENGTH;
+	if (!digits)
+		return AFPA_DATE_LENGTH;
+	return ttl ? ttl + AFPA_BEFORE_AGE + digits : digits;
 }
 
 /* An age of so many digits into `work->age`. */
@@ -56,14 +60,57 @@ static __always_inline void write_age(struct work *work, __u32 age, __u32 digits
 	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
 }
 
-/* What is patched into an answer of the slot: the Date of a Unix second, or an Age. */
-static __always_inline const struct afpa_date *date_or_age(struct work *work, const struct afpa_slot *slot, __u32 value)
+/* A number of so many digits that end before `end`. What is too long for `text` wraps around: the verifier has to see an end. */
+static __always_inline void put_digits(__u8 *text, __u32 end, __u32 number, __u32 digits)
+{
+	for (__u32 i = 0; i < AFPA_TTL_DIGITS; i++) {
+		if (i >= digits)
+			break;
+		text[(end - 1 - i) & 31] = '0' + number % 10;
+		number /= 10;
+	}
+}
+
+/*
+ * The rest of a lifetime, which Cache-Status calls `ttl` (RFC 9211, 2.2.3), the end of that line, and the Age in the next one, into
+ * `work->age`. What is between them is written with them, so that there is one place as in any other answer. A global
+ * function: its branches would multiply with those of its callers.
+ */
+__noinline int afpa_write_ttl_and_age(struct work *work, struct afpa_slot *slot, __u32 age)
+{
+	const char between[AFPA_BEFORE_AGE + 1] = "\r\nAge: ";
+	__u32 ttl_digits, age_digits;
+	__u8 *text;
+	__u16 sum;
+
+	if (!work || !slot)
+		return 0;
+	text = work->age.text;
+	ttl_digits = slot->ttl_digits;
+	age_digits = slot->age_digits;
+	__builtin_memset(text, 0, sizeof(work->age.text));
+	put_digits(text, ttl_digits, slot->lifetime - age, ttl_digits);
+	for (__u32 i = 0; i < AFPA_BEFORE_AGE; i++)
+		text[(ttl_digits + i) & 31] = between[i];
+	put_digits(text, ttl_digits + AFPA_BEFORE_AGE + age_digits, age, age_digits);
+	sum = fold(sum_words(text, sizeof(work->age.text) / 4));
+	work->age.second = age;
+	work->age.sum_even = sum;
+	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
+	return 0;
+}
+
+/* What is patched into an answer of the slot: the Date of a Unix second, or an Age, perhaps behind a `ttl`. */
+static __always_inline const struct afpa_date *date_or_age(struct work *work, struct afpa_slot *slot, __u32 value)
 {
 	__u32 digits = slot->age_digits;
 
 	if (!digits)
 		return date_entry(value);
-	write_age(work, value, digits);
+	if (slot->ttl_digits)
+		afpa_write_ttl_and_age(work, slot, value);
+	else
+		write_age(work, value, digits);
 	return &work->age;
 }
 

@@ -108,7 +108,8 @@ impl Kept {
         let digits = age.checked_ilog10().unwrap_or(0) + 1;
         self.ends_at = self.lifetime.min(10u64.saturating_pow(digits));
         let Ok(fresh_for) = u32::try_from(self.ends_at) else { return Ok(()) };
-        let freshness = Freshness { born: self.born, fresh_for, digits, asked: self.asked };
+        let (born, asked) = (self.born, self.asked);
+        let freshness = Freshness { born, fresh_for, digits, ttl: None, asked };
         let copies: Vec<Copy> = self.found.copies(&self.heard, digits);
         let variants: Vec<Variant<'_>> =
             copies.iter().map(|copy| copy.variant(freshness)).collect();

@@ -104,7 +104,7 @@ mod tests {
             Answers { whole: answer(old, old_end, "body"), not_modified: None, head: true };
         let heard = answer(new, new_end, "body");
         let copy = Copy::of((Coding::Identity, false), Some(&answers), &heard, 2);
-        let freshness = Freshness { born: 1, fresh_for: 2, digits: 2, asked: 3 };
+        let freshness = Freshness { born: 1, fresh_for: 2, digits: 2, ttl: None, asked: 3 };
         let variant = copy.variant(freshness);
         let whole = variant.whole.unwrap();
         let expected = format!(

@@ -2,7 +2,9 @@
 
 use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 
-use super::variant::{AGE_DIGITS, Freshness, PinError, Response, Variant};
+use super::variant::{
+    AGE_DIGITS, BEFORE_AGE, Freshness, PinError, Response, TTL_DIGITS, Ttl, Variant,
+};
 use crate::conn::listen::SiteNumber;
 use crate::net::sum::sum;
 
@@ -30,7 +32,7 @@ impl Draft {
         let last_modified = variant.last_modified.map_or(&[][..], |date| date);
         copy(&mut slot.last_modified, last_modified, "last modified")?;
         let written = match &variant.freshness {
-            None => DATE_LENGTH,
+            None => Written::Date,
             Some(freshness) => slot_age(slot, freshness)?,
         };
         if let Some(not_modified) = &variant.not_modified {
@@ -48,11 +50,10 @@ impl Draft {
         self.long.len().div_ceil(PAGE)
     }
 
-    /// `written`: bytes of the Date or Age.
     fn keep(
         &mut self,
         whole: &Response<'_>,
-        written: usize,
+        written: Written,
         longest: usize,
     ) -> Result<(), PinError> {
         let slot = &mut self.slot;
@@ -64,7 +65,7 @@ impl Draft {
         if length > longest {
             return Err(PinError::TooLong("response"));
         }
-        // The Date or Age must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
+        // What is written must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
         if whole.date_offset + DATE_LENGTH > UNIT_MIN {
             return Err(PinError::TooLong("head"));
         }
@@ -82,24 +83,69 @@ fn copy(to: &mut [u8], from: &[u8], what: &'static str) -> Result<(), PinError> 
     Ok(())
 }
 
-/// What the slot knows of an answer's age. Returns how many digits it has.
-fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<usize, PinError> {
-    let digits = freshness.digits as usize;
-    if !(1..=AGE_DIGITS).contains(&digits) {
-        return Err(PinError::TooLong("age"));
+/// What the programs write into a head.
+#[derive(Clone, Copy)]
+enum Written {
+    Date,
+    Age {
+        digits: usize,
+    },
+    /// The `ttl` of Cache-Status, and the Age in the next line.
+    TtlAndAge {
+        ttl: usize,
+        digits: usize,
+    },
+}
+
+impl Written {
+    /// Zeroes its place, which begins at `offset`.
+    fn clear(self, head: &mut [u8], offset: usize) -> Result<(), PinError> {
+        let (misplaced, length) = match self {
+            Self::Date => (PinError::TooLong("date"), DATE_LENGTH),
+            Self::Age { digits } => (PinError::TooLong("age"), digits),
+            Self::TtlAndAge { ttl, digits } => {
+                (PinError::Misplaced("age"), ttl + BEFORE_AGE.len() + digits)
+            }
+        };
+        let Some(place) = head.get_mut(offset..).and_then(|rest| rest.get_mut(..length)) else {
+            return Err(misplaced);
+        };
+        if let Self::TtlAndAge { ttl, .. } = self
+            && !place.get(ttl..).is_some_and(|rest| rest.starts_with(BEFORE_AGE))
+        {
+            return Err(misplaced);
+        }
+        place.fill(0);
+        Ok(())
     }
-    slot.age_digits = freshness.digits;
+}
+
+/// What the slot knows of an answer's age, and what is written of it.
+fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<Written, PinError> {
+    let number = |digits: u32, most: usize| {
+        let digits = u16::try_from(digits).ok();
+        digits.filter(|digits| (1..=most).contains(&usize::from(*digits)))
+    };
+    let age = number(freshness.digits, AGE_DIGITS).ok_or(PinError::TooLong("age"))?;
+    slot.age_digits = age;
     slot.born = freshness.born;
     slot.fresh_for = freshness.fresh_for;
     slot.asked = freshness.asked;
-    Ok(digits)
+    let digits = usize::from(age);
+    let Some(Ttl { lifetime, digits: of_ttl }) = freshness.ttl else {
+        return Ok(Written::Age { digits });
+    };
+    let of_ttl = number(of_ttl, TTL_DIGITS).ok_or(PinError::TooLong("ttl"))?;
+    slot.ttl_digits = of_ttl;
+    slot.lifetime = lifetime;
+    Ok(Written::TtlAndAge { ttl: usize::from(of_ttl), digits })
 }
 
-/// Head and body into `room`, the `written` bytes of the Date or Age zeroed, and their sums.
+/// Head and body into `room`, the place of what is written zeroed, and their sums.
 fn store(
     room: &mut [u8],
     response: &Response<'_>,
-    written: usize,
+    written: Written,
     what: &'static str,
 ) -> Result<Answer, PinError> {
     let head = response.head.len();
@@ -107,8 +153,7 @@ fn store(
     let bytes = room.get_mut(..length).ok_or(PinError::TooLong(what))?;
     bytes[..head].copy_from_slice(response.head);
     bytes[head..].copy_from_slice(response.body);
-    let date = response.date_offset..response.date_offset + written;
-    bytes[..head].get_mut(date).ok_or(PinError::TooLong("date"))?.fill(0);
+    written.clear(&mut bytes[..head], response.date_offset)?;
     Ok(Answer {
         length: length as u32,
         head_length: head as u16,

@@ -19,12 +19,12 @@ pub enum Coding {
 }
 
 /// A complete response. Some bytes of its head, at `date_offset`, are overwritten: 29 for the Date, or for a server's
-/// answer as many as its Age has digits.
+/// answer as many as its Age has digits; where it has a `ttl`, all from that to the Age, which is the next line.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
     /// Status line to blank line.
     pub head: &'a [u8],
-    /// Where the value of the Date, or of the Age, stands in `head`.
+    /// Where the value of the Date, or of the Age, stands in `head`; of an answer with a `ttl`, where that does.
     pub date_offset: usize,
     /// Content; empty for a 304.
     pub body: &'a [u8],
@@ -58,6 +58,8 @@ pub struct Freshness {
     pub fresh_for: u32,
     /// How many digits the age has until then: at most [`AGE_DIGITS`].
     pub digits: u32,
+    /// Of an answer that says how long it is fresh.
+    pub ttl: Option<Ttl>,
     /// Nanoseconds of [`monotonic_ns`](crate::monotonic_ns) before an attached server was asked for it: what unsafe requests passed since then
     /// ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: whoever pinned it takes it back.
     pub asked: u64,
@@ -65,6 +67,21 @@ pub struct Freshness {
 
 /// Most digits of an age.
 pub const AGE_DIGITS: usize = afpa_abi::AGE_DIGITS;
+
+/// The parameter `ttl` of Cache-Status (RFC 9211 section 2.2.3): what is left of a lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ttl {
+    /// Seconds, no fewer than [`Freshness::fresh_for`]: the age at which none is left.
+    pub lifetime: u32,
+    /// How many digits the rest has until [`Freshness::fresh_for`]: at most [`TTL_DIGITS`].
+    pub digits: u32,
+}
+
+/// Most digits of a `ttl`.
+pub const TTL_DIGITS: usize = afpa_abi::TTL_DIGITS;
+
+/// What stands between a `ttl` and the Age.
+pub const BEFORE_AGE: &[u8; afpa_abi::BEFORE_AGE] = b"\r\nAge: ";
 
 /// Codings that a request accepts, as the programs read them from Accept-Encoding: only names that they know, without
 /// weights, each once.
@@ -163,6 +180,9 @@ pub enum PinError {
     /// Another pinned path has the same hash (one in 2^64).
     #[error("path hash collides with another pinned path")]
     Collision,
+    /// There is something else where this is to be written.
+    #[error("{0} does not stand where the fast path writes it")]
+    Misplaced(&'static str),
     /// The kernel refused.
     #[error(transparent)]
     Kernel(#[from] libbpf_rs::Error),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::servers_answers::{HOST, NUMBER, Pinned};
 use crate::support::{LISTENER, SERVER_V4, SITE, Sample, World};
-use afpa_bpf::{AcceptedCodings, FastPath, ProgramStatistics, Reason, Settings};
+use afpa_bpf::{AcceptedCodings, FastPath, ProgramStatistics, Reason, Settings, Ttl};
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 300;
@@ -98,6 +98,8 @@ fn time_per_request() {
         ..Pinned::default()
     };
     answer.pin(&fast_path);
+    let ttl = Some(Ttl { lifetime: 31_536_000, digits: 8 });
+    Pinned { path: "/tells", ttl, ..answer }.pin(&fast_path);
     Pinned { path: "/varies", codings: Some(AcceptedCodings::NONE), ..answer }.pin(&fast_path);
     let _timing = support::enable_statistics();
 
@@ -107,9 +109,10 @@ fn time_per_request() {
     };
     type Requests = Box<dyn FnMut(usize) -> String>;
     let of_server = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
-    let cases: [(&str, Requests); 13] = [
+    let cases: [(&str, Requests); 14] = [
         ("hit, small head", Box::new(move |_| small("/kernel.html"))),
         ("hit, a server's answer", Box::new(move |_| of_server("/answer"))),
+        ("hit, a server's answer that tells its ttl", Box::new(move |_| of_server("/tells"))),
         ("hit, a server's answer that varies", Box::new(move |_| of_server("/varies"))),
         ("hit, 1 KB head", Box::new(|_| browser_request("/kernel.html"))),
         (

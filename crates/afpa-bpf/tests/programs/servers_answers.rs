@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use afpa_bpf::{
-    AcceptedCodings, Coding, FastPath, Freshness, PinRules, Reason, Response, Variant, boot_ns,
+    AcceptedCodings, Coding, FastPath, Freshness, PinRules, Reason, Response, Ttl, Variant, boot_ns,
 };
 use afpa_testkit::eventually;
 use afpa_testkit::packet::Segment;
@@ -16,6 +16,8 @@ pub(crate) const HOST: &str = "shop.example";
 /// Its number.
 pub(crate) const NUMBER: u32 = 0x8000_0001;
 const SECOND: u64 = 1_000_000_000;
+/// What stands before a `ttl`.
+const STATUS: &str = "Cache-Status: afpa; hit; ttl=";
 
 /// An answer to pin: with this age now, in thousandths of a second.
 pub(crate) struct Pinned<'a> {
@@ -24,6 +26,8 @@ pub(crate) struct Pinned<'a> {
     pub(crate) age: u64,
     pub(crate) fresh_for: u32,
     pub(crate) digits: u32,
+    /// It says in Cache-Status how long it is fresh.
+    pub(crate) ttl: Option<Ttl>,
     /// One byte of the head more or less: the Age stands at an odd place or an even one.
     pub(crate) filler: &'a str,
     pub(crate) codings: Option<AcceptedCodings>,
@@ -34,7 +38,8 @@ pub(crate) struct Pinned<'a> {
 impl Default for Pinned<'_> {
     fn default() -> Self {
         let (path, body, filler) = ("/answer", &b"from the kernel"[..], "");
-        Self { path, body, age: 0, fresh_for: 10, digits: 1, filler, codings: None, asked: 0 }
+        let (ttl, codings) = (None, None);
+        Self { path, body, age: 0, fresh_for: 10, digits: 1, ttl, filler, codings, asked: 0 }
     }
 }
 
@@ -43,11 +48,15 @@ impl Pinned<'_> {
     pub(crate) fn pin(&self, fast_path: &FastPath) -> u64 {
         let born = boot_ns().wrapping_sub(self.age * (SECOND / 1000));
         let age = "#".repeat(self.digits as usize);
-        let fields = format!("Server: afpa-kernel\r\nX-Filler: {}\r\nAge: ", self.filler);
+        let places = |ttl: Ttl| "#".repeat(ttl.digits as usize);
+        let status = self.ttl.map(|ttl| format!("{STATUS}{}\r\n", places(ttl)));
+        let status = status.unwrap_or_default();
+        let fields = format!("Server: afpa-kernel\r\nX-Filler: {}\r\n{status}Age: ", self.filler);
         let head = format!("HTTP/1.1 200 OK\r\n{fields}{age}\r\n");
         let whole = format!("{head}Content-Length: {}\r\n\r\n", self.body.len());
         let not_modified = format!("HTTP/1.1 304 Not Modified\r\n{fields}{age}\r\n\r\n");
-        let offset = |head: &str| head.find("Age: ").expect("an Age") + 5;
+        let behind = if self.ttl.is_some() { STATUS } else { "Age: " };
+        let offset = |head: &str| head.find(behind).expect("its place") + behind.len();
         let response = |head: &'static str, body| Response {
             head: head.as_bytes(),
             date_offset: offset(head),
@@ -63,6 +72,7 @@ impl Pinned<'_> {
                 born,
                 fresh_for: self.fresh_for,
                 digits: self.digits,
+                ttl: self.ttl,
                 asked: self.asked,
             }),
             whole: Some(Response { body: self.body, ..response(whole, b"") }),
@@ -138,6 +148,80 @@ fn ages_are_right_to_the_second_until_the_answer_is_not_fresh_any_more() {
     assert!(counted(&fast_path, Reason::PassExpired) >= 5);
 }
 
+/// What is left and how old it is: both as the head says it.
+fn ttl_and_age(head: &str) -> (u64, u64) {
+    let line = head.lines().find_map(|line| line.strip_prefix(STATUS)).expect("a ttl");
+    (line.parse().expect("a number"), age_of(head))
+}
+
+#[test]
+fn what_is_left_of_a_lifetime_is_right_to_the_second() {
+    let Some((world, fast_path)) = world() else { return };
+    let mut client = world.connected();
+    for (filler, age, digits, lifetime, of_ttl, fresh_for) in [
+        ("", 8_800, 1, 10, 1, 10),
+        ("x", 8_800, 1, 10, 1, 10),
+        // 101, 100; what has 99 left is pinned anew.
+        ("", 498_900, 3, 600, 3, 501),
+        ("x", 43_210_900, 5, 2_147_483_648, 10, 43_212),
+        ("", 99_999_998_900, 8, u32::MAX, 10, 100_000_000),
+    ] {
+        let ttl = Some(Ttl { lifetime, digits: of_ttl });
+        let pinned = Pinned { age, fresh_for, digits, ttl, filler, ..Pinned::default() };
+        pinned.pin(&fast_path);
+        let mut seen = Vec::new();
+        eventually("it is not given any more", || {
+            fast_path.beat();
+            let answer = client.ask(&request(&client, &get(HOST, "")));
+            if !answer.is_from_kernel() {
+                return true;
+            }
+            assert!(answer.checksum_holds, "{answer:?}");
+            let (left, age) = ttl_and_age(&answer.text());
+            assert_eq!(left + age, u64::from(lifetime), "{answer:?}");
+            assert!(age < u64::from(fresh_for), "{age}");
+            assert!(answer.text().ends_with("from the kernel"), "{answer:?}");
+            seen.push(age);
+            false
+        });
+        seen.dedup();
+        assert!(seen.len() >= 2 && seen.last() == Some(&u64::from(fresh_for - 1)), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_place_that_is_not_that_of_ttl_and_age_is_refused() {
+    let Some((_world, fast_path)) = world() else { return };
+    let pin = |head: &'static str, ttl: Ttl| {
+        let freshness = Freshness { born: 0, fresh_for: 1, digits: 1, ttl: Some(ttl), asked: 0 };
+        let date_offset = head.find('#').expect("a place");
+        let whole = Some(Response { head: head.as_bytes(), date_offset, body: b"" });
+        let variant = Variant {
+            coding: Coding::Identity,
+            closing: false,
+            etag: b"",
+            last_modified: None,
+            freshness: Some(freshness),
+            whole,
+            not_modified: None,
+        };
+        fast_path.pin(NUMBER, b"/answer", &[variant]).map(|_| ())
+    };
+    let ttl = |digits| Ttl { lifetime: 9, digits };
+    pin("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAge: #\r\n\r\n", ttl(1))
+        .expect("right");
+    for (head, digits) in [
+        ("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAge: #\r\n\r\n", 2),
+        ("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAge: #\r\n\r\n", 0),
+        ("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=###########\r\nAge: #\r\n\r\n", 11),
+        ("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAgo: #\r\n\r\n", 1),
+        ("HTTP/1.1 200 OK\r\nAge: #\r\nA: 1234567890\r\n\r\n", 1),
+        ("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAge: ", 1),
+    ] {
+        assert!(pin(head, ttl(digits)).is_err(), "{head:?} {digits}");
+    }
+}
+
 #[test]
 fn only_this_host_value_and_these_codings_get_it() {
     let Some((world, fast_path)) = world() else { return };
@@ -180,29 +264,34 @@ fn only_this_host_value_and_these_codings_get_it() {
 #[test]
 fn an_answer_that_is_sent_again_has_the_age_that_it_had() {
     let Some((world, fast_path)) = world() else { return };
-    Pinned { age: 41_950, fresh_for: 90, digits: 2, ..Pinned::default() }.pin(&fast_path);
-    let mut client = world.connected();
-    let asked = request(&client, &get(HOST, ""));
-    client.send(&asked);
-    let first = client.receive(SOON).expect("an answer");
-    assert!(first.is_from_kernel(), "{first:?}");
-    std::thread::sleep(Duration::from_millis(1100));
-    fast_path.beat();
-    let again = client.ask(&Segment { ts_value: asked.ts_value + 1100, ..asked.clone() });
-    assert_eq!((again.seq, &again.payload), (first.seq, &first.payload));
-    assert!(again.checksum_holds, "{again:?}");
-    assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), 1);
+    for (turn, ttl) in [None, Some(Ttl { lifetime: 90, digits: 2 })].into_iter().enumerate() {
+        Pinned { age: 41_950, fresh_for: 80, digits: 2, ttl, ..Pinned::default() }.pin(&fast_path);
+        let mut client = world.connected();
+        let asked = request(&client, &get(HOST, ""));
+        fast_path.beat();
+        client.send(&asked);
+        let first = client.receive(SOON).expect("an answer");
+        assert!(first.is_from_kernel(), "{first:?}");
+        assert_eq!(first.text().contains("ttl="), ttl.is_some(), "{first:?}");
+        std::thread::sleep(Duration::from_millis(1100));
+        fast_path.beat();
+        let again = client.ask(&Segment { ts_value: asked.ts_value + 1100, ..asked.clone() });
+        assert_eq!((again.seq, &again.payload), (first.seq, &first.payload));
+        assert!(again.checksum_holds, "{again:?}");
+        assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), turn as u64 + 1);
+    }
 }
 
 #[test]
 fn long_answers_heads_and_not_modified_have_an_age_too() {
     let Some((world, fast_path)) = world() else { return };
     let body: Vec<u8> = (0..8192u32).map(|i| ((i * 31) >> 3) as u8).collect();
-    let pinned =
-        Pinned { body: &body, age: 123_500, fresh_for: 900, digits: 3, ..Pinned::default() };
-    pinned.pin(&fast_path);
     let mut client = world.connect(SERVER_V4);
-    for turn in 0..3 {
+    for turn in 0..4 {
+        let ttl = (turn >= 2).then_some(Ttl { lifetime: 1122, digits: 3 });
+        let (age, fresh_for, digits) = (123_500, 900, 3);
+        let pinned = Pinned { body: &body, age, fresh_for, digits, ttl, ..Pinned::default() };
+        pinned.pin(&fast_path);
         fast_path.beat();
         let whole = client.exchange(get(HOST, ""));
         assert_eq!((whole.status, &whole.body), (200, &body), "{turn}");
@@ -213,8 +302,10 @@ fn long_answers_heads_and_not_modified_have_an_age_too() {
             assert_eq!(answer.field("Server"), Some("afpa-kernel"));
             let age: u64 = answer.field("Age").expect("an Age").parse().expect("a number");
             assert!((123..300).contains(&age), "{age}");
+            let told = answer.field("Cache-Status").map(str::to_owned);
+            assert_eq!(told, ttl.map(|_| format!("afpa; hit; ttl={}", 1122 - age)));
         }
     }
-    assert_eq!(counted(&fast_path, Reason::AnsweredShared), 9);
-    assert_eq!(counted(&fast_path, Reason::TransferDone), 3);
+    assert_eq!(counted(&fast_path, Reason::AnsweredShared), 12);
+    assert_eq!(counted(&fast_path, Reason::TransferDone), 4);
 }

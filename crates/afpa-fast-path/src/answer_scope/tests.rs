@@ -41,6 +41,7 @@ fn scope() -> AnswerScope {
             true => vec!["cookie".into(), "x-a".into()],
             false => vec!["x-a".into()],
         },
+        tells: set.prefix.starts_with(b"/other/"),
     };
     let rules: Vec<_> = (0..).zip(router.sets().iter().map(rules)).collect();
     AnswerScope::new(Arc::new(router), &rules)
@@ -83,4 +84,10 @@ fn each_name_has_a_class_and_matters_where_it_is_named() {
     let place = KernelPlace { scope: 7, host: "a", path: b"/a", query: None, codings: None };
     let matter: Vec<u32> = scope.targets(&place).iter().map(|found| found.matter).collect();
     assert_eq!(matter, [2, 3]);
+}
+
+#[test]
+fn only_the_answers_of_a_site_that_is_told_to_say_how_long_they_are_fresh() {
+    let scope = scope();
+    assert_eq!([7, 8, 9].map(|number| scope.tells(number)), [false, true, false]);
 }

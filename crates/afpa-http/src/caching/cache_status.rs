@@ -1,6 +1,6 @@
 //! Cache-Status (RFC 9211): what the cache did with a request, for whoever reads the answer.
 
-use super::reuse::Why;
+use super::reuse::{Stored, Why};
 use super::store::NotStored;
 
 /// What the cache did with a request.
@@ -22,6 +22,14 @@ pub enum Outcome {
         /// It waited for the answer to another request.
         collapsed: bool,
     },
+}
+
+impl Outcome {
+    /// A stored response answers.
+    pub fn hit(stored: &Stored) -> Self {
+        let ttl = i128::from(stored.lifetime) - i128::from(stored.age);
+        Self::Hit { ttl: i64::try_from(ttl).unwrap_or(if ttl < 0 { i64::MIN } else { i64::MAX }) }
+    }
 }
 
 /// Why a request went to a server (RFC 9211 section 2.2).
@@ -67,16 +75,18 @@ impl Forward {
     }
 }
 
-/// Appends the member of this cache to the value of Cache-Status.
+/// What stands before the `ttl` of a hit.
+pub const BEFORE_TTL: &[u8] = b"afpa; hit; ttl=";
+
+/// Appends the member of this cache to the value of Cache-Status. Nothing follows the `ttl` of a hit.
 pub fn put(outcome: &Outcome, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"afpa");
     match outcome {
         Outcome::Hit { ttl } => {
-            out.extend_from_slice(b"; hit; ttl=");
+            out.extend_from_slice(BEFORE_TTL);
             out.extend_from_slice(itoa::Buffer::new().format(*ttl).as_bytes());
         }
         Outcome::Forwarded { why, status, stored, collapsed } => {
-            out.extend_from_slice(b"; fwd=");
+            out.extend_from_slice(b"afpa; fwd=");
             out.extend_from_slice(why.token().as_bytes());
             if let Some(status) = status {
                 out.extend_from_slice(b"; fwd-status=");

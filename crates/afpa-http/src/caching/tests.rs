@@ -345,6 +345,13 @@ fn outcomes_are_written_as_structured_fields() {
         String::from_utf8(out).expect("text")
     };
     assert_eq!(text(Outcome::Hit { ttl: -3 }), "afpa; hit; ttl=-3");
+    let hit = |lifetime, age| {
+        let control = ResponseControl::default();
+        Outcome::hit(&Stored { control, lifetime, age, purged: false, grace: 0 })
+    };
+    assert_eq!(text(hit(100, 58)), "afpa; hit; ttl=42");
+    assert_eq!(text(hit(58, 100)), "afpa; hit; ttl=-42");
+    assert_eq!(hit(0, u64::MAX), Outcome::Hit { ttl: i64::MIN });
     let why = Forward::Stale;
     let collapsed = Outcome::Forwarded { why, status: Some(304), stored: Ok(()), collapsed: true };
     assert_eq!(text(collapsed), "afpa; fwd=stale; fwd-status=304; collapsed; stored");

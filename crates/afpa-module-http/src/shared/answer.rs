@@ -210,20 +210,20 @@ pub(super) struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Appends the head. Returns where the value of Age begins in it.
+    /// Appends the head. What changes with the second stands together, because the kernel writes it as one: the `ttl` of a
+    /// hit at the end of Cache-Status, and Age in the next line. Returns where it begins in the head: at the `ttl`, or at
+    /// the value of Age if there is none.
     pub(super) fn put(&self, head: &[u8], bytes: &mut Vec<u8>) -> usize {
         const AGE: &[u8] = b"Age: ";
         bytes.reserve(head.len() + 192);
+        let begin = bytes.len();
         bytes.extend_from_slice(head);
-        let mut digits = itoa::Buffer::new();
+        let ttl_at = self.told.as_ref().and_then(|outcome| put_status(outcome, bytes));
         bytes.extend_from_slice(AGE);
+        let changing_at = ttl_at.unwrap_or(bytes.len());
+        let mut digits = itoa::Buffer::new();
         bytes.extend_from_slice(digits.format(self.age).as_bytes());
         bytes.extend_from_slice(b"\r\n");
-        if let Some(outcome) = &self.told {
-            bytes.extend_from_slice(b"Cache-Status: ");
-            cache_status::put(outcome, bytes);
-            bytes.extend_from_slice(b"\r\n");
-        }
         put_hsts(self.hsts, head, bytes);
         if let Some(length) = self.length {
             bytes.extend_from_slice(b"Content-Length: ");
@@ -231,8 +231,17 @@ impl Rest<'_> {
             bytes.extend_from_slice(b"\r\n");
         }
         bytes.extend_from_slice(self.connection.ending());
-        head.len() + AGE.len()
+        changing_at - begin
     }
+}
+
+/// Appends Cache-Status. Returns where the `ttl` of a hit stands.
+fn put_status(outcome: &Outcome, bytes: &mut Vec<u8>) -> Option<usize> {
+    bytes.extend_from_slice(b"Cache-Status: ");
+    let ttl_at = bytes.len() + cache_status::BEFORE_TTL.len();
+    cache_status::put(outcome, bytes);
+    bytes.extend_from_slice(b"\r\n");
+    matches!(outcome, Outcome::Hit { .. }).then_some(ttl_at)
 }
 
 /// Adds Strict-Transport-Security, unless the server's head has one.

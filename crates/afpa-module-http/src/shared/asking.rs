@@ -72,7 +72,7 @@ pub(super) enum Came {
 }
 
 impl Asking {
-    pub(super) fn place<'a>(&'a self, variant: &'a [u8]) -> ListPlace<'a> {
+    pub(super) fn place<'a>(&'a self, variant: &'a Arc<[u8]>) -> ListPlace<'a> {
         ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since.get() }
     }
 

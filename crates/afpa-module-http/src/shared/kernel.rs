@@ -4,7 +4,8 @@
 use afpa_cache::{Key, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::RequestControl;
-use afpa_http::caching::reuse::{self, Reuse};
+use afpa_http::caching::cache_status::Outcome;
+use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
 use afpa_http::{Connection, HttpDate};
 use afpa_proxy::exchange;
@@ -24,6 +25,8 @@ pub struct KernelRules {
     pub scope: u32,
     /// Requests with one of these fields, in lower case, are user mode's.
     pub fields: Vec<String>,
+    /// Answers say in Cache-Status how long they are fresh.
+    pub tells: bool,
 }
 
 /// Where a stored response belongs.
@@ -48,14 +51,14 @@ pub struct KernelCopy<'o> {
     pub head: Vec<u8>,
     /// The same for a request that asks for the connection's end.
     pub closing: Vec<u8>,
-    /// Where their Age stands.
-    pub age_at: usize,
+    /// Where in them what changes with the second begins: the `ttl` of Cache-Status, if they say it, else the Age.
+    pub changing_at: usize,
     /// The head of a 304.
     pub not_modified: Vec<u8>,
     /// The same for a request that asks for the connection's end.
     pub closing_not_modified: Vec<u8>,
-    /// Where their Age stands.
-    pub not_modified_age_at: usize,
+    /// The same place in these.
+    pub not_modified_changing_at: usize,
     /// The content.
     pub content: &'o [u8],
     /// The entity tag without `W/`; empty: there is none that could be compared.
@@ -66,8 +69,38 @@ pub struct KernelCopy<'o> {
     pub born: i64,
     /// How many digits its age has.
     pub age_digits: u32,
-    /// The age at which it is not fresh any more, or has another digit.
+    /// Of a copy that says how long it is fresh.
+    pub ttl: Option<KernelTtl>,
+    /// The age at which it is not fresh any more, or one of the numbers has more digits or fewer.
     pub until_age: u64,
+}
+
+/// The `ttl` of a copy: what is left of its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelTtl {
+    /// Seconds.
+    pub lifetime: u64,
+    /// How many digits the rest has.
+    pub digits: u32,
+}
+
+impl KernelTtl {
+    /// Of an answer that is fresh.
+    fn of(stored: &Stored) -> Option<Self> {
+        let left = stored.lifetime.checked_sub(stored.age)?;
+        Some(Self { lifetime: stored.lifetime, digits: digits(left) })
+    }
+
+    /// The age at which the rest has a digit less, or is nothing.
+    fn until_age(self) -> Option<u64> {
+        let least = 10_u64.checked_pow(self.digits.checked_sub(1)?)?;
+        self.lifetime.checked_sub(least)?.checked_add(1)
+    }
+}
+
+/// Digits of a number as fields write it.
+fn digits(number: u64) -> u32 {
+    number.checked_ilog10().unwrap_or(0) + 1
 }
 
 impl Global {
@@ -78,7 +111,7 @@ impl Global {
         let exchange = &self.groups.get(group.0 as usize)?.settings;
         let believed = !self.sites.get(set.site.0 as usize)?.forwarded_from.is_empty();
         let fields = fields_that_matter(&cache.policy, exchange, believed)?;
-        Some(KernelRules { scope: cache.scope, fields })
+        Some(KernelRules { scope: cache.scope, fields, tells: cache.policy.status_field })
     }
 }
 
@@ -98,8 +131,7 @@ const READ: [&str; 9] = [
 /// The longest name that the programs can be told.
 const NAME_MAX: usize = 39;
 
-/// The request fields that decide whether a kept answer is used, or which. `None`: they cannot be listed, or answers
-/// have to say more than their age.
+/// The request fields that decide whether a kept answer is used, or which. `None`: they cannot be listed.
 fn fields_that_matter(
     policy: &CachePolicy,
     exchange: &exchange::Settings,
@@ -109,7 +141,7 @@ fn fields_that_matter(
     let mut fields: Vec<String> = listed.collect();
     let is_told =
         |name: &String| name.len() <= NAME_MAX && !name.ends_with('*') && !READ.contains(&&**name);
-    if !policy.in_kernel || policy.status_field || !fields.iter().all(is_told) {
+    if !policy.in_kernel || !fields.iter().all(is_told) {
         return None;
     }
     let mut add = |names: &[&str]| fields.extend(names.iter().map(|name| (*name).to_owned()));
@@ -156,8 +188,12 @@ impl StoredResponse {
         Some(KernelPlace { scope: parts.scope, host, path, query, codings })
     }
 
-    /// Copies that the kernel may send from now on, if it is fresh.
-    pub fn kernel_copy<'o>(object: &'o Object<Self>, now: Now) -> Option<KernelCopy<'o>> {
+    /// Copies that the kernel may send from now on, if it is fresh. `tells`: they say so in Cache-Status.
+    pub fn kernel_copy<'o>(
+        object: &'o Object<Self>,
+        tells: bool,
+        now: Now,
+    ) -> Option<KernelCopy<'o>> {
         let response = object.header().response()?;
         let content = match object.payloads().first() {
             Some(Payload::Pinned(bytes)) => &bytes[..],
@@ -170,36 +206,39 @@ impl StoredResponse {
         if draft.facts.status != 200 || !fresh || content.len() as u64 != response.len {
             return None;
         }
-        let age_digits = stored.age.checked_ilog10().unwrap_or(0) + 1;
+        let age_digits = digits(stored.age);
+        let ttl = if tells { Some(KernelTtl::of(&stored)?) } else { None };
+        let until_ttl = ttl.map_or(Some(u64::MAX), KernelTtl::until_age)?;
+        let told = tells.then(|| Outcome::hit(&stored));
         let heads = |head: &[u8], length: Option<u64>| {
-            let (told, hsts) = (None, None);
             let one = |connection| {
                 let mut bytes = Vec::new();
-                let rest = Rest { age: stored.age, told, hsts, length, connection };
-                let age_at = rest.put(head, &mut bytes);
-                (bytes, age_at)
+                let rest = Rest { age: stored.age, told, hsts: None, length, connection };
+                let changing_at = rest.put(head, &mut bytes);
+                (bytes, changing_at)
             };
-            let (kept, age_at) = one(Connection::Implied);
-            (kept, one(Connection::Close).0, age_at)
+            let (kept, changing_at) = one(Connection::Implied);
+            (kept, one(Connection::Close).0, changing_at)
         };
-        let (head, closing, age_at) = heads(&draft.head, Some(response.len));
+        let (head, closing, changing_at) = heads(&draft.head, Some(response.len));
         let mut bare = Vec::new();
         draft.put_not_modified(&mut bare);
-        let (not_modified, closing_not_modified, not_modified_age_at) = heads(&bare, None);
+        let (not_modified, closing_not_modified, not_modified_changing_at) = heads(&bare, None);
         let seconds = |seconds: u64| i64::try_from(seconds).ok();
         Some(KernelCopy {
             head,
             closing,
-            age_at,
+            changing_at,
             not_modified,
             closing_not_modified,
-            not_modified_age_at,
+            not_modified_changing_at,
             content,
             etag: comparable_tag(response),
             last_modified: comparable_date(response),
             born: seconds(draft.arrival.at)? - seconds(draft.arrival.initial_age)?,
             age_digits,
-            until_age: stored.lifetime.min(10_u64.checked_pow(age_digits)?),
+            ttl,
+            until_age: stored.lifetime.min(10_u64.checked_pow(age_digits)?).min(until_ttl),
         })
     }
 }

@@ -80,7 +80,7 @@ impl Responses {
 
     /// What lies under the primary key, if it is of responses that vary as this one does.
     fn index(&self, place: &ListPlace<'_>, draft: &Draft) -> Option<Arc<Object<StoredResponse>>> {
-        let held = self.cache().get(&Key::new(0, place.primary));
+        let held = self.cache().get(&key_of(place.primary));
         held.filter(|held| held.header().names() == Some(&draft.vary))
     }
 
@@ -127,7 +127,7 @@ fn labelled<'a>(
 
 impl<'a> ListPlace<'a> {
     fn key(&self, draft: &Draft) -> Key {
-        Key::new(0, if draft.vary.is_empty() { self.primary } else { self.variant })
+        key_of(if draft.vary.is_empty() { self.primary } else { self.variant })
     }
 
     fn labels(&self, draft: &Draft) -> Cow<'a, [Vec<u8>]> {
@@ -140,7 +140,7 @@ impl<'a> ListPlace<'a> {
     /// What lies under the primary key of responses that vary as this one does.
     fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<'a, StoredResponse> {
         Labelled {
-            key: Key::new(0, self.primary),
+            key: key_of(self.primary),
             labels: self.labels,
             header: StoredResponse::index(Arc::clone(&draft.vary)),
             header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
@@ -163,6 +163,11 @@ pub(super) enum Content {
     Parts(Parts<Pinned>),
 }
 
+/// The key with these bytes, which nothing copies on their way from the request to the table.
+pub(super) fn key_of(path: &Arc<[u8]>) -> Key {
+    Key { site: 0, path: Arc::clone(path) }
+}
+
 /// What it is shown as one, in the arena; `None`: there is no room.
 pub(super) fn room_for(responses: &Responses, all: &[&[u8]], largest: usize) -> Option<Pinned> {
     let len = all.iter().map(|bytes| bytes.len()).sum();
@@ -179,9 +184,9 @@ pub(super) fn room_for(responses: &Responses, all: &[&[u8]], largest: usize) -> 
 /// Where a response is listed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListPlace<'a> {
-    pub(super) primary: &'a [u8],
+    pub(super) primary: &'a Arc<[u8]>,
     /// With the values of the fields that it varies by.
-    pub(super) variant: &'a [u8],
+    pub(super) variant: &'a Arc<[u8]>,
     pub(super) labels: &'a [Vec<u8>],
     pub(super) since: Moment,
 }

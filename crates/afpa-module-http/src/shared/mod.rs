@@ -51,7 +51,7 @@ mod stored;
 mod tap;
 mod top;
 
-pub use kernel::{KernelCopy, KernelPlace, KernelRules};
+pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};
 pub(crate) use key::KeyRoom;
 pub use labels::Purge;
 pub(crate) use look_up::Found;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use afpa_cache::{Key, Object, Payload, Pinned};
+use afpa_cache::{Object, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::ResponseFacts;
 use afpa_http::caching::condition::{StoredValidators, may_send_part};
@@ -13,7 +13,7 @@ use afpa_http::{Known, Ranges, Request, range};
 use afpa_proxy::response;
 
 use super::asking::Asking;
-use super::list::{Content, room_for};
+use super::list::{Content, key_of, room_for};
 use super::stored::{Draft, Kind, Response, StoredResponse, is};
 
 /// A representation of which parts are stored.
@@ -122,7 +122,7 @@ impl Asking {
     ) -> Option<Arc<Object<StoredResponse>>> {
         let Part { draft, variant, start, complete, data } = part;
         let cache = self.responses.cache();
-        let key = Key::new(0, if draft.vary.is_empty() { &self.primary } else { variant });
+        let key = key_of(if draft.vary.is_empty() { &self.primary } else { variant });
         let held = cache.get(&key);
         let mut parts = match held.as_ref().map(|held| &held.header().0) {
             Some(Kind::Response(_)) => return None,
@@ -171,7 +171,7 @@ pub(super) struct Part<'a> {
     /// Of the whole.
     pub(super) draft: Arc<Draft>,
     /// The key, if it varies.
-    pub(super) variant: &'a [u8],
+    pub(super) variant: &'a Arc<[u8]>,
     pub(super) start: u64,
     /// Bytes of the whole.
     pub(super) complete: u64,

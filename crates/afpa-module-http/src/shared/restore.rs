@@ -118,8 +118,8 @@ impl Responses {
             return Taken::NoRoom;
         };
         let labels: Vec<Vec<u8>> = record.labels.iter().map(|label| label.to_vec()).collect();
-        let (primary, variant, labels) = (&primary[..], &variant[..], &labels[..]);
-        let place = ListPlace { primary, variant, labels, since: present.since };
+        let (primary, variant) = (&primary.into(), &variant.into());
+        let place = ListPlace { primary, variant, labels: &labels, since: present.since };
         let draft = Arc::new(draft(record, age, now));
         match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
             true => Taken::Kept,

@@ -70,8 +70,7 @@ pub(crate) async fn run<C: ClientStream>(
         let (now, tells) = (client.cached_now(), cache.policy.status_field);
         background::validate(cache, fetching, head, job.again(), Rc::clone(core));
         let stored = object.header().response().map(|response| response.at(now));
-        let ttl = stored.map(|stored| stored.lifetime as i64 - stored.age as i64);
-        let outcome = ttl.map(|ttl| Outcome::Hit { ttl });
+        let outcome = stored.as_ref().map(Outcome::hit);
         return Ran::stored(Answer { object, outcome, tells, source: "stale" }, now);
     }
     let mut round = Round { cache: &cache, fetching, head, tries: 0 };
@@ -297,7 +296,7 @@ impl Round<'_> {
         let (object, stored) = (Arc::clone(object), response.at(now));
         asking.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
         let outcome = match status {
-            None => Outcome::Hit { ttl: stored.lifetime as i64 - stored.age as i64 },
+            None => Outcome::hit(&stored),
             status => {
                 let (why, stored, collapsed) = (Forward::Stale, Ok(()), false);
                 Outcome::Forwarded { why, status, stored, collapsed }

@@ -285,7 +285,8 @@ impl Draft {
         size_of::<Self>() + self.head.len() + tags
     }
 
-    /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2).
+    /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock sends no
+    /// Date: the 304 is of the moment at which it came then (RFC 9110 section 6.6.1), and not as old as what it confirms.
     pub(crate) fn freshened<'b, F>(&self, lines: F, about: Circumstances<'_>) -> Option<Draft>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
@@ -298,7 +299,8 @@ impl Draft {
             let at = line.iter().position(|&byte| byte == b':')?;
             Some((line.get(..at)?, line.get(at + 1..)?.trim_ascii()))
         });
-        let mut all: Vec<(&[u8], &[u8])> = own.filter(|(name, _)| !replaced(name)).collect();
+        let own = own.filter(|(name, _)| !is(name, "date") && !replaced(name));
+        let mut all: Vec<(&[u8], &[u8])> = own.collect();
         for (name, value) in new.clone() {
             all.push((name, value));
         }

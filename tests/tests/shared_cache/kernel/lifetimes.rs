@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_testkit::{Client, eventually, eventually_within};
+use afpa_testkit::{Client, Response, eventually, eventually_within};
 
 use super::{Kernel, get};
-use crate::origin::{Asked, ok};
+use crate::origin::{Asked, Reply, ok};
 
 /// One answer: when it was asked for, when it was there, its version, its age.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +108,67 @@ fn an_age_that_gets_another_digit_is_pinned_anew() {
         in_kernel >= 3
     });
     assert_eq!(kernel.origin.count("/7"), 1);
+}
+
+/// The age gets a digit more, and a second later the `ttl` has one less.
+#[test]
+fn what_is_left_of_a_lifetime_is_right_when_it_loses_a_digit() {
+    const LIFE: u64 = 110;
+    let reply = |_: &Asked| ok(&format!("Cache-Control: max-age={LIFE}\r\nAge: 7\r\n"), "1");
+    let Some(kernel) = Kernel::before("status_field = true", reply) else { return };
+    let request = get("/", "");
+    kernel.warm(&request);
+    let (mut client, mut user) = (kernel.proxy.connect(), kernel.user());
+    let (mut last, mut in_kernel) = (0, 0);
+    eventually("the kernel has given both", || {
+        for client in [&mut client, &mut user] {
+            let before = kernel.hits();
+            let answer = client.exchange(&request);
+            let (left, age) = ttl_and_age(&answer);
+            assert!(left + age == LIFE && age >= last, "{left} and {age} after {last}");
+            last = age;
+            in_kernel += u64::from(kernel.hits() > before && left < 100);
+        }
+        in_kernel >= 3
+    });
+    assert_eq!(kernel.origin.count("/"), 1);
+}
+
+fn ttl_and_age(answer: &Response) -> (u64, u64) {
+    let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).expect("a number");
+    let told = answer.field("Cache-Status").and_then(|told| told.strip_prefix("afpa; hit; ttl="));
+    (number(told), number(answer.field("Age")))
+}
+
+/// Each life ends in user mode, which says so, and begins anew in the kernel.
+#[test]
+fn a_validated_answer_says_its_new_lifetime() {
+    const LIFE: u64 = 3;
+    let reply = |asked: &Asked| match asked.field("If-None-Match") {
+        None => ok(&format!("Cache-Control: max-age={LIFE}\r\nETag: \"e\"\r\n"), "1"),
+        Some(_) => Reply::Bytes(
+            format!("HTTP/1.1 304 X\r\nETag: \"e\"\r\nCache-Control: max-age={LIFE}\r\n\r\n")
+                .into(),
+        ),
+    };
+    let Some(kernel) = Kernel::before("status_field = true", reply) else { return };
+    let request = get("/", "");
+    let (mut validated, mut in_kernel) = (0, 0);
+    eventually_within(Duration::from_secs(30), "the second life is the kernel's", || {
+        let before = kernel.hits();
+        let answer = kernel.proxy.connect().exchange(&request);
+        match answer.field("Cache-Status") {
+            Some("afpa; fwd=stale; fwd-status=304; stored") => validated += 1,
+            Some("afpa; fwd=uri-miss; stored") => {}
+            _ => {
+                let (left, age) = ttl_and_age(&answer);
+                assert!(left + age == LIFE && left > 0, "{left} and {age}");
+                in_kernel += u64::from(validated > 0 && kernel.hits() > before);
+            }
+        }
+        in_kernel > 0
+    });
+    assert!(validated > 0 && kernel.origin.count("/") > validated);
 }
 
 /// What is stale is user mode's, also where it may still be used.

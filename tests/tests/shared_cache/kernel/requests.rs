@@ -52,7 +52,17 @@ fn same(kernel: &Kernel, client: &mut Client, user: &mut Client, request: &str) 
 
 #[test]
 fn the_kernel_says_what_user_mode_says() {
-    let Some(kernel) = Kernel::before("", reply) else { return };
+    says_what_user_mode_says("");
+}
+
+/// Cache-Status, of which `ttl` is another number of each second.
+#[test]
+fn the_kernel_says_for_how_long_an_answer_is_fresh_as_user_mode_does() {
+    says_what_user_mode_says("status_field = true");
+}
+
+fn says_what_user_mode_says(cache: &str) {
+    let Some(kernel) = Kernel::before(cache, reply) else { return };
     let (mut client, mut user) = (kernel.proxy.connect(), kernel.user());
     for target in ["/plain?a=1&b", "/p%20q", "/old", "/known", "/weak", "/empty", "/long", "/young"]
     {

@@ -1,3 +1,5 @@
+use afpa_http::caching::ResponseControl;
+
 use super::*;
 
 fn policy(change: impl FnOnce(&mut CachePolicy)) -> CachePolicy {
@@ -35,6 +37,51 @@ fn what_the_programs_cannot_be_told_keeps_answers_out_of_the_kernel() {
         let name = name.to_owned();
         matter(&policy(|policy| policy.bypass_fields = vec![name]), false, None);
     }
-    matter(&policy(|policy| policy.status_field = true), false, None);
     matter(&policy(|policy| policy.in_kernel = false), false, None);
+}
+
+#[test]
+fn a_copy_ends_when_what_is_left_of_its_lifetime_has_a_digit_less() {
+    let until = |lifetime, age| {
+        let control = ResponseControl::default();
+        let stored = Stored { control, lifetime, age, purged: false, grace: 0 };
+        KernelTtl::of(&stored).and_then(|ttl| Some((ttl.digits, ttl.until_age()?)))
+    };
+    assert_eq!(until(100, 0), Some((3, 1)));
+    assert_eq!(until(100, 1), Some((2, 91)));
+    assert_eq!(until(100, 90), Some((2, 91)));
+    assert_eq!(until(100, 91), Some((1, 100)));
+    assert_eq!(until(100, 99), Some((1, 100)));
+    assert_eq!(until(1, 0), Some((1, 1)));
+    assert_eq!(until(100, 101), None);
+    assert_eq!(until(u64::MAX, 0), Some((20, u64::MAX - 10_u64.pow(19) + 1)));
+    for lifetime in [9, 10, 11, 99, 100, 101, 1000, 1001] {
+        for age in 0..lifetime {
+            let (digits, end) = until(lifetime, age).expect("fresh");
+            let written = |age: u64| (lifetime - age).to_string().len();
+            assert_eq!(written(age), digits as usize);
+            assert!((age..end).all(|age| written(age) == digits as usize), "{lifetime} {age}");
+            assert!(end == lifetime || written(end) != digits as usize, "{lifetime} {age}");
+        }
+    }
+}
+
+/// The programs know of the bytes between them, and that they are next to each other.
+#[test]
+fn what_changes_with_the_second_stands_together() {
+    for (told, expected) in [
+        (None, "X: y\r\nAge: |7\r\n\r\n"),
+        (
+            Some(Outcome::Hit { ttl: 42 }),
+            "X: y\r\nCache-Status: afpa; hit; ttl=|42\r\nAge: 7\r\n\r\n",
+        ),
+    ] {
+        let connection = Connection::Implied;
+        let rest = Rest { age: 7, told, hsts: None, length: None, connection };
+        let mut bytes = b"before".to_vec();
+        let at = rest.put(b"X: y\r\n", &mut bytes);
+        bytes.drain(..b"before".len());
+        bytes.insert(at, b'|');
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+    }
 }

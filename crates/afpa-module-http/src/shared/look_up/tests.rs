@@ -67,7 +67,8 @@ impl Rig {
             vary::put_key(&draft.vary, request, &mut variant);
             let labels = [key::public_label(policy, request)];
             let since = responses.cache().moment();
-            let place = ListPlace { primary: &primary, variant: &variant, labels: &labels, since };
+            let (primary, variant) = (&primary.into(), &variant.into());
+            let place = ListPlace { primary, variant, labels: &labels, since };
             let room = responses.cache().reserve_now(4, 1024).expect("room");
             let content = Content::Whole(Payload::Pinned(room.freeze()), 4);
             assert!(responses.list(policy, &place, draft, content, NOW).is_some());

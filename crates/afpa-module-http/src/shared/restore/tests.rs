@@ -49,7 +49,7 @@ impl Process {
         let labels = [key::url_label(b"host", path.as_bytes(), None)];
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();
-        let (primary, variant, labels) = (&primary[..], &variant[..], &labels[..]);
+        let (primary, variant, labels) = (&primary.into(), &variant.into(), &labels[..]);
         let place = ListPlace { primary, variant, labels, since: self.responses.cache().moment() };
         let room = room_for(&self.responses, &[content.as_bytes()], 1 << 20).expect("room");
         let content = Content::Whole(Payload::Pinned(room), content.len() as u64);
