@@ -118,6 +118,28 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
     (!head.is_empty()).then(|| String::from_utf8_lossy(&head).into_owned())
 }
 
+/// The content of the request with this head, as it lies on the wire. A server that answers without having read it would
+/// take it for its next request. `None`: it did not come.
+///
+/// # Panics
+/// When the head has a length that is no number.
+pub fn read_content(stream: &mut TcpStream, head: &str) -> Option<String> {
+    let head = head.to_ascii_lowercase();
+    let mut content = Vec::new();
+    let length = head.split("\r\ncontent-length: ").nth(1).and_then(|rest| rest.lines().next());
+    if let Some(length) = length {
+        content.resize(length.trim().parse().expect("a length"), 0);
+        stream.read_exact(&mut content).ok()?;
+    } else if head.contains("\r\ntransfer-encoding: chunked") {
+        let mut byte = [0];
+        while !content.ends_with(b"\r\n\r\n") || !content.windows(3).any(|w| w == b"0\r\n") {
+            stream.read_exact(&mut byte).ok()?;
+            content.push(byte[0]);
+        }
+    }
+    Some(String::from_utf8_lossy(&content).into_owned())
+}
+
 /// Writes a whole answer; whether it was taken.
 pub fn answer(stream: &mut TcpStream, status: u16, content: &str) -> bool {
     let length = content.len();

@@ -1,13 +1,12 @@
 //! Requests that servers answer: content both ways, trailers, stored responses, servers that fail.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use afpa_h2::frame::{flag, kind};
 use afpa_testkit::{Server, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
-use afpa_tests::proxy::{Raw, configuration, read_head, server_row};
+use afpa_tests::proxy::{Raw, configuration, read_content, read_head, server_row};
 
 pub(crate) fn proxy(servers: &[String], settings: &str) -> Server {
     Server::start("/", |launch| {
@@ -26,11 +25,11 @@ pub(crate) fn proxy(servers: &[String], settings: &str) -> Server {
 fn mirror() -> Raw {
     Raw::start(|mut stream| {
         while let Some(mut request) = read_head(&mut stream) {
-            let lower = request.to_ascii_lowercase();
-            if lower.contains("expect: 100-continue") {
+            if request.to_ascii_lowercase().contains("expect: 100-continue") {
                 stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").expect("written");
             }
-            request += &content(&mut stream, &lower);
+            let Some(content) = read_content(&mut stream, &request) else { return };
+            request += &content;
             let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\
                         Keep-Alive: 5\r\nX-Case: Kept\r\n\r\n";
             let (first, rest) = request.split_at(request.len() / 2);
@@ -44,23 +43,6 @@ fn mirror() -> Raw {
             }
         }
     })
-}
-
-/// The content of a request as it lies on the wire.
-fn content(stream: &mut TcpStream, head: &str) -> String {
-    let mut content = Vec::new();
-    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-    if let Some(length) = length {
-        content.resize(length.trim().parse().expect("a length"), 0);
-        stream.read_exact(&mut content).expect("the content");
-    } else if head.contains("transfer-encoding: chunked") {
-        let mut byte = [0];
-        while !content.ends_with(b"\r\n\r\n") || !content.windows(3).any(|w| w == b"0\r\n") {
-            stream.read_exact(&mut byte).expect("the content");
-            content.push(byte[0]);
-        }
-    }
-    String::from_utf8(content).expect("text")
 }
 
 #[test]

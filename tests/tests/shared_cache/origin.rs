@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use afpa_testkit::Server;
 use afpa_testkit::server::free_address;
-use afpa_tests::proxy::{Raw, read_head};
+use afpa_tests::proxy::{Raw, read_content, read_head};
 
 /// A request as the server got it.
 #[derive(Clone, Debug)]
@@ -59,6 +59,9 @@ impl Origin {
         let raw = Raw::start_at(address, move |mut stream| {
             while let Some(head) = read_head(&mut stream) {
                 let request = note(&noted, &head);
+                if read_content(&mut stream, &head).is_none() {
+                    return;
+                }
                 let sent = match reply(&request) {
                     Reply::Bytes(bytes) => stream.write_all(&bytes).is_ok(),
                     Reply::Last(bytes) => {
