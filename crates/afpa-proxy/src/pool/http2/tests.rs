@@ -64,14 +64,20 @@ fn tick(connection: &Http2Connection, now_ms: u64) {
     connection.tick(now_ms, true, u64::MAX);
 }
 
+/// A connection with a request whose server was silent for so long that it is asked: since when.
+async fn silent() -> (Rc<Http2Connection>, UnixStream, Http2Stream, u64) {
+    let (connection, far) = connected().await;
+    let stream = asked(&connection).await;
+    let silent = steady_ms() + LONG_MS;
+    tick(&connection, silent);
+    is_asked(&far).await;
+    (connection, far, stream, silent)
+}
+
 #[tokio::test]
 async fn a_server_that_says_nothing_gets_no_more_requests_and_keeps_those_that_it_has() {
     let test = async {
-        let (connection, far) = connected().await;
-        let _stream = asked(&connection).await;
-        let silent = steady_ms() + LONG_MS;
-        tick(&connection, silent);
-        is_asked(&far).await;
+        let (connection, _far, _stream, silent) = silent().await;
         tick(&connection, silent + PATIENCE_MS - 1);
         assert!(connection.is_good(), "it may still answer");
         tick(&connection, silent + PATIENCE_MS);
@@ -84,11 +90,7 @@ async fn a_server_that_says_nothing_gets_no_more_requests_and_keeps_those_that_i
 #[tokio::test]
 async fn a_server_that_only_thinks_is_asked_once() {
     let test = async {
-        let (connection, far) = connected().await;
-        let _stream = asked(&connection).await;
-        let silent = steady_ms() + LONG_MS;
-        tick(&connection, silent);
-        is_asked(&far).await;
+        let (connection, far, _stream, silent) = silent().await;
         answer(&far).await;
         let heard = timeout(PATIENCE, poll_fn(|cx| connection.poll_heard(cx)));
         assert!(heard.await.expect("in time"));
