@@ -1,7 +1,9 @@
 //! Programs at an interface's tcx hooks, there and not, as often as one likes.
 //!
 //! The links of a process are detached, and its programs, which it still holds, are attached and detached instead.
-//! Nothing else changes: neither the server nor its connections nor where their memory lies.
+//! Nothing else changes: neither the server nor its connections nor where their memory lies. Programs that are not there
+//! are at the loopback interface, where no packets are: to come and to go takes the cores the same time then. Without that
+//! the turns behind a change were 3 % faster than those behind none, with programs that saw no packet at all.
 
 use std::fs;
 
@@ -23,8 +25,10 @@ pub(super) struct Link {
 pub(super) struct Hooks {
     interface: String,
     index: u32,
+    elsewhere: u32,
     programs: Vec<TcxProgram>,
-    attached: bool,
+    /// The interface that they are at.
+    at: Option<u32>,
 }
 
 impl Hooks {
@@ -32,13 +36,16 @@ impl Hooks {
     /// programs that only pass packets on.
     pub(super) fn take(interface: &str, process: u32, passing_on: bool) -> Result<Self> {
         let index = index_of(interface)?;
-        let links: Vec<Link> =
-            links_of(process).into_iter().filter(|link| link.interface == index).collect();
+        let (links, others): (Vec<Link>, Vec<Link>) =
+            links_of(process).into_iter().partition(|link| link.interface == index);
         for hook in [TcxHook::Ingress, TcxHook::Egress] {
             ensure!(
                 links.iter().any(|link| link.hook == hook),
                 "process {process} is not at both hooks of {interface}"
             );
+        }
+        for link in others {
+            detach_link(link.link).context("cannot detach a link")?;
         }
         let mut programs = Vec::new();
         for link in links {
@@ -48,18 +55,17 @@ impl Hooks {
             });
             detach_link(link.link).context("cannot detach a link")?;
         }
-        Ok(Self { interface: interface.to_owned(), index, programs, attached: false })
+        let elsewhere = index_of("lo")?;
+        Ok(Self { interface: interface.to_owned(), index, elsewhere, programs, at: None })
     }
 
     /// From now on the programs are there, or not.
     pub(super) fn put(&mut self, there: bool) -> Result<()> {
-        if self.attached {
-            self.programs.iter().try_for_each(|program| program.detach(self.index))?;
+        let to = if there { self.index } else { self.elsewhere };
+        if let Some(at) = self.at.replace(to) {
+            self.programs.iter().try_for_each(|program| program.detach(at))?;
         }
-        if there {
-            self.programs.iter().try_for_each(|program| program.attach(self.index))?;
-        }
-        self.attached = there;
+        self.programs.iter().try_for_each(|program| program.attach(to))?;
         Ok(())
     }
 
