@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 use super::cases::AlternatingCase;
+use super::downloads::download;
 use super::hooks::{Hooks, bytes_sent, links_of};
 use super::turn::{Lengths, OnBed, Turns, ask};
 use crate::stats::Spread;
@@ -62,7 +63,10 @@ pub(super) fn measure(
     turns.on_bed(case, load, server, |on_bed| {
         let lengths = Lengths { warm_up: Duration::ZERO, measured: seconds + MARGIN };
         std::thread::scope(|scope| {
-            let loading = scope.spawn(|| ask(on_bed, case, load, lengths));
+            let loading = scope.spawn(|| match asked.by_sockets {
+                true => download(on_bed, case, load.bed.cores().1, lengths.measured),
+                false => ask(on_bed, case, load, lengths).map(|_| ()),
+            });
             let warm_up = Duration::from_secs_f64(case.warm_up);
             let groups =
                 on_bed.bed.server().run(|| groups(on_bed, asked.passing_on, warm_up, seconds))?;

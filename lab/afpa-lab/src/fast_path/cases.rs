@@ -60,6 +60,9 @@ pub(super) struct AlternatingCase {
     pub(super) case: Case,
     /// Programs that do nothing stand in for AFPA's.
     pub(super) passing_on: bool,
+    /// The load is made by ordinary sockets, not in TC: what is long, and would keep the client's core busier than the
+    /// server's.
+    pub(super) by_sockets: bool,
 }
 
 /// Requests per second, and core time of a request, of every server: objects of one segment.
@@ -244,7 +247,7 @@ pub(super) fn alternating() -> Vec<AlternatingCase> {
             quick: !passing_on,
             ..Case::new(name, title, &[ATTACHED], objects)
         };
-        AlternatingCase { case, passing_on }
+        AlternatingCase { by_sockets: case.size() == DOWNLOAD, case, passing_on }
     };
     loads.into_iter().flat_map(|load| [case(load.clone(), false), case(load, true)]).collect()
 }

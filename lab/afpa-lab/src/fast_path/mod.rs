@@ -9,6 +9,7 @@ mod alternating;
 mod cases;
 mod coherence;
 mod descriptors;
+mod downloads;
 mod figures;
 mod hooks;
 mod programs;
