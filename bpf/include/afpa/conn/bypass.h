@@ -79,40 +79,43 @@ struct bypassing {
 	__u32 length;            /* payload bytes */
 };
 
-/* Does it pass as it is? It is no SYN, FIN or RST. `reason` is what a client's is counted as. */
-static __always_inline bool bypass_holds(const struct bypassing *b, enum direction from, enum afpa_reason *reason)
+/* The entry by which it passes as it is. It is no SYN, FIN or RST. NULL: there is none that holds. */
+static __always_inline const struct bypass_entry *bypass_by(const struct bypassing *b, enum direction from)
 {
 	__u32 place = bypass_index(&b->key), *epoch;
-	struct bypass_entry *e;
+	const struct bypass_entry *e;
 
 	if (*(volatile __u32 *)&shared.notes_requests)
-		return false; /* every request is looked at (V5) */
+		return NULL; /* every request is looked at (V5) */
 	e = bypass_entry(place);
 	if (!e || !same_flow(&e->key, &b->key) || e->pulse != *(volatile __u64 *)&shared.pulse)
-		return false;
+		return NULL;
 	if (!e->reason && from == FROM_CLIENT && b->length)
-		return false;
+		return NULL;
 	if (!e->reason && from == FROM_SERVER && (b->length == 0 || !before(b->end, e->until)))
-		return false;
-	*reason = b->length && e->reason ? e->reason : AFPA_PASS_NO_PAYLOAD;
+		return NULL;
 	epoch = bpf_map_lookup_elem(&bypass_epochs, &place);
-	return epoch && *(volatile __u32 *)epoch == e->epoch;
+	return epoch && *(volatile __u32 *)epoch == e->epoch ? e : NULL;
 }
 
-/* Does a client's segment pass as it is? */
+/* Does a client's segment with a payload pass as it is? Those without were asked for by `bypass_up`. */
 static __always_inline bool bypass_hit(const struct segment *s)
 {
 	struct bypassing b = { .key = s->key, .end = s->seq + s->length, .length = s->length };
-	enum afpa_reason reason;
+	const struct bypass_entry *e;
 
-	if (s->flags & (TCP_SYN | TCP_FIN | TCP_RST) || !bypass_holds(&b, FROM_CLIENT, &reason))
+	if (!s->length || s->flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
-	count_at(s->place, reason);
+	e = bypass_by(&b, FROM_CLIENT);
+	if (!e)
+		return false;
+	count_at(s->place, e->reason);
 	return true;
 }
 
 /*
- * Take from a packet without IP options, extension headers and VLAN what says whether it passes, and nothing else.
+ * Take from a packet without IP options, extension headers and VLAN what says whether it passes, and nothing else. Of a
+ * client's only a bare acknowledgement: what has a payload may be a request, which this is not to keep waiting.
  * False: it may be another one, and the rest is asked.
  */
 static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum direction from, struct bypassing *b)
@@ -121,31 +124,27 @@ static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum dir
 	__u8 *source = from == FROM_CLIENT ? b->key.client : b->key.server;
 	__u8 *destination = from == FROM_CLIENT ? b->key.server : b->key.client;
 	struct ethhdr *ethernet = data;
+	struct iphdr *ipv4 = data + sizeof(*ethernet);
+	struct ipv6hdr *ipv6 = data + sizeof(*ethernet);
+	bool is_ipv4 = false;
 	__u32 headers, after_ip;
 	struct tcphdr *tcp;
 
-	if (data + sizeof(*ethernet) + sizeof(struct iphdr) + sizeof(*tcp) > end || skb->vlan_present)
+	if ((void *)(ipv4 + 1) + sizeof(*tcp) > end || skb->vlan_present)
 		return false;
 	if (ethernet->protocol == bpf_htons(ETH_P_IP)) {
-		struct iphdr *ip = data + sizeof(*ethernet);
-
-		if (ip->version_ihl != 0x45 || ip->protocol != IPPROTO_TCP || ip->fragment & bpf_htons(IP_MORE_OR_OFFSET))
+		if (ipv4->version_ihl != 0x45 || ipv4->protocol != IPPROTO_TCP || ipv4->fragment & bpf_htons(IP_MORE_OR_OFFSET))
 			return false;
-		tcp = (void *)(ip + 1);
-		after_ip = bpf_ntohs(ip->total_length) - sizeof(*ip);
-		map_ipv4(source, ip->source);
-		map_ipv4(destination, ip->destination);
+		is_ipv4 = true;
+		tcp = (void *)(ipv4 + 1);
+		after_ip = bpf_ntohs(ipv4->total_length) - sizeof(*ipv4);
 	} else {
-		struct ipv6hdr *ip = data + sizeof(*ethernet);
-
-		if (ethernet->protocol != bpf_htons(ETH_P_IPV6) || (void *)(ip + 1) + sizeof(*tcp) > end)
+		if (ethernet->protocol != bpf_htons(ETH_P_IPV6) || (void *)(ipv6 + 1) + sizeof(*tcp) > end)
 			return false;
-		if (ip->version_class >> 4 != 6 || ip->next_header != IPPROTO_TCP)
+		if (ipv6->version_class >> 4 != 6 || ipv6->next_header != IPPROTO_TCP)
 			return false;
-		tcp = (void *)(ip + 1);
-		after_ip = bpf_ntohs(ip->payload_length);
-		put_ipv6(source, ip->source);
-		put_ipv6(destination, ip->destination);
+		tcp = (void *)(ipv6 + 1);
+		after_ip = bpf_ntohs(ipv6->payload_length);
 	}
 	if (from == FROM_SERVER)
 		after_ip = skb->len - (__u32)((void *)tcp - data); /* BIG TCP has no length in its header */
@@ -153,9 +152,18 @@ static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum dir
 	if (tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST) || headers < sizeof(*tcp) || headers > after_ip)
 		return false;
 	b->length = after_ip - headers;
+	if (from == FROM_CLIENT && b->length)
+		return false;
 	b->end = bpf_ntohl(tcp->seq) + b->length;
 	put_ports(&b->key, bpf_ntohs(from == FROM_CLIENT ? tcp->source : tcp->destination),
 		  bpf_ntohs(from == FROM_CLIENT ? tcp->destination : tcp->source));
+	if (is_ipv4) {
+		map_ipv4(source, ipv4->source);
+		map_ipv4(destination, ipv4->destination);
+	} else {
+		put_ipv6(source, ipv6->source);
+		put_ipv6(destination, ipv6->destination);
+	}
 	return true;
 }
 
@@ -165,24 +173,19 @@ static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum dir
  */
 static __always_inline bool bypass_down(const struct __sk_buff *skb)
 {
-	enum afpa_reason reason;
 	struct bypassing b;
 
-	return take_bypassing(skb, FROM_SERVER, &b) && bypass_holds(&b, FROM_SERVER, &reason);
+	return take_bypassing(skb, FROM_SERVER, &b) && bypass_by(&b, FROM_SERVER);
 }
 
-/*
- * Is it a bare acknowledgement of a client, and passes as it is? Asked in the same way, before the program that answers is
- * even reached. What has a payload may be a request, which this is not to keep waiting.
- */
+/* Is it a bare acknowledgement of a client, and passes as it is? Asked before the program that answers is even reached. */
 static __always_inline bool bypass_up(const struct __sk_buff *skb)
 {
-	enum afpa_reason reason;
 	struct bypassing b;
 
-	if (!may_be_ours(skb) || !take_bypassing(skb, FROM_CLIENT, &b) || b.length || !bypass_holds(&b, FROM_CLIENT, &reason))
+	if (!may_be_ours(skb) || !take_bypassing(skb, FROM_CLIENT, &b) || !bypass_by(&b, FROM_CLIENT))
 		return false;
-	count_at(place_of(skb->ifindex), reason);
+	count_at(place_of(skb->ifindex), AFPA_PASS_NO_PAYLOAD);
 	return true;
 }
 
