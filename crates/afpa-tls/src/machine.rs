@@ -23,6 +23,7 @@ use crate::client::ClientTls;
 use crate::failure::Failure;
 pub use crate::sealing::{HEAD, TAIL};
 use crate::server::{AuthoritiesId, ServerTls};
+use crate::tickets;
 
 mod sealer;
 
@@ -102,6 +103,7 @@ impl Side for UnbufferedServerConnection {
     type Data = rustls::server::ServerConnectionData;
 
     fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        tickets::begin_step();
         self.process_tls_records(input)
     }
 

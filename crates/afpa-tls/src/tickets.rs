@@ -10,7 +10,13 @@
 //! Each ticket has a key of its own, HKDF-SHA256(key, salt, context), so that no count of tickets wears a key out. The
 //! context is what the listener demands of clients: a session that began without a certificate is not resumed where
 //! one is required.
+//!
+//! A client that has come with a ticket of TLS 1.2 keeps it for as long as the first key made it, and half of its time is left.
+//! rustls would send another one each time, and OpenSSL's clients then resume with neither: they give up the session that they
+//! had, and do not offer the new one to the program, so that every other handshake of theirs would be a full one. Tickets of TLS
+//! 1.3 are for one handshake each (RFC 8446 appendix C.4).
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -146,6 +152,34 @@ fn read_hex(line: &str) -> Option<[u8; KEY]> {
     Some(key)
 }
 
+/// What rustls has asked in this step of a handshake. With TLS 1.2 it opens the client's ticket, and asks then whether there are
+/// tickets, which is whether the client is to have a new one. With TLS 1.3 it asks before it opens one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begun,
+    /// It has asked whether there are tickets.
+    Asked,
+    /// It has opened a ticket before it asked, and the client keeps that.
+    Kept,
+}
+
+thread_local! {
+    static STEP: Cell<Step> = const { Cell::new(Step::Begun) };
+}
+
+/// rustls begins to work on what has arrived.
+pub(crate) fn begin_step() {
+    STEP.set(Step::Begun);
+}
+
+/// What was in a ticket.
+#[derive(Debug, PartialEq, Eq)]
+struct Opened {
+    state: Vec<u8>,
+    /// Its client needs no other ticket yet.
+    is_young: bool,
+}
+
 /// The tickets of a listener.
 struct Context {
     keys: Arc<TicketKeys>,
@@ -160,6 +194,10 @@ impl std::fmt::Debug for Context {
 
 impl ProducesTickets for Context {
     fn enabled(&self) -> bool {
+        if STEP.get() == Step::Kept {
+            return false;
+        }
+        STEP.set(Step::Asked);
         !self.keys.is_empty()
     }
 
@@ -172,7 +210,11 @@ impl ProducesTickets for Context {
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.open(ticket, now()?)
+        let opened = self.open(ticket, now()?)?;
+        if opened.is_young && STEP.get() == Step::Begun {
+            STEP.set(Step::Kept);
+        }
+        Some(opened.state)
     }
 }
 
@@ -200,17 +242,19 @@ impl Context {
         Some(ticket)
     }
 
-    fn open(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
+    fn open(&self, ticket: &[u8], now: u64) -> Option<Opened> {
         let (name, rest) = ticket.split_at_checked(NAME)?;
         let (salt, sealed) = rest.split_at_checked(SALT)?;
         let keys = self.keys.keys.load();
-        let key = keys.list.iter().find(|key| key.name == *name)?;
+        let (index, key) = keys.list.iter().enumerate().find(|(_, key)| key.name == *name)?;
         let mut state = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         let opening = key.derive(salt, &self.context)?;
         let state = opening.open_in_place(nonce, Aad::from(key.name), &mut state).ok()?;
         let (last, state) = state.split_first_chunk::<TIME>()?;
-        (now <= u64::from_be_bytes(*last)).then(|| state.to_vec())
+        let left = u64::from_be_bytes(*last).checked_sub(now)?;
+        let is_young = index == 0 && left >= u64::from(keys.lifetime) / 2;
+        Some(Opened { state: state.to_vec(), is_young })
     }
 }
 
@@ -255,13 +299,37 @@ mod tests {
         keys.share(&"0f".repeat(32), 3600).unwrap();
         let context = Context { keys: Arc::clone(&keys), context: [][..].into() };
         let ticket = context.seal(b"state", 1_000_000).unwrap();
-        assert_eq!(context.open(&ticket, 1_003_600).as_deref(), Some(&b"state"[..]));
+        let opened = |is_young| Some(Opened { state: b"state".to_vec(), is_young });
+        assert_eq!(context.open(&ticket, 1_001_800), opened(true));
+        assert_eq!(context.open(&ticket, 1_001_801), opened(false), "half of its time is over");
+        assert_eq!(context.open(&ticket, 1_003_600), opened(false));
         assert_eq!(context.open(&ticket, 1_003_601), None);
         // A machine whose clock is behind opens it, too.
         assert!(context.open(&ticket, 999_000).is_some());
         keys.share(&"0f".repeat(32), u32::MAX).unwrap();
         assert_eq!(context.open(&ticket, 1_003_601), None, "it was made for an hour");
         assert!(context.seal(b"state", u64::MAX).is_some());
+    }
+
+    #[test]
+    fn a_client_of_version_12_keeps_a_young_ticket_and_one_of_13_has_a_new_one() {
+        let keys = keys();
+        let tickets = keys.for_context(b"");
+        let ticket = tickets.encrypt(b"state").unwrap();
+        let renewed = |asked_before: bool| {
+            begin_step();
+            assert!(!asked_before || tickets.enabled());
+            assert!(tickets.decrypt(&ticket).is_some());
+            tickets.enabled()
+        };
+        assert!(!renewed(false));
+        assert!(renewed(true));
+        begin_step();
+        assert!(tickets.enabled(), "the next handshake has a ticket");
+        begin_step();
+        assert!(tickets.decrypt(&ticket[1..]).is_none() && tickets.enabled());
+        keys.rotate(3600);
+        assert!(renewed(false), "its key is the second now");
     }
 
     #[test]
