@@ -132,15 +132,15 @@ fn a_session_is_resumed_by_a_ticket_and_by_another_machine_with_the_same_keys() 
 }
 
 /// Types of the handshake messages (RFC 5246 section 7.4) that a server sends before it encrypts, when this client comes.
-fn first_flight(bed: &Bed, client: &ClientTls) -> Vec<u8> {
+fn first_messages(bed: &Bed, client: &ClientTls) -> Vec<u8> {
     let name = ServerName::try_from("www.example.org").unwrap();
     let mut client = ClientMachine::new(client, name).unwrap();
-    let (mut hello, mut flight) = (Vec::new(), Vec::new());
+    let (mut hello, mut answer) = (Vec::new(), Vec::new());
     client.process(&mut [], &mut Vec::new(), &mut hello).unwrap();
     let mut server = ServerMachine::new(&bed.server).unwrap();
-    server.process(&mut hello, &mut Vec::new(), &mut flight).unwrap();
+    server.process(&mut hello, &mut Vec::new(), &mut answer).unwrap();
     let mut types = Vec::new();
-    let mut rest = &flight[..];
+    let mut rest = &answer[..];
     while let [22, _, _, high, low, record @ ..] = rest {
         let (mut messages, next) = record.split_at(usize::from(*high) << 8 | usize::from(*low));
         while let [kind, _, high, low, after @ ..] = messages {
@@ -160,10 +160,10 @@ fn a_client_of_version_12_has_another_ticket_when_its_own_is_old() {
     let client = bed.authority.client(|s| s.profile = Profile::Older);
     for _ in 0..3 {
         Pair::connect(&bed.server, &client, "www.example.org", 4096).ok().unwrap();
-        assert_eq!(first_flight(&bed, &client), [HELLO], "it keeps the one that it has");
+        assert_eq!(first_messages(&bed, &client), [HELLO], "it keeps the one that it has");
     }
     bed.tickets.rotate(3600);
-    assert_eq!(first_flight(&bed, &client), [HELLO, TICKET]);
+    assert_eq!(first_messages(&bed, &client), [HELLO, TICKET]);
 }
 
 #[test]
