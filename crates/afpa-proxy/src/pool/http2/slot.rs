@@ -137,7 +137,7 @@ impl Slot {
                     false => break,
                 },
                 Framing::Chunked => self.chunk.min(rest.len()),
-                Framing::Length | Framing::None => rest.len(),
+                Framing::Length | Framing::None | Framing::Tunnel => rest.len(),
             };
             let rest = rest.get_mut(..most).unwrap_or_default();
             // Reading from memory cannot fail.
