@@ -140,7 +140,7 @@ fn by_http11(proxy: &Server, said: &str) {
     for line in [
         "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n",
         "sec-websocket-protocol: chat\r\n",
-        &format!("x-said: {said}").trim_end(),
+        format!("x-said: {said}").trim_end(),
     ] {
         assert!(head.contains(line), "{line:?} in {head}");
     }
