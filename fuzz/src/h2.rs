@@ -1,6 +1,6 @@
 //! What must hold for any bytes that a client of HTTP/2 sends.
 
-use afpa_h2::client::{self, ResponseHead};
+use afpa_h2::client::{self, ResponseHead, Tunnel};
 use afpa_h2::hpack::{Decoder, TABLE_SIZE, encode};
 use afpa_h2::request::Framing;
 use afpa_h2::{Connection, Event, Limits, PREFACE, RequestHead, ResponseEvent, ResponseReader};
@@ -185,8 +185,14 @@ fn ask(input: &[u8], piece: usize) -> Heard {
     let mut heard = Heard { events: Vec::new(), output: Vec::new(), fatal: false };
     let mut held = Vec::new();
     // Without its SETTINGS a server is not asked.
-    connection.receive(b"\0\0\0\x04\0\0\0\0\0", &mut head, 0).expect("empty SETTINGS");
-    (0..4).for_each(|at| request(&mut connection, at % 2 == 1));
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x08\0\0\0\x01";
+    connection.receive(settings, &mut head, 0).expect("SETTINGS with extended CONNECT");
+    request(&mut connection, false);
+    request(&mut connection, true);
+    let tunnel =
+        Tunnel { protocol: b"websocket".as_slice().into(), accept: Some("its hash".into()) };
+    connection.open_tunnel(b"\x82", tunnel).expect("it is offered");
+    request(&mut connection, true);
     for part in input.chunks(piece) {
         held.extend_from_slice(part);
         loop {
@@ -265,4 +271,12 @@ fn check_response(head: &ResponseHead, interim: bool) {
     }
     assert_eq!(codings == 1, head.framing() == client::response::Framing::Chunked);
     assert!(!interim || codings == 0);
+    let is_switch = text.starts_with(b"HTTP/1.1 101 ");
+    assert_eq!(is_switch, head.framing() == client::response::Framing::Tunnel);
+    let name = |line: &[u8]| line.split(|&byte| byte == b':').next().map(<[u8]>::to_vec);
+    for own in [&b"upgrade"[..], b"connection"] {
+        let found =
+            lines.split(|&byte| byte == b'\n').filter(|line| name(line).as_deref() == Some(own));
+        assert_eq!(found.count(), usize::from(is_switch));
+    }
 }

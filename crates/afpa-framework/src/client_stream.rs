@@ -51,7 +51,7 @@ pub trait ClientStream {
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Has the connection end with a reset. A response without a length that breaks off would otherwise look
-    /// complete.
+    /// complete, and so would a tunnel.
     fn reset_at_end(&mut self);
 
     /// The time.

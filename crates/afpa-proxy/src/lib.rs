@@ -10,7 +10,8 @@
 //! * [`limit`]: which requests the limits of a site and its clients let pass;
 //! * [`forwarded`]: the client of a request that came through routers in front;
 //! * [`select`]: which server of a group gets a request;
-//! * [`observe`]: counters of servers and groups.
+//! * [`observe`]: counters of servers and groups;
+//! * `websocket`: what AFPA answers itself in its handshake.
 //!
 //! With I/O, on one core and without a lock:
 //!
@@ -36,3 +37,4 @@ pub mod request;
 pub mod resolve;
 pub mod response;
 pub mod select;
+mod websocket;

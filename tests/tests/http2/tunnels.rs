@@ -6,6 +6,7 @@ use std::time::Duration;
 use afpa_h2::frame::{flag, kind, put};
 use afpa_tests::h2::H2Client;
 use afpa_tests::proxy::{Raw, read_head};
+use socket2::SockRef;
 
 use crate::proxy::proxy;
 
@@ -92,4 +93,22 @@ fn a_server_that_ends_its_side_of_a_tunnel_gets_what_the_client_still_says() {
     let heard = all.recv_timeout(Duration::from_secs(20)).expect("it ends").expect("read");
     assert_eq!((heard.len(), heard.ends_with("xbye")), (200_003, true));
     assert_eq!(client.get("/").status, 502, "the connection goes on");
+}
+
+#[test]
+fn a_server_that_resets_a_tunnel_resets_the_stream() {
+    let server = Raw::start(|mut stream| {
+        let Some(_) = read_head(&mut stream) else { return };
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                      Upgrade: websocket\r\n\r\n";
+        stream.write_all(answer.as_bytes()).expect("written");
+        stream.read_exact(&mut [0; 4]).expect("read");
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("the option");
+    });
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    let id = client.open(&WEBSOCKET, false);
+    client.until("there is a tunnel", |client| !client.so_far(id).fields.is_empty());
+    client.frame(kind::DATA, 0, id, b"over");
+    assert_eq!(client.whole(id).reset, Some(8), "CANCEL");
 }

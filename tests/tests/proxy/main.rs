@@ -3,6 +3,7 @@
 mod browser;
 mod deployment;
 mod http2;
+mod http2_tunnels;
 mod keeping;
 mod limits;
 mod live;

@@ -11,7 +11,7 @@ impl Connection {
         payload: &[u8],
         now_ms: u64,
     ) -> Result<(), Fatal> {
-        let most_streams = &mut self.most_streams;
+        let (most_streams, takes_tunnels) = (&mut self.most_streams, &mut self.takes_tunnels);
         self.endpoint.on_settings(header, payload, now_ms, |id, value| match id {
             // Section 6.5.2: a server has nobody to push to it.
             setting::ENABLE_PUSH if value != 0 => {
@@ -19,6 +19,16 @@ impl Connection {
             }
             setting::MAX_CONCURRENT_STREAMS => {
                 *most_streams = value;
+                Ok(())
+            }
+            // RFC 8441 section 3: nobody can take back an offer that may have been accepted.
+            setting::ENABLE_CONNECT_PROTOCOL if value > 1 || (value == 0 && *takes_tunnels) => {
+                Err(Fatal::protocol(
+                    "SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1, or 0 after 1",
+                ))
+            }
+            setting::ENABLE_CONNECT_PROTOCOL => {
+                *takes_tunnels = value == 1;
                 Ok(())
             }
             _ => Ok(()),

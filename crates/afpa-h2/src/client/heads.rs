@@ -41,7 +41,8 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
         let Head { id, end, .. } = of;
-        head.begin(self.endpoint.limits.head);
+        let asked = self.endpoint.streams.get(id).map(|stream| &stream.own);
+        head.begin(self.endpoint.limits.head, asked.is_some_and(|own| own.tunnel.is_some()));
         self.endpoint.decode(block, |name, value| head.field(name, value))?;
         match self.endpoint.streams.get(id) {
             Some(stream) if stream.peer_open && !stream.own.left => {}
@@ -60,7 +61,8 @@ impl Connection {
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
         let stream = self.endpoint.streams.get_mut(id)?;
-        let Ok(said) = head.finish(end, stream.own.asked_head) else {
+        let own = &mut stream.own;
+        let Ok(said) = head.finish(end, own.asked_head, own.tunnel.as_deref()) else {
             return self.fail(id, ErrorCode::Protocol);
         };
         if said.interim {
@@ -76,6 +78,11 @@ impl Connection {
         if end && stream.content_left.is_some_and(|left| left > 0) {
             return self.fail(id, ErrorCode::Protocol);
         }
+        if stream.own.tunnel.is_some() && !head.switches() {
+            // An answer like others, to a request that has no content then.
+            stream.own.tunnel = None;
+            self.send_data(id, b"", true);
+        }
         self.forget_if_ended(id);
         Some(Event::Head { id, interim: false, end })
     }
@@ -87,7 +94,9 @@ impl Connection {
         head: &mut ResponseHead,
     ) -> Option<Event<'i>> {
         let stream = self.endpoint.streams.get_mut(id)?;
-        if !end || !stream.is_whole() || head.finish_trailers().is_err() {
+        // A tunnel has none (RFC 9113 section 8.5).
+        let is_tunnel = stream.own.tunnel.is_some();
+        if !end || is_tunnel || !stream.is_whole() || head.finish_trailers().is_err() {
             return self.fail(id, ErrorCode::Protocol);
         }
         stream.peer_open = false;

@@ -3,8 +3,9 @@
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner; [`Connection::open`] sends a request. The
 //! files below have a group of frames each: `heads` those of a response's head, `content` DATA and windows, `control` all
-//! others; `send` writes requests. What the server's end does in the same way is in `endpoint`. [`request`] reads a request of HTTP/1.1, and [`response`] writes a response as
-//! HTTP/1.1 has it, so that one parser gives all verdicts on what servers send.
+//! others; `send` writes requests. What the server's end does in the same way is in `endpoint`. [`request`] reads a request of
+//! HTTP/1.1, and [`response`] writes a response as HTTP/1.1 has it, so that one parser gives all verdicts on what servers send.
+//! [`tunnel`] has what both know of extended CONNECT (RFC 8441).
 
 mod content;
 mod control;
@@ -12,12 +13,14 @@ mod heads;
 pub mod request;
 pub mod response;
 mod send;
+pub mod tunnel;
 
 use crate::endpoint::{self, Endpoint, Fatal, StreamId};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, PREFACE, kind, setting};
 use crate::limits::Limits;
 pub use request::{Part, RequestReader};
 pub use response::ResponseHead;
+pub use tunnel::Tunnel;
 
 /// What concerns the owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct Connection {
     next: StreamId,
     /// Streams that the server allows at a time.
     most_streams: u32,
+    /// The server takes extended CONNECT.
+    takes_tunnels: bool,
     /// No new streams are opened; those beyond this one were not processed.
     last: Option<StreamId>,
     /// Streams whose response has ended, but for END_STREAM.
@@ -93,9 +98,11 @@ pub struct Connection {
 }
 
 /// What only the client has to know of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Asking {
     asked_head: bool,
+    /// It asked for another protocol, and was not refused.
+    tunnel: Option<Box<Tunnel>>,
     interims: u32,
     /// Its owner has gone, and only END_STREAM is to come.
     left: bool,
@@ -118,6 +125,7 @@ impl Connection {
             phase: Phase::Settings,
             next: 1,
             most_streams: u32::MAX,
+            takes_tunnels: false,
             last: None,
             left: 0,
         }
@@ -230,6 +238,11 @@ impl Connection {
     /// Whether streams can be opened at all, now or later.
     pub fn takes_streams(&self) -> bool {
         self.is_ready() && self.last.is_none() && self.next <= LAST_ID
+    }
+
+    /// Whether the server takes extended CONNECT (RFC 8441 section 3).
+    pub fn takes_tunnels(&self) -> bool {
+        self.takes_tunnels
     }
 
     /// Streams that somebody waits for.

@@ -3,6 +3,7 @@
 //! The requests come from our own code, which has written them anew from what was parsed. They are read strictly all the
 //! same, and what is about a connection never goes out.
 
+use super::tunnel::Upgrade;
 use crate::head::is_word;
 use crate::hpack::encode;
 use crate::message::{BadMessage, MessagePart, MessageReader, State, split_head};
@@ -43,13 +44,14 @@ pub struct RequestReader {
     message: MessageReader,
     scheme: &'static str,
     asks_head: bool,
+    upgrade: Option<Upgrade>,
 }
 
 impl RequestReader {
     /// For a request to a server that is reached by TLS or not.
     pub fn new(secure: bool) -> Self {
         let scheme = if secure { "https" } else { "http" };
-        Self { message: MessageReader::new(), scheme, asks_head: false }
+        Self { message: MessageReader::new(), scheme, asks_head: false, upgrade: None }
     }
 
     /// The field block of what was read last.
@@ -60,6 +62,12 @@ impl RequestReader {
     /// Whether the request's method is HEAD.
     pub fn asks_head(&self) -> bool {
         self.asks_head
+    }
+
+    /// What the request asks for with Upgrade, if it does: then it goes out as an extended CONNECT, and its content has no
+    /// end.
+    pub fn upgrade(&self) -> Option<&Upgrade> {
+        self.upgrade.as_ref()
     }
 
     /// Reads from the front of `input`. Returns how many bytes it took, and what they were; all bytes are taken in the
@@ -91,11 +99,23 @@ impl RequestReader {
             return Err(BadRequest);
         }
         self.asks_head = method == b"HEAD";
-        let host = fields.clone().flatten().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
-        let pseudo: [(&[u8], &[u8]); 4] = [
-            (b":method", method),
+        let find = |wanted: &[u8]| {
+            let mut found = fields.clone().flatten();
+            found.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+        };
+        let upgrade = match find(b"upgrade") {
+            // RFC 8441 section 5: it stands for a GET.
+            Some(value) if method == b"GET" => Some(Upgrade::of(value).ok_or(BadRequest)?),
+            Some(_) => return Err(BadRequest),
+            None => None,
+        };
+        let key = upgrade.as_ref().filter(|upgrade| upgrade.is_websocket());
+        let key = key.and_then(|_| find(b"sec-websocket-key")).map(Box::from);
+        let pseudo: [(&[u8], &[u8]); 5] = [
+            (b":method", if upgrade.is_some() { b"CONNECT" } else { method }),
+            (b":protocol", upgrade.as_ref().map_or(b"", |upgrade| &upgrade.protocol)),
             (b":scheme", self.scheme.as_bytes()),
-            (b":authority", host.map_or(b"", |(_, host)| host)),
+            (b":authority", find(b"host").unwrap_or_default()),
             (b":path", target),
         ];
         let message = &mut self.message;
@@ -107,13 +127,26 @@ impl RequestReader {
         }
         for field in fields {
             let (name, value) = field?;
-            if !name.eq_ignore_ascii_case(b"host") {
+            let is_left_out = name.eq_ignore_ascii_case(b"host")
+                || upgrade.as_ref().is_some_and(|upgrade| is_of_http11(name, upgrade));
+            if !is_left_out {
                 message.put_field(name, value)?;
             }
         }
-        message.state = message.announced().unwrap_or(State::Done);
+        message.state = match upgrade.is_some() {
+            true => State::UntilEnd,
+            false => message.announced().unwrap_or(State::Done),
+        };
+        self.upgrade = upgrade.map(|upgrade| Upgrade { key, ..upgrade });
         Ok(Part::Head { end: message.is_done() })
     }
+}
+
+/// Whether a field of a request for another protocol has no place in an extended CONNECT: it has no content, and WebSocket no
+/// key (RFC 8441 section 5).
+fn is_of_http11(name: &[u8], upgrade: &Upgrade) -> bool {
+    name.eq_ignore_ascii_case(b"content-length")
+        || (upgrade.is_websocket() && name.eq_ignore_ascii_case(b"sec-websocket-key"))
 }
 
 #[cfg(test)]
@@ -183,6 +216,26 @@ mod tests {
     }
 
     #[test]
+    fn an_upgrade_is_an_extended_connect_without_an_end() {
+        let input = b"GET /chat?a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nSec-WebSocket-Key: k\r\n\
+                      Sec-WebSocket-Protocol: p\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n\r\n\0\r\n\r\n";
+        for piece in [1, 2, 3, 7, 1000] {
+            assert_eq!(
+                parts(input, piece).unwrap(),
+                ":method=CONNECT\n:protocol=websocket\n:scheme=https\n:authority=h\n:path=/chat?a\n\
+                 sec-websocket-protocol=p\nfalse\n"
+            );
+        }
+        let mut reader = RequestReader::new(false);
+        reader.read(input).unwrap();
+        let upgrade = reader.upgrade().expect("it asks for one");
+        assert!(upgrade.is_websocket() && upgrade.key.as_deref() == Some(b"k"));
+        // Whose key it is nobody knows.
+        let other = b"GET / HTTP/1.1\r\nSec-WebSocket-Key: k\r\nUpgrade: chat\r\n\r\n";
+        assert!(parts(other, 1000).unwrap().contains("\nsec-websocket-key=k\n"));
+    }
+
+    #[test]
     fn what_is_no_request_is_refused() {
         for bad in [
             &b"GET /  HTTP/1.1\r\n\r\n"[..],
@@ -198,6 +251,8 @@ mod tests {
             b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\nmore",
             b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            b"POST / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+            b"GET / HTTP/1.1\r\nUpgrade: websocket, chat\r\n\r\n",
         ] {
             assert_eq!(parts(bad, 1000), Err(BadRequest), "{}", bad.escape_ascii());
         }

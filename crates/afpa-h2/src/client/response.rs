@@ -6,6 +6,7 @@
 
 use afpa_http::syntax::number;
 
+use super::Tunnel;
 use crate::head::{HeadText, Malformed, check_field};
 
 /// How the content of a response is to be written for a reader of HTTP/1.1.
@@ -18,6 +19,8 @@ pub enum Framing {
     Length,
     /// In chunks.
     Chunked,
+    /// As it is: it is that of another protocol.
+    Tunnel,
 }
 
 /// What the connection itself has to know of a response.
@@ -38,6 +41,8 @@ pub struct ResponseHead {
     /// Fields have begun; no pseudo-field may follow.
     begun: bool,
     framing: Framing,
+    /// It may answer an extended CONNECT.
+    may_switch: bool,
 }
 
 impl ResponseHead {
@@ -52,10 +57,16 @@ impl ResponseHead {
         self.framing
     }
 
-    pub(super) fn begin(&mut self, most: usize) {
+    /// Begins another head; `may_switch`: of the answer to an extended CONNECT.
+    pub(super) fn begin(&mut self, most: usize, may_switch: bool) {
         let mut text = std::mem::take(&mut self.text);
         text.begin(most);
-        *self = Self { text, ..Self::default() };
+        *self = Self { text, may_switch, ..Self::default() };
+    }
+
+    /// Whether the stream is a tunnel from here on: in HTTP/1.1 its head is that of a change of protocols.
+    pub(super) fn switches(&self) -> bool {
+        self.may_switch && matches!(self.status, Some(200..=299))
     }
 
     /// Takes a field as it was decoded.
@@ -78,11 +89,15 @@ impl ResponseHead {
         if self.begun || self.status.replace(status).is_some() {
             return Err(Malformed);
         }
+        let (code, reason) = match self.switches() {
+            true => (&b"101"[..], "Switching Protocols"),
+            false => (value, reason(status)),
+        };
         let text = &mut self.text.bytes;
         text.extend_from_slice(b"HTTP/1.1 ");
-        text.extend_from_slice(value);
+        text.extend_from_slice(code);
         text.push(b' ');
-        text.extend_from_slice(reason(status).as_bytes());
+        text.extend_from_slice(reason.as_bytes());
         text.extend_from_slice(b"\r\n");
         Ok(())
     }
@@ -90,6 +105,10 @@ impl ResponseHead {
     fn plain_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
         self.begun = true;
         check_field(name, value)?;
+        if self.switches() && matches!(name, b"content-length" | b"sec-websocket-accept") {
+            // The one means nothing here (RFC 9110 section 9.3.6), the other is ours (RFC 8441 section 5).
+            return Ok(());
+        }
         if name == b"content-length" {
             self.text.announce_length(value);
         }
@@ -97,9 +116,18 @@ impl ResponseHead {
         Ok(())
     }
 
-    /// Completes a head. `end`: the response has no content, or none that comes.
-    pub(super) fn finish(&mut self, end: bool, asked_head: bool) -> Result<Said, Malformed> {
+    /// Completes a head. `end`: the response has no content, or none that comes. `tunnel`: what was asked for, if it may
+    /// switch.
+    pub(super) fn finish(
+        &mut self,
+        end: bool,
+        asked_head: bool,
+        tunnel: Option<&Tunnel>,
+    ) -> Result<Said, Malformed> {
         let status = self.status.filter(|_| !self.malformed).ok_or(Malformed)?;
+        if self.switches() {
+            return self.finish_switch(tunnel.ok_or(Malformed)?);
+        }
         let interim = status < 200;
         // There is no change of protocols (section 8.6), and something follows what is interim.
         if status == 101 || (interim && end) {
@@ -125,6 +153,18 @@ impl ResponseHead {
         };
         self.text.cut_or_end();
         Ok(Said { interim, content_length })
+    }
+
+    /// Completes the head of a change of protocols (RFC 9110 section 15.2.2).
+    fn finish_switch(&mut self, tunnel: &Tunnel) -> Result<Said, Malformed> {
+        self.text.put_line(b"connection", b"upgrade");
+        self.text.put_line(b"upgrade", &tunnel.protocol);
+        if let Some(accept) = &tunnel.accept {
+            self.text.put_line(b"sec-websocket-accept", accept.as_bytes());
+        }
+        self.framing = Framing::Tunnel;
+        self.text.cut_or_end();
+        Ok(Said { interim: false, content_length: None })
     }
 
     /// Completes a trailer section: field lines, without the blank line.
@@ -216,9 +256,9 @@ mod tests {
         asked_head: bool,
     ) -> Result<(String, Framing, Said), Malformed> {
         let mut head = ResponseHead::default();
-        head.begin(200);
+        head.begin(200, false);
         fields.iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes()));
-        let said = head.finish(end, asked_head)?;
+        let said = head.finish(end, asked_head, None)?;
         Ok((String::from_utf8_lossy(head.text()).into_owned(), head.framing(), said))
     }
 

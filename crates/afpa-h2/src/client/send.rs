@@ -1,6 +1,6 @@
 //! Requests: field blocks, and content as far as the windows allow.
 
-use super::{Asking, Connection};
+use super::{Asking, Connection, Tunnel};
 use crate::endpoint::StreamId;
 use crate::endpoint::stream::Stream;
 use crate::frame::{self, ErrorCode};
@@ -19,6 +19,17 @@ impl Connection {
     /// Sends a request head of this field block on a new stream; `end`: no content follows. `None` if there can be no
     /// more streams now.
     pub fn open(&mut self, block: &[u8], end: bool, asked_head: bool) -> Option<StreamId> {
+        self.open_for(block, end, Asking { asked_head, ..Asking::default() })
+    }
+
+    /// Asks for a tunnel by an extended CONNECT of this field block (RFC 8441 section 4). `None` if the server does not take
+    /// it, or there can be no more streams now.
+    pub fn open_tunnel(&mut self, block: &[u8], tunnel: Tunnel) -> Option<StreamId> {
+        let asking = Asking { tunnel: Some(Box::new(tunnel)), ..Asking::default() };
+        self.takes_tunnels.then(|| self.open_for(block, false, asking))?
+    }
+
+    fn open_for(&mut self, block: &[u8], end: bool, own: Asking) -> Option<StreamId> {
         if self.room_for_streams() == 0 {
             return None;
         }
@@ -34,7 +45,6 @@ impl Connection {
         }
         let id = self.next;
         self.next += 2;
-        let own = Asking { asked_head, interims: 0, left: false };
         let stream = Stream { we_open: !end, ..self.endpoint.new_stream(id, own) };
         self.endpoint.streams.push(stream);
         self.put_block(id, end, block);

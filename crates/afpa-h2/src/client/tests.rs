@@ -4,19 +4,18 @@ use crate::hpack::encode;
 use crate::limits::Budget;
 
 /// A connection whose server has said SETTINGS, without output.
-fn ready(limits: Limits) -> Connection {
+pub(super) fn ready(limits: Limits) -> Connection {
     let mut connection = Connection::new(limits);
     assert!(!connection.is_ready() && connection.room_for_streams() == 0);
-    let mut settings = Vec::new();
-    frame::put_settings(&mut settings, &[(setting::MAX_CONCURRENT_STREAMS, 3)]);
-    assert_eq!(events(&mut connection, &settings), Ok(vec![]));
+    let most = settings(&[(setting::MAX_CONCURRENT_STREAMS, 3)]);
+    assert_eq!(events(&mut connection, &most), Ok(vec![]));
     assert_eq!(connection.room_for_streams(), 3);
     connection.output().clear();
     connection
 }
 
 /// What `input` leads to, in words.
-fn events(connection: &mut Connection, input: &[u8]) -> Result<Vec<String>, ErrorCode> {
+pub(super) fn events(connection: &mut Connection, input: &[u8]) -> Result<Vec<String>, ErrorCode> {
     let (mut head, mut at, mut said) = (ResponseHead::default(), 0, Vec::new());
     loop {
         let (n, event) =
@@ -44,7 +43,7 @@ fn open(connection: &mut Connection, end: bool) -> StreamId {
     connection.open(&block, end, false).expect("room")
 }
 
-fn head(id: StreamId, end: bool, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn head(id: StreamId, end: bool, fields: &[(&str, &str)]) -> Vec<u8> {
     let (mut block, mut out) = (Vec::new(), Vec::new());
     fields.iter().for_each(|(n, v)| encode::put_field(&mut block, n.as_bytes(), v.as_bytes()));
     let end = if end { flags::END } else { 0 };
@@ -52,15 +51,21 @@ fn head(id: StreamId, end: bool, fields: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-fn data(id: StreamId, end: bool, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn data(id: StreamId, end: bool, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     frame::put(&mut out, kind::DATA, if end { flags::END } else { 0 }, id, bytes);
     out
 }
 
-fn raw(kind: u8, flags: u8, id: StreamId, payload: &[u8]) -> Vec<u8> {
+pub(super) fn raw(kind: u8, flags: u8, id: StreamId, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     frame::put(&mut out, kind, flags, id, payload);
+    out
+}
+
+pub(super) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::put_settings(&mut out, settings);
     out
 }
 
@@ -72,7 +77,7 @@ mod flags {
 const OK: (&str, &str) = (":status", "200");
 
 /// The kinds of the frames in the output, and their streams.
-fn sent(connection: &mut Connection) -> Vec<(u8, StreamId)> {
+pub(super) fn sent(connection: &mut Connection) -> Vec<(u8, StreamId)> {
     let (output, mut frames) = (std::mem::take(connection.output()), Vec::new());
     let mut rest = &output[..];
     while let Some(header) = FrameHeader::read(rest) {
@@ -117,9 +122,7 @@ fn the_server_says_how_many_streams_there_may_be() {
     let ended = head(1, true, &[OK]);
     events(&mut connection, &ended).unwrap();
     assert_eq!(connection.room_for_streams(), 1);
-    let mut fewer = Vec::new();
-    frame::put_settings(&mut fewer, &[(setting::MAX_CONCURRENT_STREAMS, 0)]);
-    events(&mut connection, &fewer).unwrap();
+    events(&mut connection, &settings(&[(setting::MAX_CONCURRENT_STREAMS, 0)])).unwrap();
     assert_eq!((connection.room_for_streams(), connection.takes_streams()), (0, true));
 }
 

@@ -7,8 +7,8 @@ use afpa_h2::Limits;
 use afpa_h2::frame::{flag, kind, setting};
 use afpa_testkit::eventually;
 
-use crate::http2_peer::{OK, peers, rig, until_closed};
-use crate::rig::{Backend, Rig};
+use crate::http2_peer::{OK, peers, rig};
+use crate::rig::Rig;
 
 #[test]
 fn a_request_and_its_response_pass_by_http2() {
@@ -226,23 +226,6 @@ fn an_answer_may_come_before_the_request_has_ended() {
     let mut client = rig.connect();
     client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\nonly some of it");
     assert_eq!(client.receive().text(), "no, thank you");
-}
-
-#[test]
-fn a_change_of_protocols_goes_by_http11() {
-    let server = Backend::start(|mut conn| {
-        let head = conn.head().expect("a head");
-        assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
-        conn.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello");
-    });
-    let rig = rig(&server);
-    let mut client = rig.connect();
-    client.send(
-        "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    );
-    let all = until_closed(&mut client);
-    assert!(all.starts_with("HTTP/1.1 101 ") && all.ends_with("hello"), "{all}");
 }
 
 #[test]

@@ -101,6 +101,13 @@ impl Peer {
         Some((header, payload))
     }
 
+    /// The request of a field block that is one frame.
+    pub(crate) fn asked(&mut self, header: FrameHeader, block: &[u8]) -> Asked {
+        assert!(header.has(flag::END_HEADERS));
+        self.conn.count_head();
+        Asked { id: header.stream, fields: self.fields(block), content: Vec::new() }
+    }
+
     /// The next head of a request, and whether content follows.
     pub(crate) fn head(&mut self) -> Option<(Asked, bool)> {
         loop {

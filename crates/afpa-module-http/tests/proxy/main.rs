@@ -7,6 +7,7 @@ mod http2_failures;
 mod http2_hostile;
 mod http2_peer;
 mod http2_silence;
+mod http2_tunnels;
 mod requests;
 mod rig;
 mod streams;

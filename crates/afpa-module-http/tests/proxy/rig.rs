@@ -275,6 +275,11 @@ impl Conn {
         n
     }
 
+    /// The first of the bytes that have come and were not taken.
+    pub(crate) fn first_byte(&self) -> Option<u8> {
+        self.kept.first().copied()
+    }
+
     /// For [`Backend::asked`].
     pub(crate) fn count_head(&self) {
         self.asked.fetch_add(1, Ordering::SeqCst);

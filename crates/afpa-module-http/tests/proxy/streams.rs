@@ -117,6 +117,28 @@ fn a_websocket_is_a_tunnel_until_both_ends_are_done() {
 }
 
 #[test]
+fn a_tunnel_that_its_server_resets_is_reset() {
+    let server = Backend::start(|mut conn| {
+        conn.head().expect("a head");
+        conn.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        );
+        conn.exactly(4);
+        conn.reset();
+    });
+    let rig = Rig::to(&[&server], |_| {});
+    let mut client = rig.connect();
+    client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.extend(client.take(1));
+    }
+    client.send("ping");
+    let error = client.read_raw(&mut [0; 1]).expect_err("it is no end");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[test]
 fn events_reach_the_client_as_they_come() {
     let server = Backend::start(|mut conn| {
         conn.request();

@@ -33,6 +33,8 @@ pub enum Failure {
     TotalTimeout,
     /// The content of the request is malformed.
     BadRequestContent,
+    /// The request asks for WebSocket without a key (RFC 6455 section 4.2.1).
+    WebSocketKey,
     /// The content of the request is larger than the limit.
     RequestTooLarge,
     /// The content of the request did not come in time.
@@ -52,7 +54,7 @@ impl Failure {
             Failure::ConnectTimeout | Failure::ServerTimeout | Failure::TotalTimeout => {
                 Status::GATEWAY_TIMEOUT
             }
-            Failure::BadRequestContent => Status::BAD_REQUEST,
+            Failure::BadRequestContent | Failure::WebSocketKey => Status::BAD_REQUEST,
             Failure::RequestTooLarge => Status::CONTENT_TOO_LARGE,
             Failure::ClientTimeout => Status::REQUEST_TIMEOUT,
         }
@@ -62,7 +64,10 @@ impl Failure {
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
             Failure::NoServer(why) => Some(why.retry_after_s()),
-            Failure::BadRequestContent | Failure::RequestTooLarge | Failure::ClientTimeout => None,
+            Failure::BadRequestContent
+            | Failure::WebSocketKey
+            | Failure::RequestTooLarge
+            | Failure::ClientTimeout => None,
             _ => Some(1),
         }
     }
@@ -86,6 +91,7 @@ impl Failure {
             Failure::ServerTimeout => "The server of this page took too long to answer.",
             Failure::TotalTimeout => "The answer took longer than it may.",
             Failure::BadRequestContent => "The content of the request is malformed.",
+            Failure::WebSocketKey => "The request for a WebSocket has no key, or none of 16 bytes.",
             Failure::RequestTooLarge => "The request carried more content than the server takes.",
             Failure::ClientTimeout => "The content of the request took too long to arrive.",
         }
@@ -113,6 +119,7 @@ impl Failure {
             Failure::ServerTimeout => "server-timeout",
             Failure::TotalTimeout => "total-timeout",
             Failure::BadRequestContent => "bad-request-content",
+            Failure::WebSocketKey => "websocket-key",
             Failure::RequestTooLarge => "request-too-large",
             Failure::ClientTimeout => "client-timeout",
         }

@@ -10,6 +10,7 @@ use super::wait::{Interrupted, while_client_stays};
 use super::{Exchange, download, millis};
 use crate::pool::ServerStream;
 use crate::pool::http2::{Http2Connection, Idle, LONG_MS, MadeFor, Reached, reach};
+use crate::request::Upgrade;
 use crate::select::{AttemptOutcome, Lease};
 
 impl<C: ClientStream> Exchange<'_, C> {
@@ -19,17 +20,45 @@ impl<C: ClientStream> Exchange<'_, C> {
         lease: &Lease,
         reuse: bool,
     ) -> Result<Option<(ServerStream, bool)>, Fault> {
-        // A change of protocols is one of HTTP/1.1 (RFC 9113 section 8.6).
-        let http2 = self.job.group.http2().filter(|_| !self.job.asked.upgrade);
-        if let Some(limits) = http2 {
+        if let Some(limits) = self.job.group.http2() {
             let made_for = MadeFor { tls: self.job.group.tls().cloned(), limits };
-            return self.reach_by_http2(lease, &made_for, reuse).await;
+            let by_http2 = match self.job.head.upgrade() {
+                Upgrade::None => return self.reach_by_http2(lease, &made_for, reuse).await,
+                Upgrade::Http1 => None,
+                Upgrade::Tunnel | Upgrade::WithoutKey => {
+                    self.reach_for_tunnel(lease, &made_for, reuse).await?
+                }
+            };
+            if let Some(reached) = by_http2 {
+                return Ok(reached);
+            }
         }
         if reuse && let Some(stream) = self.pooled(lease) {
             return Ok(Some((stream, true)));
         }
         let stream = self.connect(lease).await?;
         Ok(stream.map(|stream| (stream, false)))
+    }
+
+    /// A stream for an extended CONNECT. `None`: the server does not take it (RFC 8441 section 3), so what is asked for is a
+    /// change of protocols, which only HTTP/1.1 has (RFC 9113 section 8.6).
+    async fn reach_for_tunnel(
+        &mut self,
+        lease: &Lease,
+        made_for: &MadeFor,
+        reuse: bool,
+    ) -> Result<Option<Option<(ServerStream, bool)>>, Fault> {
+        if self.core.pool.http2.takes_tunnels(lease.id(), made_for) == Some(false) {
+            return Ok(None);
+        }
+        let reached = self.reach_by_http2(lease, made_for, reuse).await?;
+        match &reached {
+            Some((ServerStream::Http2(stream), _)) if !stream.takes_tunnels() => Ok(None),
+            Some((ServerStream::Http2(_), _)) if self.job.head.upgrade() == Upgrade::WithoutKey => {
+                Err(Fault::nobodys(Failure::WebSocketKey))
+            }
+            _ => Ok(Some(reached)),
+        }
     }
 
     /// A stream on a connection of HTTP/2 that is there, or that is being made. If the server chooses HTTP/1.1, it is a

@@ -231,8 +231,12 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             millis(settings.tunnel_idle),
             &exchange.core.pool,
         );
-        let to_client = moved.await;
-        download.summary.content = to_client;
+        let moved = moved.await;
+        download.summary.content = moved.to_client;
+        if moved.broken {
+            // Else the client would take it for the end of all that the server has to say.
+            exchange.client.reset_at_end();
+        }
         Relayed::Tunnelled
     }
 }

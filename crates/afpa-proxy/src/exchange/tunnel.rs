@@ -8,20 +8,28 @@ use afpa_framework::ClientStream;
 
 use crate::pool::{Buffer, Pool, ServerStream};
 
-/// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. Returns
-/// how many bytes went to the client. `first` are bytes of the server that have arrived already.
+/// What passed through a tunnel.
+pub(super) struct Moved {
+    /// Bytes that went to the client.
+    pub(super) to_client: u64,
+    /// What the server said broke off.
+    pub(super) broken: bool,
+}
+
+/// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. `first` are bytes of the
+/// server that have arrived already.
 pub(super) async fn run<C: ClientStream>(
     client: &mut C,
     server: &mut ServerStream,
     first: &[u8],
     idle_ms: u64,
     pool: &Pool,
-) -> u64 {
+) -> Moved {
     let mut down = Lane::new(first);
     let mut up = Lane::new(client.arrived());
     client.consume(up.text.len());
     let mut armed = false;
-    let mut sent = 0;
+    let mut moved = Moved { to_client: 0, broken: false };
     poll_fn(|cx| {
         let before = (down.moved, up.moved);
         let downward = down.poll(
@@ -40,7 +48,8 @@ pub(super) async fn run<C: ClientStream>(
             |(_, server), cx, bytes| server.poll_write(cx, bytes),
             |(_, server), cx| server.poll_shutdown(cx),
         );
-        sent = down.moved;
+        moved.to_client = down.moved;
+        moved.broken = matches!(downward, Poll::Ready(Err(_)));
         match (downward, upward) {
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(()),
             (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => return Poll::Ready(()),
@@ -59,7 +68,7 @@ pub(super) async fn run<C: ClientStream>(
     .await;
     down.end(pool);
     up.end(pool);
-    sent
+    moved
 }
 
 /// One direction.

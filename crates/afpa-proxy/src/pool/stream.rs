@@ -105,8 +105,7 @@ impl ServerStream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tls(stream) => stream.poll_shutdown(cx),
-            // The request says itself where it ends.
-            Self::Http2(_) => Poll::Ready(Ok(())),
+            Self::Http2(stream) => stream.poll_shutdown(cx),
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }

@@ -5,6 +5,7 @@
 //! concerns only the connection to the client (RFC 9110 section 7.6.1).
 
 mod policy;
+mod upgrade;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Sc
 
 use crate::fields::{self, Kind, Nominated, OwnedNominated, put, put_length};
 pub use policy::{HostPolicy, Mark, RequestPolicy};
+pub use upgrade::Upgrade;
 
 /// What this intermediary calls itself in Via (RFC 9110 section 7.6.3).
 pub const PSEUDONYM: &str = "afpa";
@@ -64,7 +66,7 @@ pub struct RequestHead {
     bytes: Vec<u8>,
     /// The position at which the server's own name is inserted as the host.
     host_at: Option<usize>,
-    upgrade: bool,
+    upgrade: Upgrade,
     /// Trailer fields that concern only the client's connection.
     nominated: OwnedNominated,
 }
@@ -102,6 +104,11 @@ impl RequestHead {
 
     /// Whether it asks to change the protocol.
     pub fn asks_upgrade(&self) -> bool {
+        self.upgrade != Upgrade::None
+    }
+
+    /// To which protocols.
+    pub fn upgrade(&self) -> Upgrade {
         self.upgrade
     }
 
@@ -144,7 +151,11 @@ impl RequestHead {
         self.host_at = None;
         let query = admit(request)?;
         let survey = Survey::of(request)?;
-        self.upgrade = survey.wants_upgrade(request) && policy.allows_upgrade(survey.upgrade);
+        let is_allowed = survey.wants_upgrade(request) && policy.allows_upgrade(survey.upgrade);
+        self.upgrade = match is_allowed {
+            true => Upgrade::of(request, survey.upgrade),
+            false => Upgrade::None,
+        };
         self.nominated = match request.body {
             BodyLength::Chunked => survey.nominated.to_owned(),
             BodyLength::None | BodyLength::Length(_) => OwnedNominated::default(),
@@ -172,7 +183,7 @@ impl RequestHead {
         put_fields(request, &survey, policy, origin, out);
         put_framing(request, out);
         put_marks(request, policy, origin, out);
-        if self.upgrade {
+        if self.upgrade != Upgrade::None {
             put(out, b"Connection", b"upgrade");
             put(out, b"Upgrade", survey.upgrade);
         } else if survey.takes_trailers(request) {

@@ -147,6 +147,33 @@ fn an_upgrade_is_asked_for_only_where_it_is_allowed_and_meant() {
 }
 
 #[test]
+fn what_an_upgrade_needs_to_be_asked_for_by_http2() {
+    const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let upgrade = |method: &str, protocols: &str, keys: &str| {
+        let input = format!(
+            "{method} / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: {protocols}\r\n{keys}\r\n"
+        );
+        let limits = RequestLimits::default();
+        let mut slots = FieldSlots::new();
+        let parsed = request::parse(input.as_bytes(), &mut slots, &limits);
+        let upgrades = vec!["websocket".to_owned(), "chat".to_owned()];
+        let policy = RequestPolicy { upgrades, ..plain() };
+        let mut head = RequestHead::default();
+        head.write(&parsed.expect("good").expect("whole"), b"/", &policy, CLIENT)
+            .expect("passed on");
+        head.upgrade()
+    };
+    assert_eq!(upgrade("GET", "WebSocket", KEY), Upgrade::Tunnel);
+    assert_eq!(upgrade("GET", "chat", ""), Upgrade::Tunnel);
+    for keys in ["", &KEY.repeat(2), "Sec-WebSocket-Key: x\r\n", "X-Key: x\r\n"] {
+        assert_eq!(upgrade("GET", "websocket", keys), Upgrade::WithoutKey, "{keys}");
+    }
+    assert_eq!(upgrade("GET", "websocket, chat", KEY), Upgrade::Http1);
+    assert_eq!(upgrade("OPTIONS", "websocket", KEY), Upgrade::Http1);
+    assert_eq!(upgrade("GET", "h2c", KEY), Upgrade::None);
+}
+
+#[test]
 fn some_requests_are_for_no_server() {
     use NotForwardable as E;
     let ours = "Via: 1.1 afpa, 1.1 x, 1.1 afpa\r\n";

@@ -45,6 +45,7 @@ impl<M: Module> StreamClient<M> {
         let deadline_ms = self.write_deadline();
         let mut mux = self.mux.borrow_mut();
         let Some(stream) = mux.streams.get_mut(&self.id) else { return out.receipt.take() };
+        let is_tunnel = stream.is_tunnel();
         stream.upload = None;
         if stream.is_half_closed {
             mux.reset(self.id, ErrorCode::NoError);
@@ -58,7 +59,9 @@ impl<M: Module> StreamClient<M> {
             stream.whole = true;
             mux.announce(self.id);
         } else {
-            mux.reset(self.id, ErrorCode::Internal);
+            // A reset connection is CANCEL in a tunnel (RFC 8441 section 5).
+            let code = if is_tunnel { ErrorCode::Cancel } else { ErrorCode::Internal };
+            mux.reset(self.id, code);
         }
         mux.wake();
         out.receipt.take()

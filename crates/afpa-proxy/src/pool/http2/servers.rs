@@ -90,6 +90,14 @@ impl Http2Servers {
         silent.map(|(connection, _)| Rc::clone(connection))
     }
 
+    /// Whether a server takes extended CONNECT; `None`: there is no connection on which it could have said so.
+    pub(crate) fn takes_tunnels(&self, server: u64, made_for: &MadeFor) -> Option<bool> {
+        let servers = self.0.borrow();
+        let (connection, _) = servers.get(&server)?.fitting(made_for).next()?;
+        let takes_tunnels = connection.state.borrow().machine.takes_tunnels();
+        Some(takes_tunnels)
+    }
+
     /// The right to make a connection; `None`: those that are being made will carry this request, too.
     pub(crate) fn may_connect(
         &self,

@@ -108,6 +108,11 @@ impl Slot {
         self.gone.filter(|_| self.end == End::ToCome)
     }
 
+    /// Whether the server has said all that it wanted to, and then that it hears no more (RFC 9113 section 8.1).
+    pub(super) fn is_done(&self) -> bool {
+        self.is_closed() && self.has_ended()
+    }
+
     /// Whether nothing more can be sent on it.
     pub(super) fn is_closed(&self) -> bool {
         self.gone.is_some()
@@ -137,7 +142,7 @@ impl Slot {
                     false => break,
                 },
                 Framing::Chunked => self.chunk.min(rest.len()),
-                Framing::Length | Framing::None => rest.len(),
+                Framing::Length | Framing::None | Framing::Tunnel => rest.len(),
             };
             let rest = rest.get_mut(..most).unwrap_or_default();
             // Reading from memory cannot fail.
@@ -176,6 +181,11 @@ impl Slot {
         !self.out.is_empty()
     }
 
+    /// Whether all that the owner gave was sent, its end included.
+    pub(super) fn is_sent(&self) -> bool {
+        self.out.is_empty() && self.out_end.is_none()
+    }
+
     /// Takes content of the owner.
     pub(super) fn write(&mut self, bytes: &[u8], end: Option<OutEnd>) {
         self.out.extend_from_slice(bytes);
@@ -186,6 +196,7 @@ impl Slot {
     pub(super) fn send(&mut self, id: StreamId, machine: &mut Connection) -> Sent {
         if !machine.may_send(id) {
             self.out = Vec::new();
+            (self.sent, self.out_end) = (0, None);
             self.wake_writer();
             return Sent::All;
         }

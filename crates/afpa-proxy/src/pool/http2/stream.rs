@@ -6,11 +6,13 @@ use std::task::{Context, Poll};
 
 use afpa_framework::steady_ms;
 use afpa_h2::StreamId;
-use afpa_h2::client::{Gone, Part, RequestReader};
+use afpa_h2::client::tunnel::Upgrade;
+use afpa_h2::client::{Gone, Part, RequestReader, Tunnel};
 
 use super::Http2Connection;
 use super::slot::{OutEnd, Slot};
 use super::state::State;
+use crate::websocket;
 
 /// One request and its response. Dropping it ends the stream, and no other one.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Http2Stream {
     /// There was no room for it.
     refused: bool,
     opened_ms: u64,
+    /// The end of a tunnel was given to the connection.
+    ended: bool,
 }
 
 /// A stream ended before its response did.
@@ -42,7 +46,8 @@ fn failure(why: Gone) -> io::Error {
 impl Http2Stream {
     pub(super) fn new(connection: Rc<Http2Connection>, secure: bool) -> Self {
         let request = RequestReader::new(secure);
-        Self { connection, request, id: None, refused: false, opened_ms: steady_ms() }
+        let opened_ms = steady_ms();
+        Self { connection, request, id: None, refused: false, opened_ms, ended: false }
     }
 
     /// Reads the response as HTTP/1.1 has it.
@@ -89,6 +94,10 @@ impl Http2Stream {
         let connection = Rc::clone(&self.connection);
         let mut state = connection.state.borrow_mut();
         if let Some(slot) = self.id.and_then(|id| state.slots.get_mut(&id)) {
+            if self.request.upgrade().is_some() && slot.is_done() {
+                // What the server does not hear must not stop what it has said.
+                return Poll::Ready(Ok(bytes.len()));
+            }
             if slot.is_closed() {
                 return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
             }
@@ -104,6 +113,34 @@ impl Http2Stream {
         }
         state.wake();
         Poll::Ready(taken.map(|()| bytes.len()))
+    }
+
+    /// Ends the sending direction of a tunnel: ready when the server was told. A request says itself where it ends.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let connection = Rc::clone(&self.connection);
+        let mut state = connection.state.borrow_mut();
+        let id = self.id.filter(|_| self.request.upgrade().is_some());
+        let Some(id) = id.filter(|id| state.slots.get(id).is_some_and(|slot| !slot.is_closed()))
+        else {
+            return Poll::Ready(Ok(()));
+        };
+        if !self.ended {
+            self.ended = true;
+            self.content(&mut state, b"", Some(OutEnd::Plain));
+            state.wake();
+        }
+        match state.slots.get_mut(&id) {
+            Some(slot) if !slot.is_sent() => {
+                slot.writer = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Whether the server takes extended CONNECT.
+    pub(crate) fn takes_tunnels(&self) -> bool {
+        self.connection.state.borrow().machine.takes_tunnels()
     }
 
     fn take(&mut self, state: &mut State, bytes: &[u8]) -> io::Result<()> {
@@ -128,12 +165,15 @@ impl Http2Stream {
     }
 
     fn open(&mut self, state: &mut State, end: bool) -> io::Result<()> {
-        let Self { connection: _, request, id, refused, opened_ms } = self;
+        let Self { request, id, refused, opened_ms, .. } = self;
         state.reserved = state.reserved.saturating_sub(1);
         let is_over = state.below.is_none() || state.closing_ms.is_some();
         let opened = match is_over {
             true => None,
-            false => state.machine.open(request.block(), end, request.asks_head()),
+            false => match request.upgrade() {
+                Some(upgrade) => state.machine.open_tunnel(request.block(), tunnel(upgrade)),
+                None => state.machine.open(request.block(), end, request.asks_head()),
+            },
         };
         let Some(opened) = opened else {
             *refused = true;
@@ -167,6 +207,12 @@ impl Http2Stream {
             self.connection.close();
         }
     }
+}
+
+/// What a successful answer becomes.
+fn tunnel(upgrade: &Upgrade) -> Tunnel {
+    let accept = upgrade.key.as_deref().map(websocket::accept);
+    Tunnel { protocol: upgrade.protocol.clone(), accept }
 }
 
 impl Drop for Http2Stream {

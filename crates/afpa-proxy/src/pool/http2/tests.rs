@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use afpa_h2::frame::{self, flag, kind};
+use afpa_h2::frame::{self, flag, kind, setting};
 use tokio::net::UnixStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -118,6 +118,69 @@ async fn an_idle_connection_is_asked_only_for_a_request() {
             drop(far);
         });
         assert!(!here, "it has ended");
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+/// Asks for a tunnel, once the server has said these settings, too.
+async fn tunnel(
+    connection: &Rc<Http2Connection>,
+    far: &UnixStream,
+    settings: &[(u16, u32)],
+) -> Http2Stream {
+    let (mut stream, mut frames) = (connection.stream().expect("room"), Vec::new());
+    let settings = [settings, &[(setting::ENABLE_CONNECT_PROTOCOL, 1)]].concat();
+    frame::put_settings(&mut frames, &settings);
+    send(far, &frames).await;
+    let offered = async {
+        while !stream.takes_tunnels() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, offered).await.expect("in time");
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n";
+    poll_fn(|cx| stream.poll_write(cx, request)).await.expect("written");
+    stream
+}
+
+#[tokio::test]
+async fn what_a_server_has_said_is_read_though_it_hears_no_more() {
+    let test = async {
+        let (connection, far) = connected().await;
+        let mut stream = tunnel(&connection, &far, &[]).await;
+        let mut frames = Vec::new();
+        // An answer of 200, content, its end, and RST_STREAM(NO_ERROR).
+        frame::put(&mut frames, kind::HEADERS, flag::END_HEADERS, 1, b"\x88");
+        frame::put(&mut frames, kind::DATA, flag::END_STREAM, 1, b"all");
+        frame::put(&mut frames, kind::RST_STREAM, 0, 1, &[0; 4]);
+        send(&far, &frames).await;
+        let mut room = [0; 1000];
+        let read = timeout(PATIENCE, poll_fn(|cx| stream.poll_read(cx, &mut room[..10])));
+        assert_eq!(read.await.expect("in time").expect("a head"), 10);
+        let write = poll_fn(|cx| stream.poll_write(cx, b"what nobody hears"));
+        assert_eq!(write.await.expect("it stops nothing"), 17);
+        poll_fn(|cx| stream.poll_shutdown(cx)).await.expect("there is nobody to tell");
+        let rest = poll_fn(|cx| stream.poll_read(cx, &mut room)).await.expect("read");
+        assert!(room[..rest].ends_with(b"\r\n\r\nall"));
+        assert_eq!(poll_fn(|cx| stream.poll_read(cx, &mut room)).await.expect("its end"), 0);
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_tunnel_waits_for_what_was_said_before() {
+    let test = async {
+        let (connection, far) = connected().await;
+        let window = [(setting::INITIAL_WINDOW_SIZE, 3)];
+        let mut stream = tunnel(&connection, &far, &window).await;
+        poll_fn(|cx| stream.poll_write(cx, b"abcd")).await.expect("written");
+        let ended = poll_fn(|cx| Poll::Ready(stream.poll_shutdown(cx).is_ready()));
+        assert!(!ended.await, "one byte is still here");
+        let mut frames = Vec::new();
+        frame::put_window_update(&mut frames, 1, 1);
+        send(&far, &frames).await;
+        let ended = timeout(PATIENCE, poll_fn(|cx| stream.poll_shutdown(cx)));
+        ended.await.expect("in time").expect("the server was told");
     };
     LocalSet::new().run_until(test).await;
 }

@@ -1,0 +1,38 @@
+//! Requests for another protocol (RFC 9110 section 7.8).
+
+use afpa_h2::client::tunnel;
+use afpa_http::{Method, Request};
+
+use crate::websocket;
+
+/// What a request asks for with Upgrade, and what servers it can be asked of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Upgrade {
+    /// Nothing.
+    #[default]
+    None,
+    /// What only HTTP/1.1 has words for: one of several protocols, or one by another method than GET.
+    Http1,
+    /// What servers of HTTP/2 can be asked for, too (RFC 8441).
+    Tunnel,
+    /// The same, but a WebSocket whose key is missing or none, so AFPA could not answer it for a server of HTTP/2.
+    WithoutKey,
+}
+
+impl Upgrade {
+    /// What `request` asks for with this value.
+    pub(super) fn of(request: &Request<'_, '_>, value: &[u8]) -> Self {
+        match tunnel::Upgrade::of(value).filter(|_| request.method == Method::Get) {
+            None => Self::Http1,
+            Some(upgrade) if upgrade.is_websocket() && !has_key(request) => Self::WithoutKey,
+            Some(_) => Self::Tunnel,
+        }
+    }
+}
+
+/// Whether there is one key, and one that is well-formed (RFC 6455 section 4.2.1).
+fn has_key(request: &Request<'_, '_>) -> bool {
+    let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
+    let mut keys = lines.map(|(_, value)| value);
+    keys.next().is_some_and(websocket::is_key) && keys.next().is_none()
+}
