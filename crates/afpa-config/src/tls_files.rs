@@ -33,6 +33,9 @@ pub struct TlsFileError {
     pub is_denied: bool,
 }
 
+/// What reads a whole file, where it is not longer than [`LONGEST_TLS_FILE`].
+pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
+
 /// Reads the files of a certificate.
 ///
 /// # Errors
@@ -46,7 +49,7 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
 /// # Errors
 /// With the file at fault.
 pub fn read_certificate_by(
-    read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    read_file: &ReadFile<'_>,
     files: &CertificateFiles,
 ) -> Result<Certificate, TlsFileError> {
     let read = |key, path: &Path| explained(key, path, read_file(path));
@@ -224,13 +227,17 @@ fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -
 }
 
 /// Whether the files can be used, and what about them should be looked at.
-pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+pub(crate) fn feasibility(
+    config: &Config,
+    settings: &Settings,
+    read_file: &ReadFile<'_>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     let mut certificates = Vec::new();
     for files in &config.certificates {
-        match read_certificate(files) {
+        match read_certificate_by(read_file, files) {
             Ok(certificate) => {
                 findings.extend(remarks(files, settings, &certificate, now));
                 certificates.push(certificate);
@@ -238,7 +245,7 @@ pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> 
             Err(error) => {
                 let location = settings.location_in("certificate", files.instance, error.key);
                 let cause = format!("{}: {}", error.path.display(), error.cause);
-                // A start as root, or a reload by a process that has read it before, may do.
+                // A start as root may.
                 findings.push(match error.is_denied {
                     true => Finding::warning(location, cause, error.remedy),
                     false => Finding::error(location, cause, error.remedy),

@@ -73,6 +73,8 @@ fn keys_that_root_alone_may_read_are_taken_when_they_change() {
     bed.server.server.signal(Signal::HUP);
     eventually("a reload takes one, too", || bed.server.server.log().contains("reloaded"));
     eventually("the third is in use", || bed.certificate() != second);
+    let log = bed.server.server.log();
+    assert!(!log.contains("this user may not read it"), "it is checked by who can read it: {log}");
 }
 
 #[test]

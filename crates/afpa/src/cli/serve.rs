@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 
 use afpa_config::{
     AccessFormat, Choice, ConfigError, FastPathMode, Io, Level, Loaded, LogFormat, Machine,
-    Overrides, Policy, Symlinks, load,
+    Overrides, Policy, ReadFile, Symlinks, load_by, read_tls_file,
 };
 
 /// `afpa serve`.
@@ -163,7 +163,15 @@ impl Serve {
     /// # Errors
     /// With all their errors.
     pub fn configuration(&self) -> Result<Loaded, ConfigError> {
-        load(self.config.as_deref(), &self.overrides(), &Machine::probe())
+        self.configuration_by(&read_tls_file)
+    }
+
+    /// The same, where keys and certificates are read by another process.
+    ///
+    /// # Errors
+    /// With all their errors.
+    pub fn configuration_by(&self, read_file: &ReadFile<'_>) -> Result<Loaded, ConfigError> {
+        load_by(read_file, self.config.as_deref(), &self.overrides(), &Machine::probe())
     }
 
     /// The options as settings.

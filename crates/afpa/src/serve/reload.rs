@@ -34,7 +34,7 @@ impl Server {
     }
 
     fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
-        let loaded = options.configuration()?;
+        let loaded = options.configuration_by(&|path| self.tls.read_file(path))?;
         if !loaded.warnings.is_empty() {
             eprint!("{}", loaded.rendered_warnings());
         }

@@ -214,7 +214,12 @@ impl TlsState {
     }
 
     fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
-        read_certificate_by(&|path| self.reader.read(path), files)
+        read_certificate_by(&|path| self.read_file(path), files)
+    }
+
+    /// Reads what this process may read, or what is read for it.
+    pub(super) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.reader.read(path)
     }
 
     fn versions<'a>(
