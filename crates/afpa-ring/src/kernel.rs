@@ -26,6 +26,9 @@ pub(crate) struct Kernel {
     /// Of the task that submits, while it sleeps.
     submitter: Option<Waker>,
     counts: Counts,
+    /// See [`Kernel::is_due`].
+    #[cfg(test)]
+    pub(crate) keeps_an_old_note: bool,
     /// The kernel refuses the ring itself: nothing that is under way will be done.
     failed: Option<Errno>,
 }
@@ -60,6 +63,8 @@ impl Kernel {
             event,
             submitter: None,
             counts: Counts::default(),
+            #[cfg(test)]
+            keeps_an_old_note: false,
             failed: None,
         };
         kernel.register_buffers()?;
@@ -339,11 +344,27 @@ impl Kernel {
     }
 
     /// Whether a turn would find anything to do.
-    pub(crate) fn has_work(&mut self) -> bool {
+    fn has_work(&mut self) -> bool {
+        self.has_queued() || self.is_due()
+    }
+
+    /// Whether there is an operation to submit, or a completion to take.
+    pub(crate) fn has_queued(&mut self) -> bool {
         let queued = self.ring.submission();
-        let submit = !queued.is_empty() || queued.taskrun() || queued.cq_overflow();
+        let submit = !queued.is_empty() || queued.cq_overflow();
         drop(queued);
         submit || !self.ring.completion().is_empty()
+    }
+
+    /// Whether the kernel has noted that there is something to do for it. The note may be old: who adds work on another core
+    /// sets it behind adding, and in between this core may have done the work and taken the note away. Then the note stays
+    /// until the next work.
+    fn is_due(&mut self) -> bool {
+        #[cfg(test)]
+        if self.keeps_an_old_note {
+            return true;
+        }
+        self.ring.submission().taskrun()
     }
 
     /// Has the event tell of the next completion. False: there is something to do already.
@@ -351,7 +372,10 @@ impl Kernel {
         self.ring.completion().enable_eventfd();
         // The kernel notes what is due, and then looks whether it is to tell; here it is the other way round.
         fence(Ordering::SeqCst);
-        let rests = !self.has_work();
+        // What is due is done now, and what becomes due from now on is told: so an old note keeps nobody from resting.
+        let is_done =
+            self.has_queued() || !self.is_due() || self.enter(EnterFlags::GETEVENTS).is_ok();
+        let rests = is_done && !self.has_queued();
         if !rests {
             self.ring.completion().disable_eventfd();
         }

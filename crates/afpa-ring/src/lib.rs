@@ -123,10 +123,10 @@ impl Ring {
         self.kernel.borrow_mut().rest()
     }
 
-    /// Ready when an operation is queued.
+    /// Ready when an operation is queued. Of completions the [event](Self::event) tells, once the ring [rests](Self::rest).
     pub fn poll_queued(&self, cx: &Context<'_>) -> Poll<()> {
         let mut kernel = self.kernel.borrow_mut();
-        if kernel.has_work() {
+        if kernel.has_queued() {
             return Poll::Ready(());
         }
         kernel.wake_to_submit(cx.waker());

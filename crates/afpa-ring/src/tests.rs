@@ -438,3 +438,25 @@ fn an_operation_wakes_who_submits_and_its_completion_who_waits() {
     ring.turn().expect("a turn");
     assert_eq!((count(&submitter), count(&waiter)), (1, 1));
 }
+
+#[test]
+fn an_old_note_of_work_keeps_nobody_from_resting_and_hides_nothing() {
+    let Some(ring) = ring(Settings::default()) else { return };
+    let event = ring.event().expect("an event");
+    let (mut stream, mut other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(stream.poll_receive(&mut cx, &mut [0; 10]).is_pending());
+    ring.turn().expect("a turn");
+    ring.kernel.borrow_mut().keeps_an_old_note = true;
+    assert_eq!(ring.turn().expect("a turn"), 0);
+    assert!(ring.rest(), "there is nothing to do but a note");
+    assert!(ring.poll_queued(&cx).is_pending());
+    assert!(!is_told(&event));
+    other.write_all(b"late").expect("written");
+    assert!(is_told(&event), "what comes later is told");
+    assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"late");
+    // What came before the ring rests keeps it from that.
+    other.write_all(b"early").expect("written");
+    assert!(!ring.rest());
+    assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"early");
+}

@@ -44,7 +44,8 @@ async fn turn_until_it_fails(ring: &Ring, event: &AsyncFd<OwnedFd>) -> io::Error
             Err(error) => return error,
             Ok(done) if done > 0 => give_way().await,
             Ok(_) if ring.rest() => poll_fn(|cx| poll_work(ring, event, cx)).await,
-            Ok(_) => {}
+            // Others are served in any case.
+            Ok(_) => give_way().await,
         }
     }
 }
