@@ -1,5 +1,7 @@
 //! What runs out, fails, or is no file: the server says so and goes on.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::{fs, os::unix::net::UnixListener, process::Command, thread, time::Duration};
 
 use afpa_testkit::{
@@ -218,4 +220,121 @@ fn a_working_set_larger_than_the_pinned_memory_is_served_right() {
     }
     let resident = server.process().resident().expect("resident set");
     figure!("{} KiB resident with 2 MiB pinned at most", resident / 1024);
+}
+
+const HELLO: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n";
+const LONG: &str = "GET /long.bin HTTP/1.1\r\nHost: h\r\n\r\n";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection of which the client's end is one of many: ports of one address would run out.
+fn connect_from(number: usize, server: SocketAddr) -> socket2::Socket {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket");
+    let own = Ipv4Addr::new(127, 0, 2, (number % 200) as u8 + 1);
+    socket.bind(&SocketAddr::new(own.into(), 0).into()).expect("an address of its own");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    socket.connect(&server.into()).expect("connected");
+    socket
+}
+
+/// Reads `count` responses of `hello`.
+fn read_hellos(stream: &mut TcpStream, count: usize) {
+    let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
+    while seen.windows(9).filter(|bytes| bytes == b"\r\n\r\nhello").count() < count {
+        let length = stream.read(&mut piece).expect("a response in time");
+        assert!(length > 0, "closed behind {:?}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..length]);
+    }
+}
+
+/// One connection, which ends in one of the ways in which clients end them.
+fn one_of_many(number: usize, server: SocketAddr) {
+    let socket = connect_from(number, server);
+    let mut stream = TcpStream::from(socket);
+    let mut say = |text: &str| stream.write_all(text.as_bytes()).expect("taken");
+    match number % 7 {
+        // All in one segment; the client closes.
+        0 => {
+            say(&HELLO.repeat(4));
+            read_hellos(&mut stream, 4);
+        }
+        // In the middle of a request, behind a first one.
+        1 => {
+            say(HELLO);
+            read_hellos(&mut stream, 1);
+            stream.write_all(&HELLO.as_bytes()[..20]).expect("taken");
+        }
+        // Before any response of many has been read.
+        2 => say(&HELLO.repeat(50)),
+        // In the middle of a long response, behind short ones.
+        3 => {
+            say(&HELLO.repeat(2));
+            read_hellos(&mut stream, 2);
+            stream.write_all(LONG.as_bytes()).expect("taken");
+            stream.read_exact(&mut [0; 1000]).expect("a beginning");
+        }
+        // The server closes, because it is asked to.
+        4 => {
+            say(&HELLO.repeat(2));
+            say("GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            read_hellos(&mut stream, 3);
+            assert_eq!(stream.read(&mut [0; 1]).expect("the end"), 0);
+        }
+        // The server closes, because the client has ended its direction.
+        5 => {
+            say(&HELLO.repeat(2));
+            read_hellos(&mut stream, 2);
+            stream.shutdown(Shutdown::Write).expect("ended");
+            assert_eq!(stream.read(&mut [0; 1]).expect("the end"), 0);
+        }
+        // Without a word.
+        _ => {}
+    }
+    if number.is_multiple_of(2) {
+        let reset = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+        reset.expect("the next close is a reset");
+    }
+}
+
+/// `AFPA_CONNECTIONS=1000000` for a million of them by each strategy, which takes minutes.
+#[test]
+fn many_connections_leave_neither_descriptors_nor_memory_however_the_engine_waits() {
+    let all = std::env::var("AFPA_CONNECTIONS").map_or(6000, |all| all.parse().expect("a number"));
+    const CLIENTS: usize = 4;
+    const HELPERS: usize = 12; // which are made when they are needed, and the long file
+    let tree = small_site();
+    tree.file("long.bin", patterned(300_000));
+    for io in ["readiness", "completion"] {
+        let server = Server::start(tree.path(), |launch| {
+            launch.arg("--workers").arg("1");
+            launch.set(|settings| {
+                settings.set("engine.io", &format!("{io:?}"));
+            });
+        });
+        let address = server.address();
+        let connect = |first: usize, count: usize| {
+            thread::scope(|scope| {
+                for client in 0..CLIENTS {
+                    let numbers = (first + client..first + count).step_by(CLIENTS);
+                    scope.spawn(move || numbers.for_each(|number| one_of_many(number, address)));
+                }
+            });
+        };
+        let process = server.process();
+        let descriptors = || process.descriptors().expect("descriptors");
+        let at_start = descriptors();
+        connect(0, all / 4); // what it keeps for reuse is made
+        eventually_within(PATIENCE, "all connections of a quarter are closed", || {
+            descriptors() <= at_start + HELPERS
+        });
+        let resident = process.resident().expect("memory");
+        connect(all / 4, all - all / 4);
+        eventually_within(PATIENCE, "all connections are closed", || {
+            descriptors() <= at_start + HELPERS
+        });
+        let grown = process.resident().expect("memory").saturating_sub(resident);
+        figure!("{io}: {all} connections, {} descriptors, {grown} bytes more", descriptors());
+        assert!(grown < 4 << 20, "{io}: {grown} bytes more after {all} connections");
+        assert_eq!(server.get("/hello.txt").text(), "hello");
+    }
 }
