@@ -308,7 +308,7 @@ fn many_connections_leave_neither_descriptors_nor_memory_however_the_engine_wait
         let server = Server::start(tree.path(), |launch| {
             launch.arg("--workers").arg("1");
             launch.set(|settings| {
-                settings.set("engine.io", &format!("{io:?}"));
+                settings.set("engine.io", format!("{io:?}"));
             });
         });
         let address = server.address();

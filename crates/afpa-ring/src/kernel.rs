@@ -372,7 +372,7 @@ impl Kernel {
         self.ring.completion().enable_eventfd();
         // The kernel notes what is due, and then looks whether it is to tell; here it is the other way round.
         fence(Ordering::SeqCst);
-        // What is due is done now, and what becomes due from now on is told: so an old note keeps nobody from resting.
+        // What is due is done now, and what becomes due from now on is told: so an old note does not keep this core from its rest.
         let is_done =
             self.has_queued() || !self.is_due() || self.enter(EnterFlags::GETEVENTS).is_ok();
         let rests = is_done && !self.has_queued();

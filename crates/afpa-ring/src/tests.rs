@@ -440,7 +440,7 @@ fn an_operation_wakes_who_submits_and_its_completion_who_waits() {
 }
 
 #[test]
-fn an_old_note_of_work_keeps_nobody_from_resting_and_hides_nothing() {
+fn in_spite_of_an_old_note_of_work_the_ring_rests_and_misses_nothing() {
     let Some(ring) = ring(Settings::default()) else { return };
     let event = ring.event().expect("an event");
     let (mut stream, mut other) = pair(&ring);
