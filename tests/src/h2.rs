@@ -27,6 +27,8 @@ pub struct H2Client {
     pub settings: HashMap<u16, u32>,
     /// Whether windows are opened as content comes.
     pub opens_windows: bool,
+    /// What WINDOW_UPDATEs have added to each stream's window, and to the connection's under 0.
+    added: HashMap<u32, u64>,
     /// Whether nothing is sent but what the test sends.
     pub is_silent: bool,
     /// Frames of each type that have come.
@@ -118,6 +120,7 @@ impl H2Client {
             goaway: None,
             settings: HashMap::new(),
             opens_windows: true,
+            added: HashMap::new(),
             is_silent: false,
             frames: HashMap::new(),
         }
@@ -243,6 +246,18 @@ impl H2Client {
         });
     }
 
+    /// Reads frames until a stream may have sent so many bytes since its beginning, and the connection so many.
+    #[track_caller]
+    pub fn until_open(&mut self, id: u32, of_stream: u64, of_connection: u64) {
+        const INITIAL: u64 = 65_535; // RFC 9113, 6.9.2
+        self.until("the windows are open", |client| {
+            let added = |id| client.added.get(&id).copied().unwrap_or_default();
+            let initial = client.settings.get(&setting::INITIAL_WINDOW_SIZE);
+            let initial = initial.map_or(INITIAL, |size| u64::from(*size));
+            initial + added(id) >= of_stream && INITIAL + added(0) >= of_connection
+        });
+    }
+
     /// Reads a frame; false at the end of the connection.
     fn next(&mut self) -> io::Result<bool> {
         let header = loop {
@@ -301,7 +316,8 @@ impl H2Client {
                     self.reply(kind::WINDOW_UPDATE, 0, id, &length);
                 }
             }
-            kind::PING | kind::WINDOW_UPDATE => {}
+            kind::WINDOW_UPDATE => *self.added.entry(id).or_default() += u64::from(number(0)),
+            kind::PING => {}
             kind => panic!("a frame of type {kind} from a server"),
         }
     }
