@@ -30,11 +30,12 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Of a response that was asked for at `asked_unix` and arrived at `now_unix`, by the clock on the wall,
-    /// and at `now_steady`, by the one that never goes back.
-    pub fn of(facts: &ResponseFacts, asked_unix: u64, now_unix: u64, now_steady: u64) -> Self {
+    /// Of a response that was asked for at `asked_steady` and arrived at `now_steady`, by the clock that never goes back,
+    /// and at `now_unix`, by the one on the wall. The delay is counted in the seconds by which its age goes on: so it has
+    /// its whole age at the latest when so much time has passed since it was asked for.
+    pub fn of(facts: &ResponseFacts, asked_steady: u64, now_unix: u64, now_steady: u64) -> Self {
         let apparent = facts.date.map_or(0, |date| now_unix.saturating_sub(date));
-        let delay = now_unix.saturating_sub(asked_unix);
+        let delay = now_steady.saturating_sub(asked_steady);
         let corrected = facts.age.saturating_add(delay);
         Self { initial_age: apparent.max(corrected).min(LONGEST), at: now_steady }
     }

@@ -142,12 +142,14 @@ fn lifetimes_have_an_order() {
 #[test]
 fn the_age_counts_what_the_way_took() {
     let facts = facts(200, &[("age", "5"), ("date", &HttpDate::new(NOW - 20).to_string())]);
-    let arrival = Arrival::of(&facts, NOW - 2, NOW, 100);
+    let arrival = Arrival::of(&facts, 98, NOW, 100);
     assert_eq!(arrival.age(100), 20, "the apparent age is larger");
     assert_eq!(arrival.age(130), 50);
     assert_eq!(arrival.age(90), 20, "a clock that is behind takes nothing away");
-    let arrival = Arrival::of(&self::facts(200, &[("age", "5")]), NOW - 2, NOW, 100);
+    let arrival = Arrival::of(&self::facts(200, &[("age", "5")]), 98, NOW, 100);
     assert_eq!(arrival.age(100), 7);
+    let arrival = Arrival::of(&self::facts(200, &[]), 99, NOW, 100);
+    assert_eq!(arrival.age(102), 3, "its age begins when it is asked for");
 }
 
 #[test]

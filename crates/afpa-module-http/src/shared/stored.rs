@@ -212,7 +212,8 @@ impl Draft {
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
         let Circumstances { policy, asked, now, announced, host } = about;
-        let arrival = Arrival::of(&facts, asked.unix(), now.unix(), now.steady_ms() / 1000);
+        let arrival =
+            Arrival::of(&facts, asked.steady_ms() / 1000, now.unix(), now.steady_ms() / 1000);
         let values = |wanted: &'static str| {
             let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
             lines.map(|(_, value)| value)
