@@ -195,6 +195,14 @@ impl RawClient {
         self.seq = segment.seq.wrapping_add(segment.payload.len() as u32);
     }
 
+    /// The same, and wait until the server's TCP has acknowledged it: only then is it sure that its packet was received,
+    /// and not overtaken by one of another connection.
+    #[track_caller]
+    pub fn deliver(&mut self, segment: &Segment) {
+        self.push(segment);
+        self.await_segment("an acknowledgement", |answer| answer.ack == self.seq);
+    }
+
     /// Acknowledge what was accepted.
     pub fn acknowledge(&self) {
         self.send(&self.next());

@@ -3,17 +3,18 @@
 use afpa_bpf::{FastPath, Reason, Settings, monotonic_ns};
 use afpa_testkit::eventually;
 use afpa_testkit::packet::Segment;
+use afpa_testkit::tcp::RawClient;
 
 use crate::support::World;
 use crate::support::lab::settings;
 use crate::support::socketless::Bench;
-use crate::unsafe_requests::{is_answered, pin, request, text, world};
+use crate::unsafe_requests::{await_answered, await_ended, is_answered, pin, request, text, world};
 
 /// The programs are not sure of it, and nginx keeps the connection: they lose count of its requests.
 const ODD: &str = "GET /user.html HTTP/1.1\nHost: server\n\n";
 
 /// Sends the segments on a connection of its own, which is as `before` has made it.
-fn send(world: &World, fast_path: &FastPath, before: &[&str], pieces: &[&[u8]]) {
+fn send(world: &World, fast_path: &FastPath, before: &[&str], pieces: &[&[u8]]) -> RawClient {
     let mut client = world.connected();
     for bytes in before {
         fast_path.beat();
@@ -23,6 +24,7 @@ fn send(world: &World, fast_path: &FastPath, before: &[&str], pieces: &[&[u8]]) 
         fast_path.beat();
         client.push(&Segment { payload: piece.to_vec(), ..client.get("/") });
     }
+    client
 }
 
 /// A request that ends answers for what is at `{}`, but for its end.
@@ -49,9 +51,10 @@ fn what_some_server_takes_for_an_unsafe_request_is_noted() {
         for (end, line_end) in ["\r\n", "\n"].iter().enumerate() {
             let path = format!("/{at}/{end}?x");
             pin(&fast_path, &path);
-            assert!(is_answered(&world, &fast_path, &path), "before {line:?}");
-            send(&world, &fast_path, &[], &[(line.replace("{}", &path) + line_end).as_bytes()]);
-            assert!(!is_answered(&world, &fast_path, &path), "after {line:?}");
+            await_answered(&world, &fast_path, &path);
+            let (line, before) = (line.replace("{}", &path) + line_end, monotonic_ns());
+            send(&world, &fast_path, &[], &[line.as_bytes()]);
+            await_ended(&world, &fast_path, &path, before, &line);
         }
     }
 }
@@ -82,7 +85,7 @@ fn a_target_in_another_spelling_may_be_any() {
     for target in odd {
         let before = fast_path.noted(b"/answer");
         send(&world, &fast_path, &[], &[request("POST", target).as_bytes()]);
-        assert!(fast_path.noted(b"/answer") > before, "{target:?}");
+        eventually(&format!("a note of {target}"), || fast_path.noted(b"/answer") > before);
     }
     pin(&fast_path, "/answer");
     assert!(!is_answered(&world, &fast_path, "/answer"));
@@ -99,9 +102,9 @@ fn a_request_line_may_be_cut_anywhere() {
             pin(&fast_path, &path);
             let whole = request("DELETE", &path);
             let (first, rest) = whole.as_bytes().split_at(at);
+            let asked = monotonic_ns();
             send(&world, &fast_path, before, &[first, rest]);
-            assert!(fast_path.noted(path.as_bytes()) > 0, "{before:?}, cut at {at}");
-            assert!(!is_answered(&world, &fast_path, &path), "{before:?}, cut at {at}");
+            await_ended(&world, &fast_path, &path, asked, &format!("{before:?}, cut at {at}"));
         }
     }
 }
@@ -113,7 +116,7 @@ fn a_safe_request_may_be_cut_anywhere() {
     let whole = request("GET", "/answer");
     for at in [1, 3, 4, 7, 11] {
         let (first, rest) = whole.as_bytes().split_at(at);
-        send(&world, &fast_path, &[ODD], &[first, rest]);
+        send(&world, &fast_path, &[ODD], &[first, rest]).take_response(); // it has arrived
         assert_eq!(fast_path.noted(b"/answer"), 0, "cut at {at}");
     }
 }
