@@ -176,6 +176,29 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     assert!(!folder.path().join("turns.jsonl").exists());
 }
 
+/// A preset says itself what is asked, and how: whoever asks for something else besides is told, not ignored.
+#[test]
+fn options_that_a_preset_would_ignore_are_refused() {
+    for preset in ["--quick", "--full"] {
+        for option in [
+            &["--workload", "jaws"][..],
+            &["--size", "512"],
+            &["--connections", "8"],
+            &["--non-persistent"],
+            &["--bed", "steered"],
+            &["--every-generator"],
+            &["--delay", "1ms"],
+            &["--loss", "1%"],
+            &["--bandwidth", "100mbit"],
+        ] {
+            let mut command = Command::new(LAB);
+            let output = command.args(["papers", preset]).args(option).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{preset} {option:?}: {}", told(&output));
+            assert!(told(&output).contains("cannot be used with"), "{}", told(&output));
+        }
+    }
+}
+
 /// Starts a run and waits until it has measured something.
 fn start(folder: &Path) -> Child {
     let mut run = compare(folder).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

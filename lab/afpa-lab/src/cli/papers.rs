@@ -21,6 +21,9 @@ use clap::{ArgGroup, Args};
 use super::progress::Progress;
 use super::{interrupt, say};
 
+/// They say themselves what is asked, over how many connections and on which beds.
+const PRESETS: [&str; 2] = ["quick", "full"];
+
 /// Measure servers beside each other; leave tables, figures and a page in a folder.
 ///
 /// Exit status: 0 measured; 1 a server failed, or nothing could be measured; 130 interrupted.
@@ -40,22 +43,22 @@ pub(super) struct Papers {
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     servers: Vec<String>,
     /// Sizes of files, such as 512,4k,1m, or target rates of specweb96
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = parse_size, conflicts_with_all = PRESETS)]
     size: Vec<u64>,
     /// Connections at a time
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "64")]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "64", conflicts_with_all = PRESETS)]
     connections: Vec<u32>,
     /// One request a connection, as in the papers
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = PRESETS)]
     non_persistent: bool,
     /// Beds: steered, unsteered, one-core
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "steered")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "steered", conflicts_with_all = PRESETS)]
     bed: Vec<String>,
     /// The generator [default: the fastest that can make the load]
     #[arg(long, value_name = "NAME")]
     generator: Option<String>,
     /// Let every generator that can make a load do so, to see how far they agree
-    #[arg(long, conflicts_with = "generator")]
+    #[arg(long, conflicts_with = "generator", conflicts_with_all = PRESETS)]
     every_generator: bool,
     /// Requests a second that come whether or not the server keeps up [default: closed loop]
     #[arg(long, value_name = "N")]
@@ -77,13 +80,13 @@ pub(super) struct Papers {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
     patience: Duration,
     /// Delay of the way between client and server, each way
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0ms")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0ms", conflicts_with_all = PRESETS)]
     delay: Duration,
     /// Share of packets lost on it, such as 1%
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0%")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0%", conflicts_with_all = PRESETS)]
     loss: f64,
     /// What it carries, such as 100mbit
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with_all = PRESETS)]
     bandwidth: Option<u64>,
     /// Leave system calls and context switches uncounted
     #[arg(long)]
