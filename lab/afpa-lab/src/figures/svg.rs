@@ -136,6 +136,7 @@ impl Stroke {
 const ARCHITECTURES: &[&str] = &["howl", "mp", "thread", "sped", "amped", "io-uring"];
 const COLOURS: &[(&str, &str)] = &[
     ("afpa-kernel", "#d9431e"),
+    ("afpa-socketless", "#8c1d40"),
     ("afpa", "#f08a4b"),
     ("afpa-attach", "#a32a6d"),
     ("afpa-copy", "#c9a227"),

@@ -23,6 +23,7 @@ pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
         serve("afpa-readiness", "AFPA in user mode, waiting by epoll", READINESS),
         serve("afpa-completion", "AFPA in user mode, waiting by io_uring", COMPLETION),
         serve("afpa-kernel", "AFPA with small objects in softirq", &["--fast-path", "on"]),
+        Box::new(Socketless { program: program.clone() }),
         Box::new(Attached { program: program.clone() }),
         serve("afpa-copy", "AFPA in user mode, all objects pinned: sent with a copy", COPY),
         serve("afpa-sendfile", "AFPA in user mode, none pinned: sent without a copy", SENDFILE),
@@ -75,6 +76,39 @@ impl Server for Serve {
             launch = launch.args(["--user", "root"]); // as the others
         }
         Running::nothing(setup).and(setup, launch, setup.address)
+    }
+}
+
+/// As `afpa-kernel`, with connections that begin without a socket.
+struct Socketless {
+    program: PathBuf,
+}
+
+impl Server for Socketless {
+    fn name(&self) -> &str {
+        "afpa-socketless"
+    }
+
+    fn about(&self) -> &str {
+        "AFPA with small objects, and connections, in softirq"
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.program)
+    }
+
+    fn version(&self) -> String {
+        installed::version(&self.program, "--version")
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let text = include_str!("../../../servers/afpa-socketless.toml");
+        let file = template::write(setup, "afpa-socketless.toml", text)?;
+        let mut launch = Launch::new(&self.program).args(["serve", "--config"]).arg(&file);
+        if template::is_root() {
+            launch = launch.args(["--user", "root"]); // as the others
+        }
+        Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }
 }
 

@@ -118,7 +118,16 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        for name in ["afpa", "afpa-kernel", "afpa-attach", "nginx", "varnish", "howl", "amped"] {
+        for name in [
+            "afpa",
+            "afpa-kernel",
+            "afpa-socketless",
+            "afpa-attach",
+            "nginx",
+            "varnish",
+            "howl",
+            "amped",
+        ] {
             assert!(names.iter().any(|known| known == name), "{name} is missing");
         }
     }
