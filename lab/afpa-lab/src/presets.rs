@@ -4,10 +4,12 @@ use afpa_generator::{Workload, family};
 use anyhow::Result;
 
 /// The servers of a quick run.
-pub(crate) const FEW: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o", "sped", "howl"];
+pub(crate) const FEW: &[&str] =
+    &["afpa-kernel", "afpa-socketless", "afpa", "nginx", "h2o", "sped", "howl"];
 /// Shown in the experiments in which the architecture is not the question.
 const NO_ARCHITECTURES: &[&str] = &[
     "afpa-kernel",
+    "afpa-socketless",
     "afpa",
     "afpa-attach",
     "nginx",
@@ -31,14 +33,24 @@ pub(crate) const JAWS: &[&str] = &[
     "thread-pool:without=cached-headers:without=lazy-date:without=gather-write",
     "thread-per-request",
 ];
+/// JAWS's question where a pool of threads is overtaken by a thread for each request.
+const JAWS_SWEEP: &[&str] =
+    &["thread-pool", "thread-pool:pool=1", "thread-pool:pool=6", "thread-per-request"];
 /// The papers' proxy: everything is distributed.
 const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
 /// One that no client of today saturates, and some that all do.
 const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
-/// The papers' range of sizes.
-const SIZES: &[u64] = &[64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// The numbers of connections of the papers' question what a connection costs.
-const CONNECTIONS: [u32; 4] = [1, 16, 256, 1024];
+/// The papers' range of sizes, with those of which they say something: 4, 32 and 128 KB.
+const SIZES: &[u64] =
+    &[64, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
+/// The papers' question what a connection costs: over the fewest and the most, and between them.
+const CONNECTIONS: [u32; 5] = [FEWEST_CONNECTIONS, 16, 256, 1024, MOST_CONNECTIONS];
+/// The papers' fewest and most connections.
+pub(crate) const FEWEST_CONNECTIONS: u32 = 4;
+pub(crate) const MOST_CONNECTIONS: u32 = 2048;
+/// JAWS's clients at a time.
+const JAWS_CLIENTS: [u32; 6] = [1, 6, 12, 20, 30, MOST_JAWS_CLIENTS];
+pub(crate) const MOST_JAWS_CLIENTS: u32 = 42;
 /// All other loads have so many.
 pub(crate) const USUAL_CONNECTIONS: u32 = 64;
 
@@ -111,6 +123,7 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
     let one_each = [webstone(&[64, 1 << 10, 16 << 10])?, specweb()?].concat();
     let connections =
         Part { connections: CONNECTIONS.to_vec(), ..Part::persistent(webstone(&[1 << 10])?) };
+    let clients = Part { connections: JAWS_CLIENTS.to_vec(), ..Part::one_each(jaws()?) };
     let proxy = || family("proxy", &[], true);
     let proxy = vec![Part::persistent(proxy()?), Part::one_each(proxy()?)];
     let every = Part { by: By::Each, ..Part::persistent(webstone(&[1 << 10])?) };
@@ -131,6 +144,7 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
             )
         },
         experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
+        experiment("JAWS's clients", Some(JAWS_SWEEP), vec![clients]),
         experiment("connections", others, vec![connections]),
         experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
         experiment("the proxy", Some(PROXIES), proxy),

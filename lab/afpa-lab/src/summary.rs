@@ -90,17 +90,36 @@ impl Summary {
     /// The subject's ratio to a server at a load, on the bed that is least favourable to the
     /// subject; with the bed's name. Beds that are impaired on purpose are apart from the others.
     pub fn quoted(&self, load: &Point, server: &str) -> Option<(Ratio, &str)> {
-        let alike = self.points.iter().filter(|one| {
+        lowest(self.beds(load).filter_map(|one| Some((one.row(server)?.ratio?, one.bed()))))
+    }
+
+    /// The same for a server that is not the subject.
+    pub fn quoted_of(
+        &self,
+        results: &Results,
+        own: &str,
+        load: &Point,
+        server: &str,
+    ) -> Option<(Ratio, &str)> {
+        let ratios = self.beds(load).filter_map(|one| {
+            let turns: Vec<&Turn> =
+                results.turns.iter().filter(|turn| turn.point == one.point).collect();
+            let of = |name| rounds(&turns, name, Turn::rate);
+            Some((Ratio::of(&of(own), &of(server), one.noise)?, one.bed()))
+        });
+        lowest(ratios)
+    }
+
+    /// The load on each bed.
+    fn beds(&self, load: &Point) -> impl Iterator<Item = &PointSummary> {
+        self.points.iter().filter(|one| {
             let point = &one.point;
             point.workload == load.workload
                 && point.generator == load.generator
                 && point.persistent == load.persistent
                 && point.connections == load.connections
                 && is_impaired(&point.bed) == is_impaired(&load.bed)
-        });
-        let ratios =
-            alike.filter_map(|one| Some((one.row(server)?.ratio?, one.point.bed.as_str())));
-        ratios.min_by(|(one, _), (other, _)| one.spread.median.total_cmp(&other.spread.median))
+        })
     }
 }
 
@@ -115,6 +134,10 @@ impl PointSummary {
         let names = results.servers.iter().map(|server| server.name.as_str());
         let rows = names.filter_map(|name| Row::of(&turns, name, subject, noise)).collect();
         Self { point, noise, rows }
+    }
+
+    fn bed(&self) -> &str {
+        &self.point.bed
     }
 
     /// A server's row.
@@ -161,6 +184,10 @@ impl Row {
     pub fn is_client_bound(&self) -> bool {
         self.doubts.contains(&Doubt::ClientBound)
     }
+}
+
+fn lowest<'s>(ratios: impl Iterator<Item = (Ratio, &'s str)>) -> Option<(Ratio, &'s str)> {
+    ratios.min_by(|(one, _), (other, _)| one.spread.median.total_cmp(&other.spread.median))
 }
 
 /// AFPA with the kernel's help if it was measured, else AFPA, else whoever was named first.
