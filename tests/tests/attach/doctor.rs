@@ -79,23 +79,28 @@ fn a_host_that_changes_is_looked_at_again() {
     let lab = lab!();
     lab.file("small.html", "small");
     let attached = lab.attach(&[]);
-    assert!(!lab.log().contains("vrf"), "{}", lab.log());
-    let words =
-        "link add red type vrf table 10\nlink add port0 type dummy\nlink set port0 master red";
-    if !words.lines().all(|words| ip(&lab, words)) {
-        skip!("the kernel has no VRF or no dummy device");
+    assert!(!lab.log().contains("vpn0"), "{}", lab.log());
+    let add = |name: &str| {
+        ip(&lab, &format!("tuntap add dev {name} mode tun"))
+            && ip(&lab, &format!("link set {name} up"))
+    };
+    if !add("vpn0") {
+        skip!("the kernel has no tun devices");
     }
-    assert!(ip(&lab, "link set port0 up"));
-    eventually("the attachment says so", || lab.log().contains("! port0: a port of red (vrf)"));
+    eventually("the attachment says so", || lab.log().contains("! vpn0: tun without Ethernet"));
     let (good, findings) = doctor(&lab, &[]);
     assert!(good, "{findings:#?}");
-    has(&findings, "limited port0: a port of red (vrf)");
-    let words = "link add port1 type dummy\nlink set port1 master red\nlink set port1 up";
-    assert!(words.lines().all(|words| ip(&lab, words)));
+    has(&findings, "limited vpn0: tun without Ethernet headers");
+    assert!(add("vpn1"));
     eventually("it says that of another one", || {
-        lab.log().contains("! port1: a port of red (vrf)")
+        lab.log().contains("! vpn1: tun without Ethernet")
     });
-    assert_eq!(lab.log().matches("port0: a port of red").count(), 1, "{}", lab.log());
+    assert_eq!(lab.log().matches("vpn0: tun without").count(), 1, "{}", lab.log());
+    // What routes leave by it is another finding, and so is its end.
+    assert!(ip(&lab, "route add 198.51.100.0/24 dev vpn0"));
+    eventually("it has read the routes again", || {
+        lab.log().contains("! vpn0: tun without Ethernet headers; routes leave by it")
+    });
     drop(attached);
 }
 
