@@ -222,6 +222,9 @@ fn the_last_resort_says_by_status_what_is_wrong() {
         let retry = response.field("Retry-After").and_then(|value| value.parse::<u32>().ok());
         assert!(retry.is_some_and(|seconds| (1..=60).contains(&seconds)));
     }
+    eventually_within(Duration::from_secs(5), "the log says why", || {
+        proxy.log().contains("a request got no answer from its server")
+    });
     only.restart();
     eventually_within(Duration::from_secs(5), "it is back", || proxy.get("/").status == 200);
     only.freeze();
