@@ -35,6 +35,7 @@ mod police;
 mod rights;
 mod self_check;
 mod socketless;
+mod start;
 mod strangers;
 
 use afpa_testkit::Client;

@@ -76,7 +76,7 @@ impl Lab {
             });
             configure(launch);
         });
-        // Connections wait from the time on at which the addresses are bound, programs come after that.
+        // It listens a moment before it says so.
         eventually("it introduces itself", || server.log().contains("  control "));
         server
     }

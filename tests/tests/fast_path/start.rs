@@ -1,11 +1,12 @@
 //! What a start, `afpa check`, statistics and metrics say of the fast path.
 
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_testkit::server::program;
-use afpa_testkit::{Client, Server, Tree, eventually, skip};
+use afpa_testkit::{Client, Server, Tree, eventually, figure, skip};
 
 use crate::lab::{Lab, PORT, stats, warm};
 
@@ -42,6 +43,38 @@ fn it_says_that_it_is_in_use_and_where() {
     let table = server.command(&["stats"]);
     let table = String::from_utf8_lossy(&table.stdout);
     assert!(table.contains("\nFast path\n") && table.contains("eth0"), "{table}");
+}
+
+/// From the start of the process to the first answer of the kernel. A machine that does something else takes longer.
+#[test]
+fn the_kernel_answers_soon_after_the_start() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let begun = Instant::now();
+    let server = lab.server(&tree, |_| ());
+    warm(&server, "/hello.txt");
+    let took = begun.elapsed();
+    figure!("from the start of afpa serve to the first answer of the kernel: {took:.2?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+}
+
+/// Who connects while programs are loaded would wait for them. So there is nobody to connect to, until they are there.
+#[test]
+fn nobody_connects_before_the_programs_are_there() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let address = SocketAddr::from(([10, 77, 0, 1], PORT));
+    let server = Server::launch(tree.path(), |launch| {
+        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path("on");
+    });
+    let mut first = None;
+    eventually("a connection", || {
+        first = TcpStream::connect(address).ok();
+        first.is_some()
+    });
+    assert_eq!(lab.attached(), 4, "two programs on two interfaces: {}", server.log());
+    let mut client = Client::of(first.expect("connected"));
+    assert_eq!(client.get("/hello.txt").text(), "hello");
 }
 
 #[test]
