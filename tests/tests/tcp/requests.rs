@@ -121,6 +121,47 @@ fn repetition_merged_with_the_next_request() {
     assert!(wire.take_response().text().ends_with("from nginx"));
 }
 
+/// A client, or somebody on its way, sends other bytes under the numbers of a request that was taken: what came first counts,
+/// whoever took it, and its answer is the only one.
+#[test]
+fn a_request_that_comes_again_with_other_bytes_is_the_one_that_came_first() {
+    let Some(lab) = lab() else { return };
+    let padded = |text: &str, length: usize| {
+        let fill = length.saturating_sub(text.len() + "X-Fill: \r\n".len());
+        text.replacen("\r\n\r\n", &format!("\r\nX-Fill: {}\r\n\r\n", "y".repeat(fill)), 1)
+    };
+    let post = "POST /upload/x HTTP/1.1\r\nHost: a\r\n\r\n".to_owned();
+    for (first, other) in [
+        (KERNEL.to_owned(), USER.to_owned()),
+        (KERNEL.to_owned(), post),
+        (padded(KERNEL, 120), padded(USER, 120)),
+        (USER.to_owned(), KERNEL[..USER.len()].to_owned()),
+        (padded(USER, 120), padded(KERNEL, 120)),
+    ] {
+        for has_offset in [false, true] {
+            let mut wire = lab.wired();
+            if has_offset {
+                wire.ask_kernel();
+                wire.acknowledge();
+            }
+            let request = wire.data(&first);
+            let answer = wire.ask(&request); // not acknowledged yet
+            let answered = lab.count(Reason::Answered);
+            for _ in 0..3 {
+                wire.send(&Segment { payload: other.clone().into_bytes(), ..request.clone() });
+            }
+            for segment in wire.collect(std::time::Duration::from_millis(150)) {
+                let at = segment.seq.wrapping_sub(answer.seq) as usize;
+                let said = answer.payload.get(at..).unwrap_or_default();
+                assert!(said.starts_with(&segment.payload), "{first:?} {other:?}: {segment:?}");
+            }
+            assert_eq!(lab.count(Reason::Answered), answered, "{}", lab.tally());
+            wire.acknowledge();
+            assert!(wire.ask(&wire.data(USER)).text().ends_with("from nginx"));
+        }
+    }
+}
+
 #[test]
 fn large_upload_before_and_after_answers() {
     let Some(lab) = lab() else { return };
