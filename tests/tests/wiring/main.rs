@@ -4,6 +4,7 @@
 mod chain;
 mod changes;
 mod containers;
+mod fronts;
 mod loopback;
 mod routed;
 mod shapes;

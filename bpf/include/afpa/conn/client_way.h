@@ -6,6 +6,8 @@
  *     server, left lately: within three quarters of `firewall_interval`, or of a second. So netfilter, cgroup programs and
  *     routes have let a SYN of this client through, and the answer leaves as the kernel's left (E4). When that time is over,
  *     the next SYN is the kernel's, and shows it anew. What others overwrote costs one handshake of the kernel's.
+ *     A SYN-ACK of a listener that is not served ends it: somebody else answers from the address now, such as a transparent
+ *     proxy.
  *     A SYN-ACK that connection tracking knows says nothing: rules may refuse a connection that does not begin with a SYN,
  *     and address translation takes an assigned segment from its listener (`nf_nat_ipv4_local_in` compares the ports of
  *     `skb->sk`, and a request socket that was just made has none).
@@ -17,6 +19,7 @@
 #define AFPA_CONN_CLIENT_WAY_H
 
 #include <afpa/conn/admit.h>
+#include <afpa/conn/served.h>
 #include <afpa/conn/way.h>
 
 #define CLIENT_WAY_LIFE 1024 /* rtx_clock: where the firewall is not asked, routes are, once a second */
@@ -69,12 +72,6 @@ static __always_inline struct afpa_client_way *client_way_entry(__u64 client)
 	return bpf_map_lookup_elem(&client_ways, &place);
 }
 
-/* Does connection tracking know the packet's connection? Below the address are three bits of its state. */
-static __always_inline bool is_tracked(struct __sk_buff *skb)
-{
-	return bpf_core_field_exists(struct sk_buff, _nfct) && skb_field(skb, _nfct) & ~7UL;
-}
-
 /* From now on `entry` shows the way to whomever `whose` stands for; without a way, none. */
 static __always_inline void show_way(struct afpa_client_way *entry, __u64 whose, const struct afpa_way *way, __u32 seen)
 {
@@ -85,21 +82,59 @@ static __always_inline void show_way(struct afpa_client_way *entry, __u64 whose,
 	entry->proof = way->interface ? proof_of_client(whose, way, seen) : 0;
 }
 
+/* Whose listener sent a SYN-ACK: of a cookie of the kernel's own it is not seen. */
+enum listens { LISTENS_SERVED, LISTENS_OTHER, LISTENS_UNSEEN };
+
+static __always_inline enum listens whose_syn_ack(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = (struct bpf_sock *)skb->sk;
+
+	socket = socket ? bpf_get_listener_sock(socket) : NULL;
+	if (!socket)
+		return LISTENS_UNSEEN;
+	return is_served(socket) ? LISTENS_SERVED : LISTENS_OTHER;
+}
+
+/* The client is somebody else's: `entry` shows no way, and says so until a served listener has answered it. */
+static __always_inline void disown(struct afpa_client_way *entry, __u64 client, __u32 seen)
+{
+	struct afpa_way none = {};
+
+	if (!entry)
+		return;
+	show_way(entry, client, &none, seen);
+	entry->proof = proof_of_client(client, &none, seen);
+}
+
+static __always_inline bool is_disowned(const struct afpa_client_way *entry, __u64 client)
+{
+	struct afpa_way none = {};
+
+	return entry && !entry->way.interface && entry->proof == proof_of_client(client, &none, entry->seen);
+}
+
 /* A SYN-ACK of the kernel's leaves to the client. */
 __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
 {
 	__u32 seen = rtx_clock(bpf_ktime_get_coarse_ns()), number = 0;
+	enum listens listens = whose_syn_ack(skb);
+	struct afpa_client_way *entry;
 	struct afpa_way way = {};
 	__u64 client;
 
 	if (!key)
 		return 0;
 	client = hash_of_client(key);
+	entry = client_way_entry(client);
+	if (listens == LISTENS_OTHER)
+		disown(entry, client, seen);
+	if (listens == LISTENS_OTHER || (listens == LISTENS_UNSEEN && is_disowned(entry, client)))
+		return 0;
 	if (is_tracked(skb))
 		count_at(place_of(skb->ifindex), AFPA_SOCKETLESS_TRACKED);
 	else if (!way_of(skb, &way))
 		return 0;
-	show_way(client_way_entry(client), client, &way, seen);
+	show_way(entry, client, &way, seen);
 	if (shared.next_hops)
 		number = afpa_next_hop(key);
 	if (number)

@@ -24,6 +24,12 @@ static __always_inline bool has_rx_handler(struct __sk_buff *skb)
 	return skb_field(skb, dev, rx_handler);
 }
 
+/* Does connection tracking know the packet's connection? Below the address are three bits of its state. */
+static __always_inline bool is_tracked(struct __sk_buff *skb)
+{
+	return bpf_core_field_exists(struct sk_buff, _nfct) && skb_field(skb, _nfct) & ~7UL;
+}
+
 /* The device that routing gave the packet to, by index; 0: it has no route any more. */
 static __always_inline __u32 routed_to(struct __sk_buff *skb)
 {

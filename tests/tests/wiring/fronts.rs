@@ -1,0 +1,181 @@
+//! What a host puts between its card and the server's socket: something that shakes hands for the server, another server
+//! that takes its connections, a bridge whose frames the packet filter sees. Each connection is right, or it is user mode's.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_netlab::Bed;
+use afpa_testkit::Client;
+use afpa_testkit::aloud::say;
+use afpa_tests::tcp::{Lab, PORT, Plan};
+use socket2::{Domain, Socket, Type};
+
+use crate::support::{
+    attach, filter, ip, join_bridge, lab, nothing_was_dropped, sysctl, user_mode_is_right,
+    user_mode_serves,
+};
+
+/// A lab whose connections have sockets, and one whose connections begin without. None: SKIP was said.
+fn labs() -> impl Iterator<Item = Lab> {
+    let without = FastPath::socketless_refusal();
+    if let Some(why) = &without {
+        say("SKIP", &why.to_string());
+    }
+    let settings = [false, true].into_iter().filter(move |wanted| !wanted || without.is_none());
+    settings.filter_map(|socketless| {
+        let settings = Settings { socketless, ..Settings::default() };
+        Lab::with_sample(Plan { settings, ..Plan::default() })
+    })
+}
+
+/// A SYN proxy shakes hands with the client before the server hears of it, and moves the numbers of the whole connection:
+/// those at the card are not those of the socket.
+#[test]
+fn connections_behind_a_proxy_of_syns_are_user_mode_s() {
+    for lab in labs() {
+        let server = lab.bed.server();
+        let rules = format!(
+            "add table ip front;
+             add chain ip front early {{ type filter hook prerouting priority -300; }};
+             add rule ip front early tcp dport {PORT} tcp flags & (fin | syn | rst | ack) == syn notrack;
+             add chain ip front in {{ type filter hook input priority 0; }};
+             add rule ip front in tcp dport {PORT} ct state invalid,untracked synproxy mss 1460 wscale 7 timestamp sack-perm;
+             add rule ip front in ct state invalid drop"
+        );
+        if !filter(server, &rules) {
+            return;
+        }
+        sysctl(server, "net.netfilter.nf_conntrack_tcp_loose=0");
+        for _ in 0..6 {
+            let mut client = lab.client();
+            user_mode_serves(&lab, &mut client);
+            client.end();
+        }
+        nothing_was_dropped(&lab);
+        assert_eq!(lab.count(Reason::SocketlessSyn), 0, "{}", lab.tally());
+    }
+}
+
+/// What a transparent proxy says to every request.
+const FROM_PROXY: &[u8] = b"from the proxy";
+const PROXY: u16 = 9090;
+
+/// Something that answers every request on connections to any address.
+fn transparent_proxy(lab: &Lab) {
+    let listen = || -> std::io::Result<TcpListener> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_ip_transparent_v4(true)?;
+        socket.bind(&SocketAddr::from(([0, 0, 0, 0], PROXY)).into())?;
+        socket.listen(64)?;
+        Ok(socket.into())
+    };
+    let listener = lab.bed.server().run(listen).expect("the server's side").expect("it listens");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || answer_all(stream));
+        }
+    });
+}
+
+fn answer_all(mut stream: TcpStream) {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count) = stream.read(&mut buffer) {
+        request.extend_from_slice(&buffer[..count]);
+        if count == 0 {
+            break;
+        }
+        if request.ends_with(b"\r\n\r\n") {
+            request.clear();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", FROM_PROXY.len());
+            let _ = stream.write_all(&[head.as_bytes(), FROM_PROXY].concat());
+        }
+    }
+}
+
+/// A host begins to give the server's connections to a transparent proxy, which answers from the server's address: what the
+/// server would say there, nobody is told any more.
+#[test]
+fn connections_that_a_transparent_proxy_takes_are_the_proxy_s() {
+    for lab in labs() {
+        let mut open = lab.client();
+        lab.converse(&mut open);
+        user_mode_is_right(&mut lab.client());
+        transparent_proxy(&lab);
+        let rules = format!(
+            "add table ip front; add chain ip front in {{ type filter hook prerouting priority mangle; }};
+             add rule ip front in tcp dport {PORT} tcp flags & (syn | ack) == syn tproxy to :{PROXY} accept"
+        );
+        if !filter(lab.bed.server(), &rules) {
+            return;
+        }
+        // Until the way was shown too long ago, a client may be answered as before.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            let mut client = lab.client();
+            client.set_patience(Duration::from_secs(1)).expect("a time-out");
+            let _ = client.get("/user.html");
+        }
+        let before = lab.counters();
+        for _ in 0..12 {
+            let mut client = lab.client();
+            for path in ["/kernel.html", "/user.html"].repeat(2) {
+                let reply = client.get(path);
+                assert_eq!(reply.body, FROM_PROXY, "{path}: {reply:?}\n{}", lab.tally());
+            }
+            client.end();
+        }
+        let since = lab.counters().since(&before);
+        assert_eq!(since[Reason::Answered] + since[Reason::SocketlessSyn], 0, "{}", lab.tally());
+        nothing_was_dropped(&lab);
+        lab.converse(&mut open);
+        open.end();
+    }
+}
+
+/// The card is taken from one bridge to another and back, again and again, while clients ask.
+#[test]
+fn a_card_that_moves_between_bridges_under_load_gives_no_wrong_byte() {
+    let Some(lab) = lab() else { return };
+    let server = lab.bed.server();
+    join_bridge(&lab);
+    let card = crate::support::text(crate::support::mac(server, Bed::DEVICE));
+    ip(server, &format!("link add br1 address {card} type bridge"));
+    ip(server, "link set br1 up");
+    attach(&lab, "br1");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (lab, done) = (&lab, &done);
+        let ask = move || {
+            let mut client = lab.client();
+            let mut asked = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                user_mode_is_right(&mut client);
+                let reply = client.get("/kernel.html");
+                let right: &[u8] = match reply.is_from_kernel() {
+                    true => b"from the kernel",
+                    false => b"from nginx, the pinned one",
+                };
+                assert_eq!(reply.body, right, "{reply:?}\n{}", lab.tally());
+                asked += 1;
+            }
+            asked
+        };
+        let clients: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
+        for (from, to) in [("br0", "br1"), ("br1", "br0")].repeat(4) {
+            std::thread::sleep(Duration::from_millis(150));
+            ip(server, &format!("link set eth0 master {to}"));
+            ip(server, &format!("addr add 10.77.0.1/16 dev {to}"));
+            ip(server, &format!("addr del 10.77.0.1/16 dev {from}"));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for client in clients {
+            assert!(client.join().expect("no panic") > 2);
+        }
+    });
+    nothing_was_dropped(&lab);
+    assert!(lab.count(Reason::Answered) > 2, "{}", lab.tally());
+}
