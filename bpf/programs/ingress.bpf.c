@@ -80,6 +80,15 @@ static __always_inline int send(struct __sk_buff *skb, struct work *work, const 
 	return afpa_reply(skb, work, s);
 }
 
+/*
+ * Would an offset begin that connection tracking cannot understand (E6)? It has seen the segment before us, on `lo` where it was
+ * sent, on a bridge where a port of it received it: so it would know the client's numbers of the wire, and the kernel's own.
+ */
+static __always_inline bool is_tracked_before(struct __sk_buff *skb, const struct afpa_flow *flow)
+{
+	return !flow->tx_offset && !flow->socketless && is_tracked(skb);
+}
+
 /* Derive cached response, and ask what must be asked before it may be sent. AFPA_ANSWERED, or the reason. */
 static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 						    struct afpa_flow *flow, const struct afpa_date *date,
@@ -100,6 +109,8 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		return reason;
 	if (flow->flags & AFPA_FLOW_REQUEST_SOCK)
 		reason = confirm_socket(skb, s, flow);
+	if (reason == AFPA_ANSWERED && is_tracked_before(skb, flow))
+		reason = AFPA_PASS_TRACKED;
 	if (reason == AFPA_ANSWERED && !is_admitted(&s->key, turn->now))
 		reason = AFPA_PASS_UNCONFIRMED;
 	if (reason == AFPA_ANSWERED && police_parts())

@@ -13,8 +13,8 @@ use afpa_tests::tcp::{Lab, PORT, Plan};
 use socket2::{Domain, Socket, Type};
 
 use crate::support::{
-    attach, filter, ip, join_bridge, lab, nothing_was_dropped, sysctl, user_mode_is_right,
-    user_mode_serves,
+    attach, filter, ip, join_bridge, lab, nothing_was_dropped, sysctl, try_sysctl,
+    user_mode_is_right, user_mode_serves,
 };
 
 /// A lab whose connections have sockets, and one whose connections begin without. None: SKIP was said.
@@ -132,6 +132,108 @@ fn connections_that_a_transparent_proxy_takes_are_the_proxy_s() {
         nothing_was_dropped(&lab);
         lab.converse(&mut open);
         open.end();
+    }
+}
+
+/// Frames of a bridge pass the packet filter before the programs, as Docker has it. Connections that it tracks are user
+/// mode's; others are answered, and a ban is heard.
+#[test]
+fn a_bridge_whose_frames_are_filtered_is_right() {
+    if let Some(lab) = lab() {
+        let server = lab.bed.server();
+        join_bridge(&lab);
+        if !try_sysctl(server, "net.bridge.bridge-nf-call-iptables=1") {
+            say("SKIP", "this kernel has no filter for bridges");
+            return;
+        }
+        let rules = "add table ip front;
+             add chain ip front early { type filter hook prerouting priority 0; };
+             add rule ip front early ct state invalid drop;
+             add chain ip front in { type filter hook input priority 0; };
+             add rule ip front in ct state invalid drop;
+             add chain ip front out { type nat hook postrouting priority 100; };
+             add rule ip front out ip daddr 10.99.0.0/16 masquerade";
+        if !filter(server, rules) {
+            return;
+        }
+        lab.fast_path().set_firewall_interval(Duration::from_secs(1));
+        for _ in 0..3 {
+            let mut client = lab.client();
+            user_mode_serves(&lab, &mut client);
+            client.end();
+        }
+        assert!(lab.count(Reason::PassTracked) > 3, "{}", lab.tally());
+        assert!(filter(server, NOT_TRACKED));
+        for _ in 0..3 {
+            let mut client = lab.client();
+            lab.converse(&mut client);
+            user_mode_is_right(&mut client);
+            client.end();
+        }
+        nothing_was_dropped(&lab);
+        let mut client = lab.client();
+        lab.converse(&mut client);
+        assert!(filter(server, "insert rule ip front early tcp dport 8080 drop"));
+        ban_is_heard(&lab, &mut client);
+    }
+}
+
+/// The remedy that the documentation names, for both sides of a connection over `lo`.
+const NOT_TRACKED: &str = "add table ip untracked;
+     add chain ip untracked in { type filter hook prerouting priority raw; };
+     add rule ip untracked in tcp dport 8080 notrack;
+     add chain ip untracked out { type filter hook output priority raw; };
+     add rule ip untracked out tcp sport 8080 notrack;
+     add rule ip untracked out tcp dport 8080 notrack";
+
+/// What passes over `lo` is tracked where it leaves, before the programs see it, and its other side behind them: a host that
+/// drops what does not fit gets connections that fit.
+#[test]
+fn connections_over_loopback_that_are_tracked_are_right() {
+    if let Some(lab) = lab() {
+        let server = lab.bed.server();
+        attach(&lab, "lo");
+        let rules = "add table ip front;
+             add chain ip front in { type filter hook input priority 0; };
+             add rule ip front in ct state invalid drop;
+             add chain ip front out { type filter hook output priority 0; };
+             add rule ip front out ct state invalid drop";
+        if !filter(server, rules) {
+            return;
+        }
+        let connect = || {
+            let to = SocketAddr::from(([127, 0, 0, 1], PORT));
+            server.run(|| Client::to(to)).expect("the server's side")
+        };
+        for _ in 0..3 {
+            let mut client = connect();
+            user_mode_serves(&lab, &mut client);
+            client.end();
+        }
+        assert!(lab.count(Reason::PassTracked) > 3, "{}", lab.tally());
+        assert!(filter(server, NOT_TRACKED));
+        let mut client = connect();
+        lab.converse(&mut client);
+        user_mode_is_right(&mut client);
+        lab.converse(&mut client);
+        client.end();
+        nothing_was_dropped(&lab);
+    }
+}
+
+/// Within two seconds nothing is answered any more.
+#[track_caller]
+fn ban_is_heard(lab: &Lab, client: &mut Client) {
+    client.set_patience(Duration::from_millis(300)).expect("a time-out");
+    let begun = Instant::now();
+    let request = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
+    loop {
+        client.send(request);
+        if client.try_receive(afpa_testkit::response::Asked::Body).is_err() {
+            break;
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_millis(2500), "{took:?}\n{}", lab.tally());
     }
 }
 

@@ -56,6 +56,12 @@ pub(crate) fn sysctl(namespace: &Namespace, setting: &str) {
     assert!(status.success(), "sysctl {setting}");
 }
 
+/// Whether the kernel has such a setting, and takes this value.
+pub(crate) fn try_sysctl(namespace: &Namespace, setting: &str) -> bool {
+    let mut command = namespace.command("sysctl");
+    command.args(["-qw", setting]).output().is_ok_and(|output| output.status.success())
+}
+
 /// Rules for the packet filter of a namespace. False: it cannot be had, and SKIP was said.
 pub(crate) fn filter(namespace: &Namespace, rules: &str) -> bool {
     let done = namespace.command("nft").arg(rules).output();

@@ -23,6 +23,18 @@ const NEEDED: [(CapabilitySet, &str); 3] = [
 const BPF_FS: u64 = 0xcafe_4a11;
 const CGROUP2: u64 = 0x6367_7270;
 
+/// Of the calling thread's network namespace.
+const BRIDGE_FILTERS: [&str; 2] = [
+    "/proc/sys/net/bridge/bridge-nf-call-iptables",
+    "/proc/sys/net/bridge/bridge-nf-call-ip6tables",
+];
+const TRACKED: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
+
+/// 0: there is no such file.
+fn number_in(path: &str) -> u64 {
+    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 impl Facts {
     /// Looks at this host, in the calling thread's network namespace, with the addresses in mind where a fast path
     /// is wanted. `serves`: AFPA itself will listen there.
@@ -49,6 +61,8 @@ impl Facts {
             bpf_fs: is_of("/sys/fs/bpf", BPF_FS),
             cgroup2: is_of("/sys/fs/cgroup", CGROUP2) || is_of("/sys/fs/cgroup/unified", CGROUP2),
             policies: xfrm::policies().ok(),
+            filters_bridges: BRIDGE_FILTERS.iter().any(|path| number_in(path) > 0),
+            tracks: number_in(TRACKED) > 0,
             devices: devices().unwrap_or_default(),
             routes: routes::devices().unwrap_or_default(),
             addresses: addresses.to_vec(),

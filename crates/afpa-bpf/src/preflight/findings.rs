@@ -185,6 +185,12 @@ fn on_carrier(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
         let text = "a route by it encapsulates packets: connections by it are served without the fast path";
         add(all, Level::Limited, name, text, "serve these clients by another route");
     }
+    let seen_before = device.loopback || device.kind == "bridge" && facts.filters_bridges;
+    if facts.tracks && seen_before {
+        let text = "connection tracking sees requests here before the programs do: what it tracks is served without the \
+                    fast path";
+        add(all, Level::Limited, name, text, "`notrack` for the served port");
+    }
 }
 
 fn programs(facts: &Facts, all: &mut Vec<Finding>) {

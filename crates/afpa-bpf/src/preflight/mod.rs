@@ -43,6 +43,10 @@ pub struct Facts {
     pub cgroup2: bool,
     /// IPsec policies.
     pub policies: Option<u32>,
+    /// Whether the packet filter sees frames of bridges before the programs do (br_netfilter).
+    pub filters_bridges: bool,
+    /// Whether connection tracking knows any connection.
+    pub tracks: bool,
     /// Network devices.
     pub devices: Vec<Device>,
     /// Devices that routes leave by, and whether some route by it encapsulates.

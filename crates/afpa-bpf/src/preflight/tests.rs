@@ -193,6 +193,29 @@ fn devices_in_others_say_why() {
     one(|facts| facts.routes = vec![(2, true)], "limited eth0: a route by it encapsulates");
 }
 
+/// What is tracked before the programs see it is named, where that can be: on `lo`, and on bridges whose frames are filtered.
+#[test]
+fn tracking_before_the_programs_is_named() {
+    let bridge = || Device { kind: "bridge".into(), ..device(3, "br0") };
+    let facts = |tracks, filters_bridges| {
+        move |facts: &mut Facts| {
+            facts.devices.push(bridge());
+            (facts.tracks, facts.filters_bridges) = (tracks, filters_bridges);
+        }
+    };
+    let subjects = |change| {
+        let before = |finding: &String| finding.contains("connection tracking sees requests here");
+        let all: Vec<String> = found(change).into_iter().filter(before).collect();
+        all.iter().map(|one| one.split(':').next().unwrap_or_default().to_owned()).collect()
+    };
+    let nothing: Vec<String> = subjects(facts(false, true));
+    assert_eq!(nothing, [""; 0]);
+    let local: Vec<String> = subjects(facts(true, false));
+    assert_eq!(local, ["limited lo"]);
+    let both: Vec<String> = subjects(facts(true, true));
+    assert_eq!(both, ["limited lo", "limited br0"]);
+}
+
 #[test]
 fn only_loopback_needs_nothing_of_the_network() {
     let local = |facts: &mut Facts| {
