@@ -118,6 +118,8 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_PAUSED;
 	if ((s->flags & ~(TCP_ECE | TCP_CWR)) != TCP_SYN || s->length || !s->plain_ip)
 		return AFPA_SOCKETLESS_UNFIT;
+	if (is_link_local(&s->key))
+		return AFPA_PASS_LINK_LOCAL;
 	if (shared.not_first >> (skb->ifindex & 63) & 1)
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))

@@ -111,6 +111,8 @@ static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struc
 		reason = confirm_socket(skb, s, flow);
 	if (reason == AFPA_ANSWERED && is_tracked_before(skb, flow))
 		reason = AFPA_PASS_TRACKED;
+	if (reason == AFPA_ANSWERED && is_link_local(&s->key))
+		reason = AFPA_PASS_LINK_LOCAL;
 	if (reason == AFPA_ANSWERED && !is_admitted(&s->key, turn->now))
 		reason = AFPA_PASS_UNCONFIRMED;
 	if (reason == AFPA_ANSWERED && police_parts())

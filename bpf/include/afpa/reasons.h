@@ -114,7 +114,8 @@
 	X(102, SOCKETLESS_TOO_MANY, "passed: of a client that has as many connections without a socket as it may have") \
 	X(103, PASS_OUTDATED, "passed: an unsafe request for the target has passed since the attached server was asked for its answer") \
 	X(104, SOCKETLESS_FLOOD, "without a socket: SYN of a client that is not known, in a flood: answered as well (also counted as answered)") \
-	X(105, PASS_TRACKED, "passed: connection tracking saw the segment before the programs did")
+	X(105, PASS_TRACKED, "passed: connection tracking saw the segment before the programs did") \
+	X(106, PASS_LINK_LOCAL, "passed: the client's address is of its link alone (fe80::/10)")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -5,6 +5,7 @@ mod chain;
 mod changes;
 mod containers;
 mod fronts;
+mod links;
 mod loopback;
 mod routed;
 mod shapes;

@@ -95,6 +95,12 @@ static __always_inline void put_ports(struct afpa_flow_key *key, __u16 client, _
 }
 
 /* Both lie at multiples of eight. */
+/* Does the client's address mean something on its link alone (RFC 4291, 2.5.6)? Another link may have the same tuple. */
+static __always_inline bool is_link_local(const struct afpa_flow_key *key)
+{
+	return (*(const __be32 *)key->client & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
+}
+
 static __always_inline bool same_flow(const struct afpa_flow_key *a, const struct afpa_flow_key *b)
 {
 	const __u64 *one = (const __u64 *)a, *other = (const __u64 *)b;
