@@ -12,7 +12,7 @@ const PRODUCTION: &[&str] =
     &["nginx", "h2o", "apache-prefork", "apache-event", "lighttpd", "caddy", "haproxy", "varnish"];
 
 /// Who speaks for AFPA: where each request has a connection of its own, the one that needs no sockets, if it was measured.
-fn own<'s>(summary: &'s Summary, persistent: bool) -> &'s str {
+fn own(summary: &Summary, persistent: bool) -> &str {
     const SOCKETLESS: &str = "afpa-socketless";
     let measured = || summary.main_points().any(|one| one.row(SOCKETLESS).is_some());
     if !persistent && measured() { SOCKETLESS } else { &summary.subject }
