@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::time::Duration;
 
-use crate::support::socketless::{Bench, SOON, data, listen, post, read, resets, respond};
+use crate::support::socketless::{
+    Bench, SOON, data, listen, post, read, resets, respond, set_tcp_option,
+};
 use crate::support::{SERVER_V4, inside, serve_server};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{FIN, RST, SYN, Segment, SynOptions};
@@ -304,19 +306,8 @@ fn upload(bench: &Bench, client: &mut afpa_testkit::Client) {
     });
 }
 
-/// TCP_DEFER_ACCEPT, of which socket2 knows nothing.
 fn defer_accept(socket: &socket2::Socket) {
-    use std::os::fd::AsRawFd;
-    const IPPROTO_TCP: i32 = 6;
     const TCP_DEFER_ACCEPT: i32 = 9;
-    unsafe extern "C" {
-        fn setsockopt(socket: i32, level: i32, name: i32, value: *const i32, size: u32) -> i32;
-    }
-    let seconds = 5;
-    // JUSTIFICATION: no dependency has this option.
-    // SAFETY: plain system call wrapper; the value lives as long as the call.
-    let result = unsafe {
-        setsockopt(socket.as_raw_fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &raw const seconds, 4)
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    let seconds = 5_i32;
+    set_tcp_option(socket, TCP_DEFER_ACCEPT, &seconds);
 }

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::support::socketless::{Bench, SOON, data, learn, listen, listen_by, resets, syn_ack};
+use crate::support::socketless::{
+    Bench, SOON, data, learn, listen, listen_by, resets, set_tcp_option, syn_ack,
+};
 use crate::support::{PORT, SERVER_V4, inside};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::Random;
@@ -342,10 +344,8 @@ fn a_listener_that_wants_signed_segments_of_somebody_is_left_alone() {
     is_left_alone(&bench);
 }
 
-/// A key for one peer (RFC 2385), of which socket2 knows nothing. Other peers need none.
+/// A key for one peer (RFC 2385). Other peers need none.
 fn want_signed_segments(socket: &socket2::Socket) {
-    use std::os::fd::AsRawFd;
-    const IPPROTO_TCP: i32 = 6;
     const TCP_MD5SIG: i32 = 14;
     const AF_INET6: u16 = 10;
     /// `struct tcp_md5sig`.
@@ -362,9 +362,6 @@ fn want_signed_segments(socket: &socket2::Socket) {
         interface: i32,
         key: [u8; 80],
     }
-    unsafe extern "C" {
-        fn setsockopt(socket: i32, level: i32, name: i32, value: *const Key, size: u32) -> i32;
-    }
     let key = Key {
         family: AF_INET6,
         port: 0,
@@ -377,13 +374,7 @@ fn want_signed_segments(socket: &socket2::Socket) {
         interface: 0,
         key: std::array::from_fn(|at| *b"secret".get(at).unwrap_or(&0)),
     };
-    // JUSTIFICATION: no dependency has this option.
-    // SAFETY: plain system call wrapper; the value lives as long as the call, and has the size that is told.
-    let result = unsafe {
-        let size = size_of::<Key>() as u32;
-        setsockopt(socket.as_raw_fd(), IPPROTO_TCP, TCP_MD5SIG, &raw const key, size)
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    set_tcp_option(socket, TCP_MD5SIG, &key);
 }
 
 #[track_caller]
