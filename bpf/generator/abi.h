@@ -10,6 +10,8 @@
 
 /* TCP payload of the largest request: a 1,500 byte MTU less IPv6, TCP and timestamps. */
 #define REQUEST_MAX 1408
+/* An Age is counted in seconds: three years and more. */
+#define AGE_DIGITS_MAX 8
 /* The reflector's answer leaves at once: no more segments than the first window of a client takes. */
 #define ANSWER_SEGMENTS 44
 #define ANSWER_UNIT 1448
@@ -46,13 +48,16 @@ struct flow {
 	__u32 ts_offset; /* our TSval = milliseconds of CLOCK_MONOTONIC + this */
 	__u32 stamped;   /* 1: the connection uses TCP timestamps */
 	__u32 responses; /* completed on this flow, modulo 2^32 */
-	__u32 spare;
+	__u32 wanted;    /* bytes of the outstanding response, known with its first segment */
 };
 
 struct target {
 	__u32 request_length;
 	__u32 request_sum;     /* ones' complement sum of the request, folded to 16 bits */
 	__u32 response_length; /* head and body */
+	__u32 age_at;          /* offset of an Age's digits in the response, which then may be more or
+				  fewer than they were; 0: every response has the same length */
+	__u32 age_digits;      /* how many they were in response_length */
 	__u8 status[4];        /* three digits that must follow "HTTP/1.1 ", and a blank */
 	__u8 request[REQUEST_MAX];
 };

@@ -288,21 +288,45 @@ static __always_inline void check_status(struct __sk_buff *skb, __u32 payload,
 		count(COUNT_WRONG_STATUS, 1);
 }
 
+/*
+ * Bytes of the response that begins here. Where the target has an Age, only the number of its digits
+ * may differ, and they are counted: whatever else is longer or shorter is found as in any response.
+ */
+static __always_inline __u32 length_of(struct __sk_buff *skb, __u32 payload,
+				       const struct target *target)
+{
+	__u8 age[AGE_DIGITS_MAX + 1];
+	__u32 digits = 0;
+
+	if (!target->age_at ||
+	    bpf_skb_load_bytes(skb, payload + target->age_at, age, sizeof(age)))
+		return target->response_length;
+#pragma unroll
+	for (int i = 0; i < AGE_DIGITS_MAX; i++)
+		if (digits == i && age[i] >= '0' && age[i] <= '9')
+			digits++;
+	if (!digits || age[digits] != '\r')
+		return target->response_length;
+	return target->response_length - target->age_digits + digits;
+}
+
 /* Data in order: the bytes of it that are new, of a response that has to be as long as the target says. */
 static __always_inline void receive(struct __sk_buff *skb, const struct segment *segment,
 				    struct flow *flow, const struct target *target, __u32 old)
 {
 	__u32 fresh = segment->length - old, segments = skb->gso_segs ?: 1;
 
-	if (flow->got == 0)
+	if (flow->got == 0) {
 		check_status(skb, segment->payload + old, target);
+		flow->wanted = length_of(skb, segment->payload + old, target);
+	}
 	flow->ts_recent = segment->ts_value;
 	flow->ack += fresh;
 	flow->got += fresh;
 	flow->unacked += segments;
 	count(COUNT_SEGMENTS, segments);
 	count(COUNT_RESPONSE_BYTES, fresh);
-	if (flow->got > target->response_length)
+	if (flow->got > flow->wanted)
 		count(COUNT_TOO_LONG, 1);
 }
 
@@ -323,7 +347,7 @@ static __always_inline int take(struct __sk_buff *skb, const struct segment *seg
 	if (!flow->sent_ns)
 		return drop(COUNT_UNASKED);
 	receive(skb, segment, flow, target, old);
-	if (flow->got >= target->response_length)
+	if (flow->got >= flow->wanted)
 		return complete(skb, segment, flow, place, set);
 	if (flow->unacked >= 2)
 		return send_ack(skb, segment, flow, place, bpf_ktime_get_ns());

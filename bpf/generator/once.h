@@ -158,7 +158,7 @@ static __always_inline void once_receive(struct __sk_buff *skb, const struct seg
 					 struct flow *flow, const struct target *target, __u32 old)
 {
 	receive(skb, segment, flow, target, old);
-	if (flow->got >= target->response_length && flow->state == FLOW_ASKED) {
+	if (flow->got >= flow->wanted && flow->state == FLOW_ASKED) {
 		flow->state = FLOW_COMPLETE;
 		count(COUNT_RESPONSES, 1);
 		count_latency(bpf_ktime_get_ns() - flow->sent_ns);

@@ -72,10 +72,9 @@ impl Arena {
         let units = limit / UNIT;
         let mapping = Mapping::reserve((units * UNIT).max(1))?;
         let lock_report = lock::lock(&mapping);
-        let space = Mutex::new(Space::new(units as u32));
-        Ok(Arena {
-            shared: Arc::new(ArenaInner { mapping, lock_report, space, freed: Condvar::new() }),
-        })
+        let (limit, space) = (units * UNIT, Mutex::new(Space::new(units as u32)));
+        let freed = Condvar::new();
+        Ok(Arena { shared: Arc::new(ArenaInner { mapping, lock_report, limit, space, freed }) })
     }
 
     /// Takes a range of `len` bytes, or `None` when no free range is large enough.
@@ -105,6 +104,11 @@ impl Arena {
     /// between a power of two and the next. Rounding makes a freed range fit the next one of its size.
     pub fn footprint(len: usize) -> usize {
         units_for(len).map_or(usize::MAX, |units| units as usize * UNIT)
+    }
+
+    /// How much can be in use.
+    pub fn limit(&self) -> usize {
+        self.shared.limit
     }
 
     /// How much is in use.
@@ -201,6 +205,8 @@ impl fmt::Debug for Pinned {
 struct ArenaInner {
     mapping: Mapping,
     lock_report: LockReport,
+    /// In bytes; it never changes, so it is read without the lock.
+    limit: usize,
     space: Mutex<Space>,
     freed: Condvar,
 }

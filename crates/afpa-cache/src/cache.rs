@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 
 use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
-use crate::labels::{Labels, Moment, Origin};
+use crate::labels::{Label, Labels, Moment, Origin};
 use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
 use crate::overtaken::{Changed, Overtaken};
@@ -41,7 +41,7 @@ impl<H> Cache<H> {
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Cache<H>> {
         let hasher = RandomState::default();
         let epoch = Arc::new(Epoch::default());
-        let limit = arena.usage().limit;
+        let limit = arena.limit();
         let table = Table::new(settings.clone(), limit, hasher.clone(), Arc::clone(&epoch));
         let (table, chooser) = (Mutex::new(table), OnceLock::new());
         let purges = AtomicU64::new(0);
@@ -55,7 +55,7 @@ impl<H> Cache<H> {
     pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
         let (settings, arena) = (&self.settings, &self.arena);
         let footprint = Arena::footprint(len);
-        let largest = arena.usage().limit / settings.largest_share.max(1);
+        let largest = arena.limit() / settings.largest_share.max(1);
         if len > settings.pin_threshold || footprint > largest {
             return None;
         }
@@ -219,7 +219,7 @@ impl<H> Cache<H> {
     pub(crate) fn list_labelled(
         &self,
         key: Key,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         content: Content<H>,
         (since, origin): (Moment, Origin),
         now: Seconds,
@@ -262,7 +262,7 @@ impl<H> Cache<H> {
     pub(crate) fn purged_since(
         &self,
         since: Moment,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         self.table().purged_since(since, labels, also)

@@ -78,13 +78,31 @@ impl Dependents {
 /// A path as the index holds it. The dependent keeps it for its own removal.
 pub(crate) type DependencyPath = Arc<[u8]>;
 
+/// Those of one dependent. An object with a label has one in most cases.
+pub(crate) type DependencyPaths = SmallVec<[DependencyPath; 1]>;
+
 impl Dependencies {
     /// Notes that `id` depends on `path`; `None` when it was noted before.
     pub(crate) fn add(&mut self, site: u32, path: &[u8], id: ObjectId) -> Option<DependencyPath> {
-        let path = trimmed(path);
-        let paths = self.sites.entry(site).or_default();
         // The copy is in vain where the path is known. Most are not, and a second search would cost more.
-        match paths.entry(path.into()) {
+        self.enter(site, trimmed(path).into(), id)
+    }
+
+    /// As [`add`](Self::add), without a copy of a path that has no slash at either end.
+    pub(crate) fn add_shared(
+        &mut self,
+        site: u32,
+        path: &DependencyPath,
+        id: ObjectId,
+    ) -> Option<DependencyPath> {
+        match trimmed(path) {
+            bare if bare.len() == path.len() => self.enter(site, Arc::clone(path), id),
+            bare => self.enter(site, bare.into(), id),
+        }
+    }
+
+    fn enter(&mut self, site: u32, path: DependencyPath, id: ObjectId) -> Option<DependencyPath> {
+        match self.sites.entry(site).or_default().entry(path) {
             Entry::Vacant(place) => {
                 let held = Arc::clone(place.key());
                 place.insert(Dependents::of(id));

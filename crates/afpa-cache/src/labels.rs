@@ -30,6 +30,9 @@ impl Moment {
     }
 }
 
+/// A label, shared by whoever asks for an object and the index that finds it.
+pub type Label = Arc<[u8]>;
+
 /// Which objects are meant by a purge.
 #[derive(Clone)]
 pub enum Labels {
@@ -61,7 +64,7 @@ pub struct Labelled<'a, H> {
     /// Its name.
     pub key: Key,
     /// Its labels. None may begin or end with a slash.
-    pub labels: &'a [Vec<u8>],
+    pub labels: &'a [Label],
     /// Header data of the protocol module.
     pub header: H,
     /// Bytes that this takes up beside the arena, roughly.
@@ -77,7 +80,7 @@ pub struct Labelled<'a, H> {
 }
 
 impl<'a, H> Labelled<'a, H> {
-    fn into_content(self) -> (Key, &'a [Vec<u8>], Content<H>) {
+    fn into_content(self) -> (Key, &'a [Label], Content<H>) {
         let Labelled { key, labels, header, header_bytes, payloads, family, hint, .. } = self;
         let (stamp, coverage) = (Stamp::default(), Coverage::Watched);
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
@@ -152,7 +155,7 @@ impl<H> Cache<H> {
     pub fn is_purged_since(
         &self,
         since: Moment,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         others: impl Fn(&[u8]) -> bool,
     ) -> bool {
         self.moment() != since && self.purged_since(since, labels, &others)
@@ -162,7 +165,7 @@ impl<H> Cache<H> {
     pub fn reserve_now(&self, len: usize, largest: usize) -> Option<PinnedMut> {
         let footprint = Arena::footprint(len);
         let arena = self.arena();
-        if len > largest || footprint > arena.usage().limit / self.settings().largest_share.max(1) {
+        if len > largest || footprint > arena.limit() / self.settings().largest_share.max(1) {
             return None;
         }
         for _ in 0..ATTEMPTS {
@@ -231,7 +234,7 @@ impl Journal {
     pub(crate) fn means(
         &self,
         since: Moment,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         if since.0 < self.forgotten {

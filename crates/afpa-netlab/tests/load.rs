@@ -381,6 +381,42 @@ fn wrong_responses_are_errors() {
     }
 }
 
+/// An answer of a cache that gets older, where that is expected, and nothing else.
+#[test]
+fn an_age_may_get_longer_and_nothing_else() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    let first = "HTTP/1.1 200 OK\r\nAge: 9\r\nContent-Length: 3\r\n\r\nabc";
+    let older = "HTTP/1.1 200 OK\r\nAge: 1000\r\nContent-Length: 3\r\n\r\nabc";
+    let take = |ages, later: &'static str| {
+        let options = LoadOptions {
+            connections: 1,
+            ages,
+            ..LoadOptions::new(start_two_faced(&bed, first, later), vec![Target::get("/")])
+        };
+        load(&bed, &options)
+    };
+    let right = take(true, older);
+    let (responses, bytes) = (count(&right, "responses"), count(&right, "response_bytes"));
+    assert_eq!(right.errors, 0, "{right:?}");
+    assert!(responses > 20, "{right:?}");
+    assert!(bytes.abs_diff(responses * older.len() as u64) <= older.len() as u64, "{right:?}");
+    // The same bytes, where no Age is expected to change.
+    assert!(take(false, older).errors > 0);
+    for wrong in [
+        "HTTP/1.1 200 OK\r\nAge: 10\r\nContent-Length: 4\r\n\r\nabcd",
+        "HTTP/1.1 200 OK\r\nAge: 10\r\nX: y\r\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nAge: 123456789\r\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nAge: x10\r\nContent-Length: 3\r\n\r\nabc",
+    ] {
+        let interval = take(true, wrong);
+        assert!(interval.errors > 0, "{wrong}: {interval:?}");
+    }
+    // One that is too short never comes to its end.
+    let short = take(true, "HTTP/1.1 200 OK\r\nAge: 10\r\nContent-Length: 2\r\n\r\nab");
+    assert_eq!(count(&short, "responses"), 0, "{short:?}");
+}
+
 /// The first answer on each connection differs from all later ones.
 fn start_two_faced(bed: &Bed, first: &'static str, later: &'static str) -> SocketAddr {
     let listener = bed.server().run(|| TcpListener::bind((Bed::SERVER_V4, 0)).unwrap()).unwrap();

@@ -43,6 +43,8 @@ pub struct ClientSetup {
     /// Packets are processed where they are sent: a generator in softirq has its next request at the
     /// server before the server's write returns.
     pub answers_at_once: bool,
+    /// The server's answers have an Age, which gets longer.
+    pub ages: bool,
 }
 
 /// What came of it.

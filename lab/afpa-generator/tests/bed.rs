@@ -32,6 +32,7 @@ fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -
         sources: 1,
         core: 0,
         answers_at_once: false,
+        ages: false,
     };
     let mut samples = 0;
     let work = || generator.run(&client, workload, load, &mut || samples += 1);

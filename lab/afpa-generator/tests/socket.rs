@@ -21,6 +21,7 @@ fn client(to: SocketAddr) -> ClientSetup {
         sources: 1,
         core: 0,
         answers_at_once: false,
+        ages: false,
     }
 }
 

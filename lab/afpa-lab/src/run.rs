@@ -11,7 +11,6 @@ use afpa_generator::{ClientSetup, Measured};
 use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::bed::BedPlan;
 use crate::plan::{Generators, Group, Plan, Session, Task};
 use crate::results::{Journal, ServerRecord, Turn};
 use crate::results_folder;
@@ -157,7 +156,7 @@ impl Run<'_> {
             watch.say(&format!("inside {server}"));
             let held = self.with_server(&session, |bed, _| {
                 for task in &tasks {
-                    let found = self.count(task, bed, &group.bed, server)?;
+                    let found = self.count(task, bed, &session)?;
                     journal.add(&found)?;
                     brought.white_box.push(found);
                 }
@@ -282,7 +281,7 @@ impl Run<'_> {
         let plan = &session.group.bed;
         let processes = running.processes();
         let mut samples = Vec::with_capacity(2);
-        let measured = self.load(task, bed, plan, &mut || {
+        let measured = self.load(task, bed, session, &mut || {
             samples.push(Sample::take((plan.server_core, plan.client_core), &processes));
         });
         let point = task.point(plan);
@@ -308,10 +307,12 @@ impl Run<'_> {
         &self,
         task: &Task,
         bed: &Bed,
-        plan: &BedPlan,
+        session: &Session<'_>,
         sample: &mut (dyn FnMut() + Send),
     ) -> Result<Measured> {
         let generator = self.generators.named(&task.generator).context("no such generator")?;
+        let plan = &session.group.bed;
+        let server = servers::find(session.name(), &self.programs);
         let client = ClientSetup {
             to: SocketAddr::from((Bed::SERVER_V4, PORT)),
             interface: Bed::DEVICE.into(),
@@ -319,6 +320,7 @@ impl Run<'_> {
             sources: plan.sources(),
             core: plan.client_core,
             answers_at_once: plan.answers_at_once(),
+            ages: server.is_some_and(|server| server.ages()),
         };
         bed.client().run(|| {
             pin(plan.client_core)?;
@@ -326,10 +328,11 @@ impl Run<'_> {
         })?
     }
 
-    fn count(&self, task: &Task, bed: &Bed, plan: &BedPlan, server: &str) -> Result<WhiteBox> {
+    fn count(&self, task: &Task, bed: &Bed, session: &Session<'_>) -> Result<WhiteBox> {
+        let plan = &session.group.bed;
         let mut counting = Counting::prepare(plan.server_core, self.work)?;
         let mut told = Vec::with_capacity(2);
-        let measured = self.load(task, bed, plan, &mut || {
+        let measured = self.load(task, bed, session, &mut || {
             let order = if told.is_empty() { counting.begin() } else { counting.pause() };
             told.push(order);
         })?;
@@ -337,7 +340,7 @@ impl Run<'_> {
             return Err(anyhow!(failure));
         }
         told.into_iter().collect::<Result<Vec<()>>>()?;
-        Ok(counting.end()?.each(&task.point(plan), server, &measured))
+        Ok(counting.end()?.each(&task.point(plan), session.server, &measured))
     }
 }
 
@@ -377,6 +380,7 @@ pub(crate) fn wrong(measured: &Measured) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bed::BedPlan;
 
     #[test]
     fn what_came_too_late_is_told_by_round() {

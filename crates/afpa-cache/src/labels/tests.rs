@@ -9,14 +9,14 @@ fn cache() -> Arc<Cache<u32>> {
     Cache::new(CacheSettings::default(), Arena::new(1 << 30).expect("memory"))
 }
 
-fn labels(all: &[&str]) -> Vec<Vec<u8>> {
-    all.iter().map(|label| label.as_bytes().to_vec()).collect()
+fn labels(all: &[&str]) -> Vec<Label> {
+    all.iter().map(|label| label.as_bytes().into()).collect()
 }
 
 fn put(
     cache: &Cache<u32>,
     path: &str,
-    labels: &[Vec<u8>],
+    labels: &[Label],
     since: Moment,
 ) -> Result<Arc<Object<u32>>, Overtaken<u32>> {
     let room = cache.reserve_now(path.len(), 1 << 20).expect("room");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Aftermath, Table, WANTED, offer_used};
 use crate::cache::AT_ONCE;
 use crate::key::Key;
-use crate::labels::{Labels, Moment, Origin};
+use crate::labels::{Label, Labels, Moment, Origin};
 use crate::object::{Birth, Checked, Content, Object};
 use crate::overtaken::Overtaken;
 use crate::policy::ObjectId;
@@ -15,7 +15,7 @@ impl<H> Table<H> {
     pub(crate) fn list_labelled(
         &mut self,
         key: Key,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         content: Content<H>,
         (since, origin, checked): (Moment, Origin, Checked),
         after: &mut Aftermath<H>,
@@ -36,7 +36,7 @@ impl<H> Table<H> {
             return Err(Overtaken(object));
         }
         self.counts.fills += 1;
-        let noted = labels.iter().filter_map(|label| self.dependencies.add(site, label, id));
+        let noted = labels.iter().filter_map(|label| self.dependencies.add_shared(site, label, id));
         let noted = noted.collect();
         self.list(&object, noted, after);
         if let Origin::Restored(hits) = origin {
@@ -56,7 +56,7 @@ impl<H> Table<H> {
     }
 
     pub(crate) fn labels(&self, id: ObjectId) -> Vec<Arc<[u8]>> {
-        self.objects.get(&id).map(|entry| entry.dependencies.clone()).unwrap_or_default()
+        self.objects.get(&id).map(|entry| entry.dependencies.to_vec()).unwrap_or_default()
     }
 
     /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
@@ -160,7 +160,7 @@ impl<H> Table<H> {
     pub(crate) fn purged_since(
         &self,
         since: Moment,
-        labels: &[Vec<u8>],
+        labels: &[Label],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         self.journal.means(since, labels, also)

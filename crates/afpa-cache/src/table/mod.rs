@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use tokio::sync::oneshot;
 
-use crate::dependencies::{Dependencies, DependencyPath};
+use crate::dependencies::{Dependencies, DependencyPath, DependencyPaths};
 use crate::key::{Key, KeyRef};
 use crate::labels::Journal;
 use crate::mailbox::Mailbox;
@@ -65,7 +65,7 @@ pub(crate) struct Table<H> {
 /// A listed object.
 struct Entry<H> {
     object: Arc<Object<H>>,
-    dependencies: Vec<DependencyPath>,
+    dependencies: DependencyPaths,
     holders: Holders,
     demand: Demand,
     /// Those that were reported.
@@ -76,7 +76,7 @@ struct Entry<H> {
 struct Filling<H> {
     key: Key,
     checked: Checked,
-    dependencies: Vec<DependencyPath>,
+    dependencies: DependencyPaths,
     waiters: Waiters<H>,
     /// Something it depends on changed: it will not be published.
     spoilt: bool,
@@ -363,7 +363,7 @@ impl<H> Table<H> {
     fn list(
         &mut self,
         object: &Arc<Object<H>>,
-        dependencies: Vec<DependencyPath>,
+        dependencies: DependencyPaths,
         after: &mut Aftermath<H>,
     ) {
         let (id, key) = (object.id(), object.key());
@@ -489,7 +489,13 @@ impl<H> Filling<H> {
     }
 
     fn new(key: Key, checked: Checked) -> Filling<H> {
-        Filling { key, checked, dependencies: Vec::new(), waiters: Vec::new(), spoilt: false }
+        Filling {
+            key,
+            checked,
+            dependencies: DependencyPaths::new(),
+            waiters: Vec::new(),
+            spoilt: false,
+        }
     }
 
     /// Before the list grows, the waiters that gave up are removed from it: a client that asks and leaves,

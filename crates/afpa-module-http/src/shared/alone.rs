@@ -55,5 +55,6 @@ fn asking(
     now: Now,
 ) -> Asking {
     let fetch = fetching.fetch(&cache.responses);
-    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, false, now)
+    let bytes = head.bytes.to_vec();
+    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, false, (bytes, now))
 }

@@ -65,7 +65,7 @@ impl Responder {
         let (connection, persistence) = self.connection(asked);
         let draft = &response.draft;
         let length = (draft.facts.status != 204).then_some(response.len);
-        put_head(&draft.head, response, (asked, answering), length, connection, out);
+        put_head(draft.head(), response, (asked, answering), length, connection, out);
         let mut sent = 0;
         if asked.request.method == Method::Get {
             sent = response.len;
@@ -145,10 +145,10 @@ impl Responder {
                 self.note_part(asked, sent, out);
             }
             Ranges::Many(ranges) => {
-                let of = draft.content_type.as_deref().unwrap_or("application/octet-stream");
+                let of = draft.content_type().unwrap_or("application/octet-stream");
                 let parts = Multipart::new(boundary(), of, len, &ranges);
                 let sent = parts.content_length();
-                let head = status_line_of(&draft.head, "206 Partial Content");
+                let head = status_line_of(draft.head(), "206 Partial Content");
                 let mut head = without(&head, b"content-type");
                 let line = format!("Content-Type: {}\r\n", parts.content_type());
                 head.extend_from_slice(line.as_bytes());
@@ -261,7 +261,7 @@ pub(super) fn put_hsts(value: Option<&str>, head: &[u8], out: &mut Vec<u8>) {
 
 /// The head of a 206 with one part.
 fn head_of_part(response: &Response, range: &std::ops::Range<u64>, complete: u64) -> Vec<u8> {
-    let mut head = status_line_of(&response.draft.head, "206 Partial Content");
+    let mut head = status_line_of(response.draft.head(), "206 Partial Content");
     let content_range = range::content_range(range, complete);
     head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
     head

@@ -1,11 +1,10 @@
 //! A question to a server on behalf of the cache, and what came of it.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Moment, Object, Payload};
+use afpa_cache::{Label, Moment, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
@@ -30,7 +29,8 @@ pub(super) struct Asking {
     pub(super) exchange: Arc<exchange::Settings>,
     pub(super) primary: Arc<[u8]>,
     pub(super) hash: u64,
-    pub(super) labels: Arc<[Vec<u8>]>,
+    /// Of its URL.
+    pub(super) label: Label,
     /// What is purged after that is not listed.
     pub(super) since: Cell<Moment>,
     pub(super) requested: Requested,
@@ -49,7 +49,7 @@ pub(super) struct Asking {
     pub(super) asked: Now,
     pub(super) fetch: Arc<Fetch>,
     /// Whether the exchange goes on without its client.
-    pub(super) keeps: Rc<Cell<bool>>,
+    pub(super) keeps: Cell<bool>,
     pub(super) came: RefCell<Came>,
 }
 
@@ -73,7 +73,12 @@ pub(super) enum Came {
 
 impl Asking {
     pub(super) fn place<'a>(&'a self, variant: &'a Arc<[u8]>) -> ListPlace<'a> {
-        ListPlace { primary: &self.primary, variant, labels: &self.labels, since: self.since.get() }
+        ListPlace {
+            primary: &self.primary,
+            variant,
+            labels: std::slice::from_ref(&self.label),
+            since: self.since.get(),
+        }
     }
 
     /// The key of the request among responses that vary by these fields.
@@ -91,7 +96,7 @@ impl Asking {
 
     pub(super) fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
         let (policy, asked) = (&*self.policy, self.asked);
-        let host = self.labels.first().map(|label| host_of(label)).unwrap_or_default();
+        let host = host_of(&self.label);
         Circumstances { policy, asked, now, announced, host }
     }
 

@@ -1,6 +1,6 @@
 //! Client streams that do not hold up an exchange whose answer is to be kept.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -13,30 +13,23 @@ use afpa_framework::clock::steady;
 use afpa_framework::{ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
+use super::asking::Asking;
 use super::backlog::{Backlog, Kept, Rest};
-use super::fetch::Fetch;
-use super::responses::Responses;
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
 /// server: what a slow client does not take waits here, and one that has gone is not missed.
 pub(super) struct Outlived<'c, C> {
     client: &'c mut C,
-    /// Whether the answer is to be kept, as far as is known.
-    keeps: Rc<Cell<bool>>,
-    fetch: Arc<Fetch>,
+    /// It knows whether the answer is to be kept, as far as that is known.
+    asking: Rc<Asking>,
     is_gone: bool,
     backlog: Backlog,
 }
 
 impl<'c, C: ClientStream> Outlived<'c, C> {
-    pub(super) fn new(
-        client: &'c mut C,
-        keeps: Rc<Cell<bool>>,
-        fetch: Arc<Fetch>,
-        responses: Arc<Responses>,
-    ) -> Self {
-        let backlog = Backlog::new(responses);
-        Self { client, keeps, fetch, is_gone: false, backlog }
+    pub(super) fn new(client: &'c mut C, asking: Rc<Asking>) -> Self {
+        let backlog = Backlog::new(Arc::clone(&asking.responses));
+        Self { client, asking, is_gone: false, backlog }
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -87,7 +80,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             self.is_gone = self.client.poll_gone(cx).is_ready();
         }
         // Before its head has come, an answer that nobody else waits for is not worth the server's work.
-        match self.is_gone && !(self.keeps.get() && self.fetch.is_wanted()) {
+        match self.is_gone && !(self.asking.keeps.get() && self.asking.fetch.is_wanted()) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
@@ -105,7 +98,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         };
-        if !self.keeps.get() {
+        if !self.asking.keeps.get() {
             return sent;
         }
         match sent {
@@ -117,7 +110,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             Poll::Pending if self.backlog.push(bytes) => Poll::Ready(Ok(bytes.len())),
             Poll::Pending => {
                 // There is no more memory for that: the exchange goes on at the speed of its client.
-                self.keeps.set(false);
+                self.asking.keeps.set(false);
                 Poll::Pending
             }
         }

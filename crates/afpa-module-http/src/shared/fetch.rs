@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use afpa_cache::{Moment, Object};
+use afpa_cache::{Label, Moment, Object};
 use afpa_proxy::exchange::Failure;
 
 use super::backlog::Kept;
@@ -22,8 +22,10 @@ pub(crate) struct Fetch {
     pub(super) hash: u64,
     /// Before it was asked.
     pub(super) since: Moment,
-    /// The labels that its answer will have in any case.
-    pub(super) labels: Arc<[Vec<u8>]>,
+    /// The label that its answer will have in any case.
+    pub(super) label: Label,
+    /// Requests can find it.
+    is_listed: AtomicBool,
     /// The head has come, and the answer is to be kept.
     is_decided: AtomicBool,
     state: Mutex<State>,
@@ -85,11 +87,17 @@ impl Fetch {
     pub(super) fn new(
         (primary, hash): (&Arc<[u8]>, u64),
         since: Moment,
-        labels: &Arc<[Vec<u8>]>,
+        label: &Label,
     ) -> Arc<Self> {
-        let (primary, labels) = (Arc::clone(primary), Arc::clone(labels));
-        let (is_decided, state) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { primary, hash, since, labels, is_decided, state })
+        let (primary, label) = (Arc::clone(primary), Arc::clone(label));
+        let (is_listed, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
+        let state = Mutex::default();
+        Arc::new(Self { primary, hash, since, label, is_listed, is_decided, state })
+    }
+
+    /// Notes whether requests can find it. Returns whether they could.
+    pub(super) fn set_listed(&self, is_listed: bool) -> bool {
+        self.is_listed.swap(is_listed, Ordering::Relaxed)
     }
 
     /// Whether a request may still follow.

@@ -245,8 +245,8 @@ async fn is_pending(fetch: &Fetch, seat: &mut Seat, draft: &Arc<Draft>, number: 
 }
 
 fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(draft.head.len() + 128);
-    out.extend_from_slice(&draft.head);
+    let mut out = Vec::with_capacity(draft.head().len() + 128);
+    out.extend_from_slice(draft.head());
     let age = draft.arrival.age(now_s);
     out.extend_from_slice(format!("Age: {age}\r\n").as_bytes());
     if let Some(outcome) = &who.told {
@@ -254,7 +254,7 @@ fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u
         cache_status::put(outcome, &mut out);
         out.extend_from_slice(b"\r\n");
     }
-    put_hsts(who.hsts, &draft.head, &mut out);
+    put_hsts(who.hsts, draft.head(), &mut out);
     match (framing, draft.announced) {
         (Framing::Length, Some(length)) if draft.facts.status != 204 => {
             out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());

@@ -36,7 +36,7 @@ impl Index {
         if variants.iter().any(|known| known.key == key) {
             return None;
         }
-        variants.push_back(Known { key, language: draft.language.clone() });
+        variants.push_back(Known { key, language: draft.language().map(Box::from) });
         let oldest = if variants.len() > most { variants.pop_front() } else { None };
         oldest.map(|known| known.key)
     }

@@ -220,7 +220,7 @@ impl StoredResponse {
             let (kept, changing_at) = one(Connection::Implied);
             (kept, one(Connection::Close).0, changing_at)
         };
-        let (head, closing, changing_at) = heads(&draft.head, Some(response.len));
+        let (head, closing, changing_at) = heads(draft.head(), Some(response.len));
         let mut bare = Vec::new();
         draft.put_not_modified(&mut bare);
         let (not_modified, closing_not_modified, not_modified_changing_at) = heads(&bare, None);
@@ -251,13 +251,13 @@ fn is_accept_encoding(names: &[Box<str>]) -> bool {
 }
 
 fn comparable_tag(response: &Response) -> &[u8] {
-    let tag = response.draft.etag.as_deref().and_then(afpa_http::etag::SentTag::parse);
+    let tag = response.draft.etag().and_then(afpa_http::etag::SentTag::parse);
     tag.map_or(&[], |tag| tag.quoted)
 }
 
 fn comparable_date(response: &Response) -> Option<&[u8; HttpDate::LEN]> {
     response.draft.facts.last_modified?;
-    response.draft.last_modified.as_deref()?.try_into().ok()
+    response.draft.last_modified()?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -4,17 +4,20 @@
 //! response's Vary, or left out because the operator said so. A part that may hold any byte comes last, and no
 //! other part holds the byte that ends it, so that two requests have one key only if all parts are the same.
 
+use afpa_cache::Label;
 use afpa_http::{Known, Request, Target, target};
 use afpa_proxy::exchange;
 use afpa_proxy::request::{Mark, scheme};
 
 use super::policy::{CachePolicy, QueryRule, lists};
 
-/// Memory for keys, so that a hit allocates nothing.
+/// Memory for keys and labels, so that a hit allocates nothing and a miss only what it keeps.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRoom {
     pub(crate) primary: Vec<u8>,
     pub(crate) variant: Vec<u8>,
+    label: Vec<u8>,
+    path: Vec<u8>,
 }
 
 /// Bytes at the beginning of a key for the number of the site and its rules, which each process gives anew.
@@ -179,15 +182,19 @@ pub(crate) fn cookies<'b>(request: &Request<'_, 'b>) -> impl Iterator<Item = (&'
 pub(crate) fn url_label(host: &[u8], path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     let length = host.len() + path.len() + query.map_or(0, |query| query.len() + 1);
     let mut label = Vec::with_capacity(length + 2);
-    label.push(b'u');
-    put_lower(host, &mut label);
-    target::encode(path, &mut label);
+    put_url(host, path, &mut label);
     if let Some(query) = query {
         label.push(b'?');
         label.extend_from_slice(query);
     }
     label.push(END);
     label
+}
+
+fn put_url(host: &[u8], path: &[u8], out: &mut Vec<u8>) {
+    out.push(b'u');
+    put_lower(host, out);
+    target::encode(path, out);
 }
 
 /// The label of a tag, by which the operator purges on all hosts.
@@ -215,9 +222,19 @@ pub(crate) fn host_of(label: &[u8]) -> &[u8] {
 pub(crate) const END: u8 = b'\n';
 
 /// The label of a request: its path as the client sees it, normalised, and what of its query is in the key.
-pub(crate) fn public_label(policy: &CachePolicy, request: &Request<'_, '_>) -> Vec<u8> {
-    let query = kept_query(policy, request.target.query());
-    url_label(request.host.name().as_bytes(), &public_path(request), query.as_deref())
+pub(crate) fn public_label(
+    policy: &CachePolicy,
+    request: &Request<'_, '_>,
+    room: &mut KeyRoom,
+) -> Label {
+    let KeyRoom { label, path: normal, .. } = room;
+    let path = request.target.path().unwrap_or_default();
+    let path = target::normalise(path, normal).unwrap_or(path);
+    label.clear();
+    put_url(request.host.name().as_bytes(), path, label);
+    put_query(policy, request.target.query(), label);
+    label.push(END);
+    label.as_slice().into()
 }
 
 /// The path of a request as the client sees it: that of its target, normalised.

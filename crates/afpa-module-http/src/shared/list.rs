@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_cache::{Family, Hint, Key, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds};
+use afpa_cache::{
+    Family, Hint, Key, Label, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds,
+};
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
 
@@ -102,12 +104,12 @@ impl Responses {
 fn labelled<'a>(
     policy: &CachePolicy,
     place: &ListPlace<'_>,
-    labels: &'a [Vec<u8>],
+    labels: &'a [Label],
     draft: Arc<Draft>,
     content: Content,
 ) -> Labelled<'a, StoredResponse> {
     let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
-    let family = Family::of(draft.content_type.as_deref().unwrap_or_default());
+    let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
     let response = |len| Response::new(draft, len, place.primary.len());
@@ -130,7 +132,7 @@ impl<'a> ListPlace<'a> {
         key_of(if draft.vary.is_empty() { self.primary } else { self.variant })
     }
 
-    fn labels(&self, draft: &Draft) -> Cow<'a, [Vec<u8>]> {
+    fn labels(&self, draft: &Draft) -> Cow<'a, [Label]> {
         match draft.tags.is_empty() {
             true => Cow::Borrowed(self.labels),
             false => Cow::Owned([self.labels, &*draft.tags].concat()),
@@ -187,6 +189,6 @@ pub(super) struct ListPlace<'a> {
     pub(super) primary: &'a Arc<[u8]>,
     /// With the values of the fields that it varies by.
     pub(super) variant: &'a Arc<[u8]>,
-    pub(super) labels: &'a [Vec<u8>],
+    pub(super) labels: &'a [Label],
     pub(super) since: Moment,
 }

@@ -130,7 +130,7 @@ pub(crate) fn look_up<'v>(
         return Found::NotThere;
     }
     let primary = room.primary.as_slice().into();
-    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once })
+    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once }, room)
 }
 
 /// What is listed under a primary key.

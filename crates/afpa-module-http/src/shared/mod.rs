@@ -13,7 +13,7 @@
 //! | judge and keep what the server sends | [`tap`] |
 //! | parts of an answer | [`parts`] |
 //! | what answers to HEAD, POST and other unsafe methods say | [`alone`], over [`head`], [`post`], [`invalidate`] |
-//! | what is kept | [`stored`], [`index`], put there by [`list`] |
+//! | what is kept | [`stored`], [`index`], put there by [`list`]; its head as [`text`] |
 //! | which answers save most | [`top`] |
 //! | what the kernel may answer with | [`kernel`] |
 //! | a snapshot of it, from one process to the next | [`save`], [`restore`] |
@@ -49,6 +49,7 @@ mod save;
 mod send;
 mod stored;
 mod tap;
+mod text;
 mod top;
 
 pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Moment, Object};
+use afpa_cache::{Label, Moment, Object};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::Requested;
 use afpa_http::{Known, Method};
 use afpa_proxy::request::scheme;
 
-use super::key::{self, Place};
+use super::key::{self, KeyRoom, Place};
 use super::look_up::{Distributed, Found, SiteCache, Survey};
 use super::parts::Ranged;
 use super::post::Own;
@@ -37,7 +37,7 @@ pub(super) enum What {
 #[derive(Debug)]
 pub(super) struct Fetching {
     pub(super) primary: Arc<[u8]>,
-    pub(super) labels: Arc<[Vec<u8>]>,
+    pub(super) label: Label,
     pub(super) since: Moment,
     pub(super) requested: Requested,
     pub(super) why: Forward,
@@ -66,7 +66,12 @@ pub(super) struct Asks {
 }
 
 /// Asks for the answer to GET, or passes HEAD on.
-pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
+pub(super) fn ask(
+    asked: &Distributed<'_, '_, '_>,
+    survey: &Survey,
+    asks: Asks,
+    room: &mut KeyRoom,
+) -> Found<'static> {
     let Distributed { cache, request, .. } = *asked;
     let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
@@ -91,7 +96,7 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     let fetching = Fetching {
         primary,
-        labels: [key::public_label(&cache.policy, request)].into(),
+        label: key::public_label(&cache.policy, request, room),
         since,
         requested,
         why,
@@ -140,11 +145,12 @@ fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
     let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
     let mut primary = Vec::new();
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
-    let (labels, why) = ([key::public_label(policy, request)].into(), Forward::UriMiss);
+    let (label, why) =
+        (key::public_label(policy, request, &mut KeyRoom::default()), Forward::UriMiss);
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     Some(Fetching {
         primary: primary.into(),
-        labels,
+        label,
         since,
         requested,
         why,

@@ -58,7 +58,7 @@ impl Posted {
         let asking = &self.asking;
         let cache = asking.responses.cache();
         let tags = draft.map(|draft| &*draft.tags).unwrap_or_default();
-        let labels = [&*asking.labels, tags].concat();
+        let labels = [std::slice::from_ref(&asking.label), tags].concat();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.
         let before = cache.moment();
         let is_current = !cache.is_purged_since(asking.since.get(), &labels, |_| false);

@@ -218,6 +218,7 @@ impl Responses {
         let entry = fetches.entry(new.hash, |held| held.primary == new.primary, |held| held.hash);
         let mut held = match entry {
             Entry::Vacant(place) => {
+                new.set_listed(true);
                 place.insert(Arc::clone(new));
                 return (Arc::clone(new), true);
             }
@@ -225,15 +226,20 @@ impl Responses {
         };
         let fetch = held.get_mut();
         let others = |text: &[u8]| !text.starts_with(b"u");
-        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, &fetch.labels, others) {
+        let labels = std::slice::from_ref(&fetch.label);
+        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, labels, others) {
             return (Arc::clone(fetch), false);
         }
+        new.set_listed(true);
         *fetch = Arc::clone(new);
         (Arc::clone(new), true)
     }
 
     /// Nobody joins this fetch any more.
     pub(super) fn leave(&self, fetch: &Arc<Fetch>) {
+        if !fetch.set_listed(false) {
+            return;
+        }
         let mut fetches = self.fetches();
         if let Ok(held) = fetches.find_entry(fetch.hash, |held| Arc::ptr_eq(held, fetch)) {
             drop(held.remove());
@@ -242,7 +248,7 @@ impl Responses {
 
     /// Counts bytes of answers on their way. `false`: there are as many as are kept at most, and these are not counted.
     pub(super) fn buffer(&self, bytes: usize) -> bool {
-        let limit = self.cache.arena().usage().limit;
+        let limit = self.cache.arena().limit();
         let all = self.buffered.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if all > limit {
             self.unbuffer(bytes);

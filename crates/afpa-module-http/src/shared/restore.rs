@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
-use afpa_cache::{Moment, Payload};
+use afpa_cache::{Label, Moment, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::snapshot::{Broken, Clocks, Decoder, Piece, Record};
@@ -14,6 +14,7 @@ use super::policy::Life;
 use super::responses::{Responses, Scope};
 use super::save::digest;
 use super::stored::Draft;
+use super::text::{Text, Value, Writer};
 
 /// What has become of the answers of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl Responses {
         let Some(content) = self.room_without_ejecting(record.content) else {
             return Taken::NoRoom;
         };
-        let labels: Vec<Vec<u8>> = record.labels.iter().map(|label| label.to_vec()).collect();
+        let labels: Vec<Label> = record.labels.iter().copied().map(Label::from).collect();
         let (primary, variant) = (&primary.into(), &variant.into());
         let place = ListPlace { primary, variant, labels: &labels, since: present.since };
         let draft = Arc::new(draft(record, age, now));
@@ -157,15 +158,24 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
         took_us: record.took_us,
         life: Life { lifetime, forced, stale_use },
         grace: record.grace,
-        head: record.head.into(),
-        etag: record.etag.map(Box::from),
-        last_modified: record.last_modified.map(Box::from),
-        content_type: record.content_type.map(Box::from),
-        language: record.language.map(Box::from),
+        text: text(record),
         announced: Some(record.content.len() as u64),
         vary: record.vary.iter().copied().map(Box::from).collect(),
-        tags: record.tags.iter().map(|tag| tag.to_vec()).collect(),
+        tags: record.tags.iter().copied().map(Label::from).collect(),
     }
+}
+
+fn text(record: &Record<'_>) -> Text {
+    let mut text = Writer::after(record.head);
+    for (value, bytes) in [
+        (Value::ETag, record.etag),
+        (Value::LastModified, record.last_modified),
+        (Value::ContentType, record.content_type.map(str::as_bytes)),
+        (Value::ContentLanguage, record.language),
+    ] {
+        bytes.into_iter().for_each(|bytes| text.put_behind(value, bytes));
+    }
+    text.finish()
 }
 
 /// Shows the pieces of a snapshot of `len` bytes, up to its end.

@@ -88,7 +88,7 @@ pub(super) struct Round<'a> {
 impl Fetching {
     /// A fetch of that.
     pub(super) fn fetch(&self, responses: &super::Responses) -> Arc<Fetch> {
-        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since, &self.labels)
+        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since, &self.label)
     }
 }
 
@@ -195,15 +195,15 @@ impl Round<'_> {
         let responses = Arc::clone(&self.cache.responses);
         let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
-            let asking = Rc::new(self.asking(&fetch, job, keeps, client.cached_now()));
+            let mut head = core.pool.text();
+            head.extend_from_slice(self.head.bytes);
+            let asking = Rc::new(self.asking(&fetch, job, keeps, (head, client.cached_now())));
             let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
             }
             job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let keeps = Rc::clone(&asking.keeps);
-            let mut outlived =
-                Outlived::new(client, keeps, Arc::clone(&fetch), Arc::clone(&responses));
+            let mut outlived = Outlived::new(client, Rc::clone(&asking));
             let mut report = exchange::run(job, core, &mut outlived).await;
             job.tap = None;
             let came = asking.came.take();
@@ -223,6 +223,9 @@ impl Round<'_> {
                 Came::Mismatch => Settled::Again,
                 Came::Nothing | Came::Stored | Came::Passed => Settled::Relayed,
             };
+            if let Some(asking) = Rc::into_inner(asking) {
+                core.pool.give_back_text(asking.head);
+            }
             let answer = match settled {
                 Settled::Answer(answer) => Some(answer),
                 Settled::Relayed => None,
@@ -249,8 +252,14 @@ impl Round<'_> {
         }
     }
 
-    pub(super) fn asking(&self, fetch: &Arc<Fetch>, job: &Job, keeps: bool, now: Now) -> Asking {
-        let Fetching { primary, labels, since, requested, why, stored, base, ranged, .. } =
+    pub(super) fn asking(
+        &self,
+        fetch: &Arc<Fetch>,
+        job: &Job,
+        keeps: bool,
+        (head, now): (Vec<u8>, Now),
+    ) -> Asking {
+        let Fetching { primary, label, since, requested, why, stored, base, ranged, .. } =
             &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
@@ -261,10 +270,10 @@ impl Round<'_> {
             exchange: Arc::clone(&job.settings),
             primary: primary.clone(),
             hash: fetch.hash,
-            labels: labels.clone(),
+            label: Arc::clone(label),
             since: Cell::new(*since),
             requested: *requested,
-            head: self.head.bytes.to_vec(),
+            head,
             limits: self.head.limits,
             why: *why,
             stored: stored.clone(),
@@ -273,7 +282,7 @@ impl Round<'_> {
             validates,
             asked: now,
             fetch: Arc::clone(fetch),
-            keeps: Rc::new(Cell::new(keeps)),
+            keeps: Cell::new(keeps),
             came: RefCell::default(),
         }
     }
@@ -323,8 +332,8 @@ fn condition(head: &mut RequestHead, asking: &Asking) {
         return;
     };
     let draft = &stored.draft;
-    let etag = draft.etag.as_deref().map(|etag| ("If-None-Match", etag));
-    let modified = draft.facts.last_modified.and(draft.last_modified.as_deref());
+    let etag = draft.etag().map(|etag| ("If-None-Match", etag));
+    let modified = draft.facts.last_modified.and(draft.last_modified());
     let modified = modified.map(|date| ("If-Modified-Since", date));
     let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
     head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);

@@ -76,7 +76,7 @@ fn record<'o>(
     let (scope, primary) = primary.split_first_chunk::<SCOPE_LEN>()?;
     let draft = &*response.draft;
     let stored = response.at(now);
-    let tags: Vec<&[u8]> = draft.tags.iter().map(Vec::as_slice).collect();
+    let tags: Vec<&[u8]> = draft.tags.iter().map(|tag| &**tag).collect();
     let labels = labels.iter().map(|label| &**label);
     let record = Record {
         rules: *rules.get(&u32::from_le_bytes(*scope))?,
@@ -85,11 +85,11 @@ fn record<'o>(
         labels: labels.filter(|label| !tags.contains(label)).collect(),
         tags,
         vary: draft.vary.iter().map(|name| &**name).collect(),
-        head: &draft.head,
-        etag: draft.etag.as_deref(),
-        last_modified: draft.last_modified.as_deref(),
-        content_type: draft.content_type.as_deref(),
-        language: draft.language.as_deref(),
+        head: draft.head(),
+        etag: draft.etag(),
+        last_modified: draft.last_modified(),
+        content_type: draft.content_type(),
+        language: draft.language(),
         facts: draft.facts,
         lifetime: draft.life.lifetime,
         forced: draft.life.forced,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afpa_cache::Pinned;
+use afpa_cache::{Label, Pinned};
 use afpa_framework::Now;
 use afpa_http::HttpDate;
 use afpa_http::caching::condition::StoredValidators;
@@ -17,6 +17,7 @@ use super::index::Index;
 use super::key::{group_label, tag_label};
 use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
+use super::text::{Text, Value, Writer};
 
 /// Header data of an object of the shared cache.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(crate) enum Kind {
     /// Responses of this URL vary: their keys go on with the values of these fields.
     Index(Index),
     /// A response.
-    Response(Box<Response>),
+    Response(Response),
     /// Parts of one.
     Partial(Box<Partial>),
 }
@@ -56,19 +57,14 @@ pub(crate) struct Draft {
     pub(crate) took_us: u64,
     pub(crate) life: Life,
     pub(crate) grace: u64,
-    /// Status line and fields, without Age, Content-Length and the empty line.
-    pub(crate) head: Box<[u8]>,
-    pub(crate) etag: Option<Box<[u8]>>,
-    /// Last-Modified as the server wrote it.
-    pub(crate) last_modified: Option<Box<[u8]>>,
-    pub(crate) content_type: Option<Box<str>>,
-    pub(crate) language: Option<Box<[u8]>>,
+    /// Its head, with the validators and what else is asked for.
+    pub(crate) text: Text,
     /// The length that the head announces.
     pub(crate) announced: Option<u64>,
     /// Names of the fields that it varies by.
     pub(crate) vary: Arc<[Box<str>]>,
     /// The labels of its tags.
-    pub(crate) tags: Vec<Vec<u8>>,
+    pub(crate) tags: Vec<Label>,
 }
 
 impl StoredResponse {
@@ -106,7 +102,7 @@ impl StoredResponse {
     }
 
     pub(crate) fn of(response: Response) -> Self {
-        Self(Kind::Response(Box::new(response)))
+        Self(Kind::Response(response))
     }
 
     pub(crate) fn parts(response: Response, parts: Parts<Pinned>) -> Self {
@@ -162,8 +158,7 @@ impl Response {
 
     /// What tells it from other versions.
     pub(crate) fn version(&self) -> Version<'_> {
-        let Draft { etag, last_modified, .. } = &*self.draft;
-        let (etag, last_modified) = (etag.as_deref(), last_modified.as_deref());
+        let (etag, last_modified) = (self.draft.etag(), self.draft.last_modified());
         Version { etag, last_modified, length: Some(self.len) }
     }
 }
@@ -180,9 +175,31 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Draft {
+    /// Status line and fields, without Age, Content-Length and the empty line.
+    pub(crate) fn head(&self) -> &[u8] {
+        self.text.head()
+    }
+
+    pub(crate) fn etag(&self) -> Option<&[u8]> {
+        self.text.value(Value::ETag)
+    }
+
+    /// Last-Modified as the server wrote it.
+    pub(crate) fn last_modified(&self) -> Option<&[u8]> {
+        self.text.value(Value::LastModified)
+    }
+
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.text.content_type()
+    }
+
+    pub(crate) fn language(&self) -> Option<&[u8]> {
+        self.text.value(Value::ContentLanguage)
+    }
+
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
         let date = self.facts.date.unwrap_or_default();
-        let (etag, last_modified) = (self.etag.as_deref(), self.facts.last_modified);
+        let (etag, last_modified) = (self.etag(), self.facts.last_modified);
         StoredValidators { etag, last_modified, date }
     }
 
@@ -219,48 +236,42 @@ impl Draft {
             lines.map(|(_, value)| value)
         };
         let names = if facts.varies { vary::names(values("vary"))? } else { Vec::new() };
-        let mut head = Writer::new(status_line, lines.clone());
+        let mut head = Writer::new(status_line);
         if facts.date.is_none() && values("date").next().is_none() {
             facts.date = Some(now.unix());
             head.put(b"Date", HttpDate::new(now.unix()).as_bytes());
         }
         let mut tags = Vec::new();
-        let (mut etag, mut last_modified, mut content_type, mut language) =
-            (None, None, None, None);
         for (name, value) in lines.clone() {
-            let first = match name.len() {
-                4 if is(name, "etag") => Some(&mut etag),
-                12 if is(name, "content-type") => Some(&mut content_type),
-                13 if is(name, "last-modified") => Some(&mut last_modified),
-                16 if is(name, "content-language") => Some(&mut language),
-                _ => None,
-            };
-            first.map(|first| first.get_or_insert(value));
+            let known = Value::of(name).filter(|known| !head.has(*known));
             let stripped = is(name, "set-cookie") && policy.set_cookie == SetCookie::Strip;
             let named = facts.control.has_fields
                 && values("cache-control").any(|line| fields::is_named_by(line, name));
             if stripped || named || fields::is_left_out(name) {
+                known.into_iter().for_each(|known| head.put_behind(known, value));
                 continue;
             }
-            head.put(name, value);
+            match known {
+                Some(known) => head.put_known(known, name, value),
+                None => head.put(name, value),
+            }
             let own = fields::tags(name, value);
             if is(name, "cache-groups") {
-                tags.extend(own.iter().take(MOST_TAGS).map(|group| group_label(host, group)));
+                tags.extend(
+                    own.iter().take(MOST_TAGS).map(|group| group_label(host, group).into()),
+                );
             }
-            tags.extend(own.into_iter().take(MOST_TAGS).map(tag_label));
+            tags.extend(own.into_iter().take(MOST_TAGS).map(|tag| tag_label(tag).into()));
         }
         tags.truncate(MOST_TAGS);
         Some(Draft {
             took_us: now.steady_us.saturating_sub(asked.steady_us),
             life: policy.life(&facts, now.unix()),
             grace: policy.grace,
-            head: head.finish(),
-            etag: etag.map(Box::from),
-            last_modified: last_modified.map(Box::from),
-            content_type: content_type.map(|value| String::from_utf8_lossy(value).into()),
-            language: language.map(Box::from),
+            text: head.finish(),
             announced,
-            vary: names.into(),
+            // An empty one has no memory of its own.
+            vary: if names.is_empty() { Arc::default() } else { names.into() },
             tags,
             facts,
             arrival,
@@ -270,7 +281,7 @@ impl Draft {
     /// Writes what a 304 has of the head, with its status line.
     pub(crate) fn put_not_modified(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
-        let lines = self.head.split_inclusive(|&byte| byte == b'\n').skip(1);
+        let lines = self.head().split_inclusive(|&byte| byte == b'\n').skip(1);
         let name = |line: &[u8]| line.iter().position(|&byte| byte == b':');
         for line in lines {
             let name = name(line).and_then(|end| line.get(..end));
@@ -282,8 +293,8 @@ impl Draft {
 
     /// Bytes that it takes up, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        let tags: usize = self.tags.iter().map(Vec::len).sum();
-        size_of::<Self>() + self.head.len() + tags
+        let tags: usize = self.tags.iter().map(|tag| tag.len()).sum();
+        size_of::<Self>() + self.text.bytes() + tags
     }
 
     /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock sends no
@@ -294,7 +305,7 @@ impl Draft {
     {
         let new = lines.filter(|(name, _)| fields::is_updated(name));
         let replaced = |name: &[u8]| new.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let mut parts = self.head.split(|&byte| byte == b'\n');
+        let mut parts = self.head().split(|&byte| byte == b'\n');
         let status_line = parts.next().unwrap_or_default().trim_ascii_end();
         let own = parts.filter_map(|line| {
             let at = line.iter().position(|&byte| byte == b':')?;
@@ -317,7 +328,7 @@ impl Draft {
     ) -> bool {
         let etag = lines.find(|(name, _)| is(name, "etag")).map(|(_, value)| value);
         let bare = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
-        match (etag, &self.etag) {
+        match (etag, self.etag()) {
             (Some(new), Some(own)) => bare(new) == bare(own),
             _ => true,
         }
@@ -329,29 +340,4 @@ const MOST_TAGS: usize = 256;
 
 pub(super) fn is(name: &[u8], known: &str) -> bool {
     name.eq_ignore_ascii_case(known.as_bytes())
-}
-
-/// Writes a head.
-struct Writer(Vec<u8>);
-
-impl Writer {
-    /// With room for these lines, and for a Date.
-    fn new<'b>(status_line: &[u8], lines: impl Iterator<Item = (&'b [u8], &'b [u8])>) -> Self {
-        let lines: usize = lines.map(|(name, value)| name.len() + value.len() + 4).sum();
-        let mut head = Vec::with_capacity(status_line.len() + 2 + lines + 8 + HttpDate::LEN);
-        head.extend_from_slice(status_line);
-        head.extend_from_slice(b"\r\n");
-        Self(head)
-    }
-
-    fn put(&mut self, name: &[u8], value: &[u8]) {
-        self.0.extend_from_slice(name);
-        self.0.extend_from_slice(b": ");
-        self.0.extend_from_slice(value);
-        self.0.extend_from_slice(b"\r\n");
-    }
-
-    fn finish(self) -> Box<[u8]> {
-        self.0.into_boxed_slice()
-    }
 }

@@ -82,6 +82,9 @@ pub(super) struct LoadWords {
     /// With --active: acknowledge a response by the next request on its connection, not at once.
     #[arg(long)]
     late_acks: bool,
+    /// Let responses have an Age of more or fewer digits than the first: a cache answers.
+    #[arg(long)]
+    ages: bool,
     /// What to ask for: PATH or WEIGHT:PATH; may be repeated.
     #[arg(long = "path", default_value = "/")]
     paths: Vec<Target>,
@@ -128,6 +131,7 @@ impl LoadWords {
             once: self.once,
             active: self.active,
             late_acks: self.late_acks,
+            ages: self.ages,
             ..LoadOptions::new(to, targets)
         })
     }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,12 +13,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Larger responses are no work for a generator that acknowledges in softirq.
 const LARGEST: usize = 64 << 20;
 
+/// The field in a lower-case head.
+const AGE: &[u8] = b"\r\nage: ";
+
 /// A target with its request's bytes and the length of its response, head and body.
 #[derive(Debug, Clone)]
 pub(crate) struct Learned {
     pub(crate) target: Target,
     pub(crate) request: Vec<u8>,
     pub(crate) response_length: usize,
+    /// Where the digits of an Age may differ, if they may.
+    pub(crate) age: Option<Range<usize>>,
 }
 
 /// Fetches every target once.
@@ -27,7 +33,8 @@ pub(crate) fn learn(options: &LoadOptions) -> Result<Vec<Learned>> {
         let mut stream = TcpStream::connect_timeout(&options.to, PATIENCE)
             .with_context(|| format!("cannot connect to {}", options.to))?;
         let response = exchange(&mut stream, &request, target)?;
-        Ok(Learned { target: target.clone(), request, response_length: response.len() })
+        let age = if options.ages { age(&response) } else { None };
+        Ok(Learned { target: target.clone(), request, response_length: response.len(), age })
     };
     options.targets.iter().map(learn_one).collect()
 }
@@ -107,6 +114,15 @@ fn chunked_length(body: &[u8]) -> Result<Option<usize>> {
     }
 }
 
+/// Where the digits of the response's Age are. The program reads them at the same place of each response, so
+/// a head in which anything before them changes its length is wrong.
+fn age(response: &[u8]) -> Option<Range<usize>> {
+    let head = &response[..find(response, b"\r\n\r\n")?];
+    let begin = find(&head.to_ascii_lowercase(), AGE)? + AGE.len();
+    let digits = response[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (digits > 0).then_some(begin..begin + digits)
+}
+
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
@@ -121,6 +137,15 @@ mod tests {
             assert_eq!(response_length(&response[..length], to_head).unwrap(), None, "{length}");
         }
         assert_eq!(response_length(response, to_head).unwrap(), Some(response.len()));
+    }
+
+    #[test]
+    fn an_age_is_found_in_the_head_only() {
+        let at = |response: &str| age(response.as_bytes()).map(|age| response[age].to_owned());
+        assert_eq!(at("HTTP/1.1 200 OK\r\nage: 12\r\nX: 3\r\n\r\n"), Some("12".into()));
+        assert_eq!(at("HTTP/1.1 200 OK\r\nX: 3\r\nAge: 0\r\n\r\n"), Some("0".into()));
+        assert_eq!(at("HTTP/1.1 200 OK\r\nX: 3\r\n\r\n\r\nAge: 0\r\n\r\n"), None);
+        assert_eq!(at("HTTP/1.1 200 OK\r\nAge: soon\r\n\r\n"), None);
     }
 
     #[test]

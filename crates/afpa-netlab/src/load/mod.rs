@@ -10,7 +10,8 @@
 //! request, and user mode only begins and goes on where something got lost.
 //!
 //! Every response is checked in the program: its status, and its length to the byte, which has to
-//! be the one that the kernel's own TCP received at the start. One address and port at a time.
+//! be the one that the kernel's own TCP received at the start; [`LoadOptions::ages`] lets the digits of an
+//! Age differ, and nothing else. One address and port at a time.
 
 mod exchange;
 mod flows;
@@ -60,6 +61,9 @@ pub struct LoadOptions {
     /// request on its connection, and not at once. A server whose own TCP sends responses takes
     /// them for lost when a connection's turn comes too late for it.
     pub late_acks: bool,
+    /// A response may have more or fewer digits in its Age than the first one had: a cache's answers get
+    /// older. Everything else of it has to be as long as it was.
+    pub ages: bool,
     /// What is asked, in proportion to weights.
     pub targets: Vec<Target>,
     /// The client's interface.
@@ -79,6 +83,7 @@ impl LoadOptions {
             once: false,
             active: 0,
             late_acks: false,
+            ages: false,
             targets,
             interface: crate::Bed::DEVICE.into(),
             first_source: None,

@@ -201,6 +201,10 @@ fn write_targets(object: &Loaded, targets: &[Learned]) -> Result<()> {
         target.put_u32(layout.field("request_length")?, learned.request.len() as u32);
         target.put_u32(layout.field("request_sum")?, internet_sum(&learned.request));
         target.put_u32(layout.field("response_length")?, learned.response_length as u32);
+        if let Some(age) = &learned.age {
+            target.put_u32(layout.field("age_at")?, age.start as u32);
+            target.put_u32(layout.field("age_digits")?, age.len() as u32);
+        }
         target.put(layout.field("status")?, format!("{} ", learned.target.status).as_bytes());
         target.put(room, &learned.request);
         store(&map, index, &target)?;

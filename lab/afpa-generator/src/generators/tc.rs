@@ -103,6 +103,7 @@ fn options(client: &ClientSetup, workload: &Workload, load: &Load) -> LoadOption
         connections: load.connections,
         once: !load.persistent,
         active: outstanding(client, load),
+        ages: client.ages,
         late_acks: load.connections <= MOST_IN_TIME,
         interface: client.interface.clone(),
         first_source: Some(client.first_source),
@@ -158,6 +159,7 @@ mod tests {
             sources: 1,
             core: 0,
             answers_at_once,
+            ages: false,
         };
         let load = |connections, persistent| Load {
             connections,

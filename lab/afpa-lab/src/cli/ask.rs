@@ -66,6 +66,7 @@ impl Ask {
             sources: 1,
             core: 0,
             answers_at_once: false,
+            ages: false,
         };
         let all = generators();
         let socket = all.iter().find(|one| one.name() == "socket").context("the generator")?;

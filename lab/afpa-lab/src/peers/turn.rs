@@ -99,6 +99,7 @@ mod tests {
                 sources: 1,
                 core: 0,
                 answers_at_once: false,
+                ages: false,
             },
             load: Load {
                 connections: 1,

@@ -82,6 +82,7 @@ impl Run<'_> {
                 sources: 1,
                 core: self.setup.client_core,
                 answers_at_once: false,
+                ages: false,
             },
             load,
             cores: (self.setup.server_core, self.setup.client_core),

@@ -73,6 +73,10 @@ impl Server for Afpa {
         installed::version(&self.programs.afpa, "--version")
     }
 
+    fn ages(&self) -> bool {
+        true
+    }
+
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/afpa-cache.toml");
         let file = template::write(setup, "afpa-cache.toml", text)?;

@@ -48,6 +48,11 @@ pub trait Server: Send + Sync {
         true
     }
 
+    /// Whether its answers say how old they are.
+    fn ages(&self) -> bool {
+        false
+    }
+
     /// Starts it; it accepts connections when this returns.
     ///
     /// # Errors

@@ -129,6 +129,7 @@ fn turn<'t>(
             sources: 1,
             core: setup.client_core,
             answers_at_once: false,
+            ages: false,
         },
         load: Load {
             connections: case.connections,

@@ -65,7 +65,7 @@ impl Rig {
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
             let mut variant = primary.clone();
             vary::put_key(&draft.vary, request, &mut variant);
-            let labels = [key::public_label(policy, request)];
+            let labels = [key::public_label(policy, request, &mut KeyRoom::default())];
             let since = responses.cache().moment();
             let (primary, variant) = (&primary.into(), &variant.into());
             let place = ListPlace { primary, variant, labels: &labels, since };

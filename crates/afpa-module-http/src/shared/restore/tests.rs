@@ -46,7 +46,7 @@ impl Process {
         let (policy, host) = (&*self.policy, &b"host"[..]);
         let about = Circumstances { policy, asked: now, now, announced: None, host };
         let draft = Arc::new(Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star"));
-        let labels = [key::url_label(b"host", path.as_bytes(), None)];
+        let labels = [key::url_label(b"host", path.as_bytes(), None).into()];
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();
         let (primary, variant, labels) = (&primary.into(), &variant.into(), &labels[..]);
@@ -122,10 +122,9 @@ fn what_is_restored_is_what_was_kept() {
     // All but when it came, which is said in another way.
     let parts = |object: &Object<StoredResponse>| {
         let draft = &object.header().response().expect("a response").draft;
-        let Draft { facts, took_us, life, grace, head, etag, .. } = &**draft;
-        let Draft { last_modified, content_type, language, vary, tags, .. } = &**draft;
-        let text = (last_modified, content_type, language, vary, tags);
-        format!("{:?}", (facts, took_us, life, grace, head, etag, text))
+        let Draft { facts, took_us, life, grace, vary, tags, .. } = &**draft;
+        let values = (draft.etag(), draft.last_modified(), draft.content_type(), draft.language());
+        format!("{:?}", (facts, took_us, life, grace, draft.head(), values, (vary, tags)))
     };
     assert_eq!(parts(&old), parts(&new));
     assert_eq!(after.responses.cache().hits(&[Key::new(0, &after.key("/a"))]), [3]);

@@ -1,0 +1,174 @@
+//! A stored head, and those of its values that are asked for, in one piece of memory.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+/// A value that is asked for without reading the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    ETag,
+    LastModified,
+    ContentType,
+    ContentLanguage,
+}
+
+const VALUES: usize = 4;
+
+impl Value {
+    /// The value of a field of this name.
+    pub(crate) fn of(name: &[u8]) -> Option<Self> {
+        let (value, known) = match name.len() {
+            4 => (Self::ETag, "etag"),
+            12 => (Self::ContentType, "content-type"),
+            13 => (Self::LastModified, "last-modified"),
+            16 => (Self::ContentLanguage, "content-language"),
+            _ => return None,
+        };
+        name.eq_ignore_ascii_case(known.as_bytes()).then_some(value)
+    }
+}
+
+/// A head, without Age, Content-Length and the empty line. Behind it lie the values that it does not have itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    bytes: Box<[u8]>,
+    head: u32,
+    places: [Option<Range<u32>>; VALUES],
+}
+
+impl Text {
+    pub(crate) fn head(&self) -> &[u8] {
+        self.bytes.get(..self.head as usize).unwrap_or_default()
+    }
+
+    pub(crate) fn value(&self, value: Value) -> Option<&[u8]> {
+        let Range { start, end } = self.places.get(value as usize)?.clone()?;
+        self.bytes.get(start as usize..end as usize)
+    }
+
+    /// Content-Type, which is text.
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        std::str::from_utf8(self.value(Value::ContentType)?).ok()
+    }
+
+    /// Bytes of memory that it points at.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// Writes a text. What most heads need lies on the stack, so that memory is taken once, and as much as is needed.
+pub(crate) struct Writer<'b> {
+    bytes: SmallVec<[u8; 1024]>,
+    places: [Option<Range<u32>>; VALUES],
+    /// What is not in the head.
+    behind: SmallVec<[(Value, Cow<'b, [u8]>); 1]>,
+}
+
+impl<'b> Writer<'b> {
+    pub(crate) fn new(status_line: &[u8]) -> Self {
+        let mut writer = Self::after(status_line);
+        writer.bytes.extend_from_slice(b"\r\n");
+        writer
+    }
+
+    /// With a head that is complete.
+    pub(crate) fn after(head: &[u8]) -> Self {
+        let (places, behind) = (Default::default(), SmallVec::new());
+        Self { bytes: SmallVec::from_slice(head), places, behind }
+    }
+
+    /// Whether it has this value.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        let is_behind = || self.behind.iter().any(|(other, _)| *other == value);
+        self.places.get(value as usize).is_some_and(Option::is_some) || is_behind()
+    }
+
+    /// Adds a field.
+    pub(crate) fn put(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds a field, whose value is asked for.
+    pub(crate) fn put_known(&mut self, known: Value, name: &[u8], value: &'b [u8]) {
+        self.put(name, value);
+        if known == Value::ContentType && std::str::from_utf8(value).is_err() {
+            return self.put_behind(known, value);
+        }
+        let end = self.bytes.len().saturating_sub(b"\r\n".len());
+        self.note(known, end.saturating_sub(value.len())..end);
+    }
+
+    /// Adds a value that the head has not.
+    pub(crate) fn put_behind(&mut self, known: Value, value: &'b [u8]) {
+        let value = match (known, String::from_utf8_lossy(value)) {
+            (Value::ContentType, Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+            _ => Cow::Borrowed(value),
+        };
+        self.behind.push((known, value));
+    }
+
+    pub(crate) fn finish(mut self) -> Text {
+        let head = self.bytes.len();
+        for (value, bytes) in std::mem::take(&mut self.behind) {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&bytes);
+            self.note(value, start..self.bytes.len());
+        }
+        let head = u32::try_from(head).unwrap_or(u32::MAX);
+        Text { bytes: self.bytes.as_slice().into(), head, places: self.places }
+    }
+
+    /// No head is longer than a `u32` counts: there are limits for those of servers.
+    fn note(&mut self, value: Value, place: Range<usize>) {
+        let place = u32::try_from(place.start).ok().zip(u32::try_from(place.end).ok());
+        if let Some(noted) = self.places.get_mut(value as usize) {
+            *noted = place.map(|(start, end)| start..end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_in_the_head_or_behind_it() {
+        let mut writer = Writer::new(b"HTTP/1.1 200 OK");
+        writer.put(b"Server", b"s");
+        writer.put_known(Value::ETag, b"etag", b"\"1\"");
+        writer.put_behind(Value::LastModified, b"yesterday");
+        assert!(writer.has(Value::ETag) && writer.has(Value::LastModified));
+        assert!(!writer.has(Value::ContentType));
+        let text = writer.finish();
+        assert_eq!(text.head(), b"HTTP/1.1 200 OK\r\nServer: s\r\netag: \"1\"\r\n");
+        assert_eq!(text.value(Value::ETag), Some(&b"\"1\""[..]));
+        assert_eq!(text.value(Value::LastModified), Some(&b"yesterday"[..]));
+        assert_eq!(text.value(Value::ContentLanguage), None);
+        assert_eq!(text.bytes(), text.head().len() + "yesterday".len());
+    }
+
+    #[test]
+    fn a_content_type_is_text_whatever_the_head_has() {
+        for (value, expected) in [(&b"text/html"[..], "text/html"), (b"a/\xff", "a/\u{fffd}")] {
+            let mut writer = Writer::new(b"HTTP/1.1 200 OK");
+            writer.put_known(Value::ContentType, b"Content-Type", value);
+            let text = writer.finish();
+            assert_eq!(text.content_type(), Some(expected));
+            let head = [b"HTTP/1.1 200 OK\r\nContent-Type: ", value, b"\r\n"].concat();
+            assert_eq!(text.head(), head);
+        }
+    }
+
+    #[test]
+    fn names_are_known_in_any_case() {
+        assert_eq!(Value::of(b"ETAG"), Some(Value::ETag));
+        assert_eq!(Value::of(b"Content-Language"), Some(Value::ContentLanguage));
+        assert_eq!(Value::of(b"EtaX"), None);
+    }
+}
