@@ -91,7 +91,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let mux = Rc::clone(&self.mux);
         let listener = self.inner.worker.table.listener(self.inner.entry);
-        let waits = !M::may_go_early(&request);
+        let waits = self.inner.early.is_some() && !M::may_go_early(&request);
         self.spawn(id, async move {
             if waits && !poll_fn(|cx| mux.borrow_mut().poll_handshake(cx, id)).await {
                 return Outcome::Gone;
