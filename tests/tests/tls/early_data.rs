@@ -51,12 +51,10 @@ impl Bed {
     fn session(&self, name: &str, protocol: &str) -> PathBuf {
         let file = self.authority.folder().join(name);
         let out = file.display().to_string();
-        // A client of HTTP/2 waits for the tickets alone.
-        let (input, wait) = match protocol {
-            "h2" => ("", "sleep 0.5"),
-            _ => (LAST, "sleep 0.1"),
-        };
-        let said = self.client(protocol, self.server.tls, &["-sess_out", &out], input, wait);
+        // It stays until it has a session.
+        let wait = format!("for i in $(seq 200); do test -s {out} && break; sleep 0.05; done");
+        let input = if protocol == "h2" { "" } else { LAST };
+        let said = self.client(protocol, self.server.tls, &["-sess_out", &out], input, &wait);
         let said = said.join().expect("it ended");
         assert!(file.exists(), "{said}");
         file
@@ -109,10 +107,9 @@ impl Bed {
         fs::write(&data, early).expect("written");
         let (session, data) = (session.display().to_string(), data.display().to_string());
         let arguments = ["-ign_eof", "-sess_in", &session, "-early_data", &data];
-        match protocol {
-            "h2" => self.client(protocol, to, &arguments[1..], "", "sleep 0.5"),
-            _ => self.client(protocol, to, &arguments, LAST, "sleep 0.1"),
-        }
+        // One of HTTP/2 ends when somebody ends its connection.
+        let input = if protocol == "h2" { "" } else { LAST };
+        self.client(protocol, to, &arguments, input, "sleep 0.1")
     }
 
     fn accepted(&self) -> u64 {
@@ -345,9 +342,10 @@ fn streams_of_http2_are_answered_early_or_wait() {
     let client = bed.early_by("h2", &session, tap.address(), &frames("GET", "/long.txt"));
     eventually("the answer is there", || tap.server_has_sent() > LONG);
     tap.release();
+    eventually("its handshake is complete", || bed.server.number("/tls/in_progress") == 0);
+    tap.cut();
     let said = client.join().expect("it ended");
     assert!(said.contains("Early data was accepted"), "{said}");
-    eventually("its handshake is complete", || bed.server.number("/tls/in_progress") == 0);
 
     let session = bed.session("h2-post", "h2");
     let tap = Tap::to(bed.server.tls);
@@ -357,6 +355,7 @@ fn streams_of_http2_are_answered_early_or_wait() {
     assert_eq!(app.connections(), 0);
     tap.release();
     eventually("the server is asked", || app.connections() == 1);
+    tap.cut();
     client.join().expect("it ended");
 
     // Its client goes away without the end of the handshake: the server is never asked.
