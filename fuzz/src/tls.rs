@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use afpa_tls::machine::{ServerName, Side};
 use afpa_tls::{
-    Certificate, Certificates, ClientMachine, ClientSettings, ClientTls, Greeting, ListenerTls,
-    Profile, ServerMachine, ServerSettings, ServerTls, TicketKeys, Verify, certificate as pem,
-    machine::Machine,
+    AcceptEarlyData, Certificate, Certificates, ClientMachine, ClientSettings, ClientTls, Greeting,
+    ListenerTls, Profile, ServerMachine, ServerSettings, ServerTls, Sessions, TicketKeys, Verify,
+    certificate as pem, machine::Machine,
 };
 
 /// No input makes a connection keep more than this, or answer with more.
@@ -18,6 +18,8 @@ struct Bed {
     server: ServerTls,
     /// What another site of the same listener demands.
     other: ServerTls,
+    /// A server that accepts early data.
+    early: ServerTls,
     client: ClientTls,
 }
 
@@ -34,12 +36,17 @@ fn bed() -> &'static Bed {
         tickets.rotate(3600);
         let settings = ServerSettings { tickets: 2, ..ServerSettings::default() };
         let server = ServerTls::new(&settings, &certificates, &tickets).expect("good");
+        let sessions = Arc::new(Sessions::default());
+        sessions.limit(100, 3600);
+        let early_data = Some(AcceptEarlyData { most: 1000, sessions });
+        let early = ServerSettings { early_data, ..settings.clone() };
+        let early = ServerTls::new(&early, &certificates, &tickets).expect("good");
         let modern = ServerSettings { profile: Profile::Modern, ..settings };
         let other = ServerTls::new(&modern, &certificates, &tickets).expect("good");
         let verify = Verify::Authorities(pem::read_chain(chain.as_bytes()).expect("good"));
         let settings = ClientSettings { verify, ..ClientSettings::default() };
         let client = ClientTls::new(&settings, &[]).expect("good");
-        Bed { server, other, client }
+        Bed { server, other, early, client }
     })
 }
 
@@ -66,9 +73,11 @@ fn feed<S: Side>(machine: &mut Machine<S>, bytes: &[u8], step: usize) -> Vec<u8>
 /// The first bytes of a client. The first byte of the input says how many arrive at a time.
 pub fn handshake(data: &[u8]) {
     let [step, wire @ ..] = data else { return };
-    let mut server = ServerMachine::new(&bed().server).expect("a machine");
-    let plain = feed(&mut server, wire, usize::from(*step));
-    assert!(plain.is_empty(), "nobody without our keys sends plaintext");
+    for server in [&bed().server, &bed().early] {
+        let mut server = ServerMachine::new(server).expect("a machine");
+        let plain = feed(&mut server, wire, usize::from(*step));
+        assert!(plain.is_empty(), "nobody without our keys sends plaintext");
+    }
     greeting(wire, usize::from(*step));
     let name = ServerName::try_from("localhost").expect("a name");
     let mut client = ClientMachine::new(&bed().client, name).expect("a machine");

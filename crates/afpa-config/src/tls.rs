@@ -60,6 +60,12 @@ pub struct Tls {
     pub reread: Duration,
     /// A file for the secrets of connections.
     pub key_log: Option<PathBuf>,
+    /// Whether early data (0-RTT) is accepted.
+    pub early_data: bool,
+    /// Bytes of early data in one connection.
+    pub early_data_size: usize,
+    /// Sessions that are kept for clients that may send some.
+    pub early_data_sessions: usize,
 }
 
 /// A `[[certificate]]`: the files of one certificate.
@@ -102,6 +108,9 @@ impl Tls {
                 Duration::from_millis(100)..=hour,
             ),
             key_log: s.optional_path("key_log"),
+            early_data: s.flag("early_data", false),
+            early_data_size: s.size("early_data_size", 16 * 1024, 1024..=64 * 1024),
+            early_data_sessions: s.count("early_data_sessions", 20_000, 16..=1_000_000),
         }
     }
 }

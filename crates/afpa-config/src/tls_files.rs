@@ -152,6 +152,11 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     if tls.client_certificates != ClientCertificates::None && tls.client_authorities.is_none() {
         findings.push(nobody_issues(settings.location("tls", "client_certificates")));
     }
+    if tls.early_data && tls.tickets == 0 {
+        let cause = "early data needs sessions, and `tickets = 0` makes none";
+        let remedy = "write tickets = 2, or early_data = false";
+        findings.push(Finding::error(settings.location("tls", "early_data"), cause, remedy));
+    }
     for site in &config.sites {
         findings.extend(site_consistency(config, settings, site));
     }

@@ -36,6 +36,8 @@ pub struct Secured {
     pub subject: Option<Box<str>>,
     /// Whose certificates the client was asked for, as a digest of theirs; `None`: it was not asked.
     pub authorities: Option<[u8; 32]>,
+    /// The handshake is not complete: what has arrived is early data, and may be a replay (RFC 8446, section 8).
+    pub is_early: bool,
 }
 
 /// One answered request, as the access log writes it.

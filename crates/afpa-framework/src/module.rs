@@ -115,8 +115,14 @@ pub trait Module: Sized + 'static {
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
 
-    /// The connection, which has just been accepted, is one of TLS.
+    /// The connection, which has just been accepted, is one of TLS. This is called again when the handshake of a client that
+    /// has sent early data is complete.
     fn secured(&mut self, _: &mut Self::Connection, _: Box<Secured>) {}
+
+    /// Whether a server may be asked this before the handshake is complete. If not, the engine waits.
+    fn may_go_early(_: &Self::Remote) -> bool {
+        false
+    }
 
     /// The requests of this connection come over streams, several at a time (HTTP/2). Each one is given to
     /// `derive_request` as a head of HTTP/1.1, alone: the engine itself knows where its content ends, and ends the

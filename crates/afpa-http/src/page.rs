@@ -59,6 +59,7 @@ fn help(status: Status) -> &'static str {
         Status::FIELDS_TOO_LARGE => "The fields of the request are larger than the server takes.",
         Status::INTERNAL_SERVER_ERROR => "The server failed. It is not your fault.",
         Status::NOT_IMPLEMENTED => "The server does not know how to do this.",
+        Status::TOO_EARLY => "The request came before the connection was secure. Send it again.",
         Status::TOO_MANY_REQUESTS => "You asked too often. Wait a moment.",
         Status::BAD_GATEWAY => "The server of this page did not answer as it should.",
         Status::GATEWAY_TIMEOUT => "The server of this page took too long to answer.",

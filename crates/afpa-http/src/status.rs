@@ -54,6 +54,7 @@ statuses! {
     416 RANGE_NOT_SATISFIABLE "Range Not Satisfiable" "RFC 9110 section 15.5.17";
     417 EXPECTATION_FAILED "Expectation Failed" "RFC 9110 section 15.5.18";
     421 MISDIRECTED_REQUEST "Misdirected Request" "RFC 9110 section 15.5.20";
+    425 TOO_EARLY "Too Early" "RFC 8470 section 5.2";
     426 UPGRADE_REQUIRED "Upgrade Required" "RFC 9110 section 15.5.22";
     429 TOO_MANY_REQUESTS "Too Many Requests" "RFC 6585 section 4";
     431 FIELDS_TOO_LARGE "Request Header Fields Too Large" "RFC 6585 section 5";

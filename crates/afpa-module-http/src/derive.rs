@@ -159,6 +159,10 @@ impl Module for Http {
         connection.tls = Some(Rc::from(secured));
     }
 
+    fn may_go_early(request: &Remote) -> bool {
+        request.is_early
+    }
+
     fn has_streams(&mut self, connection: &mut HttpConnection) {
         connection.has_streams = true;
     }
@@ -268,6 +272,7 @@ impl Module for Http {
             match shared::look_up::look_up(view, keys, lookup) {
                 Found::Bypass => {}
                 Found::Ask(asks) => plan = Some(asks),
+                Found::TooEarly => routed.route = Route::Error(Status::TOO_EARLY),
                 Found::MayNotPurge => routed.route = Route::Error(Status::FORBIDDEN),
                 Found::Purged(count) => {
                     let text = format!("{count}\n");

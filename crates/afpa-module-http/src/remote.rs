@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
-use afpa_http::{BodyLength, FieldSlots, Method, Request, Status};
+use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
@@ -30,6 +30,8 @@ pub struct Remote {
     pub(crate) job: Box<Job>,
     /// How the shared cache is used.
     pub(crate) plan: Option<Box<Plan>>,
+    /// The server is asked before the handshake of the client is complete, and told so.
+    pub(crate) is_early: bool,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
@@ -77,6 +79,14 @@ pub(crate) struct Asker<'a> {
     pub(crate) is_last: bool,
 }
 
+/// A request that is ready for a server.
+pub(crate) struct Prepared {
+    pub(crate) job: Box<Job>,
+    pub(crate) permit: Option<Permit>,
+    /// It need not wait for the end of the client's handshake.
+    pub(crate) is_early: bool,
+}
+
 /// Makes a request ready for a server.
 pub(crate) fn prepare(
     global: &Global,
@@ -85,7 +95,7 @@ pub(crate) fn prepare(
     to: Distributed<'_>,
     (asker, connection): (Asker<'_>, &mut Option<ConnectionPermit>),
     now: Now,
-) -> Result<(Box<Job>, Option<Permit>), NotSent> {
+) -> Result<Prepared, NotSent> {
     let Some(ServerGroup { group, settings }) = global.groups.get(to.group.0 as usize) else {
         debug_assert!(false, "the router knows only groups that there are");
         return Err(NotSent::Status(Status::INTERNAL_SERVER_ERROR));
@@ -100,7 +110,10 @@ pub(crate) fn prepare(
         None => (asker.client, Origin { client: asker.client, ..Origin::default() }),
     };
     let subject = site.zip(asker.tls).and_then(|(site, tls)| site.subject(tls));
-    let origin = Origin { secure: asker.tls.is_some(), subject, ..origin };
+    let is_early = asker.tls.is_some_and(|tls| tls.is_early)
+        && settings.request.early_data
+        && may_be_early(request);
+    let origin = Origin { secure: asker.tls.is_some(), subject, is_early, ..origin };
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
@@ -136,7 +149,13 @@ pub(crate) fn prepare(
         hsts: asker.hsts.cloned(),
         tap: None,
     };
-    Ok((Box::new(job), permit))
+    Ok(Prepared { job: Box::new(job), permit, is_early })
+}
+
+/// Whether a request may be asked twice without harm (RFC 8470 section 4).
+fn may_be_early(request: &Request<'_, '_>) -> bool {
+    let is_safe = matches!(request.method, Method::Get | Method::Head | Method::Options);
+    is_safe && request.body == BodyLength::None && !request.has(Known::Upgrade)
 }
 
 fn affinity(wanted: router::Affinity) -> Affinity {

@@ -73,6 +73,16 @@ pub trait Transport: Unpin {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether the handshake is not complete: what is received is early data then, which may be a replay.
+    fn is_early(&self) -> bool {
+        false
+    }
+
+    /// Waits for the end of the handshake. What arrives meanwhile is kept.
+    fn poll_handshake_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
     /// Tells the client that the connection ends here, if the transport has a message for that. It never waits for the
     /// client.
     fn poll_goodbye(&mut self, _: &mut Context<'_>) -> Poll<()> {

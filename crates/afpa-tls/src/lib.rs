@@ -8,6 +8,8 @@
 //! * [`greeting`]: which of a listener's settings a client gets, by the name that it asks for;
 //! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
+//! * [`sessions`]: sessions that are kept here and taken once, where early data is accepted;
+//! * `hello`: what a client's first message says about early data;
 //! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
 //!
 //! No secret is ever formatted: keys have no `Debug`, and errors name files and subjects only.
@@ -17,11 +19,13 @@ pub mod certificate;
 pub mod client;
 mod failure;
 pub mod greeting;
+mod hello;
 pub mod machine;
 pub mod profile;
 pub mod resolver;
 mod sealing;
 pub mod server;
+pub mod sessions;
 pub mod tickets;
 
 #[cfg(test)]
@@ -31,8 +35,11 @@ pub use certificate::{Certificate, CertificateError};
 pub use client::{ClientSettings, ClientTls, Verify};
 pub use failure::{Failure, Reason};
 pub use greeting::{Greeted, Greeting, ListenerTls};
-pub use machine::{ClientMachine, Facts, Progress, ServerMachine};
+pub use machine::{ClientMachine, EarlyData, Facts, Progress, ServerMachine};
 pub use profile::Profile;
 pub use resolver::{Certificates, ChallengeCertificates};
-pub use server::{AuthoritiesId, ClientAuthorities, ServerSettings, ServerTls, SettingsError};
+pub use server::{
+    AcceptEarlyData, AuthoritiesId, ClientAuthorities, ServerSettings, ServerTls, SettingsError,
+};
+pub use sessions::Sessions;
 pub use tickets::{TicketFileError, TicketKeys};

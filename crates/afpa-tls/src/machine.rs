@@ -8,26 +8,25 @@ use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
 pub use rustls::pki_types::ServerName;
-use rustls::pki_types::UnixTime;
 
 /// A certificate in DER.
 pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
-use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError,
-    UnbufferedStatus,
+    ReadEarlyData, UnbufferedStatus,
 };
 use rustls::{CommonState, Error, HandshakeKind, InvalidMessage, ProtocolVersion};
 
 use crate::client::ClientTls;
 use crate::failure::Failure;
 pub use crate::sealing::{HEAD, TAIL};
-use crate::server::{AuthoritiesId, ServerTls};
-use crate::tickets;
+use crate::server::AuthoritiesId;
 
 mod sealer;
+mod serving;
 
 use sealer::{Sealer, turn};
+pub use serving::{ServerMachine, ServerSide};
 
 /// The longest plaintext of one record (RFC 8446, section 5.1).
 pub const RECORD: usize = 16 * 1024;
@@ -38,9 +37,6 @@ pub const LONGEST: usize = RECORD + 2048 + 5;
 
 /// What a record adds to its plaintext at most, when we send it.
 const OVERHEAD: usize = 64;
-
-/// The server's side of a connection.
-pub type ServerMachine = Machine<UnbufferedServerConnection>;
 
 /// The client's side of a connection.
 pub type ClientMachine = Machine<UnbufferedClientConnection>;
@@ -85,6 +81,20 @@ pub struct Facts {
     pub peer: Option<Box<str>>,
     /// Whose certificates the client was asked for, if it was.
     pub authorities: Option<AuthoritiesId>,
+    /// What became of early data.
+    pub early_data: EarlyData,
+}
+
+/// What became of the early data of a client (0-RTT; RFC 8446, section 2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// None was offered, or none would be accepted from anybody.
+    #[default]
+    None,
+    /// Some was accepted.
+    Accepted,
+    /// It was offered, and is not looked at.
+    Refused,
 }
 
 /// What both sides of a connection have.
@@ -97,18 +107,19 @@ pub trait Side {
 
     #[doc(hidden)]
     fn common(&self) -> &CommonState;
-}
 
-impl Side for UnbufferedServerConnection {
-    type Data = rustls::server::ServerConnectionData;
-
-    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
-        tickets::begin_step();
-        self.process_tls_records(input)
+    /// Appends early data to `plain`. Returns how much input it was, beside what rustls says anyway.
+    #[doc(hidden)]
+    fn take_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Vec<u8>) -> Result<usize, Error> {
+        Ok(0)
     }
 
-    fn common(&self) -> &CommonState {
-        self
+    #[doc(hidden)]
+    fn note_early(&mut self) {}
+
+    #[doc(hidden)]
+    fn was_early(&self) -> bool {
+        false
     }
 }
 
@@ -121,36 +132,6 @@ impl Side for UnbufferedClientConnection {
 
     fn common(&self) -> &CommonState {
         self
-    }
-}
-
-impl ServerMachine {
-    /// A connection that a client begins.
-    ///
-    /// # Errors
-    /// When the settings cannot be used for any connection.
-    pub fn new(tls: &ServerTls) -> Result<Self, Failure> {
-        let side = UnbufferedServerConnection::new(Arc::clone(tls.config()))?;
-        Ok(Self::begin(side))
-    }
-
-    /// What was agreed, at the end of the handshake. A session carries the certificate that its client has shown once,
-    /// so that is looked at again when the session is resumed.
-    ///
-    /// # Errors
-    /// When that certificate is not valid any more, or the handshake is not complete.
-    pub fn agreed(&self, tls: &ServerTls) -> Result<Facts, Failure> {
-        self.agreed_at(tls, UnixTime::now())
-    }
-
-    fn agreed_at(&self, tls: &ServerTls, now: UnixTime) -> Result<Facts, Failure> {
-        let facts = self.facts().ok_or(Error::HandshakeNotComplete)?;
-        if facts.resumed
-            && let Some(chain) = self.side.common().peer_certificates()
-        {
-            tls.verify(chain, now)?;
-        }
-        Ok(Facts { authorities: tls.authorities(), ..facts })
     }
 }
 
@@ -172,7 +153,8 @@ impl<S: Side> Machine<S> {
     }
 
     /// Takes ciphertext, and appends what was in it to `plain`, and what the peer is to be sent to `out`. The bytes
-    /// are decrypted where they are. A client begins with none.
+    /// are decrypted where they are. A client begins with none. What a server gets while the handshake goes on is early data,
+    /// which may be a replay.
     ///
     /// # Errors
     /// The connection is over. `out` ends with the alert that tells the peer why, if there is one for it.
@@ -239,10 +221,13 @@ impl<S: Side> Machine<S> {
                         plain.extend_from_slice(record.payload);
                     }
                 }
+                Ok(ConnectionState::ReadEarlyData(data)) => {
+                    discard += S::take_early(data, plain)?;
+                    self.side.note_early();
+                }
                 Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out),
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                // Early data is never accepted, so there is none.
                 Ok(_) => waits = true,
             }
             consumed += discard;
@@ -320,7 +305,8 @@ impl<S: Side> Machine<S> {
         &mut self,
         write: impl FnOnce(&mut rustls::unbuffered::WriteTraffic<'_, S::Data>) -> bool,
     ) -> Result<(), Closed> {
-        if self.failed.is_some() {
+        // rustls would let a server send to whoever has said hello, where early data may be accepted.
+        if self.failed.is_some() || self.is_handshaking() && !self.side.was_early() {
             return Err(Closed);
         }
         // Nothing is left to be processed: what is kept only has to be there.
@@ -383,8 +369,11 @@ fn facts(common: &CommonState) -> Option<Facts> {
         protocol: common.alpn_protocol().map(Into::into),
         peer: peer.and_then(|peer| crate::certificate::subject(peer)).map(Into::into),
         authorities: None,
+        early_data: EarlyData::None,
     })
 }
 
+#[cfg(test)]
+mod early_tests;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::profile::Profile;
 use crate::resolver::Certificates;
+use crate::sessions::Sessions;
 use crate::tickets::TicketKeys;
 
 /// What a listener offers.
@@ -30,6 +31,17 @@ pub struct ServerSettings {
     pub clients: Option<ClientAuthorities>,
     /// Where the secrets of connections go, for somebody who looks at the traffic; `None`: nowhere.
     pub key_log: Option<SecretLog>,
+    /// Early data (0-RTT) is accepted from clients that are not asked for a certificate; `None`: from nobody.
+    pub early_data: Option<AcceptEarlyData>,
+}
+
+/// How early data is accepted.
+#[derive(Clone, Debug)]
+pub struct AcceptEarlyData {
+    /// Bytes of it in one connection.
+    pub most: u32,
+    /// Where the sessions of TLS 1.3 are.
+    pub sessions: Arc<Sessions>,
 }
 
 /// Who issues the certificates of clients.
@@ -107,11 +119,21 @@ impl ServerTls {
         let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
         config.alpn_protocols.clone_from(&settings.protocols);
         // Tickets of TLS 1.2 have no count of their own: whoever wants none wants none of them either.
-        if settings.tickets > 0 {
-            config.ticketer = tickets.for_context(&context(settings.clients.as_ref()));
-        }
         // Tickets alone: a store of sessions would be a lock that all workers share.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        let context = context(settings.clients.as_ref());
+        match settings.early_data.as_ref().filter(|_| settings.clients.is_none()) {
+            _ if settings.tickets == 0 => {}
+            None => config.ticketer = tickets.for_context(&context),
+            // Only who takes each session once may accept early data: it is what rustls demands, too.
+            Some(early_data) => {
+                config.ticketer = tickets.beside_store(&context);
+                config.session_storage = Arc::<Sessions>::clone(&early_data.sessions);
+                config.max_early_data_size = early_data.most;
+                // An answer that waited for the end of the handshake would come no sooner than without early data.
+                config.send_half_rtt_data = true;
+            }
+        }
         config.send_tls13_tickets = settings.tickets;
         // The client's order says which cipher its processor is fast at.
         config.ignore_client_order = false;
@@ -127,6 +149,11 @@ impl ServerTls {
 
     pub(crate) fn certificates(&self) -> &Arc<Certificates> {
         &self.certificates
+    }
+
+    /// Whether early data may be accepted.
+    pub(crate) fn accepts_early_data(&self) -> bool {
+        self.config.max_early_data_size > 0
     }
 
     /// Whose certificates clients are asked for; `None`: they are not.

@@ -116,8 +116,17 @@ impl TicketKeys {
 
     /// What a listener uses; `context` tells listeners apart that demand different things of their clients.
     pub fn for_context(self: &Arc<Self>, context: &[u8]) -> Arc<dyn ProducesTickets> {
+        self.tickets(context, false)
+    }
+
+    /// As [`for_context`](Self::for_context), for a listener whose sessions of TLS 1.3 are in a store.
+    pub fn beside_store(self: &Arc<Self>, context: &[u8]) -> Arc<dyn ProducesTickets> {
+        self.tickets(context, true)
+    }
+
+    fn tickets(self: &Arc<Self>, context: &[u8], beside_store: bool) -> Arc<dyn ProducesTickets> {
         let context = digest(&SHA256, context).as_ref().into();
-        Arc::new(Context { keys: Arc::clone(self), context })
+        Arc::new(Context { keys: Arc::clone(self), context, beside_store })
     }
 }
 
@@ -165,11 +174,14 @@ enum Step {
 
 thread_local! {
     static STEP: Cell<Step> = const { Cell::new(Step::Begun) };
+    /// The session of this connection is in a store.
+    static IN_STORE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// rustls begins to work on what has arrived.
-pub(crate) fn begin_step() {
+/// rustls begins to work on what has arrived. `in_store`: the connection is one of TLS 1.3, on a listener that has a store.
+pub(crate) fn begin_step(in_store: bool) {
     STEP.set(Step::Begun);
+    IN_STORE.set(in_store);
 }
 
 /// What was in a ticket.
@@ -184,6 +196,8 @@ struct Opened {
 struct Context {
     keys: Arc<TicketKeys>,
     context: Box<[u8]>,
+    /// Only TLS 1.2 has tickets.
+    beside_store: bool,
 }
 
 impl std::fmt::Debug for Context {
@@ -194,7 +208,7 @@ impl std::fmt::Debug for Context {
 
 impl ProducesTickets for Context {
     fn enabled(&self) -> bool {
-        if STEP.get() == Step::Kept {
+        if STEP.get() == Step::Kept || self.beside_store && IN_STORE.get() {
             return false;
         }
         STEP.set(Step::Asked);
@@ -297,7 +311,8 @@ mod tests {
     fn a_ticket_of_a_key_that_stays_ends_with_its_lifetime() {
         let keys = Arc::new(TicketKeys::default());
         keys.share(&"0f".repeat(32), 3600).unwrap();
-        let context = Context { keys: Arc::clone(&keys), context: [][..].into() };
+        let context =
+            Context { keys: Arc::clone(&keys), context: [][..].into(), beside_store: false };
         let ticket = context.seal(b"state", 1_000_000).unwrap();
         let opened = |is_young| Some(Opened { state: b"state".to_vec(), is_young });
         assert_eq!(context.open(&ticket, 1_001_800), opened(true));
@@ -317,16 +332,16 @@ mod tests {
         let tickets = keys.for_context(b"");
         let ticket = tickets.encrypt(b"state").unwrap();
         let renewed = |asked_before: bool| {
-            begin_step();
+            begin_step(false);
             assert!(!asked_before || tickets.enabled());
             assert!(tickets.decrypt(&ticket).is_some());
             tickets.enabled()
         };
         assert!(!renewed(false));
         assert!(renewed(true));
-        begin_step();
+        begin_step(false);
         assert!(tickets.enabled(), "the next handshake has a ticket");
-        begin_step();
+        begin_step(false);
         assert!(tickets.decrypt(&ticket[1..]).is_none() && tickets.enabled());
         keys.rotate(3600);
         assert!(renewed(false), "its key is the second now");

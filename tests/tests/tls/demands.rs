@@ -179,6 +179,13 @@ fn check_names_what_is_missing_or_without_effect() {
     assert!(right && said.contains("not of those that come without TLS"), "{said}");
     let (right, said) = check(&format!("https_only = true\n{required}"));
     assert!(right && !said.contains("of those that come without TLS"), "{said}");
+    let early = |more: &str| check(&format!("[tls]\nearly_data = true\n{more}"));
+    assert!(early("").0);
+    let (right, said) = early("tickets = 0\n");
+    assert!(!right && said.contains("early data needs sessions"), "{said}");
+    for wrong in ["early_data_size = \"100B\"\n", "early_data_sessions = 5\n"] {
+        assert!(!early(wrong).0, "{wrong}");
+    }
     let condition = "[[site.path]]\nprefix = \"/\"\nstatus = 200\nif_client_subject = \"CN=a\"\n";
     let (right, said) = check(condition);
     assert!(!right && said.contains("not asked for a certificate"), "{said}");

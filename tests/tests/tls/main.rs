@@ -5,10 +5,12 @@ mod certificates;
 mod clients;
 mod content;
 mod demands;
+mod early_data;
 mod handshakes;
 mod keys;
 mod servers;
 mod sites;
+mod tap;
 
 use afpa_testkit::{Tree, tree::patterned};
 

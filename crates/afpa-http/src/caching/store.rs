@@ -115,7 +115,8 @@ pub fn judge(
     terms: Terms,
 ) -> Result<(), NotStored> {
     let control = &facts.control;
-    if facts.status < 200 || facts.status == 304 {
+    // 425 is about the way by which one request came (RFC 8470 section 5.2), whatever is said of its lifetime.
+    if facts.status < 200 || matches!(facts.status, 304 | 425) {
         return Err(NotStored::Status);
     }
     if requested.control.no_store {

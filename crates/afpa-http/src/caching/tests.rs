@@ -170,6 +170,7 @@ fn only_what_is_allowed_is_stored() {
     assert_eq!(stored(599, &[understand]), Err(NotStored::NotUnderstood));
     assert_eq!(stored(304, &[max_age]), Err(NotStored::Status));
     assert_eq!(stored(103, &[max_age]), Err(NotStored::Status));
+    assert_eq!(stored(425, &[max_age]), Err(NotStored::Status), "it is about one request");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use afpa_proxy::exchange;
 use super::HttpConnection;
 use crate::asked::{Asked, KeptRequest};
 use crate::global::Global;
-use crate::remote::{self, Asker, Distributed, NotSent, Remote};
+use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
 use crate::route::{Route, question};
 use crate::shared::Plan;
@@ -112,13 +112,13 @@ impl Distributing<'_, '_, '_> {
         let permit = &mut connection.permit;
         Miss::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {
-                Ok((job, permit)) => {
+                Ok(Prepared { job, permit, is_early }) => {
                     // The exchange passes the content on to the server, so it is not skipped.
                     connection.skipping = None;
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);
                     let request = KeptRequest::new(&asked, kept, global.limits);
-                    return Miss::Remote(Remote { request, job, plan, _permit: permit });
+                    return Miss::Remote(Remote { request, job, plan, is_early, _permit: permit });
                 }
                 Err(NotSent::Options) => responder.options(asked, out),
                 Err(NotSent::Status(status)) => responder.page(asked, status, out),

@@ -47,6 +47,8 @@ pub(crate) enum Found<'v> {
     Purged(usize),
     /// It is a purge, but not from this client.
     MayNotPurge,
+    /// It is a purge, and may be a replay.
+    TooEarly,
 }
 
 /// A distributed request as the cache sees it.
@@ -62,6 +64,8 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) client: Client,
     /// Whether the request came over TLS.
     pub(crate) secure: bool,
+    /// Whether it came in early data of this connection.
+    pub(crate) is_early: bool,
     /// Whether the server is told who the client is. Its answer is for that client then, as with Authorization, and it has
     /// no field by which it could say that it varies.
     pub(crate) told: bool,
@@ -87,7 +91,19 @@ impl Global {
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let believed = !site.forwarded_from.is_empty();
         let (path, secure, told) = (to.path, tls.is_some(), self.tells_subject(to, tls));
-        Some(Distributed { cache, exchange, believed, request, path, client, secure, told, now })
+        let is_early = tls.is_some_and(|tls| tls.is_early);
+        Some(Distributed {
+            cache,
+            exchange,
+            believed,
+            request,
+            path,
+            client,
+            secure,
+            is_early,
+            told,
+            now,
+        })
     }
 }
 

@@ -16,6 +16,10 @@ pub(super) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static
     if !may(&cache.policy, asked.client) {
         return Some(Found::MayNotPurge);
     }
+    // Waiting for the handshake would not help where another proxy says so (RFC 8470 section 5.1).
+    if asked.is_early || fields(request, "early-data").next().is_some() {
+        return Some(Found::TooEarly);
+    }
     let soft = fields(request, "soft-purge").any(|value| value == b"1");
     let tags = fields(request, "surrogate-key").flat_map(|value| value.split(|&byte| byte == b' '));
     let mut tags = tags.filter(|tag| !tag.is_empty()).peekable();

@@ -35,6 +35,8 @@ pub struct Origin<'a> {
     pub secure: bool,
     /// The subject of its certificate (RFC 4514), which was verified.
     pub subject: Option<&'a str>,
+    /// The request is passed on before the handshake of the client is complete.
+    pub is_early: bool,
 }
 
 /// Why a request is not passed on to a server.
@@ -279,6 +281,8 @@ fn put_fields(
             Kind::EndToEnd | Kind::ContentType | Kind::Date | Kind::Via => {
                 !survey.nominated.contains(name) && !policy.is_subject(name)
             }
+            // Who says that a request may be a replay is not contradicted (RFC 8470 section 5.1).
+            Kind::EarlyData => !origin.is_early,
             Kind::Forwarded => policy.forwarded.for_origin(origin) == Mark::Keep,
             Kind::XForwardedFor | Kind::XForwardedHost | Kind::XForwardedProto => {
                 policy.x_forwarded.for_origin(origin) == Mark::Keep
@@ -328,6 +332,9 @@ fn put_framing(request: &Request<'_, '_>, out: &mut Vec<u8>) {
 
 /// Writes Via, Forwarded (RFC 7239) and the older X-Forwarded fields.
 fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, out: &mut Vec<u8>) {
+    if origin.is_early {
+        put(out, b"Early-Data", b"1");
+    }
     if let (Some(name), Some(subject)) = (&policy.client_subject, origin.subject) {
         put(out, name.as_bytes(), subject.as_bytes());
     }

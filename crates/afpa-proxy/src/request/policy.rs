@@ -20,6 +20,8 @@ pub struct RequestPolicy {
     /// The name of a field with the subject of the client's certificate. What a client sends under this name is
     /// removed.
     pub client_subject: Option<String>,
+    /// Servers understand `Early-Data` (RFC 8470), so that they may be asked while the handshake of the client goes on.
+    pub early_data: bool,
 }
 
 /// The Host that servers get.
@@ -66,6 +68,7 @@ impl Default for RequestPolicy {
             x_forwarded: Mark::Replace,
             upgrades: vec!["websocket".into()],
             client_subject: None,
+            early_data: false,
         }
     }
 }

@@ -8,6 +8,7 @@ const CLIENT: Origin = Origin {
     trusted: false,
     secure: false,
     subject: None,
+    is_early: false,
 };
 
 fn rewrite(input: &str, policy: &RequestPolicy, origin: Origin) -> Result<String, NotForwardable> {
@@ -37,6 +38,24 @@ fn a_request_is_written_anew_without_what_concerns_the_connection() {
         output,
         "GET /b~?q=%20 HTTP/1.1\r\nHost: example.org\r\nCookie: a\r\ncookie: b\r\n\r\n"
     );
+}
+
+/// RFC 8470 section 5.1: it is never taken out, and said once of what is passed on before the end of a handshake.
+#[test]
+fn a_request_in_early_data_is_marked_once() {
+    let theirs = "early-data: 1\r\nConnection: early-data\r\n";
+    let early = Origin { is_early: true, ..CLIENT };
+    for (origin, fields, expected) in [
+        (CLIENT, "", ""),
+        (CLIENT, theirs, "early-data: 1\r\n"),
+        (early, "", "Early-Data: 1\r\n"),
+        (early, theirs, "Early-Data: 1\r\n"),
+        (early, "Early-Data: 1\r\nEarly-Data: x\r\n", "Early-Data: 1\r\n"),
+    ] {
+        let input = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let expected = format!("GET / HTTP/1.1\r\nHost: x\r\n{expected}\r\n");
+        assert_eq!(rewrite(&input, &plain(), origin).expect("passed on"), expected, "{fields}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! data and answers it from the cache. `send` sends the gathered answers. A request that the cache cannot
 //! answer goes through the *thread context* (`thread`) first.
 
+mod early;
 mod file;
 mod interrupt;
 mod receive;
@@ -22,6 +23,7 @@ use afpa_h2::PREFACE;
 use crate::h2::H2;
 use crate::transport::Transport;
 use crate::worker::Worker;
+use crate::worker::early::Early;
 use interrupt::Next;
 use receive::Received;
 
@@ -54,6 +56,8 @@ pub(crate) struct Connection<M: Module, T> {
     head_deadline: u64,
     /// The client may turn out to speak HTTP/2, of which it is known without being told (RFC 9113 section 3.3).
     may_be_h2: bool,
+    /// The handshake is not complete, and what has arrived is early data.
+    pub(crate) early: Option<Box<Early<M>>>,
 }
 
 /// Why a connection ends.
@@ -101,6 +105,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             waiting: Waiting::Head,
             head_deadline,
             may_be_h2: false,
+            early: None,
         }
     }
 
@@ -160,16 +165,28 @@ impl<M: Module, T: Transport> Connection<M, T> {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
-                Next::Remote(request) => match Box::pin(self.remote(request)).await {
-                    Ok(persistence) => persistence,
-                    Err(end) => return end,
-                },
+                Next::Remote(request) => {
+                    if !M::may_go_early(&request)
+                        && let Err(end) = self.finish_handshake().await
+                    {
+                        return end;
+                    }
+                    match Box::pin(self.remote(request)).await {
+                        Ok(persistence) => persistence,
+                        Err(end) => return end,
+                    }
+                }
             };
             if let Err(end) = self.send_response().await {
                 return end;
             }
             if self.broken {
                 return End::Aborted;
+            }
+            if persistence != Persistence::Keep
+                && let Err(end) = self.finish_handshake_to_close().await
+            {
+                return end;
             }
             match persistence {
                 Persistence::Keep => {}
@@ -206,6 +223,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// Sends the module's last answer to a client that was too slow.
     async fn time_out(&mut self, why: Timeout) -> End {
         self.worker.counters.timed_out.add(1);
+        if let Some(early) = &mut self.early {
+            early.time_out();
+        }
         {
             let mut module = self.worker.module.borrow_mut();
             let mut out = self.worker.outbox.borrow_mut();

@@ -28,7 +28,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         if std::mem::take(&mut self.unfinished) {
             return Received::Data(self.restore_input());
         }
-        if self.waiting == Waiting::Idle && self.is_to_end() {
+        if self.waiting == Waiting::Idle && self.early.is_none() && self.is_to_end() {
             return Received::Draining;
         }
         let mut deadline = self.receive_deadline();
@@ -36,6 +36,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let idle = self.waiting == Waiting::Idle || self.seems_new();
             self.worker.table.set(self.entry, Some(deadline), idle);
             let received = poll_fn(|cx| self.poll_receive(cx)).await;
+            if self.note_handshake() && matches!(received, Received::TimedOut(_)) {
+                deadline = self.receive_deadline();
+                continue;
+            }
             let Received::TimedOut(Timeout::Idle) = received else { return received };
             let Some(left) = self.time_left() else { return received };
             self.waiting = Waiting::Idle;
@@ -70,6 +74,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// Whether it may be closed then. A new connection may not, because its first request is still to come.
     fn may_be_drained(&self) -> bool {
         self.is_to_end()
+            && !self.transport.is_early()
             && (self.waiting == Waiting::Idle
                 || self.seems_new() && self.since_kernel_answer().is_some())
     }
@@ -83,7 +88,13 @@ impl<M: Module, T: Transport> Connection<M, T> {
             return Poll::Ready(Received::Gone);
         };
         match self.transport.poll_receive(cx, room) {
-            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Received::Gone),
+            Poll::Ready(Ok(0)) => Poll::Ready(Received::Gone),
+            Poll::Ready(Err(error)) => {
+                if let Some(early) = &mut self.early {
+                    early.fail(&error);
+                }
+                Poll::Ready(Received::Gone)
+            }
             Poll::Ready(Ok(arrived)) => {
                 worker.counters.receives.add(1);
                 worker.counters.received_bytes.add(arrived as u64);
@@ -114,11 +125,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
     fn receive_deadline(&mut self) -> u64 {
         let settings = self.worker.settings.borrow();
         let now = self.worker.clock.cached_now().steady_ms();
-        match self.waiting {
+        let deadline = match self.waiting {
             Waiting::Idle => now + millis(settings.idle_timeout),
             Waiting::Head => self.head_deadline,
             Waiting::Body => now + millis(settings.body_timeout),
-        }
+        };
+        self.early.as_ref().map_or(deadline, |early| deadline.min(early.deadline_ms))
     }
 
     /// Records what the connection waits for from now on, and keeps the rest of the data.

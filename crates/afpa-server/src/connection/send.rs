@@ -37,6 +37,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let receipt = out.receipt.take();
         if !parts.is_empty() {
             self.worker.counters.long_answers.add(1);
+            // Nothing is received while it is sent, and a round trip does not matter to it.
+            self.wait_for_handshake().await?;
             self.leave_ring(Leaving::LongAnswer).await?;
         }
         let sent = match self.send_gathered(out, !parts.is_empty()).await {

@@ -2,7 +2,7 @@
 
 use afpa_framework::Counter;
 use afpa_tls::profile::CIPHERS;
-use afpa_tls::{Facts, Reason};
+use afpa_tls::{EarlyData, Facts, Reason};
 
 /// Counters of one core.
 #[derive(Debug, Default)]
@@ -18,12 +18,17 @@ pub struct TlsCounters {
     /// Complete ones by the protocol that was chosen: none, `http/1.1`, `h2`, another.
     by_protocol: [Counter; PROTOCOLS.len()],
     failed: [Counter; Reason::ALL.len()],
+    /// Connections whose early data was accepted, and refused.
+    early_data: [Counter; EARLY_DATA.len()],
 }
 
 const VERSIONS: [&str; 2] = ["TLSv1.2", "TLSv1.3"];
 
 /// Protocols as they are counted.
 const PROTOCOLS: [&str; 4] = ["none", "http/1.1", "h2", "other"];
+
+/// What may become of early data.
+const EARLY_DATA: [&str; 2] = ["accepted", "refused"];
 
 impl TlsCounters {
     /// Handshakes that failed for this reason.
@@ -47,6 +52,15 @@ impl TlsCounters {
         self.by_protocol[protocol].add(1);
     }
 
+    /// What became of early data. One that was accepted is known before the handshake is complete.
+    pub(crate) fn early_data(&self, what: EarlyData) {
+        match what {
+            EarlyData::None => {}
+            EarlyData::Accepted => self.early_data[0].add(1),
+            EarlyData::Refused => self.early_data[1].add(1),
+        }
+    }
+
     /// Complete handshakes: version, whether a session was resumed, how many.
     pub fn by_version(&self) -> impl Iterator<Item = (&'static str, bool, u64)> {
         let kinds = [(false, &self.full), (true, &self.resumed)];
@@ -64,6 +78,11 @@ impl TlsCounters {
     /// Complete handshakes by protocol.
     pub fn by_protocol(&self) -> impl Iterator<Item = (&'static str, u64)> {
         PROTOCOLS.into_iter().zip(self.by_protocol.iter().map(Counter::get))
+    }
+
+    /// Connections with early data, by what became of it.
+    pub fn by_early_data(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        EARLY_DATA.into_iter().zip(self.early_data.iter().map(Counter::get))
     }
 
     /// Handshakes that failed, by reason.
@@ -86,8 +105,10 @@ mod tests {
             protocol: Some(b"http/1.1"[..].into()),
             peer: None,
             authorities: None,
+            early_data: EarlyData::Accepted,
         };
         counters.complete(&facts);
+        counters.early_data(facts.early_data);
         counters.failed(Reason::Alert).add(1);
         let of = |list: Vec<(&'static str, u64)>| list.into_iter().find(|(_, count)| *count > 0);
         assert_eq!(
@@ -97,5 +118,6 @@ mod tests {
         assert_eq!(of(counters.by_cipher().collect()), Some(("TLS13_AES_128_GCM_SHA256", 1)));
         assert_eq!(of(counters.by_protocol().collect()), Some(("http/1.1", 1)));
         assert_eq!(of(counters.by_reason().collect()), Some(("alert", 1)));
+        assert_eq!(counters.by_early_data().collect::<Vec<_>>(), [("accepted", 1), ("refused", 0)]);
     }
 }

@@ -79,7 +79,8 @@ impl<M: Module, T: Transport> H2<M, T> {
         let limits = Limits { head: worker.largest_head, ..worker.settings.borrow().http2 };
         let connection = afpa_h2::Connection::new(limits);
         let progress_ms = worker.clock.now().steady_ms();
-        let mux = Mux { connection, streams: HashMap::new(), waker: None, progress_ms };
+        let is_early = inner.early.is_some();
+        let mux = Mux { connection, streams: HashMap::new(), waker: None, progress_ms, is_early };
         Self {
             mux: Rc::new(RefCell::new(mux)),
             tasks: JoinSet::new(),
@@ -178,11 +179,20 @@ impl<M: Module, T: Transport> H2<M, T> {
         let received = {
             let mut scratch = worker.scratch.borrow_mut();
             let room = scratch.get_mut(kept..).unwrap_or_default();
-            std::task::ready!(self.inner.transport.poll_receive(cx, room))
+            self.inner.transport.poll_receive(cx, room)
         };
-        let arrived = match received {
-            Ok(n) if n > 0 => n,
-            _ => return Poll::Ready(Some(End::Gone)),
+        if self.inner.note_handshake() {
+            self.mux.borrow_mut().finish_handshake();
+        }
+        let arrived = match std::task::ready!(received) {
+            Ok(0) => return Poll::Ready(Some(End::Gone)),
+            Ok(n) => n,
+            Err(error) => {
+                if let Some(early) = &mut self.inner.early {
+                    early.fail(&error);
+                }
+                return Poll::Ready(Some(End::Gone));
+            }
         };
         worker.counters.receives.add(1);
         worker.counters.received_bytes.add(arrived as u64);

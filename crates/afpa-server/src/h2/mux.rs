@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use afpa_cache::root::resident;
 use afpa_framework::{Part, Priority, Receipt};
@@ -22,6 +22,8 @@ pub(super) struct Mux {
     pub(super) waker: Option<Waker>,
     /// Steady milliseconds at which the client last took something.
     pub(super) progress_ms: u64,
+    /// The handshake is not complete, and requests may be replays.
+    pub(super) is_early: bool,
 }
 
 /// A stream whose response is not complete.
@@ -85,6 +87,25 @@ impl Mux {
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
+        }
+    }
+
+    /// The handshake is complete: those that wait for that go on.
+    pub(super) fn finish_handshake(&mut self) {
+        self.is_early = false;
+        let receivers = self.streams.values_mut().filter_map(|stream| stream.receiver.take());
+        receivers.for_each(Waker::wake);
+    }
+
+    /// Waits for the end of the handshake. Ready with whether the stream is still there.
+    pub(super) fn poll_handshake(&mut self, cx: &Context<'_>, id: StreamId) -> Poll<bool> {
+        match self.streams.get_mut(&id) {
+            None => Poll::Ready(false),
+            Some(stream) if self.is_early => {
+                stream.receiver = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(_) => Poll::Ready(true),
         }
     }
 

@@ -1,5 +1,6 @@
 //! From a request to its answer: the module's state functions, in the order of the state diagram.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 
 use afpa_framework::{Cached, Derived, Event as Step, Miss, Module, Now, Outbox};
@@ -90,7 +91,11 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let mux = Rc::clone(&self.mux);
         let listener = self.inner.worker.table.listener(self.inner.entry);
+        let waits = self.inner.early.is_some() && !M::may_go_early(&request);
         self.spawn(id, async move {
+            if waits && !poll_fn(|cx| mux.borrow_mut().poll_handshake(cx, id)).await {
+                return Outcome::Gone;
+            }
             let mut client = StreamClient::new(Rc::clone(&worker), mux, id, reader, listener);
             let work = worker.module.borrow_mut().derive_remote_response(request, &mut client);
             let exchanged = work.await;
@@ -119,7 +124,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 }
             }
             Some(Outcome::Resident(id)) => self.mux.borrow_mut().announce(id),
-            None => {}
+            Some(Outcome::Gone) | None => {}
         }
         out.clear();
     }

@@ -20,6 +20,8 @@ pub(super) enum Outcome<M: Module> {
     Exchanged(M::Exchanged, StreamClient<M>),
     /// A part of a file is in memory.
     Resident(StreamId),
+    /// The stream ended before the handshake did, and no server was asked.
+    Gone,
 }
 
 /// Resets a stream whose task ends without an outcome.
@@ -86,7 +88,7 @@ mod tests {
         }
         let streams = [1, 3].map(|id| (id, StreamState::default()));
         let streams = HashMap::from(streams);
-        let mux = Mux { connection, streams, waker: None, progress_ms: 0 };
+        let mux = Mux { connection, streams, waker: None, progress_ms: 0, is_early: false };
         let mux = Rc::new(RefCell::new(mux));
         let fuses = [1, 3].map(|id| Fuse { mux: Rc::clone(&mux), id: Some(id) });
         let panicked = catch_unwind(AssertUnwindSafe(|| {

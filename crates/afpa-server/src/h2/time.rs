@@ -129,7 +129,8 @@ impl<M: Module, T: Transport> H2<M, T> {
         let stalled = stalled.filter_map(|id| mux.deadline(*id, self.times.write_timeout_ms)).min();
         let idle = (mux.connection.open() == 0).then_some(self.times.idle_ms);
         let Self { times, .. } = self;
-        [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle]
+        let early = self.inner.early.as_ref().map(|early| early.deadline_ms);
+        [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle, early]
             .into_iter()
             .flatten()
             .min()
@@ -141,6 +142,11 @@ impl<M: Module, T: Transport> H2<M, T> {
         let now = worker.clock.now();
         let is_over = |deadline: u64| deadline <= now.steady_ms();
         if self.times.blocked_ms.is_some_and(is_over) {
+            worker.counters.timed_out.add(1);
+            return Some(End::Gone);
+        }
+        if let Some(early) = self.inner.early.as_mut().filter(|early| is_over(early.deadline_ms)) {
+            early.time_out();
             worker.counters.timed_out.add(1);
             return Some(End::Gone);
         }

@@ -100,8 +100,8 @@ impl<T: Transport> Tls<T> {
         Ok(())
     }
 
-    /// Moves the handshake on by one arrival. Ready with whether it is complete. What it leaves to be sent then goes
-    /// with the first answer.
+    /// Moves the handshake on by one arrival. Ready with whether it is complete, or has brought early data. What it leaves to
+    /// be sent then goes with the first answer.
     ///
     /// # Errors
     /// Why it failed, after the client was told; `None`: it is gone.
@@ -109,7 +109,7 @@ impl<T: Transport> Tls<T> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, Option<Failure>>> {
-        if !self.begun.is_handshaking() {
+        if self.is_shaken() {
             return Poll::Ready(Ok(true));
         }
         ready!(self.poll_tickets(cx)).map_err(|_| None)?;
@@ -123,7 +123,7 @@ impl<T: Transport> Tls<T> {
             },
         };
         Poll::Ready(match moved {
-            Ok(()) => Ok(!self.begun.is_handshaking()),
+            Ok(()) => Ok(self.is_shaken()),
             Err(failure) => {
                 self.tell_why(cx, &failure);
                 Err(Some(failure))
@@ -131,7 +131,12 @@ impl<T: Transport> Tls<T> {
         })
     }
 
-    /// What has arrived behind the handshake.
+    /// Whether requests can be looked at. What has been decrypted before the end of the handshake is early data.
+    fn is_shaken(&self) -> bool {
+        !self.begun.is_handshaking() || !self.ahead.is_empty()
+    }
+
+    /// What has arrived behind the handshake, or as early data.
     pub(crate) fn take_ahead(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ahead)
     }
@@ -164,6 +169,17 @@ impl<T: Transport> Tls<T> {
     fn tell(&mut self, cx: &mut Context<'_>) {
         self.closed = true;
         let _ = self.poll_unsent(cx);
+    }
+
+    /// Tells the client why, if it is there.
+    fn give_up(&mut self, cx: &mut Context<'_>, broken: Broken) -> io::Error {
+        match broken {
+            Broken::Gone(error) => error,
+            Broken::Tls(failure) => {
+                self.tell(cx);
+                io::Error::new(io::ErrorKind::InvalidData, failure)
+            }
+        }
     }
 
     /// Receives once, and takes apart what has arrived. Returns how many bytes of ciphertext have.
@@ -302,11 +318,7 @@ impl<T: Transport> Transport for Tls<T> {
             match ready!(self.poll_arrival(cx)) {
                 Ok(0) => return Poll::Ready(Ok(0)),
                 Ok(_) => {}
-                Err(Broken::Gone(error)) => return Poll::Ready(Err(error)),
-                Err(Broken::Tls(failure)) => {
-                    self.tell(cx);
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, failure)));
-                }
+                Err(broken) => return Poll::Ready(Err(self.give_up(cx, broken))),
             }
         }
     }
@@ -386,6 +398,22 @@ impl<T: Transport> Transport for Tls<T> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_unsent(cx)
+    }
+
+    fn is_early(&self) -> bool {
+        self.begun.is_handshaking()
+    }
+
+    fn poll_handshake_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.begun.is_handshaking() {
+            ready!(self.poll_tickets(cx))?;
+            match ready!(self.poll_arrival(cx)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(broken) => return Poll::Ready(Err(self.give_up(cx, broken))),
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -12,6 +12,7 @@ use afpa_tls::resolver::CHALLENGE;
 use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
 use super::Worker;
+use super::early::Early;
 use crate::connection::Connection;
 use crate::transport::{Tls, Transport};
 
@@ -73,14 +74,18 @@ pub(super) async fn serve<M: Module, T: Transport>(
 ) {
     match shake(&worker, stream, from, &settings, input).await {
         // The authority has seen what it wanted; nothing else is said (RFC 8737 section 4).
-        Ok((mut tls, facts)) if facts.protocol.as_deref() == Some(CHALLENGE) => {
+        Ok(Shaken { mut tls, facts, .. }) if facts.protocol.as_deref() == Some(CHALLENGE) => {
             poll_fn(|cx| tls.poll_goodbye(cx)).await;
         }
-        Ok((mut tls, facts)) => {
+        Ok(Shaken { mut tls, facts, early }) => {
             let input = tls.take_ahead();
             let is_h2 = facts.protocol.as_deref() == Some(b"h2");
             let mut connection = Connection::new(worker, tls, from, input);
-            connection.secured(Box::new(facts));
+            connection.secured(match &early {
+                None => Box::new(secured(facts, false)),
+                Some(early) => early.so_far(),
+            });
+            connection.early = early;
             match is_h2 {
                 true => connection.run_h2().await,
                 false => connection.run().await,
@@ -90,13 +95,21 @@ pub(super) async fn serve<M: Module, T: Transport>(
     }
 }
 
+/// What has come of a handshake.
+struct Shaken<M: Module, T> {
+    tls: Tls<T>,
+    facts: Facts,
+    /// It is not complete, but there is early data.
+    early: Option<Box<Early<M>>>,
+}
+
 async fn shake<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     stream: T,
     (client, listener): (Client, u32),
     settings: &ListenerTls,
     mut input: Vec<u8>,
-) -> Result<(Tls<T>, Secured), Reason> {
+) -> Result<Shaken<M, T>, Reason> {
     let (total, per_client, patience) = {
         let settings = worker.settings.borrow();
         (settings.handshakes, settings.handshakes_per_client, settings.handshake_timeout)
@@ -104,21 +117,28 @@ async fn shake<M: Module, T: Transport>(
     let place = worker.limits.handshakes.admit(client, total, per_client).ok_or(Reason::Limit)?;
     let mut tls =
         Tls::new(stream, settings, &worker.tls).map_err(|failure| report(client, &failure))?;
-    let shaken = {
+    let (shaken, deadline_ms) = {
         let entry = Entry::new(worker, listener, patience);
         let first = if input.is_empty() { Ok(()) } else { tls.take(&mut input) };
-        match first {
+        let shaken = match first {
             Ok(()) => entry.shake(&mut tls).await,
             Err(failure) => Err(Some(failure)),
-        }
+        };
+        (shaken, entry.deadline_ms)
     };
-    drop(place);
     match shaken {
         Ok(true) => {
             let agreed = tls.agreed().map_err(|failure| report(client, &failure))?;
             let facts = agreed.ok_or(Reason::Other)?;
-            worker.counters.tls.complete(&facts);
-            Ok((tls, secured(facts)))
+            worker.counters.tls.early_data(facts.early_data);
+            let early = match tls.is_early() {
+                true => Some(Early::new(worker, place, deadline_ms, facts.clone())),
+                false => {
+                    worker.counters.tls.complete(&facts);
+                    None
+                }
+            };
+            Ok(Shaken { tls, facts, early })
         }
         Ok(false) => Err(Reason::TimedOut),
         Err(None) => Err(Reason::Gone),
@@ -145,29 +165,30 @@ fn say_plainly<T: Transport>(below: &mut T) {
     let _ = below.poll_shutdown(&mut cx);
 }
 
-fn secured(facts: Facts) -> Secured {
-    let Facts { version, cipher, resumed, protocol, peer, authorities } = facts;
+pub(super) fn secured(facts: Facts, is_early: bool) -> Secured {
+    let Facts { version, cipher, resumed, protocol, peer, authorities, early_data: _ } = facts;
     let authorities = authorities.map(|id| id.0);
-    Secured { version, cipher, resumed, protocol, subject: peer, authorities }
+    Secured { version, cipher, resumed, protocol, subject: peer, authorities, is_early }
 }
 
 /// A handshake in the table of the core's connections, whose sweep ends it in time.
 struct Entry<'w, M: Module> {
     worker: &'w Worker<M>,
     index: usize,
+    deadline_ms: u64,
 }
 
 impl<'w, M: Module> Entry<'w, M> {
     fn new(worker: &'w Worker<M>, listener: u32, patience: Duration) -> Self {
         let index = worker.table.enter(listener);
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX / 2);
-        let deadline = worker.clock.now().steady_ms().saturating_add(patience);
-        worker.table.set(index, Some(deadline), false);
+        let deadline_ms = worker.clock.now().steady_ms().saturating_add(patience);
+        worker.table.set(index, Some(deadline_ms), false);
         worker.counters.tls.in_progress.add(1);
-        Self { worker, index }
+        Self { worker, index, deadline_ms }
     }
 
-    /// Whether the handshake was complete in time.
+    /// Whether the handshake was complete in time, or early data has come.
     async fn shake<T: Transport>(&self, tls: &mut Tls<T>) -> Result<bool, Option<Failure>> {
         let turns = &self.worker.handshake_turns;
         let mut turn = Turn::default();

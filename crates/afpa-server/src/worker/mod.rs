@@ -4,6 +4,7 @@ mod accept;
 mod clock;
 mod command;
 mod completion;
+pub(crate) mod early;
 mod handshake;
 mod table;
 

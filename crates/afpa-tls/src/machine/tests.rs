@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{ServerName, UnixTime};
 
 use super::*;
 use crate::certificate::Certificate;
@@ -9,19 +9,19 @@ use crate::client::ClientSettings;
 use crate::failure::Reason;
 use crate::profile::Profile;
 use crate::resolver::{CHALLENGE, Certificates};
-use crate::server::{ClientAuthorities, ServerSettings};
+use crate::server::{ClientAuthorities, ServerSettings, ServerTls};
 use crate::testing::{Authority, End, converse};
 use crate::tickets::TicketKeys;
 
-struct Bed {
-    authority: Authority,
-    certificates: Arc<Certificates>,
-    tickets: Arc<TicketKeys>,
-    server: ServerTls,
+pub(super) struct Bed {
+    pub(super) authority: Authority,
+    pub(super) certificates: Arc<Certificates>,
+    pub(super) tickets: Arc<TicketKeys>,
+    pub(super) server: ServerTls,
 }
 
 impl Bed {
-    fn new(change: impl FnOnce(&mut ServerSettings, &Authority)) -> Self {
+    pub(super) fn new(change: impl FnOnce(&mut ServerSettings, &Authority)) -> Self {
         let authority = Authority::new("Root");
         let certificates = Arc::new(Certificates::default());
         let (own, key) = authority.issue(&["www.example.org", "*.wild.example"]);

@@ -106,6 +106,9 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
         text("cipher", tls.cipher, out);
         out.extend_from_slice(b",\"resumed\":");
         out.extend_from_slice(if tls.resumed { b"true" } else { b"false" });
+        if tls.early_data {
+            out.extend_from_slice(b",\"early_data\":true");
+        }
         for (name, value) in [("protocol", tls.protocol), ("subject", tls.subject)] {
             if !value.is_empty() {
                 text(name, value, out);

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use afpa_framework::{AccessRecord, Client, Remote};
+use afpa_framework::{AccessRecord, Client, Remote, Secured};
 
 /// Longest field that is kept; what a client sends beyond is cut.
 const FIELD_LIMIT: usize = 8 * 1024;
@@ -50,6 +50,8 @@ pub(super) struct UnpackedTls<'a> {
     pub(super) protocol: &'a [u8],
     pub(super) subject: &'a [u8],
     pub(super) resumed: bool,
+    /// The request was answered before the handshake was complete.
+    pub(super) early_data: bool,
 }
 
 /// Appends `record`, if it fits in the capacity there is; a buffer never grows.
@@ -78,7 +80,8 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     buffer.push(remote.attempts);
     buffer.extend_from_slice(&record.weight.to_ne_bytes());
     pack_client(record.client, buffer);
-    buffer.push(u8::from(record.tls.is_some_and(|tls| tls.resumed)));
+    let flag = |tls: &Secured| u8::from(tls.resumed) | u8::from(tls.is_early) << 1;
+    buffer.push(record.tls.map_or(0, flag));
     // Cut above: the lengths fit.
     buffer.extend(words.map(|word| word.len() as u8));
     for field in fields {
@@ -100,7 +103,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let [attempts] = array(bytes)?;
     let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
-    let [resumed] = array(bytes)?;
+    let [flags] = array(bytes)?;
     let words: [u8; 8] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
@@ -123,7 +126,8 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
             cipher: bytes.split_off(..cipher)?,
             protocol: bytes.split_off(..protocol)?,
             subject: bytes.split_off(..subject)?,
-            resumed: resumed != 0,
+            resumed: flags & 1 != 0,
+            early_data: flags & 2 != 0,
         },
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,

@@ -17,8 +17,8 @@ use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
 use afpa_tls::server::SecretLog;
 use afpa_tls::{
-    Certificate, Certificates, ChallengeCertificates, ListenerTls, Profile, ServerSettings,
-    ServerTls, TicketKeys,
+    AcceptEarlyData, Certificate, Certificates, ChallengeCertificates, ListenerTls, Profile,
+    ServerSettings, ServerTls, Sessions, TicketKeys,
 };
 use anyhow::{Context as _, bail};
 
@@ -32,6 +32,8 @@ use crate::privileges::Identity;
 pub(super) struct TlsState {
     certificates: Arc<Certificates>,
     tickets: Arc<TicketKeys>,
+    /// Sessions of clients that may send early data.
+    sessions: Arc<Sessions>,
     /// What is in use, with the files that it was read from.
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
@@ -269,7 +271,14 @@ impl TlsState {
             tickets: tls.tickets,
             clients: None,
             key_log: tls.key_log.as_deref().map(|path| self.key_log(path)).transpose()?,
+            early_data: tls.early_data.then(|| self.early_data(tls)),
         })
+    }
+
+    fn early_data(&self, tls: &afpa_config::Tls) -> AcceptEarlyData {
+        self.sessions.limit(tls.early_data_sessions, seconds(tls.ticket_lifetime));
+        let most = u32::try_from(tls.early_data_size).unwrap_or(u32::MAX);
+        AcceptEarlyData { most, sessions: Arc::clone(&self.sessions) }
     }
 
     fn key_log(&mut self, path: &Path) -> anyhow::Result<SecretLog> {

@@ -39,6 +39,7 @@ impl Rig {
                 path,
                 client,
                 secure,
+                is_early: false,
                 told,
                 now: NOW,
             };

@@ -47,6 +47,7 @@ impl Handshakes<'_> {
             "failed": self.sums(TlsCounters::by_reason),
             "ciphers": self.sums(TlsCounters::by_cipher),
             "protocols": self.sums(TlsCounters::by_protocol),
+            "early_data": self.sums(TlsCounters::by_early_data),
         })
     }
 
@@ -70,6 +71,9 @@ impl Handshakes<'_> {
         let help = "Complete handshakes of TLS, by protocol (ALPN)";
         let protocols = self.sums(TlsCounters::by_protocol);
         counters(out, ("afpa_tls_protocols", help, "protocol"), &protocols)?;
+        let help = "Connections of TLS with early data (0-RTT), by what became of it";
+        let early = self.sums(TlsCounters::by_early_data);
+        counters(out, ("afpa_tls_early_data", help, "outcome"), &early)?;
         let help = "Handshakes of TLS in progress";
         let name = "afpa_tls_handshakes_in_progress";
         let in_progress = ConstGauge::new(i64::try_from(self.in_progress()).unwrap_or(i64::MAX));

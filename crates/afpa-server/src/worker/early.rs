@@ -1,0 +1,65 @@
+//! A handshake that is not complete while the early data of its client is answered (0-RTT; RFC 8446, section 2.3).
+
+use std::rc::Rc;
+
+use afpa_framework::{Module, Secured};
+use afpa_tls::{Facts, Failure, Reason};
+
+use super::Worker;
+use super::handshake::secured;
+use crate::limits::Admission;
+
+/// It counts against the limits of handshakes, and has their time.
+pub(crate) struct Early<M: Module> {
+    worker: Rc<Worker<M>>,
+    _place: Admission,
+    /// Steady milliseconds by which the handshake has to be complete.
+    pub(crate) deadline_ms: u64,
+    facts: Facts,
+    /// What becomes of the handshake if the connection ends now; `None`: it is complete.
+    failure: Option<Reason>,
+}
+
+impl<M: Module> Early<M> {
+    pub(super) fn new(
+        worker: &Rc<Worker<M>>,
+        place: Admission,
+        deadline_ms: u64,
+        facts: Facts,
+    ) -> Box<Self> {
+        worker.counters.tls.in_progress.add(1);
+        let failure = Some(Reason::Gone);
+        Box::new(Self { worker: Rc::clone(worker), _place: place, deadline_ms, facts, failure })
+    }
+
+    /// What is known of the connection so far.
+    pub(super) fn so_far(&self) -> Box<Secured> {
+        Box::new(secured(self.facts.clone(), true))
+    }
+
+    /// The handshake is complete: nothing that has arrived can be a replay any more.
+    pub(crate) fn complete(mut self) -> Box<Secured> {
+        self.failure = None;
+        self.worker.counters.tls.complete(&self.facts);
+        Box::new(secured(self.facts.clone(), false))
+    }
+
+    pub(crate) fn time_out(&mut self) {
+        self.failure = Some(Reason::TimedOut);
+    }
+
+    /// The transport has failed.
+    pub(crate) fn fail(&mut self, error: &std::io::Error) {
+        let failure = error.get_ref().and_then(|error| error.downcast_ref::<Failure>());
+        self.failure = Some(failure.map_or(Reason::Gone, |failure| failure.reason));
+    }
+}
+
+impl<M: Module> Drop for Early<M> {
+    fn drop(&mut self) {
+        self.worker.counters.tls.in_progress.sub(1);
+        if let Some(reason) = self.failure {
+            self.worker.counters.tls.failed(reason).add(1);
+        }
+    }
+}
