@@ -329,7 +329,7 @@ fn start_workers(
 ) -> anyhow::Result<Engine<Http>> {
     let (global, counters) = (Arc::clone(&serving.global), counters.to_vec());
     let sinks = Arc::clone(sinks);
-    let module = move |WorkerContext { index, wake }: WorkerContext| {
+    let module = move |WorkerContext { index, wake, .. }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         Http::new(Arc::clone(&global), counters, Box::new(sinks.take(index)), wake)
     };
