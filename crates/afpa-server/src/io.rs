@@ -33,10 +33,10 @@ pub enum Io {
 pub enum Leaving {
     /// The worker has another strategy now.
     Strategy,
-    /// An answer that is too long to be gathered: from a file, or from where it is pinned.
+    /// An answer that is too long to be gathered: from a file, from where it is pinned, or from a server; or a tunnel.
     LongAnswer,
-    /// A server has to answer.
-    Server,
+    /// The client sends more at a time than may wait in the ring.
+    HeldBack,
     /// The client does not take its answer at once.
     SlowClient,
     /// The ring was out of buffers, or the kernel refused an operation.
@@ -48,7 +48,7 @@ impl Leaving {
     pub const ALL: [Leaving; 5] = [
         Leaving::Strategy,
         Leaving::LongAnswer,
-        Leaving::Server,
+        Leaving::HeldBack,
         Leaving::SlowClient,
         Leaving::Refused,
     ];
@@ -58,7 +58,7 @@ impl Leaving {
         match self {
             Self::Strategy => "strategy",
             Self::LongAnswer => "long_answer",
-            Self::Server => "server",
+            Self::HeldBack => "held_back",
             Self::SlowClient => "slow_client",
             Self::Refused => "refused",
         }
