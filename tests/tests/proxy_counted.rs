@@ -2,11 +2,13 @@
 //! of the kernel, and how much memory a very large one takes.
 
 use std::io::{Read as _, Write as _};
+use std::sync::Barrier;
 use std::time::Duration;
 
 use afpa_testkit::strace::{Counts, Strace};
 use afpa_testkit::{Client, Endpoint, Server, figure, skip};
 use afpa_tests::proxy::{Raw, configuration, read_head};
+use rustix::process::Signal;
 
 const REQUESTS: u64 = 1000;
 
@@ -19,7 +21,12 @@ fn sum(counts: &Counts, names: &[&str]) -> u64 {
 
 /// One worker before these servers, so that every request meets the same idle connections.
 fn proxy(servers: &[String]) -> Server {
+    proxy_by("readiness", servers)
+}
+
+fn proxy_by(io: &str, servers: &[String]) -> Server {
     Server::start("/", |launch| {
+        launch.arg("--io").arg(io);
         launch.written(|listen| format!("workers = 1\n{}", configuration(listen, servers, "")));
     })
 }
@@ -57,6 +64,111 @@ fn a_small_distributed_request_costs_a_read_and_a_write_on_each_side() {
     let other = all - reads - writes - waits;
     assert!(other <= SLACK, "{other} other calls: {counts:?}");
     assert_eq!(raw.connections(), 1, "one connection carries them all");
+}
+
+/// A proxy that waits by completion, and so many clients whose connections are in its ring.
+macro_rules! by_completion {
+    ($raw:expr, $clients:expr) => {{
+        let server = Server::start("/", |launch| {
+            let servers = [$raw.to()];
+            launch
+                .written(|listen| format!("workers = 1\n{}", configuration(listen, &servers, "")));
+            launch.arg("--io").arg("completion");
+        });
+        if server.summary("waiting").contains("refuses io_uring") {
+            skip!("the system refuses io_uring");
+        }
+        let mut clients: Vec<_> = (0..$clients).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            (0..5).for_each(|_| assert_eq!(client.get("/small").body.len(), 102));
+        }
+        (server, clients)
+    }};
+}
+
+macro_rules! trace {
+    ($server:expr) => {
+        match Strace::attach($server.pid()) {
+            Ok(strace) => strace,
+            Err(why) => skip!("{why}"),
+        }
+    };
+}
+
+/// A server of small answers. Those to `/together` wait until so many have been asked for.
+fn small(at_once: usize) -> Raw {
+    let head =
+        "HTTP/1.1 200 OK\r\nServer: s\r\nContent-Type: text/plain\r\nContent-Length: 102\r\n\r\n";
+    let answer = [head.as_bytes(), &[b'x'; 102]].concat();
+    let together = Barrier::new(at_once);
+    Raw::start(move |mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            if head.starts_with("GET /together") {
+                together.wait();
+            }
+            stream.write_all(&answer).expect("sent");
+        }
+    })
+}
+
+/// What neither the ring nor waiting is for.
+fn others(counts: &Counts, waits: &[&str]) -> u64 {
+    let begun_again = sum(counts, &["futex", "ppoll", "restart_syscall", "fcntl"]);
+    let all: u64 = counts.values().sum();
+    all - sum(counts, waits) - begun_again - sum(counts, &["io_uring_enter"])
+}
+
+const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
+/// Alone it has nobody to share with: each side takes one call to receive and one to send.
+#[test]
+fn by_completion_a_lone_distributed_request_costs_four_enters_and_two_waits() {
+    let raw = small(1);
+    let (server, mut clients) = by_completion!(raw, 1);
+    let client = &mut clients[0];
+    let strace = trace!(server);
+    for _ in 0..REQUESTS {
+        assert_eq!(client.get("/small").status, 200);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {REQUESTS} distributed requests by completion: {counts:?}");
+    let enters = sum(&counts, &["io_uring_enter"]);
+    assert!((REQUESTS..=4 * REQUESTS + SLACK).contains(&enters), "{enters} enters");
+    let waits = sum(&counts, &WAITS);
+    assert!(waits <= 2 * REQUESTS + SLACK, "{waits} waits");
+    let other = others(&counts, &WAITS);
+    assert!(other <= SLACK, "{other} other calls: {counts:?}");
+    assert_eq!(raw.connections(), 1, "one connection carries them all");
+}
+
+/// Requests on many connections are there when the proxy looks, and so are the answers.
+#[test]
+fn by_completion_busy_distributed_requests_share_their_calls() {
+    const AT_ONCE: u64 = 20;
+    const ROUNDS: u64 = REQUESTS / AT_ONCE;
+    let raw = small(AT_ONCE as usize);
+    let (server, mut clients) = by_completion!(raw, AT_ONCE);
+    let mut round = || {
+        server.signal(Signal::STOP);
+        for client in &mut clients {
+            client.send("GET /together HTTP/1.1\r\nHost: h\r\n\r\n");
+        }
+        server.signal(Signal::CONT);
+        for client in &mut clients {
+            assert_eq!(client.receive().body.len(), 102);
+        }
+    };
+    // Each has a connection to the server, in the ring.
+    (0..4).for_each(|_| round());
+    let strace = trace!(server);
+    (0..ROUNDS).for_each(|_| round());
+    let counts = strace.counts();
+    figure!("system calls of {REQUESTS} distributed requests, {AT_ONCE} at a time: {counts:?}");
+    let enters = sum(&counts, &["io_uring_enter"]);
+    // The answers come as soon as the threads of the server are awake, which is not at once.
+    assert!(enters > 0 && enters <= REQUESTS, "{enters} enters for {REQUESTS}");
+    let other = others(&counts, &WAITS);
+    assert!(other <= SLACK, "{other} other calls: {counts:?}");
 }
 
 const GIGABYTE: u64 = 1 << 30;
@@ -102,6 +214,15 @@ fn pour(mut put: impl FnMut(&[u8]) -> bool) {
 
 #[test]
 fn a_gigabyte_up_and_down_takes_little_memory_and_arrives_whole() {
+    a_gigabyte_up_and_down("readiness");
+}
+
+#[test]
+fn by_completion_a_gigabyte_does_so_too() {
+    a_gigabyte_up_and_down("completion");
+}
+
+fn a_gigabyte_up_and_down(io: &str) {
     let raw = Raw::start(|mut stream| {
         while let Some(head) = read_head(&mut stream) {
             if head.starts_with("PUT") {
@@ -119,7 +240,7 @@ fn a_gigabyte_up_and_down_takes_little_memory_and_arrives_whole() {
             }
         }
     });
-    let server = proxy(&[raw.to()]);
+    let server = proxy_by(io, &[raw.to()]);
     let mut client = Client::connect(&Endpoint::Tcp(server.address())).expect("connects");
     let before = server.process().resident().expect("memory");
 

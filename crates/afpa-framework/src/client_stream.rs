@@ -20,7 +20,7 @@ pub struct Timeouts {
 /// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
 /// [`poll_receive`](ClientStream::poll_receive), and give back what was read beyond it. Send with
 /// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which
-/// is the back-pressure. There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
+/// is the back-pressure. Short pieces go first through [`poll_send_gathered`](ClientStream::poll_send_gathered). There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
 /// [`is_over`](ClientStream::is_over) before waiting.
 pub trait ClientStream {
     /// The bytes that had arrived behind the head of the request and were not consumed yet.
@@ -46,6 +46,26 @@ pub trait ClientStream {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// Sends from `bytes` as much as the client takes now, which may be nothing; it never waits for the client. While it is
+    /// pending, `bytes` may be lent to the kernel and empty, and it is to be called again with the same vector, before
+    /// anything else is sent.
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        match self.poll_send(cx, bytes, more) {
+            Poll::Pending => Poll::Ready(Ok(0)),
+            sent => sent,
+        }
+    }
+
+    /// Whether it costs less to gather bytes than to send them from where they lie.
+    fn gathers(&self) -> bool {
+        false
+    }
 
     /// Shuts down the sending direction, because the server of a tunnel has.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;

@@ -74,11 +74,13 @@ pub struct HttpRequest<'s, 'b> {
 }
 
 impl Http {
-    /// The module of a core. `wake` has the engine call [`Module::release_dropped`] soon.
+    /// The module of a core, which has these connections to servers. `wake` has the engine call
+    /// [`Module::release_dropped`] soon.
     pub fn new(
         global: Arc<Global>,
         counters: Arc<HttpCounters>,
         sink: Box<dyn AccessSink>,
+        core: exchange::Core,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
         let scopes = Arc::new(global.scopes(&counters.scopes()));
@@ -91,7 +93,7 @@ impl Http {
             scopes,
             responder: Responder::new(counters, sink),
             wake,
-            core: Rc::default(),
+            core: Rc::new(core),
             left: Vec::new(),
             paths: PathRoom::default(),
             tls: None,

@@ -42,8 +42,13 @@ impl Bench {
         });
         ours.challenges =
             Some(Arc::new(|token| (token == "known").then(|| Arc::from("known.proof"))));
-        let mut http =
-            Http::new(global, Arc::clone(&counters), Box::new(NoAccessLog), Arc::new(|| {}));
+        let mut http = Http::new(
+            global,
+            Arc::clone(&counters),
+            Box::new(NoAccessLog),
+            Default::default(),
+            Arc::new(|| {}),
+        );
         let connection = http.connected(Client::Unix, 0);
         Self { http, connection, counters, out: Outbox::default() }
     }

@@ -1,7 +1,9 @@
 //! What one small exchange on a pooled connection may ask for: memory.
 
+use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,6 +14,7 @@ use afpa_http::{BodyLength, FieldSlots, RequestLimits, Version, request};
 use afpa_proxy::exchange::{self, Core, End, Job, Settings};
 use afpa_proxy::request::{Origin, RequestHead};
 use afpa_proxy::select::{Group, GroupSettings, ServerSettings};
+use afpa_ring::{CoreRing, Ring};
 
 /// A client that takes everything at once and sends nothing more.
 struct Sink {
@@ -111,14 +114,37 @@ fn job(place: &str) -> Job {
 
 #[test]
 fn a_small_exchange_allocates_nothing_and_writes_once() {
+    exchanges_allocate_nothing(None);
+}
+
+#[test]
+fn by_completion_neither() {
+    match afpa_ring::PreparedRing::new(&afpa_ring::Settings::default()) {
+        Ok(ring) => exchanges_allocate_nothing(Some(ring.enable().expect("this thread owns it"))),
+        Err(error) => println!("SKIP: the kernel refuses io_uring: {error}"),
+    }
+}
+
+fn exchanges_allocate_nothing(ring: Option<Ring>) {
     const EXCHANGES: usize = 200;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let mut job = job(&server());
-    let core = Rc::new(Core::default());
+    let core_ring = CoreRing::new(ring.clone());
+    core_ring.set_used(true);
+    let core = Rc::new(Core::new(core_ring));
     let mut client = Sink { received: Vec::with_capacity(1 << 20), writes: 0 };
     let mut exchange = |client: &mut Sink| {
-        let report = runtime.block_on(exchange::run(&mut job, &core, client));
+        let mut exchanging = pin!(exchange::run(&mut job, &core, client));
+        let turning = poll_fn(|cx| {
+            let polled = exchanging.as_mut().poll(cx);
+            if let Some(ring) = &ring {
+                ring.turn().expect("a turn");
+                cx.waker().wake_by_ref();
+            }
+            polled
+        });
+        let report = runtime.block_on(turning);
         assert_eq!(report.end, End::Relayed(Persistence::Keep));
         assert_eq!((report.status, report.content_bytes), (200, 102));
     };
@@ -135,4 +161,5 @@ fn a_small_exchange_allocates_nothing_and_writes_once() {
     println!("allocations of {EXCHANGES} exchanges: {counted:?}");
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert_eq!(core.pool.waiting(), (1, 0));
+    assert!(ring.is_none_or(|ring| ring.counts().sockets == 1), "the server's connection is there");
 }

@@ -14,7 +14,7 @@ use slab::Slab;
 
 use crate::buffers::{Buffers, GROUP};
 use crate::operations::{End, Operations, Receive, Send};
-use crate::{Counts, Settings};
+use crate::{Counts, LARGEST_COPY, Settings};
 
 /// A ring whose operations own what the kernel may touch.
 pub(crate) struct Kernel {
@@ -25,6 +25,10 @@ pub(crate) struct Kernel {
     event: OwnedFd,
     /// Of the task that submits, while it sleeps.
     submitter: Option<Waker>,
+    /// The event tells of the next completion.
+    rests: bool,
+    /// Empty vectors, for bytes that are copied to be sent.
+    pub(crate) spare: Vec<Vec<u8>>,
     counts: Counts,
     /// See [`Kernel::is_due`].
     #[cfg(test)]
@@ -32,6 +36,9 @@ pub(crate) struct Kernel {
     /// The kernel refuses the ring itself: nothing that is under way will be done.
     failed: Option<Errno>,
 }
+
+/// Vectors that are kept for copies: 4 MB together at most.
+const SPARES: usize = 64;
 
 /// What an operation is, in the lowest bits of its number. The others are the key of its socket.
 const RECEIVE: u64 = 0;
@@ -62,6 +69,8 @@ impl Kernel {
             sockets: ManuallyDrop::default(),
             event,
             submitter: None,
+            rests: false,
+            spare: Vec::new(),
             counts: Counts::default(),
             #[cfg(test)]
             keeps_an_old_note: false,
@@ -168,6 +177,7 @@ impl Kernel {
         self.push(&entry.user_data(number(key, RECEIVE)))?;
         if let Some(socket) = self.sockets.get_mut(key) {
             socket.receive = Receive::Armed;
+            socket.held_back = false;
         }
         Ok(())
     }
@@ -216,6 +226,21 @@ impl Kernel {
         pushed
     }
 
+    /// A copy of `bytes` in memory that was used for that before, if there is any.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.extend_from_slice(bytes);
+        copy
+    }
+
+    /// Keeps the memory of a copy for the next one.
+    pub(crate) fn give_back_copy(&mut self, mut copy: Vec<u8>) {
+        if self.spare.len() < SPARES && (1..=2 * LARGEST_COPY).contains(&copy.capacity()) {
+            copy.clear();
+            self.spare.push(copy);
+        }
+    }
+
     /// Closes the socket when nothing of it is under way.
     pub(crate) fn close(&mut self, key: usize, socket: OwnedFd) {
         let Some(operations) = self.sockets.get_mut(key) else { return };
@@ -257,6 +282,7 @@ impl Kernel {
             return Ok(0);
         }
         self.ring.completion().disable_eventfd();
+        self.rests = false;
         if let Err(error) = self.enter(EnterFlags::GETEVENTS) {
             self.fail(&error, woken);
             return Err(error);
@@ -269,6 +295,19 @@ impl Kernel {
         }
         self.counts.completions += done as u64;
         Ok(done)
+    }
+
+    /// Takes what was done while nobody looked, if the ring rests. Whoever submits looks again then, because the event
+    /// tells of nothing any more.
+    pub(crate) fn catch_up(&mut self, woken: &mut Vec<Waker>) -> io::Result<()> {
+        if !self.rests {
+            return Ok(());
+        }
+        let turned = self.turn(woken);
+        if !self.rests {
+            woken.extend(self.submitter.take());
+        }
+        turned.map(|_| ())
     }
 
     fn enter(&mut self, flags: EnterFlags) -> io::Result<()> {
@@ -338,6 +377,7 @@ impl Kernel {
         if unwanted && !socket.is_under_way() {
             drop(self.leave(key));
         } else if unwanted || socket.is_behind() {
+            socket.held_back = true;
             // If there is no room for it now, the next completion tries again.
             let _ = self.cancel(key);
         }
@@ -379,6 +419,7 @@ impl Kernel {
         if !rests {
             self.ring.completion().disable_eventfd();
         }
+        self.rests = rests;
         rests
     }
 

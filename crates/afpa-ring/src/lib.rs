@@ -14,6 +14,7 @@
 //! arrives lies in buffers of the ring. The words are those of `io_uring(7)`. It needs Linux 6.1.
 
 mod buffers;
+mod core_ring;
 mod kernel;
 mod operations;
 mod stream;
@@ -27,6 +28,7 @@ use std::task::{Context, Poll, Waker};
 
 use kernel::Kernel;
 
+pub use core_ring::CoreRing;
 pub use operations::Stop;
 pub use stream::RingStream;
 
@@ -47,6 +49,9 @@ impl Default for Settings {
         Self { entries: 256, buffers: 512, buffer_size: 4096 }
     }
 }
+
+/// Bytes that [`RingStream::poll_send_copy`] copies at most.
+pub const LARGEST_COPY: usize = 32 * 1024;
 
 /// What a ring has, and what happened to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +121,16 @@ impl Ring {
         woken.drain(..).for_each(Waker::wake);
         self.woken.replace(woken);
         done
+    }
+
+    /// Takes what was done while the ring [rested](Self::rest). So what is known of its sockets is as new as what the event
+    /// loop that has just woken up knows of others. Free while the ring does not rest, or nothing was done.
+    pub fn catch_up(&self) {
+        let mut woken = self.woken.take();
+        // Who turns the ring meets the same error, and ends it.
+        let _ = self.kernel.borrow_mut().catch_up(&mut woken);
+        woken.drain(..).for_each(Waker::wake);
+        self.woken.replace(woken);
     }
 
     /// Has the [event](Self::event) tell of the next completion. False: there is something to do already.

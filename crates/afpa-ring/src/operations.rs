@@ -21,6 +21,8 @@ pub(crate) struct Operations {
     pub(crate) arrived: VecDeque<Piece>,
     /// The kernel said that there is more in the socket.
     pub(crate) more: bool,
+    /// More had arrived than may wait: the receive was told to end.
+    pub(crate) held_back: bool,
     /// Why the last receive ended, if that tells anything.
     pub(crate) end: Option<End>,
     pub(crate) send: Send,

@@ -1,11 +1,13 @@
 //! A connected socket whose operations are the ring's.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use crate::LARGEST_COPY;
 use crate::kernel::Kernel;
 use crate::operations::{End, Send, Stop};
 
@@ -91,6 +93,30 @@ impl RingStream {
         Poll::Pending
     }
 
+    /// As [`poll_send`](Self::poll_send), from a copy of at most [`LARGEST_COPY`] bytes. While it is pending, it is to be
+    /// called again, and `bytes` are not looked at.
+    ///
+    /// # Errors
+    /// As [`poll_send`](Self::poll_send).
+    pub fn poll_send_copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Stop>> {
+        let mut copy = match self.is_sending() {
+            true => Vec::new(),
+            false => {
+                let bytes = bytes.get(..LARGEST_COPY).unwrap_or(bytes);
+                self.kernel.borrow_mut().copy(bytes)
+            }
+        };
+        let sent = self.poll_send(cx, &mut copy, false);
+        if sent.is_ready() {
+            self.kernel.borrow_mut().give_back_copy(copy);
+        }
+        sent
+    }
+
     /// Ends what is under way, and gives the socket back with the bytes that had arrived and were not read. Whatever
     /// arrives afterwards, an end too, is in the socket. Not to be called while a send is pending.
     ///
@@ -116,6 +142,12 @@ impl RingStream {
         kernel.socket(self.key).is_none_or(|socket| socket.arrived.is_empty() && !socket.more)
     }
 
+    /// Whether bytes have arrived that are not read.
+    pub fn has_arrived(&self) -> bool {
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.socket(self.key).is_some_and(|socket| !socket.arrived.is_empty())
+    }
+
     /// Whether there is nothing to be read, and nothing is being sent.
     pub fn is_idle(&self) -> bool {
         let mut kernel = self.kernel.borrow_mut();
@@ -124,9 +156,27 @@ impl RingStream {
         })
     }
 
+    /// Whether bytes are lent to the kernel, or are to be taken back.
+    pub fn is_sending(&self) -> bool {
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.socket(self.key).is_some_and(|socket| !matches!(socket.send, Send::Idle))
+    }
+
+    /// Whether so much had arrived unread that the other side is held back. What has arrived is still there.
+    pub fn is_held_back(&self) -> bool {
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.socket(self.key).is_some_and(|socket| socket.held_back)
+    }
+
     /// The socket. `None` when it was released.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(OwnedFd::as_fd)
+    }
+}
+
+impl fmt::Debug for RingStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RingStream({:?})", self.socket)
     }
 }
 

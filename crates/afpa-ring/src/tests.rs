@@ -293,6 +293,119 @@ fn a_client_that_sends_more_than_is_read_is_held_back() {
 }
 
 #[test]
+fn a_copy_is_sent_whatever_becomes_of_the_bytes_and_its_memory_is_used_again() {
+    let Some(ring) = ring(Settings::default()) else { return };
+    let (mut stream, mut other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    for n in 0..10u8 {
+        let mut bytes = vec![n; 1000];
+        assert!(stream.poll_send_copy(&mut cx, &bytes).is_pending());
+        assert!(stream.is_sending() && !stream.is_idle());
+        bytes.fill(b'x');
+        let sent = until(&ring, |cx| stream.poll_send_copy(cx, &bytes));
+        assert_eq!(sent.expect("sent"), 1000);
+        assert!(!stream.is_sending());
+        let mut read = [0; 1000];
+        other.read_exact(&mut read).expect("read");
+        assert_eq!(read, [n; 1000]);
+        assert_eq!(ring.kernel.borrow().spare.len(), 1, "of each copy");
+    }
+    let long = vec![1; LARGEST_COPY + 1];
+    let sent = until(&ring, |cx| stream.poll_send_copy(cx, &long));
+    assert_eq!(sent.expect("sent"), LARGEST_COPY, "the rest is another copy");
+}
+
+/// So that one fast sender cannot take what all need.
+#[test]
+fn a_fast_sender_gets_no_more_than_its_share_of_the_buffers() {
+    const MOST: usize = 128;
+    let Some(ring) = ring(Settings::default()) else { return };
+    let (mut stream, mut other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(stream.poll_receive(&mut cx, &mut [0; 10]).is_pending());
+    assert!(!stream.is_held_back());
+    other.set_nonblocking(true).expect("set");
+    let sent: Vec<u8> = (0..4 << 20).map(|at| (at % 251) as u8).collect();
+    let mut at = 0;
+    for _ in 0..100 {
+        while let Ok(n) = other.write(&sent[at..(at + 65_536).min(sent.len())]) {
+            at += n;
+            if n == 0 {
+                break;
+            }
+        }
+        ring.turn().expect("a turn");
+        assert!(ring.counts().buffers <= MOST, "{:?}", ring.counts());
+    }
+    assert!(stream.is_held_back() && stream.has_arrived());
+    let (mut socket, mut received) = release(&ring, &mut stream);
+    other.set_nonblocking(false).expect("set");
+    let writer = std::thread::spawn(move || other.write_all(&sent[at..]).map(|()| sent));
+    socket.read_to_end(&mut received).expect("the rest");
+    assert!(received == writer.join().expect("no panic").expect("written"));
+}
+
+#[test]
+fn what_was_done_while_the_ring_rested_is_known_before_anybody_turns_it() {
+    let Some(ring) = ring(Settings::default()) else { return };
+    let core = CoreRing::new(Some(ring.clone()));
+    let event = ring.event().expect("an event");
+    let (mut stream, other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(stream.poll_receive(&mut cx, &mut [0; 10]).is_pending());
+    ring.turn().expect("a turn");
+    assert!(ring.rest() && ring.poll_queued(&cx).is_pending());
+    let before = ring.enters();
+    core.catch_up();
+    assert_eq!(ring.enters(), before, "nothing was done");
+    drop(other);
+    assert!(stream.is_idle(), "nobody has looked");
+    core.catch_up();
+    assert!(!stream.is_idle(), "its end has come");
+    assert_eq!(ring.enters(), before + 1);
+    core.catch_up();
+    assert_eq!(ring.enters(), before + 1, "it does not rest");
+    assert!(is_told(&event), "as of the first");
+}
+
+/// Else the core would sleep: the event tells of nothing any more.
+#[test]
+fn who_submits_looks_again_when_somebody_else_has_caught_up() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    struct Told(AtomicBool);
+    impl std::task::Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let Some(ring) = ring(Settings::default()) else { return };
+    let (mut stream, mut other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(stream.poll_receive(&mut cx, &mut [0; 10]).is_pending());
+    ring.turn().expect("a turn");
+    let told = Arc::new(Told(false.into()));
+    assert!(ring.rest());
+    assert!(ring.poll_queued(&Context::from_waker(&told.clone().into())).is_pending());
+    ring.catch_up();
+    assert!(!told.0.load(Ordering::Relaxed), "nothing was done");
+    other.write_all(b"question").expect("written");
+    ring.catch_up();
+    assert!(told.0.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_core_without_a_ring_never_uses_one() {
+    let none = CoreRing::default();
+    assert!(!none.set_used(true) && !none.is_used() && none.ring().is_none());
+    let Some(ring) = ring(Settings::default()) else { return };
+    let core = CoreRing::new(Some(ring));
+    assert!(!core.is_used() && core.set_used(true) && core.clone().is_used());
+    core.lose();
+    assert!(!core.is_used() && !core.set_used(true) && core.ring().is_none());
+}
+
+#[test]
 fn a_dropped_stream_closes_its_socket_though_a_receive_is_under_way() {
     let Some(ring) = ring(Settings::default()) else { return };
     let (mut stream, mut other) = pair(&ring);

@@ -32,8 +32,10 @@ pub struct WorkerCounters {
     pub sent_bytes: Counter,
     /// Turns that long responses had to wait for.
     pub waits: Counter,
-    /// Requests that left the deferred-interrupt context for a helper thread.
+    /// Requests that left the deferred-interrupt context for a helper thread or a server.
     pub left_for_thread: Counter,
+    /// Those of them that a server has answered in short.
+    pub short_exchanges: Counter,
     /// How often something was received from a client.
     pub receives: Counter,
     /// Requests answered in the deferred-interrupt context.

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use afpa_framework::{Address, Module};
-use afpa_ring::{PreparedRing, Ring};
+use afpa_ring::{CoreRing, PreparedRing, Ring};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::{Builder, LocalOptions};
@@ -275,8 +275,9 @@ impl<M: Module> Start<M> {
                 let dropped = Arc::clone(&dropped);
                 Arc::new(move || dropped.notify_one())
             };
-            let module = module(WorkerContext { index: self.index, wake });
-            let ring = self.ring.and_then(enable);
+            let ring = CoreRing::new(self.ring.and_then(enable));
+            let context = WorkerContext { index: self.index, wake, ring: ring.clone() };
+            let module = module(context);
             let (counters, limits) = (self.counters, self.limits);
             let worker =
                 Worker::new(module, self.settings, self.largest_head, counters, limits, ring);

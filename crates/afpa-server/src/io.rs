@@ -6,11 +6,10 @@
 
 mod strategy;
 
-use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
 
-use afpa_ring::{PreparedRing, Ring};
+use afpa_ring::{CoreRing, PreparedRing, Ring};
 
 use crate::counters::WorkerCounters;
 
@@ -34,10 +33,10 @@ pub enum Io {
 pub enum Leaving {
     /// The worker has another strategy now.
     Strategy,
-    /// An answer that is too long to be gathered: from a file, or from where it is pinned.
+    /// An answer that is too long to be gathered: from a file, from where it is pinned, or from a server; or a tunnel.
     LongAnswer,
-    /// A server has to answer.
-    Server,
+    /// The client sends more at a time than may wait in the ring.
+    HeldBack,
     /// The client does not take its answer at once.
     SlowClient,
     /// The ring was out of buffers, or the kernel refused an operation.
@@ -49,7 +48,7 @@ impl Leaving {
     pub const ALL: [Leaving; 5] = [
         Leaving::Strategy,
         Leaving::LongAnswer,
-        Leaving::Server,
+        Leaving::HeldBack,
         Leaving::SlowClient,
         Leaving::Refused,
     ];
@@ -59,7 +58,7 @@ impl Leaving {
         match self {
             Self::Strategy => "strategy",
             Self::LongAnswer => "long_answer",
-            Self::Server => "server",
+            Self::HeldBack => "held_back",
             Self::SlowClient => "slow_client",
             Self::Refused => "refused",
         }
@@ -104,34 +103,34 @@ impl Rings {
 
 /// What the connections of a core need to know about the strategy.
 pub(crate) struct WorkerIo {
-    /// `None`: there is none, or it has failed.
-    ring: RefCell<Option<Ring>>,
-    strategy: Cell<Strategy>,
+    ring: CoreRing,
     counters: Arc<WorkerCounters>,
 }
 
 impl WorkerIo {
-    pub(crate) fn new(ring: Option<Ring>, counters: Arc<WorkerCounters>) -> Self {
-        Self { ring: RefCell::new(ring), strategy: Cell::new(Strategy::Readiness), counters }
+    pub(crate) fn new(ring: CoreRing, counters: Arc<WorkerCounters>) -> Self {
+        Self { ring, counters }
     }
 
     /// Whether connections enter the ring now.
     pub(crate) fn completes(&self) -> bool {
-        self.strategy.get() == Strategy::Completion
+        self.ring.is_used()
     }
 
     pub(crate) fn ring(&self) -> Option<Ring> {
-        self.ring.borrow().clone()
+        self.ring.ring()
     }
 
     pub(crate) fn strategy(&self) -> Strategy {
-        self.strategy.get()
+        if self.completes() { Strategy::Completion } else { Strategy::Readiness }
     }
 
     /// Takes a strategy from now on. Connections follow when they wait for their next request.
     pub(crate) fn take(&self, wanted: Strategy, why: Reason) {
-        let taken = if self.ring.borrow().is_some() { wanted } else { Strategy::Readiness };
-        if self.strategy.replace(taken) != taken {
+        let before = self.strategy();
+        self.ring.set_used(wanted == Strategy::Completion);
+        let taken = self.strategy();
+        if before != taken {
             self.counters.strategy_changes(why).add(1);
             self.counters.strategy.set(taken, why);
         }
@@ -140,7 +139,7 @@ impl WorkerIo {
     /// Nothing that is under way in the ring will be done.
     pub(crate) fn lose_ring(&self) {
         self.take(Strategy::Readiness, Reason::Lost);
-        self.ring.replace(None);
+        self.ring.lose();
     }
 
     pub(crate) fn entered(&self) {

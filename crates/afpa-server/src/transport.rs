@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
 
 pub use crate::io::Leaving;
-pub(crate) use registration::{Direction, Socket};
+pub(crate) use registration::{Direction, Exhausted, Socket};
 pub(crate) use stream::Stream;
 
 pub(crate) use tls::{Tls, TlsBuffers};
@@ -41,7 +41,10 @@ pub trait Transport: Unpin {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
-    /// Leaves completion, if it is used, for good: what comes is better done with readiness.
+    /// Whether gathered bytes are lent to the kernel now: other sends would leave the ring.
+    fn lends(&self) -> bool;
+
+    /// Leaves completion, if it is used, for some time: what comes is better done with readiness.
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>>;
 
     /// Sends up to `len` bytes of `file` from `offset` without copying them to user mode.

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
-    ("afpa-proxy", &["afpa-framework", "afpa-h2", "afpa-http", "afpa-tls"]),
+    ("afpa-proxy", &["afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"]),
     (
         "afpa-module-http",
         &[

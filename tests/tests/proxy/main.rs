@@ -10,6 +10,7 @@ mod live;
 mod metrics;
 mod orders;
 mod reload;
+mod ring;
 mod routes;
 mod scenarios;
 mod vtc;

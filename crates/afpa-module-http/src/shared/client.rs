@@ -116,6 +116,28 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         }
     }
 
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        if self.is_gone || !self.backlog.left().is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        match self.client.poll_send_gathered(cx, bytes, more) {
+            Poll::Ready(Err(_)) if self.keeps.get() => {
+                self.is_gone = true;
+                Poll::Ready(Ok(bytes.len()))
+            }
+            sent => sent,
+        }
+    }
+
+    fn gathers(&self) -> bool {
+        !self.is_gone && self.backlog.left().is_empty() && self.client.gathers()
+    }
+
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.client.poll_shutdown(cx)
     }

@@ -12,7 +12,7 @@ use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{Network, NoAccessLog, steady_ms};
 use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters, ServerGroup, Site};
-use afpa_proxy::exchange::Settings as ExchangeSettings;
+use afpa_proxy::exchange::{Core, Settings as ExchangeSettings};
 use afpa_proxy::limit::{Gate, LimitSettings};
 use afpa_proxy::select::{Group, GroupSettings, ServerAddress, ServerSettings};
 use afpa_router::{
@@ -72,7 +72,8 @@ impl Rig {
         let counted = Arc::clone(&counters);
         let module = move |context: afpa_server::worker::WorkerContext| {
             let counters = Arc::clone(&counted);
-            Http::new(Arc::clone(&global), counters, Box::new(NoAccessLog), context.wake)
+            let core = Core::new(context.ring);
+            Http::new(Arc::clone(&global), counters, Box::new(NoAccessLog), core, context.wake)
         };
         let mut engine = Engine::start(&plan.engine, 32 * 1024, module).expect("starts");
         let any = "127.0.0.1:0".parse().expect("an address");

@@ -1,5 +1,6 @@
 //! The response on its way from the server to the client.
 
+use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll};
 
@@ -41,6 +42,10 @@ pub(super) struct Download {
     /// Bytes that are sent to the client before them.
     out: Vec<u8>,
     sent: usize,
+    /// `out` is lent to the kernel.
+    lent: bool,
+    /// The client did not take at once what was gathered.
+    slow: bool,
     phase: Phase,
     /// Names of trailer fields that concern only this connection.
     nominated: OwnedNominated,
@@ -127,6 +132,9 @@ pub(super) enum Broken {
 /// Content up to this size leaves together with the head, in one write.
 const GATHERED: usize = 32 * 1024;
 
+/// What is longer is sent from where it lies: a client that does not take it at once is not to hold it twice.
+const LARGEST_GATHERED: usize = 2 * GATHERED;
+
 /// Interim responses of one exchange.
 const MOST_INTERIMS: u32 = 32;
 
@@ -138,6 +146,8 @@ impl Download {
             direct: 0..0,
             out: pool.text(),
             sent: 0,
+            lent: false,
+            slow: false,
             phase: Phase::Head,
             nominated: OwnedNominated::default(),
             interims: 0,
@@ -156,7 +166,7 @@ impl Download {
 
     /// Whether it waits for the client; otherwise it waits for the server.
     pub(super) fn waits_for_client(&self) -> bool {
-        self.sent < self.out.len() || !self.direct.is_empty()
+        self.lent || self.sent < self.out.len() || !self.direct.is_empty()
     }
 
     /// The bytes that the server sent behind the head that changed the protocol.
@@ -222,31 +232,66 @@ impl Download {
         client: &mut impl ClientStream,
     ) -> Poll<Result<bool, Broken>> {
         let mut moved = false;
-        loop {
-            let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
-            let direct = direct.unwrap_or_default();
-            let gathered = self.out.get(self.sent..).unwrap_or_default();
-            let sent = match (gathered, direct) {
-                ([], []) => {
-                    self.out.clear();
-                    self.sent = 0;
-                    return Poll::Ready(Ok(moved));
-                }
-                ([], direct) => client.poll_send(cx, direct, false),
-                (gathered, direct) => client.poll_send(cx, gathered, !direct.is_empty()),
+        while self.waits_for_client() {
+            let lends = self.lent || self.may_lend(client);
+            let sent = match lends {
+                true => self.poll_lend(cx, client),
+                false => self.poll_send(cx, client),
             };
-            let n = match sent {
-                Poll::Ready(Ok(n)) if n > 0 => n,
+            match sent {
+                // The client takes nothing now: it is waited for.
+                Poll::Ready(Ok(0)) if lends => continue,
+                Poll::Ready(Ok(n)) if n > 0 => {}
                 Poll::Ready(_) => return Poll::Ready(Err(Broken::ClientGone)),
                 Poll::Pending => return Poll::Pending,
-            };
+            }
             moved = true;
             self.summary.begun |= self.summary.status != 0;
-            if gathered.is_empty() {
+        }
+        self.out.clear();
+        (self.sent, self.slow) = (0, false);
+        Poll::Ready(Ok(moved))
+    }
+
+    /// Whether what was gathered is sent as a whole, and not from where it lies.
+    fn may_lend(&self, client: &impl ClientStream) -> bool {
+        let is_whole = self.sent == 0 && (1..=LARGEST_GATHERED).contains(&self.out.len());
+        is_whole && !self.slow && client.gathers()
+    }
+
+    fn poll_lend(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut impl ClientStream,
+    ) -> Poll<io::Result<usize>> {
+        let more = !self.direct.is_empty();
+        let sent = client.poll_send_gathered(cx, &mut self.out, more);
+        self.lent = sent.is_pending();
+        // What the kernel has may be on its way.
+        self.summary.begun |= self.lent && self.summary.status != 0;
+        if let Poll::Ready(Ok(n)) = sent {
+            self.slow = n < self.out.len();
+            self.sent += n;
+        }
+        sent
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut impl ClientStream,
+    ) -> Poll<io::Result<usize>> {
+        let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
+        let direct = direct.unwrap_or_default();
+        match self.out.get(self.sent..).unwrap_or_default() {
+            [] => client.poll_send(cx, direct, false).map_ok(|n| {
                 self.direct.start += n;
-            } else {
+                n
+            }),
+            gathered => client.poll_send(cx, gathered, !direct.is_empty()).map_ok(|n| {
                 self.sent += n;
-            }
+                n
+            }),
         }
     }
 
@@ -392,7 +437,9 @@ impl Download {
                 _ if self.withheld => {}
                 Delivery::Chunked => put_chunk(&mut self.out, data),
                 // Only content that lies in one piece can be sent from the buffer.
-                Delivery::Length(_) if data.len() > GATHERED || self.out.is_empty() => {
+                Delivery::Length(_)
+                    if data.len() > GATHERED || (self.out.is_empty() && !client.gathers()) =>
+                {
                     self.direct = at..at + data.len();
                 }
                 _ => self.out.extend_from_slice(data),

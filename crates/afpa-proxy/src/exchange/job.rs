@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afpa_framework::Persistence;
 use afpa_http::{BodyLength, Version};
+use afpa_ring::CoreRing;
 
 use super::{Failure, Settings, Tap};
 use crate::pool::Pool;
@@ -70,6 +71,13 @@ pub struct Core {
     pub pool: Pool,
     /// The core drains: every response is the last one on its connection.
     pub draining: Cell<bool>,
+}
+
+impl Core {
+    /// A core whose connections to servers wait in this ring while it is used.
+    pub fn new(ring: CoreRing) -> Self {
+        Self { pool: Pool::new(ring), draining: Cell::new(false) }
+    }
 }
 
 /// How an exchange ended, with its counts and times.

@@ -97,8 +97,8 @@ impl<C: ClientStream> Exchange<'_, C> {
                     Err(Interrupted::Over) => return Err(too_late()),
                 }
             };
-            let reaching =
-                reach(lease.address(), lease.name(), made_for.clone(), Some(lease.tally()));
+            let (tally, ring) = (Some(lease.tally()), core.pool.ring());
+            let reaching = reach(lease.address(), lease.name(), made_for.clone(), tally, ring);
             let reached = while_client_stays(self.client, until, Box::pin(reaching)).await;
             self.connected_us = self.client.now().unix_us;
             match reached {
@@ -167,7 +167,10 @@ impl<C: ClientStream> Exchange<'_, C> {
     async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
         let until = self.connect_deadline();
         let tls = self.job.group.tls();
-        let connecting = Box::pin(ServerStream::connect(lease.address(), lease.name(), tls));
+        let core = Rc::clone(self.core);
+        let ring = core.pool.ring();
+        let connecting = ServerStream::connect(lease.address(), lease.name(), tls, ring);
+        let connecting = Box::pin(connecting);
         match while_client_stays(self.client, until, connecting).await {
             Ok(Ok(stream)) => {
                 self.connected_us = self.client.now().unix_us;

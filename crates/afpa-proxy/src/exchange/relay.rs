@@ -224,6 +224,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     async fn tunnel(&mut self) -> Relayed {
         let Self { exchange, stream, download, .. } = self;
         let settings = &exchange.job.settings;
+        stream.become_tunnel();
         let moved = tunnel::run(
             exchange.client,
             stream,

@@ -7,13 +7,14 @@
 
 mod buffers;
 pub(crate) mod http2;
+mod socket;
 mod stream;
 mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::task::{Context, Poll, Waker};
 
+use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
 
 use crate::select::Wanted;
@@ -32,6 +33,8 @@ pub struct Pool {
     closing: RefCell<Vec<Closing>>,
     /// Connections of HTTP/2, whether or not they are in use.
     pub(crate) http2: Http2Servers,
+    /// Of the core, for its connections.
+    ring: CoreRing,
     buffers: Buffers,
     /// Connections in use for a request.
     busy: Cell<usize>,
@@ -66,15 +69,26 @@ const MOST_CLOSING: usize = 1024;
 const CLOSING_MS: u64 = 3_000;
 
 impl Pool {
+    /// The pool of a core with this ring.
+    pub fn new(ring: CoreRing) -> Self {
+        Self { ring, ..Self::default() }
+    }
+
+    /// The ring of its core.
+    pub(crate) fn ring(&self) -> &CoreRing {
+        &self.ring
+    }
+
     /// Takes an idle connection to a server that has not been idle for longer than `most_idle_ms`. A
     /// connection that the server has closed, or on which bytes have arrived unasked, is never returned.
     pub fn take(&self, server: u64, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
+        self.ring.catch_up();
         let mut lists = self.idle.borrow_mut();
         let list = lists.get_mut(&server)?;
         while let Some(mut idle) = list.idle.pop() {
             let fresh =
                 idle.until_ms > now_ms && now_ms.saturating_sub(idle.since_ms) <= most_idle_ms;
-            if fresh && is_silent(&mut idle.stream) {
+            if fresh && idle.stream.is_silent() {
                 return Some(idle.stream);
             }
         }
@@ -120,12 +134,12 @@ impl Pool {
     pub fn tick(&self, now_ms: u64) {
         self.idle.borrow_mut().retain(|_, list| {
             let wanted = list.wanted.get();
-            let lasts = |idle: &mut Idle| idle.until_ms > now_ms && is_silent(&mut idle.stream);
+            let lasts = |idle: &mut Idle| idle.until_ms > now_ms && idle.stream.is_silent();
             list.idle.retain_mut(|idle| wanted && lasts(idle));
             !list.idle.is_empty()
         });
         let mut closing = self.closing.borrow_mut();
-        closing.retain_mut(|one| one.until_ms > now_ms && is_silent(&mut one.stream));
+        closing.retain_mut(|one| one.until_ms > now_ms && one.stream.is_silent());
         if closing.is_empty() {
             closing.shrink_to(16);
         }
@@ -173,13 +187,6 @@ impl Pool {
     pub(crate) fn count_busy(&self, change: isize) {
         self.busy.set(self.busy.get().saturating_add_signed(change));
     }
-}
-
-/// Whether an idle connection is still good: neither bytes nor its end have arrived. This asks only what the
-/// event loop knows already, so it costs no system call while nothing has happened.
-fn is_silent(stream: &mut ServerStream) -> bool {
-    let mut cx = Context::from_waker(Waker::noop());
-    matches!(stream.poll_read(&mut cx, &mut [0; 1]), Poll::Pending)
 }
 
 #[cfg(test)]

@@ -2,31 +2,28 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use afpa_ring::CoreRing;
 
 use super::http2::Http2Stream;
+use super::socket::ServerSocket;
 use super::tls::{TlsStream, TlsToServers};
 use crate::select::Address;
 
 /// A byte stream to a server.
 #[derive(Debug)]
 pub enum ServerStream {
-    /// Over TCP.
-    Tcp(TcpStream),
-    /// Over a unix socket.
-    Unix(UnixStream),
-    /// TLS over one of them.
+    /// Over TCP or a unix socket.
+    Plain(ServerSocket),
+    /// TLS over that.
     Tls(Box<TlsStream>),
     /// A stream of a connection of HTTP/2, in the words of HTTP/1.1.
     Http2(Box<Http2Stream>),
 }
 
 impl ServerStream {
-    /// Connects to the server that logs call `name`, by TLS if there are settings for it.
+    /// Connects to the server that logs call `name`, by TLS if there are settings for it, for a core with this ring.
     ///
     /// # Errors
     /// What the system says, or what is wrong with the server's certificate.
@@ -34,8 +31,9 @@ impl ServerStream {
         address: &Address,
         name: &str,
         tls: Option<&TlsToServers>,
+        ring: &CoreRing,
     ) -> io::Result<Self> {
-        let below = Self::connect_plainly(address).await?;
+        let below = Self::connect_plainly(address, ring).await?;
         match tls {
             None => Ok(below),
             Some(tls) => {
@@ -48,23 +46,18 @@ impl ServerStream {
     /// Whether it was made with these settings of TLS.
     pub(crate) fn is_of(&self, tls: Option<&TlsToServers>) -> bool {
         match self {
-            Self::Tcp(_) | Self::Unix(_) => tls.is_none(),
+            Self::Plain(_) => tls.is_none(),
             Self::Tls(stream) => stream.is_of(tls),
             // It is never on the list of those that wait for one request after the other.
             Self::Http2(_) => false,
         }
     }
 
-    pub(super) async fn connect_plainly(address: &Address) -> io::Result<Self> {
-        match address {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
-                // A request is written as a whole: there is nothing to wait for.
-                stream.set_nodelay(true)?;
-                Ok(Self::Tcp(stream))
-            }
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
-        }
+    pub(super) async fn connect_plainly(address: &Address, ring: &CoreRing) -> io::Result<Self> {
+        Ok(Self::Plain(match address {
+            Address::Tcp(address) => ServerSocket::tcp(address, ring).await?,
+            Address::Unix(path) => ServerSocket::unix(path, ring).await?,
+        }))
     }
 
     /// Receives into `room`; `Ok(0)` is the end of the stream.
@@ -72,29 +65,22 @@ impl ServerStream {
     /// # Errors
     /// What the system says.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut room = match self {
-            Self::Tls(stream) => return stream.poll_read(cx, room),
-            Self::Http2(stream) => return stream.poll_read(cx, room),
-            _ => ReadBuf::new(room),
-        };
-        ready!(match self {
-            Self::Tls(_) | Self::Http2(_) => Poll::Ready(Ok(())),
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut room),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut room),
-        })?;
-        Poll::Ready(Ok(room.filled().len()))
+        match self {
+            Self::Plain(socket) => socket.poll_read(cx, room),
+            Self::Tls(stream) => stream.poll_read(cx, room),
+            Self::Http2(stream) => stream.poll_read(cx, room),
+        }
     }
 
-    /// Sends from `bytes`.
+    /// Sends from `bytes`. While it is pending, it is to be called again with bytes that begin like these.
     ///
     /// # Errors
     /// What the system says.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
+            Self::Plain(socket) => socket.poll_write(cx, bytes),
             Self::Tls(stream) => stream.poll_write(cx, bytes),
             Self::Http2(stream) => stream.poll_write(cx, bytes),
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -104,10 +90,30 @@ impl ServerStream {
     /// What the system says.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
+            Self::Plain(socket) => socket.poll_shutdown(cx),
             Self::Tls(stream) => stream.poll_shutdown(cx),
             Self::Http2(stream) => stream.poll_shutdown(cx),
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    /// Whether an idle connection is still good: neither bytes nor its end have arrived. This asks only what the event loop
+    /// and the ring know already, so it costs no system call while nothing has happened.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        match self {
+            Self::Plain(socket) => socket.is_silent(),
+            other => {
+                let mut cx = Context::from_waker(Waker::noop());
+                other.poll_read(&mut cx, &mut [0; 1]).is_pending()
+            }
+        }
+    }
+
+    /// See [`ServerSocket`]: what comes is better done with readiness.
+    pub(crate) fn become_tunnel(&mut self) {
+        match self {
+            Self::Plain(socket) => socket.become_tunnel(),
+            Self::Tls(stream) => stream.become_tunnel(),
+            Self::Http2(_) => {}
         }
     }
 

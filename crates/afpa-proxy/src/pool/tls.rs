@@ -186,6 +186,10 @@ impl TlsStream {
         Poll::Ready(Ok(record.len()))
     }
 
+    pub(super) fn become_tunnel(&mut self) {
+        self.below.become_tunnel();
+    }
+
     pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closed {
             self.closed = true;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use afpa_ring::CoreRing;
 use tokio::time::timeout;
 
 use crate::health::ProbeKind;
@@ -19,12 +20,14 @@ pub async fn probe(task: &ProbeTask) -> bool {
 
 async fn attempt(task: &ProbeTask) -> io::Result<bool> {
     let (address, name) = (&task.address, &task.name);
+    // The prober's thread has none.
+    let ring = CoreRing::default();
     let Some(limits) = task.http2 else {
-        let stream = ServerStream::connect(address, name, task.tls.as_ref()).await?;
+        let stream = ServerStream::connect(address, name, task.tls.as_ref(), &ring).await?;
         return attempt_on(task, stream).await;
     };
     let made_for = MadeFor { tls: task.tls.clone(), limits };
-    match reach(address, name, made_for, None).await? {
+    match reach(address, name, made_for, None, &ring).await? {
         Reached::Http1(stream) => attempt_on(task, stream).await,
         Reached::Http2(connection) => {
             let once = Once(connection);

@@ -28,6 +28,7 @@ use interrupt::Next;
 use receive::Received;
 
 pub(crate) use file::verify;
+pub(crate) use remote::SHORT;
 pub(crate) use send::say_last_words;
 
 /// A connection and the data that changes per connection.

@@ -1,24 +1,57 @@
 //! The client's stream, as the engine lends it to the module for an exchange with a server.
 
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use afpa_framework::{ClientStream, Module, Now, Timeouts};
 
-use super::Connection;
-use crate::transport::Transport;
+use super::{Connection, End};
+use crate::transport::{Leaving, Transport};
 use crate::worker::{ARRIVAL, Worker};
 
 /// A connection, lent to *derive remote response* for one exchange.
 pub(super) struct LentClient<'c, M: Module, T> {
     worker: Rc<Worker<M>>,
     connection: &'c mut Connection<M, T>,
+    /// A gathered send is pending: nothing else may be asked of the transport.
+    lent: bool,
+    /// The client did not take the last gathered send as a whole.
+    slow: bool,
+    /// Bytes of content received, and bytes sent.
+    moved: u64,
 }
+
+/// An exchange that moves more than this is not a short one: its pieces leave the ring.
+pub(crate) const SHORT: u64 = 32 * 1024;
 
 impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
     pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
-        Self { worker: Rc::clone(&connection.worker), connection }
+        let worker = Rc::clone(&connection.worker);
+        Self { worker, connection, lent: false, slow: false, moved: 0 }
+    }
+
+    /// Takes back what is still lent when the exchange is over, and sends the rest of it.
+    pub(super) async fn settle(mut self) -> Result<(), End> {
+        if self.moved <= SHORT {
+            self.worker.counters.short_exchanges.add(1);
+        }
+        if !self.lent {
+            return Ok(());
+        }
+        let mut last = Vec::new();
+        let sent = poll_fn(|cx| self.poll_send_gathered(cx, &mut last, false)).await;
+        let sent = sent.map_err(|_| End::Gone)?;
+        let rest = last.get(sent..).unwrap_or_default();
+        self.connection.send_all(rest, false).await.map_err(|(end, _)| end)
+    }
+
+    fn count_sent(&mut self, sent: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(n)) = sent {
+            self.worker.counters.sent_bytes.add(*n as u64);
+            self.moved += *n as u64;
+        }
     }
 }
 
@@ -38,9 +71,13 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.lent {
+            return Poll::Pending;
+        }
         let received = self.connection.transport.poll_receive(cx, room);
         if let Poll::Ready(Ok(n)) = received {
             self.worker.counters.received_bytes.add(n as u64);
+            self.moved += n as u64;
         }
         received
     }
@@ -52,6 +89,9 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.lent {
+            return Poll::Pending;
+        }
         let mut scratch = self.worker.scratch.borrow_mut();
         let input = &mut self.connection.input;
         loop {
@@ -79,14 +119,36 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let sent = self.connection.transport.poll_send(cx, bytes, more);
-        if let Poll::Ready(Ok(n)) = sent {
-            self.worker.counters.sent_bytes.add(n as u64);
+        if self.connection.transport.lends() {
+            let why = if self.slow { Leaving::SlowClient } else { Leaving::LongAnswer };
+            ready!(self.connection.transport.poll_leave_ring(cx, why))?;
         }
+        let sent = self.connection.transport.poll_send(cx, bytes, more);
+        self.count_sent(&sent);
         sent
     }
 
+    fn poll_send_gathered(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.connection.transport.poll_send_gathered(cx, bytes, more);
+        self.lent = sent.is_pending();
+        self.slow = matches!(&sent, Poll::Ready(Ok(n)) if *n < bytes.len());
+        self.count_sent(&sent);
+        sent
+    }
+
+    fn gathers(&self) -> bool {
+        self.connection.transport.lends()
+    }
+
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lent {
+            return Poll::Pending;
+        }
         self.connection.transport.poll_shutdown(cx)
     }
 

@@ -6,7 +6,7 @@ use afpa_framework::{Event, Module, Now, Persistence};
 
 use super::remote::LentClient;
 use super::{Connection, End, Walk};
-use crate::transport::{Leaving, Transport};
+use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox.
@@ -32,7 +32,6 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// is in the outbox afterwards.
     pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
         self.enter_thread_context().await?;
-        self.leave_ring(Leaving::Server).await?;
         let mut walk = walk_to(Event::Remote);
         let worker = Rc::clone(&self.worker);
         let mut client = LentClient::new(self);
@@ -41,6 +40,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             module.derive_remote_response(request, &mut client)
         };
         let exchanged = work.await;
+        let settled = client.settle().await;
         walk.on(Event::Answered);
         self.unfinished = !self.input.is_empty();
 
@@ -50,7 +50,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut out = worker.outbox.borrow_mut();
         let persistence = module.finish_remote(&mut self.data, now, exchanged, &mut out);
         walk.sent(persistence);
-        Ok(persistence)
+        settled.inspect_err(|_| out.clear()).map(|()| persistence)
     }
 
     /// Sends the answers that were gathered before: they need not wait for a disk. Returns the time at

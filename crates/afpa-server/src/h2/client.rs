@@ -9,7 +9,7 @@ use afpa_framework::{ClientStream, Module, Now, Outbox, Part, Receipt, Timeouts}
 use afpa_h2::{ErrorCode, ResponseEvent, ResponseReader, StreamId};
 
 use super::mux::{KEPT, Mux};
-use crate::connection::millis;
+use crate::connection::{SHORT, millis};
 use crate::worker::Worker;
 
 /// A stream that looks like the connection of a client of HTTP/1.1 to which one request belongs.
@@ -23,6 +23,8 @@ pub(super) struct StreamClient<M: Module> {
     /// What was given back; it belongs to no request, because a stream has one only.
     surplus: Vec<u8>,
     broken: bool,
+    /// Bytes of content received, and bytes of the response.
+    moved: u64,
 }
 
 impl<M: Module> StreamClient<M> {
@@ -34,12 +36,15 @@ impl<M: Module> StreamClient<M> {
         listener: u32,
     ) -> Self {
         let entry = worker.table.enter(listener);
-        Self { worker, mux, id, entry, reader, surplus: Vec::new(), broken: false }
+        Self { worker, mux, id, entry, reader, surplus: Vec::new(), broken: false, moved: 0 }
     }
 
     /// The exchange is over. What the module has left in the outbox is the answer, if the server gave none: an error
     /// page, or a stored response. Returns the receipt of a response that the client cannot get.
     pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Box<Receipt>> {
+        if self.moved <= SHORT {
+            self.worker.counters.short_exchanges.add(1);
+        }
         self.broken |= self.convey(&out.bytes).is_err();
         self.reader.skip(out.parts.iter().map(Part::len).sum());
         let deadline_ms = self.write_deadline();
@@ -84,6 +89,7 @@ impl<M: Module> StreamClient<M> {
     fn convey(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
         let deadline_ms = self.write_deadline();
+        self.moved += bytes.len() as u64;
         let mut mux = self.mux.borrow_mut();
         while !bytes.is_empty() {
             let (n, event) = self.reader.read(bytes).map_err(|_| broken())?;
@@ -152,6 +158,7 @@ impl<M: Module> ClientStream for StreamClient<M> {
             return Poll::Pending;
         }
         let taken = upload.take(room);
+        self.moved += taken.filled as u64;
         mux.connection.read(self.id, taken.content);
         // The client is told of the room that this has made.
         mux.wake();

@@ -24,7 +24,7 @@ pub enum Reason {
     BusyKept,
     /// Too few requests on a connection.
     FewRequests,
-    /// Too many answers are long, or come from files, servers or helper threads.
+    /// Too many answers are long, or come from files or helper threads.
     FewHits,
     /// Requests come one at a time.
     OneAtATime,
@@ -35,11 +35,12 @@ pub enum Reason {
 pub(crate) struct Load {
     /// Connections accepted.
     pub(crate) accepted: u64,
-    /// How often something was received from a client: requests that came together count once.
+    /// How often something was received from a client, or the answer to a short request from a server: what came together
+    /// counts once.
     pub(crate) receives: u64,
-    /// Requests answered in the deferred-interrupt context.
+    /// Requests answered in the deferred-interrupt context, and those that a server has answered in short.
     pub(crate) answered: u64,
-    /// Answers too long to be gathered, and requests that left that context. One can count as both, which only makes
+    /// Answers too long to be gathered, and other requests that left that context. One can count as both, which only makes
     /// it weigh more.
     pub(crate) others: u64,
     /// How often the core asked the kernel what is ready or done: calls of epoll, and of the ring.

@@ -13,15 +13,15 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 use socket2::SockRef;
 
-use super::{Direction, Leaving, Socket, Transport};
+use super::{Direction, Exhausted, Leaving, Socket, Transport};
 use crate::io::WorkerIo;
 
 /// A connected stream socket of any family. The event loop does not learn of it before it has to wait for the first
 /// time: a connection whose only request had arrived when it was accepted is never registered.
 ///
 /// When something has been received, it waits as the strategy of its core says, and changes with it between two
-/// requests. For a connection of one request the ring would only be more to undo. A long answer, a server or a slow
-/// client ends completion for a connection, once and for all.
+/// requests. For a connection of one request the ring would only be more to undo. A long answer, a slow client, or one that
+/// sends much at a time ends completion for a connection until it has been without them for some time.
 pub(crate) struct Stream {
     way: Way,
     worker: Rc<WorkerIo>,
@@ -31,9 +31,21 @@ pub(crate) struct Stream {
     ahead: Vec<u8>,
     /// Something has been received.
     begun: bool,
-    /// It does not enter the ring again.
-    stays: bool,
+    /// So many receives by readiness are to come before it enters the ring again.
+    apart: u32,
+    /// A send waits for readiness. In the ring nobody would tell of it.
+    blocked: bool,
+    /// Why it is about to leave the ring.
+    leaving: Option<Leaving>,
 }
+
+/// Receives by readiness before a connection that has left the ring for its load enters it again. To leave and to enter
+/// costs some microseconds, which one long answer in so many requests is worth.
+const APART: u32 = 8;
+/// Bytes of a piece that is not gathered.
+const LONG: usize = 32 * 1024;
+/// What the ring cannot do once, it may never be able to.
+const FOR_EVER: u32 = u32::MAX;
 
 /// Who receives and sends.
 enum Way {
@@ -45,7 +57,16 @@ impl Stream {
     /// `socket` does not block.
     pub(crate) fn new(socket: OwnedFd, worker: Rc<WorkerIo>) -> Self {
         let way = Way::Readiness(Socket::new(socket));
-        Self { way, worker, drained: false, ahead: Vec::new(), begun: false, stays: false }
+        Self {
+            way,
+            worker,
+            drained: false,
+            ahead: Vec::new(),
+            begun: false,
+            apart: 0,
+            blocked: false,
+            leaving: None,
+        }
     }
 
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
@@ -57,22 +78,36 @@ impl Stream {
         }
     }
 
-    /// The socket, for an operation of readiness. The connection leaves the ring for it.
-    fn poll_socket(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<&mut Socket>> {
-        ready!(self.poll_leave_ring(cx, why))?;
-        Poll::Ready(match &mut self.way {
-            Way::Readiness(socket) => Ok(socket),
-            Way::Completion(_) => Err(io::ErrorKind::NotConnected.into()),
-        })
+    /// Sends by readiness. The connection leaves the ring for it.
+    fn poll_send_ready(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: Leaving,
+        send: impl FnMut(BorrowedFd<'_>) -> io::Result<(usize, Exhausted)>,
+    ) -> Poll<io::Result<usize>> {
+        if let Way::Completion(_) = self.way {
+            ready!(self.poll_leave_ring(cx, why))?;
+        }
+        let Way::Readiness(socket) = &mut self.way else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let sent = socket.poll(cx, Direction::Send, send);
+        self.blocked = sent.is_pending();
+        if self.blocked {
+            self.stay_apart();
+        }
+        sent
     }
 
     /// Leaves the ring between two operations. What had arrived there is read first.
     fn poll_change(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
         let Way::Completion(stream) = &mut self.way else { return Poll::Ready(Ok(())) };
+        let why = *self.leaving.get_or_insert(why);
         let (socket, unread) = ready!(stream.poll_release(cx))?;
         self.ahead = unread;
         self.drained = false;
         self.way = Way::Readiness(Socket::new(socket));
+        self.leaving = None;
         self.worker.left(why);
         Poll::Ready(Ok(()))
     }
@@ -89,6 +124,23 @@ impl Stream {
         Ok(())
     }
 
+    /// Does not enter the ring before it has been without such load for some time.
+    fn stay_apart(&mut self) {
+        self.apart = self.apart.max(APART);
+    }
+
+    /// Why it is to leave the ring when it has read what has arrived there.
+    fn why_leave(&self) -> Option<Leaving> {
+        let Way::Completion(stream) = &self.way else { return None };
+        if self.leaving.is_some() {
+            self.leaving
+        } else if stream.is_held_back() {
+            Some(Leaving::HeldBack)
+        } else {
+            (!self.worker.completes()).then_some(Leaving::Strategy)
+        }
+    }
+
     fn poll_receive_ready(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,6 +155,9 @@ impl Stream {
         let received = socket.poll(cx, Direction::Receive, |socket| receive(socket, buffer));
         self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
         self.begun |= received.is_ready();
+        if received.is_ready() && self.apart != FOR_EVER {
+            self.apart = self.apart.saturating_sub(1);
+        }
         received
     }
 
@@ -132,17 +187,25 @@ impl Transport for Stream {
             self.ahead.drain(..n);
             return Poll::Ready(Ok(n));
         }
-        let completes = self.begun && !self.stays && self.worker.completes();
-        if completes
+        if self.begun
+            && self.apart == 0
+            && !self.blocked
+            && self.worker.completes()
             && let Way::Readiness(_) = self.way
             && let Some(received) = self.receive_or_enter(buffer)
         {
             return Poll::Ready(received);
         }
+        let leaving = self.why_leave();
         let Way::Completion(stream) = &mut self.way else {
             return self.poll_receive_ready(cx, buffer);
         };
-        if completes || !stream.is_idle() {
+        if let Some(why) = leaving.filter(|_| stream.is_idle()) {
+            if why == Leaving::HeldBack {
+                self.stay_apart();
+            }
+            ready!(self.poll_change(cx, why))?;
+        } else {
             match ready!(stream.poll_receive(cx, buffer)) {
                 Ok(n) => {
                     self.drained = n > 0 && stream.is_drained();
@@ -150,12 +213,10 @@ impl Transport for Stream {
                 }
                 Err(Stop::Broken(error)) => return Poll::Ready(Err(error)),
                 Err(Stop::Refused(_)) => {
-                    self.stays = true;
+                    self.apart = FOR_EVER;
                     ready!(self.poll_change(cx, Leaving::Refused))?;
                 }
             }
-        } else {
-            ready!(self.poll_change(cx, Leaving::Strategy))?;
         }
         // It begins with what had arrived in the ring.
         self.poll_receive(cx, buffer)
@@ -167,8 +228,10 @@ impl Transport for Stream {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let socket = ready!(self.poll_socket(cx, Leaving::SlowClient))?;
-        socket.poll(cx, Direction::Send, |socket| send(socket, bytes, more))
+        if bytes.len() > LONG {
+            self.stay_apart();
+        }
+        self.poll_send_ready(cx, Leaving::SlowClient, |socket| send(socket, bytes, more))
     }
 
     fn poll_send_gathered(
@@ -194,8 +257,12 @@ impl Transport for Stream {
         }
     }
 
+    fn lends(&self) -> bool {
+        self.leaving.is_none() && matches!(self.way, Way::Completion(_))
+    }
+
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
-        self.stays = true;
+        self.stay_apart();
         self.poll_change(cx, why)
     }
 
@@ -206,8 +273,7 @@ impl Transport for Stream {
         offset: u64,
         len: usize,
     ) -> Poll<io::Result<usize>> {
-        let socket = ready!(self.poll_socket(cx, Leaving::LongAnswer))?;
-        socket.poll(cx, Direction::Send, |socket| {
+        self.poll_send_ready(cx, Leaving::LongAnswer, |socket| {
             let mut at = offset;
             Ok((rustix::fs::sendfile(socket, file, Some(&mut at), len)?, false))
         })
@@ -224,8 +290,7 @@ impl Transport for Stream {
             true => SpliceFlags::NONBLOCK | SpliceFlags::MORE,
             false => SpliceFlags::NONBLOCK,
         };
-        let socket = ready!(self.poll_socket(cx, Leaving::LongAnswer))?;
-        socket.poll(cx, Direction::Send, |socket| {
+        self.poll_send_ready(cx, Leaving::LongAnswer, |socket| {
             Ok((splice(pipe, None, socket, None, len, flags)?, false))
         })
     }
@@ -238,7 +303,8 @@ impl Transport for Stream {
         let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let arrived =
             |socket| rustix::net::recv(socket, &mut [0; 1], look).is_ok_and(|(n, _)| n > 0);
-        !self.is_drained() || self.descriptor().is_ok_and(arrived)
+        let in_ring = matches!(&self.way, Way::Completion(stream) if !stream.is_drained());
+        in_ring || !self.is_drained() || self.descriptor().is_ok_and(arrived)
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {

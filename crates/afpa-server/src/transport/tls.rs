@@ -361,6 +361,10 @@ impl<T: Transport> Transport for Tls<T> {
         }
     }
 
+    fn lends(&self) -> bool {
+        self.below.lends()
+    }
+
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
         ready!(self.poll_lent(cx))?;
         self.below.poll_leave_ring(cx, why)

@@ -115,11 +115,14 @@ struct Counted(Load);
 impl Counted {
     fn of<M: Module>(worker: &Worker<M>) -> Self {
         let counters = &worker.counters;
+        let exchanged = counters.short_exchanges.get();
+        let left = counters.left_for_thread.get().saturating_sub(exchanged);
         Self(Load {
             accepted: counters.accepted.get(),
-            receives: counters.receives.get(),
-            answered: counters.answered.get(),
-            others: counters.left_for_thread.get() + counters.long_answers.get(),
+            // An exchange receives from its server, too.
+            receives: counters.receives.get() + exchanged,
+            answered: counters.answered.get() + exchanged,
+            others: left + counters.long_answers.get(),
             waits: tokio::runtime::Handle::current().metrics().worker_park_count(0)
                 + worker.io.ring().map_or(0, |ring| ring.enters()),
         })
@@ -131,7 +134,8 @@ impl Counted {
             accepted: now.accepted - before.accepted,
             receives: now.receives - before.receives,
             answered: now.answered - before.answered,
-            others: now.others - before.others,
+            // An exchange that is under way counts as another until it turns out to be a short one.
+            others: now.others.saturating_sub(before.others),
             waits: now.waits - before.waits,
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{Helpers, Module, Outbox};
-use afpa_ring::Ring;
+use afpa_ring::CoreRing;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
@@ -39,6 +39,8 @@ pub struct WorkerContext {
     pub index: usize,
     /// Call it, from any thread, to have the module's `release_dropped` called on its core.
     pub wake: Arc<dyn Fn() + Send + Sync>,
+    /// The ring of the core, for the sockets of the module.
+    pub ring: CoreRing,
 }
 
 /// What the connections of a core share. One thread uses it, so it has cells and no locks.
@@ -85,7 +87,7 @@ impl<M: Module> Worker<M> {
         largest_head: usize,
         counters: Arc<WorkerCounters>,
         limits: Limits,
-        ring: Option<Ring>,
+        ring: CoreRing,
     ) -> Self {
         Self {
             module: RefCell::new(module),

@@ -177,6 +177,7 @@ impl Launch {
     fn waits_as_told(&self) -> bool {
         self.arguments.iter().any(|argument| argument == "--io")
             || self.settings.text().contains("engine.io")
+            || self.written.as_deref().is_some_and(|text| text.contains("engine.io"))
     }
 
     pub(super) fn log(&self) -> PathBuf {

@@ -11,6 +11,7 @@ use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
 };
 use afpa_module_http::{DocRoot, Http, HttpCounters, Responses};
+use afpa_proxy::exchange;
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
@@ -329,9 +330,10 @@ fn start_workers(
 ) -> anyhow::Result<Engine<Http>> {
     let (global, counters) = (Arc::clone(&serving.global), counters.to_vec());
     let sinks = Arc::clone(sinks);
-    let module = move |WorkerContext { index, wake }: WorkerContext| {
+    let module = move |WorkerContext { index, wake, ring }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
-        Http::new(Arc::clone(&global), counters, Box::new(sinks.take(index)), wake)
+        let sink = Box::new(sinks.take(index));
+        Http::new(Arc::clone(&global), counters, sink, exchange::Core::new(ring), wake)
     };
     Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
 }

@@ -10,9 +10,11 @@ use super::backends::BACKENDS;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, files, installed, template};
 
-/// Names of all of them. The last one is AFPA with its fast path, which answers in the kernel what it has
-/// cached; it needs an interface to answer on, and takes part where it is asked for by name.
-pub(crate) const BALANCERS: [&str; 4] = ["afpa", "haproxy", "nginx", "afpa-kernel"];
+/// Names of all of them. Those behind the first three take part where they are asked for by name: AFPA waiting always by
+/// epoll, or by io_uring, and AFPA with its fast path, which answers in the kernel what it has cached and needs an
+/// interface to answer on.
+pub(crate) const BALANCERS: [&str; 6] =
+    ["afpa", "haproxy", "nginx", "afpa-readiness", "afpa-completion", "afpa-kernel"];
 
 /// A proxy that can be measured, before the servers that `backends` names.
 pub(crate) struct Balancer {
@@ -23,7 +25,11 @@ pub(crate) struct Balancer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Afpa { fast_path: bool },
+    /// `io`: how it waits. `fast_path`: whether the kernel answers, too.
+    Afpa {
+        io: &'static str,
+        fast_path: bool,
+    },
     HaProxy,
     Nginx,
 }
@@ -36,8 +42,10 @@ impl Balancer {
         backends: [SocketAddr; BACKENDS],
     ) -> Option<Self> {
         let kind = match name {
-            "afpa" => Kind::Afpa { fast_path: false },
-            "afpa-kernel" => Kind::Afpa { fast_path: true },
+            "afpa" => Kind::Afpa { io: "auto", fast_path: false },
+            "afpa-readiness" => Kind::Afpa { io: "readiness", fast_path: false },
+            "afpa-completion" => Kind::Afpa { io: "completion", fast_path: false },
+            "afpa-kernel" => Kind::Afpa { io: "auto", fast_path: true },
             "haproxy" => Kind::HaProxy,
             "nginx" => Kind::Nginx,
             _ => return None,
@@ -63,8 +71,10 @@ impl Balancer {
 impl Server for Balancer {
     fn name(&self) -> &str {
         match self.kind {
-            Kind::Afpa { fast_path: false } => "afpa",
-            Kind::Afpa { fast_path: true } => "afpa-kernel",
+            Kind::Afpa { fast_path: true, .. } => "afpa-kernel",
+            Kind::Afpa { io: "readiness", .. } => "afpa-readiness",
+            Kind::Afpa { io: "completion", .. } => "afpa-completion",
+            Kind::Afpa { .. } => "afpa",
             Kind::HaProxy => "haproxy",
             Kind::Nginx => "nginx",
         }
@@ -72,10 +82,12 @@ impl Server for Balancer {
 
     fn about(&self) -> &str {
         match self.kind {
-            Kind::Afpa { fast_path: false } => "AFPA in user mode, before three servers",
-            Kind::Afpa { fast_path: true } => {
+            Kind::Afpa { fast_path: true, .. } => {
                 "AFPA before three servers, cached files answered in softirq"
             }
+            Kind::Afpa { io: "readiness", .. } => "AFPA before three servers, waiting by epoll",
+            Kind::Afpa { io: "completion", .. } => "AFPA before three servers, waiting by io_uring",
+            Kind::Afpa { .. } => "AFPA in user mode, before three servers",
             Kind::HaProxy => "HAProxy before three servers, small files in its cache",
             Kind::Nginx => "nginx before three servers, small files by open_file_cache",
         }
@@ -104,12 +116,12 @@ impl Server for Balancer {
         let file = template::write(setup, name, &template::with_backends(text, &self.backends))?;
         let launch = Launch::new(program);
         let launch = match self.kind {
-            Kind::Afpa { fast_path } => launch
+            Kind::Afpa { io, fast_path } => launch
                 .args(["serve", "--config"])
                 .arg(&file)
                 .arg("--control")
                 .arg(setup.folder.join("control.sock"))
-                .args(["--fast-path", if fast_path { "on" } else { "off" }]),
+                .args(["--io", io, "--fast-path", if fast_path { "on" } else { "off" }]),
             Kind::HaProxy => launch.args(["-db", "-f"]).arg(&file),
             Kind::Nginx => files::nginx(launch, setup.folder, &file),
         };

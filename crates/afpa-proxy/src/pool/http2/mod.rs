@@ -19,6 +19,7 @@ use std::task::{Context, Poll};
 
 use afpa_framework::steady_ms;
 use afpa_h2::Limits;
+use afpa_ring::CoreRing;
 
 use super::stream::ServerStream;
 use super::tls::{TlsStream, TlsToServers};
@@ -57,8 +58,9 @@ pub(crate) async fn reach(
     name: &str,
     made_for: MadeFor,
     tally: Option<&Tally>,
+    ring: &CoreRing,
 ) -> io::Result<Reached> {
-    let below = ServerStream::connect_plainly(address).await?;
+    let below = ServerStream::connect_plainly(address, ring).await?;
     let below = match &made_for.tls {
         None => below,
         Some(tls) => {

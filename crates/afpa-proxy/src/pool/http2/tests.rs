@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::pool::http2::silence::PATIENCE_MS;
+use crate::pool::socket::ServerSocket;
 
 const PING: [u8; 9] = [0, 0, 8, kind::PING, 0, 0, 0, 0, 0];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn connected() -> (Rc<Http2Connection>, UnixStream) {
     let (near, far) = UnixStream::pair().expect("a pair");
     let limits = Limits::default();
-    let state = RefCell::new(State::new(ServerStream::Unix(near), limits, None));
+    let below = ServerStream::Plain(ServerSocket::of_unix(near, &CoreRing::default()));
+    let state = RefCell::new(State::new(below, limits, None));
     let connection = Rc::new(Http2Connection { made_for: MadeFor { tls: None, limits }, state });
     tokio::task::spawn_local(drive(Rc::clone(&connection)));
     let mut hello = Vec::new();

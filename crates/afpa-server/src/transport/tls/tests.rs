@@ -108,6 +108,10 @@ impl Transport for Fickle {
         }
     }
 
+    fn lends(&self) -> bool {
+        self.lends
+    }
+
     fn poll_leave_ring(&mut self, _: &mut Context<'_>, _: Leaving) -> Poll<io::Result<()>> {
         assert!(self.lent.is_none());
         self.lends = false;

@@ -1,0 +1,252 @@
+//! The socket of a connection to a server, by readiness or by completion.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use afpa_ring::{CoreRing, LARGEST_COPY, Ring, RingStream, Stop};
+use rustix::net::{Shutdown, shutdown};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected socket. Once something has been received on it, it follows its core into the ring and out of it, each time
+/// that something is to be sent: for a connection that is used once, the ring would only be more to undo.
+///
+/// A server that sends more at a time than may wait in the ring, a long piece for it, and a tunnel end completion for a
+/// connection until it has been without them for some time.
+#[derive(Debug)]
+pub struct ServerSocket {
+    way: Way,
+    ring: CoreRing,
+    is_unix: bool,
+    /// Something has been received.
+    begun: bool,
+    /// So many pieces are to be sent by readiness before it enters the ring again.
+    apart: u32,
+    /// What had arrived in the ring when the connection left it.
+    ahead: Vec<u8>,
+    /// How many bytes of the present piece were sent while the connection left the ring.
+    sent: Option<usize>,
+}
+
+/// Who receives and sends.
+#[derive(Debug)]
+enum Way {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Ring(RingStream),
+    /// The event loop could not take it.
+    Lost,
+}
+
+/// Short pieces that are sent by readiness before a connection that has left the ring for its load enters it again.
+const APART: u32 = 8;
+
+impl ServerSocket {
+    /// Connects over TCP.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) async fn tcp(address: &SocketAddr, ring: &CoreRing) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        // A request is written as a whole: there is nothing to wait for.
+        stream.set_nodelay(true)?;
+        Ok(Self::new(Way::Tcp(stream), ring))
+    }
+
+    /// Connects to a unix socket.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) async fn unix(path: &Path, ring: &CoreRing) -> io::Result<Self> {
+        Ok(Self::new(Way::Unix(UnixStream::connect(path).await?), ring))
+    }
+
+    /// One that is connected already.
+    #[cfg(test)]
+    pub(super) fn of_unix(stream: UnixStream, ring: &CoreRing) -> Self {
+        Self::new(Way::Unix(stream), ring)
+    }
+
+    fn new(way: Way, ring: &CoreRing) -> Self {
+        let is_unix = matches!(way, Way::Unix(_));
+        let (begun, apart, ahead, sent) = (false, 0, Vec::new(), None);
+        Self { way, ring: ring.clone(), is_unix, begun, apart, ahead, sent }
+    }
+
+    /// Receives into `room`; `Ok(0)` is the end of the stream.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if !self.ahead.is_empty() {
+            return Poll::Ready(Ok(self.take_ahead(room)));
+        }
+        let received = match &mut self.way {
+            Way::Ring(stream) if stream.is_held_back() && !stream.has_arrived() => None,
+            Way::Ring(stream) => match ready!(stream.poll_receive(cx, room)) {
+                Err(Stop::Refused(_)) => None,
+                Err(Stop::Broken(error)) => Some(Err(error)),
+                Ok(n) => Some(Ok(n)),
+            },
+            Way::Tcp(stream) => Some(ready!(poll_read(stream, cx, room))),
+            Way::Unix(stream) => Some(ready!(poll_read(stream, cx, room))),
+            Way::Lost => Some(Err(io::ErrorKind::NotConnected.into())),
+        };
+        match received {
+            Some(received) => {
+                self.begun = true;
+                Poll::Ready(received)
+            }
+            None => {
+                self.apart = self.apart.max(APART);
+                ready!(self.poll_leave_ring(cx))?;
+                // It begins with what had arrived in the ring.
+                self.poll_read(cx, room)
+            }
+        }
+    }
+
+    fn take_ahead(&mut self, room: &mut [u8]) -> usize {
+        let n = self.ahead.len().min(room.len());
+        if let (Some(room), Some(ahead)) = (room.get_mut(..n), self.ahead.get(..n)) {
+            room.copy_from_slice(ahead);
+        }
+        match n == self.ahead.len() {
+            true => self.ahead = Vec::new(),
+            false => drop(self.ahead.drain(..n)),
+        }
+        n
+    }
+
+    /// Sends from `bytes`. While it is pending, it is to be called again with bytes that begin like these.
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(sent) = self.sent.take() {
+            return Poll::Ready(Ok(sent));
+        }
+        let is_long = bytes.len() > LARGEST_COPY;
+        self.follow_core(is_long)?;
+        if let Way::Ring(stream) = &mut self.way
+            && (stream.is_sending() || (self.ring.is_used() && self.apart == 0))
+        {
+            match ready!(stream.poll_send_copy(cx, bytes)) {
+                Ok(n) => return Poll::Ready(Ok(n)),
+                Err(Stop::Broken(error)) => return Poll::Ready(Err(error)),
+                // A server that does not take it at once, or a ring that cannot.
+                Err(Stop::Refused(_)) => self.apart = self.apart.max(APART),
+            }
+        }
+        ready!(self.poll_leave_ring(cx))?;
+        match &mut self.way {
+            Way::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Way::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Way::Ring(_) | Way::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Enters the ring, if that is the strategy of the core and nothing speaks against it.
+    fn follow_core(&mut self, is_long: bool) -> io::Result<()> {
+        if is_long {
+            self.apart = self.apart.max(APART);
+        }
+        if !self.begun || matches!(self.way, Way::Ring(_) | Way::Lost) || !self.ring.is_used() {
+            return Ok(());
+        }
+        match self.ring.ring() {
+            Some(ring) if self.apart == 0 && self.ahead.is_empty() => self.enter_ring(&ring),
+            _ => {
+                let is_tunnel = self.apart == u32::MAX;
+                self.apart = self.apart.saturating_sub(u32::from(!is_tunnel));
+                Ok(())
+            }
+        }
+    }
+
+    fn enter_ring(&mut self, ring: &Ring) -> io::Result<()> {
+        let socket: OwnedFd = match std::mem::replace(&mut self.way, Way::Lost) {
+            Way::Tcp(stream) => stream.into_std()?.into(),
+            Way::Unix(stream) => stream.into_std()?.into(),
+            other => {
+                self.way = other;
+                return Ok(());
+            }
+        };
+        self.way = Way::Ring(ring.stream(socket));
+        Ok(())
+    }
+
+    /// Leaves the ring between two operations, for readiness.
+    fn poll_leave_ring(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_take_back(cx))?;
+        let Way::Ring(stream) = &mut self.way else { return Poll::Ready(Ok(())) };
+        let (socket, unread) = ready!(stream.poll_release(cx))?;
+        self.ahead = unread;
+        self.way = Way::Lost;
+        self.way = match self.is_unix {
+            true => Way::Unix(UnixStream::from_std(socket.into())?),
+            false => Way::Tcp(TcpStream::from_std(socket.into())?),
+        };
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits until the kernel has nothing of a send. What it has sent is told when the piece is sent again.
+    fn poll_take_back(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Way::Ring(stream) = &mut self.way
+            && stream.is_sending()
+        {
+            match ready!(stream.poll_send_copy(cx, &[])) {
+                Ok(n) => self.sent = Some(n),
+                Err(Stop::Broken(error)) => return Poll::Ready(Err(error)),
+                Err(Stop::Refused(_)) => self.apart = self.apart.max(APART),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether neither bytes nor the end have arrived. This asks only what the event loop and the ring know already.
+    pub(super) fn is_silent(&mut self) -> bool {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        match &self.way {
+            Way::Ring(stream) => stream.is_idle() && self.ahead.is_empty(),
+            _ => self.poll_read(&mut cx, &mut [0; 1]).is_pending(),
+        }
+    }
+
+    /// Leaves the ring with the next piece, for good: the connection becomes a tunnel. There a piece may be sent while a
+    /// receive waits, and that would not be told of in the ring.
+    pub(super) fn become_tunnel(&mut self) {
+        self.apart = u32::MAX;
+    }
+
+    /// Ends the sending direction.
+    pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_take_back(cx))?;
+        match &mut self.way {
+            Way::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Way::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Way::Ring(stream) => Poll::Ready(match stream.socket() {
+                Some(socket) => Ok(shutdown(socket, Shutdown::Write)?),
+                None => Err(io::ErrorKind::NotConnected.into()),
+            }),
+            Way::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+fn poll_read(
+    stream: &mut (impl AsyncRead + Unpin),
+    cx: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut room = ReadBuf::new(room);
+    ready!(Pin::new(stream).poll_read(cx, &mut room))?;
+    Poll::Ready(Ok(room.filled().len()))
+}
