@@ -115,8 +115,13 @@ impl Bench {
         let caches = vec![keeps.then_some(cache); 4];
         let global = global(&server(), Arc::clone(&responses), caches);
         let counters = Arc::new(HttpCounters::default());
-        let mut http =
-            Http::new(Arc::new(global), counters, Box::new(NoAccessLog), Arc::new(|| {}));
+        let mut http = Http::new(
+            Arc::new(global),
+            counters,
+            Box::new(NoAccessLog),
+            Default::default(),
+            Arc::new(|| {}),
+        );
         let connection = http.connected(Client::Unix, 0);
         let (out, client) = (Outbox::default(), Sink(Vec::with_capacity(1 << 20)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

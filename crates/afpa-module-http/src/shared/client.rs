@@ -126,7 +126,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             return Poll::Ready(Ok(0));
         }
         match self.client.poll_send_gathered(cx, bytes, more) {
-            Poll::Ready(Err(_)) if self.keeps.get() => {
+            Poll::Ready(Err(_)) if self.asking.keeps.get() => {
                 self.is_gone = true;
                 Poll::Ready(Ok(bytes.len()))
             }
