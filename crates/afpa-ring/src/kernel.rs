@@ -27,6 +27,8 @@ pub(crate) struct Kernel {
     submitter: Option<Waker>,
     /// The event tells of the next completion.
     rests: bool,
+    /// Somebody has turned the ring who does not submit: the event tells of nothing any more.
+    pub(crate) caught_up: bool,
     /// Empty vectors, for bytes that are copied to be sent.
     pub(crate) spare: Vec<Vec<u8>>,
     counts: Counts,
@@ -70,6 +72,7 @@ impl Kernel {
             event,
             submitter: None,
             rests: false,
+            caught_up: false,
             spare: Vec::new(),
             counts: Counts::default(),
             #[cfg(test)]
@@ -305,6 +308,7 @@ impl Kernel {
         }
         let turned = self.turn(woken);
         if !self.rests {
+            self.caught_up = true;
             woken.extend(self.submitter.take());
         }
         turned.map(|_| ())
@@ -420,6 +424,7 @@ impl Kernel {
             self.ring.completion().disable_eventfd();
         }
         self.rests = rests;
+        self.caught_up = false;
         rests
     }
 

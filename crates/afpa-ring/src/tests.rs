@@ -392,6 +392,8 @@ fn who_submits_looks_again_when_somebody_else_has_caught_up() {
     other.write_all(b"question").expect("written");
     ring.catch_up();
     assert!(told.0.load(Ordering::Relaxed));
+    assert!(ring.poll_queued(&cx).is_ready(), "it does not sleep again");
+    assert!(ring.rest() && ring.poll_queued(&cx).is_pending());
 }
 
 #[test]

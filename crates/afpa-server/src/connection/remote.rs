@@ -17,6 +17,8 @@ pub(super) struct LentClient<'c, M: Module, T> {
     connection: &'c mut Connection<M, T>,
     /// A gathered send is pending: nothing else may be asked of the transport.
     lent: bool,
+    /// A receive was put off because of that: it has to be asked for again.
+    put_off: bool,
     /// The client did not take the last gathered send as a whole.
     slow: bool,
     /// Bytes of content received, and bytes sent.
@@ -29,7 +31,7 @@ pub(crate) const SHORT: u64 = 32 * 1024;
 impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
     pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
         let worker = Rc::clone(&connection.worker);
-        Self { worker, connection, lent: false, slow: false, moved: 0 }
+        Self { worker, connection, lent: false, put_off: false, slow: false, moved: 0 }
     }
 
     /// Takes back what is still lent when the exchange is over, and sends the rest of it.
@@ -72,6 +74,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         if self.lent {
+            self.put_off = true;
             return Poll::Pending;
         }
         let received = self.connection.transport.poll_receive(cx, room);
@@ -136,6 +139,10 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     ) -> Poll<io::Result<usize>> {
         let sent = self.connection.transport.poll_send_gathered(cx, bytes, more);
         self.lent = sent.is_pending();
+        if !self.lent && std::mem::take(&mut self.put_off) {
+            // Whoever moves content has looked before the response, and would not look again.
+            cx.waker().wake_by_ref();
+        }
         self.slow = matches!(&sent, Poll::Ready(Ok(n)) if *n < bytes.len());
         self.count_sent(&sent);
         sent
