@@ -78,16 +78,12 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
     }
 
     async fn run(&mut self) -> End {
-        let mut last = None;
+        let mut last: Option<(String, Failure)> = None;
         let mut reuse = true;
         loop {
             let lease = match self.acquire().await {
                 Ok(lease) => lease,
-                // The failure of the last server tells more than that there is no other server.
-                Err(Stop::Failed(Failure::NoServer(WhyNone::AllTried))) if last.is_some() => {
-                    return last.map_or(End::ClientGone, End::Failed);
-                }
-                Err(stop) => return stop.into(),
+                Err(stop) => return self.without_server(stop, last),
             };
             self.attempts += 1;
             if self.job.names_server {
@@ -123,7 +119,19 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 self.explain(&server, fault.failure);
                 return End::Failed(fault.failure);
             }
-            last = Some(fault.failure);
+            last = Some((server, fault.failure));
+        }
+    }
+
+    /// Ends a request that no server is left for. The failure of the last one that was asked tells more than that there
+    /// is no other.
+    fn without_server(&self, stop: Stop, last: Option<(String, Failure)>) -> End {
+        match (stop, last) {
+            (Stop::Failed(none @ Failure::NoServer(why)), Some((server, failure))) => {
+                self.explain(&server, failure);
+                End::Failed(if why == WhyNone::AllTried { failure } else { none })
+            }
+            (stop, _) => stop.into(),
         }
     }
 
