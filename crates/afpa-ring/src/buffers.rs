@@ -84,6 +84,32 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), piece.end - piece.start) }
     }
 
+    /// Moves what is in `next` behind `last`, if its buffer has room for it, and gives the buffer of `next` back. Otherwise
+    /// `next` comes back.
+    pub(crate) fn join(&mut self, last: &mut Piece, next: Piece) -> Option<Piece> {
+        let len = next.end - next.start;
+        if self.size - last.end < len {
+            return Some(next);
+        }
+        self.copy(&next, usize::from(last.buffer) * self.size + last.end);
+        last.end += len;
+        self.give_back(next);
+        None
+    }
+
+    #[expect(unsafe_code, reason = "writes to the mapping")]
+    fn copy(&mut self, from: &Piece, to: usize) {
+        let bytes = self.bytes(from);
+        // JUSTIFICATION: the kernel writes to other buffers of the mapping meanwhile.
+        // SAFETY: `join`, the only caller, names a place behind the bytes of another piece, with room for these in the
+        // same buffer. The kernel has given that one away, and no slice of it lives, because its piece is borrowed
+        // mutably. A buffer has one piece, so the two places do not overlap.
+        unsafe {
+            let to = self.memory.as_mut_ptr().add(to);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+    }
+
     /// Queues the buffer for the kernel.
     #[expect(unsafe_code, reason = "writes where the kernel reads")]
     pub(crate) fn give_back(&mut self, piece: Piece) {
@@ -131,6 +157,20 @@ mod tests {
         assert_eq!(buffers.lent(), 0);
         let piece = buffers.filled(0, 1000);
         assert_eq!(buffers.bytes(&piece).len(), 100, "never beyond the buffer");
+    }
+
+    #[test]
+    fn short_pieces_share_a_buffer_until_it_is_full() {
+        let mut buffers = Buffers::new(4, 100).expect("a mapping");
+        let mut last = buffers.filled(0, 60);
+        last.advance(50);
+        let next = buffers.filled(1, 40);
+        assert!(buffers.join(&mut last, next).is_none());
+        assert_eq!((buffers.lent(), buffers.bytes(&last).len()), (1, 50));
+        let next = buffers.filled(2, 1);
+        let next = buffers.join(&mut last, next).expect("the buffer is full to its end");
+        assert_eq!((buffers.lent(), buffers.bytes(&next).len()), (2, 1));
+        assert_eq!(buffers.bytes(&last).len(), 50);
     }
 
     #[test]

@@ -353,6 +353,10 @@ impl Kernel {
         match kind {
             RECEIVE => {
                 self.counts.no_buffers += u64::from(result == Err(Errno::NOBUFS));
+                if let Some(last) = socket.arrived.back_mut() {
+                    // Many short pieces take no more buffers than their bytes do.
+                    piece = piece.and_then(|next| self.buffers.join(last, next));
+                }
                 socket.received(result, piece, (cqueue::more(flags), cqueue::sock_nonempty(flags)));
             }
             SEND => socket.sent(result),

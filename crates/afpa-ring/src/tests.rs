@@ -292,6 +292,30 @@ fn a_client_that_sends_more_than_is_read_is_held_back() {
     assert!(received == sent);
 }
 
+/// Frames of HTTP/2 come so, each in a segment of its own. They take no more buffers than their bytes do.
+#[test]
+fn many_short_pieces_hold_nobody_back() {
+    const PIECES: u8 = 100;
+    let Some(ring) = ring(Settings { buffer_size: 1024, ..Settings::default() }) else { return };
+    let (mut stream, mut other) = pair(&ring);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(stream.poll_receive(&mut cx, &mut [0; 10]).is_pending());
+    for at in 0..PIECES {
+        other.write_all(&[at; 13]).expect("written");
+        ring.turn().expect("a turn");
+    }
+    assert!(!stream.is_held_back());
+    assert_eq!(ring.counts().buffers, 2, "for 1300 bytes");
+    let expected: Vec<u8> = (0..PIECES).flat_map(|at| [at; 13]).collect();
+    // What was read of a buffer stays read when more comes into it.
+    let mut received = receive(&ring, &mut stream, 1020).expect("received");
+    other.write_all(b"more").expect("written");
+    ring.turn().expect("a turn");
+    received.extend(receive(&ring, &mut stream, 5000).expect("received"));
+    assert_eq!(received, [expected.as_slice(), b"more"].concat());
+    assert_eq!(ring.counts().buffers, 0);
+}
+
 #[test]
 fn a_copy_is_sent_whatever_becomes_of_the_bytes_and_its_memory_is_used_again() {
     let Some(ring) = ring(Settings::default()) else { return };

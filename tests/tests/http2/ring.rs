@@ -8,12 +8,18 @@ use serde_json::Value;
 
 use crate::{LARGE, server_with, site};
 
-/// A count of those that tell how the server waits.
-fn waiting(server: &Server, pointer: &str) -> u64 {
+/// What tells how the server waits.
+fn all_waiting(server: &Server) -> Value {
     let stats = Client::connect(&server.control()).expect("the control socket").get("/stats");
-    let stats: Value = serde_json::from_slice(&stats.body).expect("JSON");
-    let count = stats["waiting"].pointer(pointer).and_then(Value::as_u64);
-    count.unwrap_or_else(|| panic!("{pointer} in {}", stats["waiting"]))
+    let mut stats: Value = serde_json::from_slice(&stats.body).expect("JSON");
+    stats["waiting"].take()
+}
+
+/// A count of those.
+fn waiting(server: &Server, pointer: &str) -> u64 {
+    let waiting = all_waiting(server);
+    let count = waiting.pointer(pointer).and_then(Value::as_u64);
+    count.unwrap_or_else(|| panic!("{pointer} in {waiting}"))
 }
 
 fn in_ring(server: &Server) -> u64 {
@@ -63,7 +69,7 @@ fn connections_without_tls_stay_in_the_ring() {
     let server = completing!(&tree);
     let mut clients: Vec<H2Client> = (0..20).map(|_| H2Client::connect(&server)).collect();
     all_are_served(&mut clients);
-    assert_eq!(in_ring(&server), 20);
+    assert_eq!(in_ring(&server), 20, "{}", all_waiting(&server));
     assert_eq!(waiting(&server, "/entered_ring"), 20, "once each");
     drop(clients);
     eventually("they have ended there", || in_ring(&server) == 0);
@@ -84,7 +90,7 @@ fn connections_of_tls_stay_in_the_ring() {
     let connect = |_| H2Client::connect_with(way.address(), &[]);
     let mut clients: Vec<H2Client> = (0..20).map(connect).collect();
     all_are_served(&mut clients);
-    assert_eq!(in_ring(&server.server), 20);
+    assert_eq!(in_ring(&server.server), 20, "{}", all_waiting(&server.server));
     assert_eq!(waiting(&server.server, "/entered_ring"), 20, "once each");
     drop(clients);
     eventually("they have ended there", || in_ring(&server.server) == 0);
