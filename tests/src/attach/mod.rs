@@ -101,6 +101,8 @@ impl Lab {
     /// Starts the server again, after it was killed.
     pub fn restart_server(&self) {
         eventually("its processes are gone", || self.server_processes().is_empty());
+        // A process that ends gives up its memory, by which it is found, before its sockets.
+        eventually("nobody listens", || self.try_connect().is_err());
         let mut server = self.server.lock().expect("no panic");
         server.kill();
         *server = start(self.kind, &self.bed, self.folder.path());

@@ -48,22 +48,25 @@ fn server(lab: &Lab, tree: &Tree, mode: &'static str, police: &[(&str, &str)]) -
     server
 }
 
-fn connect(from: &str) -> std::io::Result<Client> {
+/// Time enough for a SYN that is answered, on a machine that has much else to do.
+const ANSWER: Duration = Duration::from_secs(10);
+
+fn connect(from: &str, within: Duration) -> std::io::Result<Client> {
     let from: IpAddr = from.parse().expect("an address");
     let server: IpAddr = if from.is_ipv4() { Bed::SERVER_V4.into() } else { Bed::SERVER_V6.into() };
-    Client::connect_within(SILENCE, from, SocketAddr::new(server, PORT))
+    Client::connect_within(within, from, SocketAddr::new(server, PORT))
 }
 
 #[track_caller]
 fn is_served(from: &str) {
-    let mut client = connect(from).unwrap_or_else(|error| panic!("{from}: {error}"));
+    let mut client = connect(from, ANSWER).unwrap_or_else(|error| panic!("{from}: {error}"));
     assert_eq!(client.get("/hello.txt").text(), "hello", "{from}");
 }
 
 /// Its SYN gets no answer at all: no refusal either.
 #[track_caller]
 fn gets_no_answer(from: &str) {
-    let error = connect(from).expect_err("a denied client");
+    let error = connect(from, SILENCE).expect_err("a denied client");
     assert!([ErrorKind::TimedOut, ErrorKind::WouldBlock].contains(&error.kind()), "{error:?}");
 }
 
@@ -122,7 +125,7 @@ fn a_reload_takes_new_lists_and_a_bad_one_changes_nothing() {
 
     std::fs::write(&list, "fd77::bad:0/112\n").expect("written");
     server.signal(Signal::HUP);
-    eventually("the other list is in force", || connect(OTHER).is_ok());
+    eventually("the other list is in force", || connect(OTHER, SILENCE).is_ok());
     is_served(OTHER);
     gets_no_answer(OTHER_V6);
     std::fs::remove_file(&list).expect("removed");
@@ -134,7 +137,7 @@ fn orders_act_at_once_also_on_open_connections() {
     let tree = site();
     let server = server(&lab, &tree, "on", &[]);
     warm(&server, "/hello.txt");
-    let mut open = connect(OTHER).expect("nobody is denied");
+    let mut open = connect(OTHER, ANSWER).expect("nobody is denied");
     assert!(is_from_kernel(&server, &mut open, "/hello.txt"));
 
     let (done, said) = order(&server, &["add", "10.77.64.2/31"]);
@@ -229,7 +232,7 @@ fn requests_are_limited_wherever_they_are_answered() {
                 answers(&server) > 0
             });
         }
-        let mut client = connect(OTHER).expect("connected");
+        let mut client = connect(OTHER, ANSWER).expect("connected");
         let begun = Instant::now();
         let (mut served, mut limited) = (0, 0);
         while begun.elapsed() < Duration::from_secs(2) {
@@ -355,7 +358,7 @@ fn user_mode_decides_alike_where_there_is_no_fast_path() {
     is_served(FRIEND);
     // The kernel's TCP has let it in; then the connection is closed without a word.
     let closed = |from: &str| {
-        let mut client = connect(from).expect("accepted");
+        let mut client = connect(from, ANSWER).expect("accepted");
         let _perhaps_closed = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n");
         let answer = client.read_to_close();
         assert!(answer.as_ref().is_ok_and(Vec::is_empty) || answer.is_err(), "{answer:?}");
