@@ -20,7 +20,8 @@ pub struct Timeouts {
 /// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
 /// [`poll_receive`](ClientStream::poll_receive), and give back what was read beyond it. Send with
 /// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which
-/// is the back-pressure. Short pieces go first through [`poll_send_gathered`](ClientStream::poll_send_gathered). There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
+/// is the back-pressure. Short pieces go first through [`poll_send_gathered`](ClientStream::poll_send_gathered).
+/// There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
 /// [`is_over`](ClientStream::is_over) before waiting.
 pub trait ClientStream {
     /// The bytes that had arrived behind the head of the request and were not consumed yet.

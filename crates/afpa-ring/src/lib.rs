@@ -138,7 +138,8 @@ impl Ring {
         self.kernel.borrow_mut().rest()
     }
 
-    /// Ready when an operation is queued, or somebody else has [caught up](Self::catch_up). Of completions the [event](Self::event) tells, once the ring [rests](Self::rest).
+    /// Ready when an operation is queued, or somebody else has [caught up](Self::catch_up). Of completions the
+    /// [event](Self::event) tells, once the ring [rests](Self::rest).
     pub fn poll_queued(&self, cx: &Context<'_>) -> Poll<()> {
         let mut kernel = self.kernel.borrow_mut();
         if kernel.caught_up || kernel.has_queued() {
