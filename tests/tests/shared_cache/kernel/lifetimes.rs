@@ -214,19 +214,23 @@ fn a_killed_process_answers_nothing_past_the_end_of_an_answer() {
     let killed = Instant::now();
     client.set_patience(Duration::from_millis(300)).expect("a time-out");
     // The heartbeat ends the answering after two seconds at the latest.
-    let mut last = Instant::now();
+    let mut last = None;
     while killed.elapsed() < Duration::from_secs(LIFE + 2) {
         let sent = Instant::now();
         if client.try_send(&request).is_err() {
             break;
         }
         match client.try_receive(afpa_testkit::Asked::Body) {
-            Ok(_) => last = sent,
+            Ok(_) => last = Some(sent),
             Err(_) => break,
         }
     }
     assert_eq!(kernel.origin.count("/"), asked);
     // Its life began when it was asked for, before the reply (RFC 9111 section 4.2.3).
+    let Some(last) = last else {
+        println!("SKIP: its life was over before anything was asked of the killed process");
+        return;
+    };
     let age = last.saturating_duration_since(*replied.lock().expect("no panic"));
     assert!(age < Duration::from_secs(LIFE), "{age:?}");
 }
