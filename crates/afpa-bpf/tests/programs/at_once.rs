@@ -48,6 +48,8 @@ fn takes_one_answer(bench: &Bench, client: &mut RawClient, text: &str) {
     let mut bytes: Vec<Option<u8>> = Vec::new();
     let parts = data(answers);
     for part in &parts {
+        let same = parts.iter().find(|other| other.seq == part.seq).expect("at least itself");
+        assert_eq!(same.ack, part.ack, "{parts:?}");
         let at = part.seq.wrapping_sub(client.ack) as usize;
         bytes.resize(bytes.len().max(at + part.payload.len()), None);
         for (known, byte) in bytes[at..].iter_mut().zip(&part.payload) {
