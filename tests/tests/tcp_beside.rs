@@ -89,12 +89,14 @@ fn a_transfer_and_long_answers_share_a_bottleneck() {
         share(&lab);
     }
     Sample::new(long).pin(lab.fast_path(), LONG);
-    let share = share(&lab);
+    // One measurement of many was 12 %, for a reason that is not known; others are 21 to 34 %.
+    let mut shares = [(); 3].map(|()| share(&lab));
+    shares.sort_by(f64::total_cmp);
+    let [_, median, _] = shares;
     let dropped = lab.bed.injector().expect("an injector").counts().1.queue_dropped;
     assert!(dropped > 0, "nobody was held back");
-    // Two seconds are too few to say more. Between two answers nothing is on its way for a round trip, and for as long as
-    // the client waits for a processor: the answers take a third on an idle machine, and took an eighth on a busy one.
-    assert!((0.05..=0.85).contains(&share), "{share:.2}");
+    // Two seconds are too few to say more. Between two answers nothing is on its way for a round trip.
+    assert!((0.15..=0.85).contains(&median), "{shares:.2?}");
 }
 
 /// Other work while it lasts: requests to nginx, and echoes of the server's kernel.
