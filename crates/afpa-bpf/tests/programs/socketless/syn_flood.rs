@@ -21,6 +21,15 @@ use crate::support::socketless::{Bench, SOON, data, learn, syn_ack};
 const RATE: u32 = 40;
 const MANY: u32 = 8;
 const PATIENCE: u32 = 10;
+/// What a SYN of the flood may come to: each counts one of these when all else of it is done.
+const DECISIONS: [Reason; 6] = [
+    Reason::SocketlessSyn,
+    Reason::SocketlessUnknownClient,
+    Reason::SocketlessUnfit,
+    Reason::SocketlessTooMany,
+    Reason::PassUnconfirmed,
+    Reason::PassNoHeartbeat,
+];
 
 /// Where one processor counts all SYNs.
 fn bench() -> Option<Bench> {
@@ -60,12 +69,17 @@ impl<'a> Flood<'a> {
         });
     }
 
+    /// So many SYNs, and all of them are decided.
+    #[track_caller]
     fn come(&self, many: u32) {
+        let decided = || DECISIONS.map(|reason| self.bench.count(reason)).iter().sum::<u64>();
+        let before = decided();
         for _ in 0..many {
             let number = self.sent.replace(self.sent.get() + 1);
             let from = SocketAddr::new([198, 51, 100, 200].into(), 1024 + (number % 50_000) as u16);
             self.send(from, number, &self.macs);
         }
+        eventually("all of them are decided", || decided() >= before + u64::from(many));
     }
 
     fn send(&self, from: SocketAddr, seq: u32, macs: &[u8; 12]) {
