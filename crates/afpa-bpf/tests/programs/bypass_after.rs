@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use crate::support::{SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers};
+use crate::support::{
+    SENT_AGAIN, SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers,
+};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, RST, Segment};
 use afpa_testkit::tcp::RawClient;
@@ -192,7 +194,7 @@ fn ones_with_an_offset_are_translated_when_segments_are_sent_again() {
     // A response of which the acknowledgement was lost: the server sends it again.
     client.send(&client.get("/user.html"));
     client.seq = client.seq.wrapping_add(request.payload.len() as u32);
-    let again: Vec<_> = client.collect(Duration::from_millis(700));
+    let again: Vec<_> = client.collect(SENT_AGAIN);
     let again: Vec<_> = again.into_iter().filter(|s| !s.payload.is_empty()).collect();
     for segment in &again {
         let at = segment.seq.wrapping_sub(client.ack) as usize;
@@ -266,7 +268,7 @@ fn the_first_answer_after_what_was_not_looked_at() {
     user_answers(&mut client, 1);
     kernel_answers(&fast_path, &mut client);
     client.send(&client.next());
-    let stray = client.collect(Duration::from_millis(700));
+    let stray = client.collect(SENT_AGAIN);
     assert!(stray.is_empty(), "the server has all acknowledgements: {stray:?}");
 
     fast_path.beat(); // that connection shall be noticed at its first request
