@@ -236,6 +236,12 @@ impl RawClient {
         }
     }
 
+    /// What comes, and what else does within the time after it. For the first one a test is as patient as for anything.
+    pub fn answers(&self, time: Duration) -> Vec<Segment> {
+        let first = self.receive(PATIENCE);
+        first.into_iter().chain(self.collect(time)).collect()
+    }
+
     /// Everything that comes within the time: only to show that something does *not* come.
     pub fn collect(&self, time: Duration) -> Vec<Segment> {
         let deadline = Instant::now() + time;

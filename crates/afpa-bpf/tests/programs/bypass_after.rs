@@ -185,7 +185,7 @@ fn ones_with_an_offset_are_translated_when_segments_are_sent_again() {
     let reply = client.ask(&request);
     client.send(&client.next());
     client.send(&Segment { ts_value: client.next().ts_value, ..request.clone() }); // as sent now
-    let duplicates = client.collect(SOON);
+    let duplicates = client.answers(SOON);
     assert!(!duplicates.is_empty());
     for segment in duplicates {
         assert!(segment.payload.is_empty() && segment.checksum_holds, "{segment:?}");
@@ -248,7 +248,7 @@ fn entries_go_with_the_servers_fin() {
     is_bypassed(&mut client);
     assert_eq!(counted(&fast_path, Reason::FlowClosed), 0);
     client.send(&Segment { flags: FIN | ACK, ..client.next() });
-    assert!(client.collect(SOON).iter().any(|s| s.flags & FIN != 0));
+    assert!(client.answers(SOON).iter().any(|s| s.flags & FIN != 0));
     assert_eq!(counted(&fast_path, Reason::FlowClosed), 1);
 }
 

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn lose(client: &mut RawClient, request: &Segment) -> Segment {
     client.send(request);
     client.seq = request.seq.wrapping_add(request.payload.len() as u32);
-    let mut answer = data(client.collect(SOON));
+    let mut answer = data(client.answers(SOON));
     assert_eq!(answer.len(), 1, "{answer:?}");
     answer.remove(0)
 }

@@ -20,7 +20,7 @@ fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
     let mut turns = 0;
     while whole.len() < 60_000 {
         client.send(&client.next());
-        let more = data(client.collect(SOON));
+        let more = data(client.answers(SOON));
         assert!(!more.is_empty() && more.len() <= 10, "{} segments at once", more.len());
         whole.extend(join(&mut client, &more));
         turns += 1;
@@ -162,7 +162,7 @@ fn a_request_that_acknowledges_what_has_not_left_changes_nothing() {
     let mut whole = join(&mut client, &segments);
     while whole.len() < head + 60_000 {
         client.send(&client.next());
-        let more = data(client.collect(SOON));
+        let more = data(client.answers(SOON));
         assert!(!more.is_empty(), "the answer goes on");
         whole.extend(join(&mut client, &more));
     }
@@ -180,7 +180,7 @@ fn a_closed_window_is_asked_about_and_goes_on_when_it_opens() {
     client.send(&Segment { window: 0, ..client.next() });
     assert!(data(client.collect(SOON)).is_empty());
     lab.service_timers(Duration::from_millis(700));
-    let probes = client.collect(SOON);
+    let probes = client.answers(SOON);
     assert!(!probes.is_empty(), "the window is asked about");
     assert!(
         probes.iter().all(|s| s.payload.is_empty() && s.seq == client.ack.wrapping_sub(1)),

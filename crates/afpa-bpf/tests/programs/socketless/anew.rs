@@ -47,7 +47,7 @@ fn a_client_that_lost_its_memory_begins_anew_on_the_same_tuple() {
     // It has rebooted, and happens to choose the same port.
     let isn = client.seq.wrapping_add(1_000_000);
     client.send(&syn(&client, isn));
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(answers[0].flags, ACK, "{answers:?}");
     // Its TCP resets what it does not know (RFC 9293, 3.5.1), and repeats the SYN.

@@ -110,7 +110,7 @@ fn a_connection_for_which_there_was_no_room_is_assigned_once() {
     std::thread::sleep(SOON);
     let opens = bench.tcp("TcpPassiveOpens");
     client.send(&request);
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert!(data(answers.clone()).is_empty() && resets(&answers) == 1, "{answers:?}");
     assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
 }
@@ -249,7 +249,7 @@ fn without_a_listener_the_client_is_reset_and_a_new_one_takes_over() {
     bench.listeners.clear();
     let request = orphan.data(post(b"one euro"));
     orphan.push(&request);
-    let answers = orphan.collect(SOON);
+    let answers = orphan.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
     waiting.acknowledge(); // alone it loses nothing
     assert!(waiting.collect(SOON).is_empty());
@@ -268,7 +268,7 @@ fn a_connection_that_the_kernel_refuses_is_reset() {
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         bench.world.sysctl(&format!("net.ipv4.tcp_{option}=0"));
         client.push(&client.get("/user.html"));
-        let answers = client.collect(SOON);
+        let answers = client.answers(SOON);
         assert_eq!((answers.len(), resets(&answers)), (1, 1), "{option}: {answers:?}");
         assert_eq!(answers[0].seq, client.ack);
         assert_eq!(bench.sweep().socketless, 0);

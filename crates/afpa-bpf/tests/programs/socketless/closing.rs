@@ -24,7 +24,7 @@ fn fin(client: &RawClient) -> Segment {
 /// The server's FIN, which acknowledges everything, and is acknowledged.
 #[track_caller]
 pub(super) fn takes_fin(client: &mut RawClient) -> Segment {
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!((answers[0].flags, answers[0].ack), (FIN | ACK, client.seq), "{answers:?}");
     client.accept(&answers[0]);
@@ -73,9 +73,9 @@ fn a_fin_that_comes_twice_is_answered_twice() {
     hit(&mut client);
     let end = fin(&client);
     client.finish();
-    let one = client.collect(SOON);
+    let one = client.answers(SOON);
     client.send(&end);
-    let other = client.collect(SOON);
+    let other = client.answers(SOON);
     assert_eq!((one.len(), other.len()), (1, 1), "{one:?} {other:?}");
     let numbers = |s: &Segment| (s.flags, s.seq, s.ack);
     assert_eq!(numbers(&one[0]), numbers(&other[0]));
@@ -90,7 +90,7 @@ fn a_lost_last_acknowledgement_leaves_nothing() {
     let mut client = bench.open();
     hit(&mut client);
     client.finish();
-    assert_eq!(client.collect(SOON).len(), 1);
+    assert_eq!(client.answers(SOON).len(), 1);
     std::thread::sleep(Duration::from_millis(1100));
     bench.sweep();
     // The client has been in FIN_WAIT since. Eight seconds are what a flow waits: they need not pass here.
@@ -108,7 +108,7 @@ fn half_close_behind_a_request_in_a_segment_of_its_own() {
     let request = client.get("/kernel.html");
     client.push(&request);
     client.finish(); // before the answer came
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert!(answers.len() == 1 && answers[0].is_from_kernel(), "{answers:?}");
     assert_eq!(
         answers[0].ack,
@@ -129,11 +129,11 @@ fn half_close_behind_a_request_whose_answer_is_lost() {
     let end = Segment { seq: request.end(), ..fin(&client) };
     client.send(&request);
     client.send(&end);
-    let lost = client.collect(SOON);
+    let lost = client.answers(SOON);
     assert!(lost.len() == 1 && lost[0].is_from_kernel(), "{lost:?}");
     // The client repeats all of it, in one segment, as stacks do.
     client.send(&Segment { flags: request.flags | FIN, ..request.clone() });
-    let again = data(client.collect(SOON));
+    let again = data(client.answers(SOON));
     assert_eq!(again.len(), 1, "{again:?}");
     assert_eq!((again[0].seq, &again[0].payload), (lost[0].seq, &lost[0].payload));
     client.accept(&again[0]);
@@ -234,7 +234,7 @@ fn a_keep_alive_probe_acknowledges_no_request_whose_answer_is_outstanding() {
     let mut client = bench.open();
     let request = client.get("/kernel.html");
     client.push(&request);
-    let lost = client.collect(SOON);
+    let lost = client.answers(SOON);
     assert_eq!(lost.len(), 1);
     client.send(&Segment { seq: client.seq.wrapping_sub(1), ..client.next() });
     let answers = client.collect(SOON);
@@ -264,7 +264,7 @@ fn an_idle_connection_is_closed() {
         // A half-closed connection stays for as long as the client needs.
         assert_eq!(bench.sweep().socketless, 1);
         client.finish();
-        let last = client.collect(SOON);
+        let last = client.answers(SOON);
         assert_eq!(last.len(), 1, "{last:?}");
         assert_eq!((last[0].flags, last[0].seq, last[0].ack), (ACK, client.ack, client.seq));
         is_over(&bench, &client);
@@ -281,10 +281,10 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_reset() {
         std::thread::sleep(Duration::from_millis(400));
         let request = client.get(path); // under way
         bench.sweep();
-        let end = client.collect(SOON);
+        let end = client.answers(SOON);
         assert!(end.len() == 1 && end[0].flags & FIN != 0, "{end:?}");
         client.push(&request);
-        let answers = client.collect(SOON);
+        let answers = client.answers(SOON);
         assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
         assert_eq!(answers[0].seq, client.ack.wrapping_add(1), "the client takes no other number");
         is_over(&bench, &client);
@@ -317,14 +317,14 @@ fn all_connections_are_closed_at_the_end() {
     hit(&mut clients[0]);
     let request = clients[1].get("/kernel.html");
     clients[1].push(&request); // its answer is under way
-    assert_eq!(clients[1].collect(SOON).len(), 1);
+    assert_eq!(clients[1].answers(SOON).len(), 1);
     bench.fast_path.drain();
     assert_eq!(bench.close(), 1);
     for client in [0, 2] {
         let client = &mut clients[client];
         takes_fin(client);
         client.finish();
-        assert_eq!(client.collect(SOON).len(), 1);
+        assert_eq!(client.answers(SOON).len(), 1);
     }
 }
 
@@ -365,7 +365,7 @@ fn a_lost_fin_comes_again() {
     assert_eq!((lost[0].seq, lost[0].ack, lost[0].flags), (fin.seq, fin.ack, fin.flags));
     assert_eq!(bench.count(Reason::SocketlessIdle), 2);
     client.finish();
-    assert_eq!(client.collect(SOON).len(), 1);
+    assert_eq!(client.answers(SOON).len(), 1);
     is_over(&bench, &client);
 }
 
@@ -398,7 +398,7 @@ fn long() -> Option<(Bench, RawClient)> {
 #[track_caller]
 fn take_but_the_last(client: &mut RawClient) -> Segment {
     loop {
-        let segments = client.collect(SOON);
+        let segments = client.answers(SOON);
         assert!(!segments.is_empty(), "it stands still at {}", client.ack);
         for segment in segments {
             if segment.flags & FIN != 0 {
@@ -421,7 +421,7 @@ fn the_last_segment_of_a_long_answer_carries_the_end() {
     let answers = client.collect(SOON);
     assert!(answers.is_empty(), "{answers:?}");
     client.finish();
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
     is_over(&bench, &client);
 }
@@ -432,7 +432,7 @@ fn a_client_closes_with_the_acknowledgement_of_a_long_answer() {
     let last = take_but_the_last(&mut client);
     client.accept(&last);
     client.finish();
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!((answers.len(), answers[0].flags, answers[0].seq), (1, ACK, client.ack));
     is_over(&bench, &client);
 }
@@ -446,6 +446,6 @@ fn the_end_of_a_long_answer_comes_again() {
     client.acknowledge();
     takes_fin(&mut client);
     client.finish();
-    assert_eq!(client.collect(SOON).len(), 1);
+    assert_eq!(client.answers(SOON).len(), 1);
     is_over(&bench, &client);
 }

@@ -13,7 +13,7 @@ use afpa_testkit::tcp::RawClient;
 fn lose(client: &mut RawClient, path: &str) -> (Segment, Segment) {
     let request = client.get(path);
     client.push(&request);
-    let mut answers = data(client.collect(SOON));
+    let mut answers = data(client.answers(SOON));
     assert_eq!(answers.len(), 1, "{answers:?}");
     (request, answers.remove(0))
 }
@@ -46,7 +46,7 @@ fn a_client_that_asks_again_gets_the_same_bytes() {
         let (request, lost) = lose(&mut client, "/kernel.html");
         for _ in 0..2 {
             client.send(&now(&client, &request));
-            let again = data(client.collect(SOON));
+            let again = data(client.answers(SOON));
             assert_eq!(again.len(), 1);
             is_again(&again[0], &lost);
         }
@@ -63,7 +63,7 @@ fn a_lost_answer_comes_back_by_time_alone() {
     for turn in 1..=2 {
         let (_, lost) = lose(&mut client, "/kernel.html");
         service_timers(&bench, Duration::from_millis(400));
-        let again = data(client.collect(SOON));
+        let again = data(client.answers(SOON));
         assert!(!again.is_empty(), "{:?}", bench.counts());
         is_again(&again[0], &lost);
         client.accept(&again[0]);
@@ -87,7 +87,7 @@ fn an_answer_that_is_lost_again_and_again_is_sent_again_and_again() {
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(50)); // else ours and the client's would cross
         client.send(&now(&client, &request));
-        let answers = client.collect(SOON);
+        let answers = client.answers(SOON);
         assert_eq!((answers.len(), resets(&answers)), (1, 0), "{answers:?} {:?}", bench.counts());
         is_again(&answers[0], &lost);
     }
@@ -111,7 +111,7 @@ fn answers_go_on_when_the_client_comes_by_another_way() {
     let mut client = bench.open_with(|habits| habits.window = 60_000);
     let (request, lost) = lose(&mut client, "/kernel.html");
     send_by_another_way(&client, &now(&client, &request));
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 0), "{answers:?} {:?}", bench.counts());
     is_again(&answers[0], &lost);
     client.reset();
@@ -150,7 +150,7 @@ fn a_request_that_comes_again_in_other_pieces_gets_the_same_bytes() {
             let payload = request.payload[from..to].to_vec();
             client.send(&Segment { seq, payload, ..now(&client, &request) });
         }
-        let again = data(client.collect(SOON));
+        let again = data(client.answers(SOON));
         assert!(!again.is_empty() && again.len() <= 2, "{again:?}");
         again.iter().for_each(|one| is_again(one, &lost));
     }
@@ -158,7 +158,7 @@ fn a_request_that_comes_again_in_other_pieces_gets_the_same_bytes() {
     let next = client.get("/user.html");
     let payload = [&request.payload[..], &next.payload].concat();
     client.send(&Segment { payload, ..now(&client, &request) });
-    let again = data(client.collect(SOON));
+    let again = data(client.answers(SOON));
     assert_eq!(again.len(), 1, "{again:?}");
     is_again(&again[0], &lost);
     client.accept(&again[0]);
@@ -220,7 +220,7 @@ fn a_version_that_is_gone_ends_the_connection() {
     std::thread::sleep(Duration::from_millis(1100));
     bench.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
     client.send(&now(&client, &request));
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
     assert_eq!(answers[0].seq, client.ack, "the client takes no other number");
     assert_eq!(bench.sweep().socketless, 0);

@@ -30,7 +30,7 @@ fn syns_make_no_flows() {
             ..client.next()
         });
     }
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!(answers.len(), 200, "{:?}", bench.counts());
     assert_eq!(bench.count(Reason::SocketlessSyn), 200);
     assert_eq!(bench.sweep().flows, flows);
@@ -89,7 +89,7 @@ fn another_client_s_cookie_opens_nothing() {
     let mut other = bench.world.raw(); // another port, the same numbers
     (other.seq, other.ack, other.ts_recent) = (client.seq, client.ack, client.ts_recent);
     other.send(&other.get("/kernel.html"));
-    let answers = other.collect(SOON);
+    let answers = other.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
 }
 
@@ -128,7 +128,7 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
     bench.fast_path.beat();
     learn(&mut late, &of_late);
     late.send(&late.get("/kernel.html"));
-    let answers = late.collect(SOON);
+    let answers = late.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
 }
 
@@ -154,7 +154,7 @@ fn the_first_request_opens_when_the_acknowledgement_was_lost() {
     let answer = syn_ack(&mut client, |_| ());
     learn(&mut client, &answer);
     client.finish();
-    let end = client.collect(SOON);
+    let end = client.answers(SOON);
     assert_eq!((end.len(), end[0].flags), (1, FIN | ACK), "{end:?}");
 }
 
