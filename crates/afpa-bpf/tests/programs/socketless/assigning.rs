@@ -246,7 +246,7 @@ fn without_a_listener_the_client_is_reset_and_a_new_one_takes_over() {
     let mut orphan = bench.open();
     let mut waiting = bench.open();
     assert!(waiting.ask(&waiting.get("/kernel.html")).is_from_kernel());
-    bench.listeners.clear();
+    bench.stop_listening();
     let request = orphan.data(post(b"one euro"));
     orphan.push(&request);
     let answers = orphan.answers(SOON);

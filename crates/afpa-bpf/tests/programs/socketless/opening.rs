@@ -333,7 +333,7 @@ fn a_multipath_listener_is_left_alone() {
         return println!("SKIP: no Multipath TCP here");
     }
     bench.introduce();
-    bench.listeners.clear();
+    bench.stop_listening();
     bench.listeners.push(listen_by(bench.world.server(), 16, Some(mptcp), |_| ()));
     is_left_alone(&bench);
 }
@@ -395,7 +395,7 @@ fn is_left_alone(bench: &Bench) {
 fn a_listener_that_is_not_served_is_left_alone() {
     let Some(mut bench) = Bench::listening(16, |_| ()) else { return };
     bench.introduce();
-    bench.listeners.clear();
+    bench.stop_listening();
     bench.listeners.push(listen(bench.world.server(), 16, |_| ()));
     let mut client = bench.world.raw();
     client.connect();

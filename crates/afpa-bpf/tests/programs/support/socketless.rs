@@ -1,7 +1,7 @@
 //! A server before which connections begin without a socket, and clients that are known to it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use afpa_netlab::Namespace;
 use afpa_testkit::packet::{ACK, ECE, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::{Habits, RawClient};
 use afpa_testkit::{Client, eventually};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::{PORT, Sample, World, counted, inside};
 
@@ -196,6 +196,14 @@ impl Bench {
     #[track_caller]
     pub fn accept(&self) -> TcpStream {
         self.try_accept(Duration::from_secs(5)).expect("a connection")
+    }
+
+    /// Nobody listens any more. Closing alone is not enough: a process that another test has just forked holds what was open
+    /// until it becomes its program.
+    pub fn stop_listening(&mut self) {
+        for listener in self.listeners.drain(..) {
+            SockRef::from(&listener).shutdown(Shutdown::Both).expect("it listens");
+        }
     }
 
     pub fn try_accept(&self, patience: Duration) -> Option<TcpStream> {
