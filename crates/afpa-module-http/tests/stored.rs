@@ -1,15 +1,12 @@
 //! What it costs to keep an answer that is passed on: memory for what is kept, and little more.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Cached, Client, ClientStream, Derived, Miss, Module, NoAccessLog, Now, Outbox, Persistence,
-    Timeouts, steady_ms,
+    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Persistence, steady_ms,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
@@ -24,52 +21,10 @@ use afpa_router::{
 };
 use tokio::runtime::Runtime;
 
-/// A client that takes everything at once and sends nothing more.
-struct Sink(Vec<u8>);
+#[path = "../../afpa-framework/testing/sink.rs"]
+mod sink;
 
-impl ClientStream for Sink {
-    fn arrived(&self) -> &[u8] {
-        &[]
-    }
-    fn consume(&mut self, n: usize) {
-        assert_eq!(n, 0);
-    }
-    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-        Poll::Pending
-    }
-    fn give_back(&mut self, _: &[u8]) {
-        unreachable!("nothing is received")
-    }
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: bool) -> Poll<io::Result<usize>> {
-        self.0.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-    fn reset_at_end(&mut self) {}
-    fn now(&self) -> Now {
-        now()
-    }
-    fn cached_now(&self) -> Now {
-        now()
-    }
-    fn timeouts(&self) -> Timeouts {
-        Timeouts { body: Duration::from_secs(9), write: Duration::from_secs(9) }
-    }
-    fn wait_until(&mut self, _: Option<u64>) {}
-    fn is_over(&self, _: &mut Context<'_>) -> bool {
-        false
-    }
-}
-
-fn now() -> Now {
-    let steady_us = steady_ms() * 1000;
-    Now { unix_us: 1_000_000_000_000_000 + steady_us, steady_us }
-}
+use sink::{Sink, now};
 
 const LENGTH: usize = 512;
 
@@ -123,7 +78,7 @@ impl Bench {
             Arc::new(|| {}),
         );
         let connection = http.connected(Client::Unix, 0);
-        let (out, client) = (Outbox::default(), Sink(Vec::with_capacity(1 << 20)));
+        let (out, client) = (Outbox::default(), Sink::with_room(1 << 20));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         Self { http, connection, out, client, runtime, responses }
@@ -132,7 +87,7 @@ impl Bench {
     /// One request for what nobody has asked for yet.
     fn miss(&mut self, request: &[u8]) {
         self.out.clear();
-        self.client.0.clear();
+        self.client.received.clear();
         let mut slots = FieldSlots::default();
         let (http, connection, out) = (&mut self.http, &mut self.connection, &mut self.out);
         let derived = http.derive_request(connection, now(), request, &mut slots, out);
@@ -148,7 +103,7 @@ impl Bench {
         let exchanged = self.runtime.block_on(exchange);
         let persistence = http.finish_remote(connection, now(), exchanged, out);
         assert_eq!(persistence, Persistence::Keep);
-        assert!(self.client.0.ends_with(&[b'x'; LENGTH]), "the answer is whole");
+        assert!(self.client.received.ends_with(&[b'x'; LENGTH]), "the answer is whole");
     }
 
     /// Allocations of a miss, the mean of many.

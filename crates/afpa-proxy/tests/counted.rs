@@ -1,67 +1,23 @@
 //! What one small exchange on a pooled connection may ask for: memory.
 
 use std::future::{Future, poll_fn};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
-use afpa_framework::{ClientStream, Now, Persistence, Timeouts, steady_ms};
+use afpa_framework::{Persistence, steady_ms};
 use afpa_http::{BodyLength, FieldSlots, RequestLimits, Version, request};
 use afpa_proxy::exchange::{self, Core, End, Job, Settings};
 use afpa_proxy::request::{Origin, RequestHead};
 use afpa_proxy::select::{Group, GroupSettings, ServerSettings};
 use afpa_ring::{CoreRing, Ring};
 
-/// A client that takes everything at once and sends nothing more.
-struct Sink {
-    received: Vec<u8>,
-    writes: usize,
-}
+#[path = "../../afpa-framework/testing/sink.rs"]
+mod sink;
 
-impl ClientStream for Sink {
-    fn arrived(&self) -> &[u8] {
-        &[]
-    }
-    fn consume(&mut self, n: usize) {
-        assert_eq!(n, 0);
-    }
-    fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-        Poll::Pending
-    }
-    fn give_back(&mut self, _: &[u8]) {
-        unreachable!("nothing is received")
-    }
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-    fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: bool) -> Poll<io::Result<usize>> {
-        self.received.extend_from_slice(bytes);
-        self.writes += 1;
-        Poll::Ready(Ok(bytes.len()))
-    }
-    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-    fn reset_at_end(&mut self) {}
-    fn now(&self) -> Now {
-        let steady_us = steady_ms() * 1000;
-        Now { unix_us: 1_000_000_000_000_000 + steady_us, steady_us }
-    }
-    fn cached_now(&self) -> Now {
-        self.now()
-    }
-    fn timeouts(&self) -> Timeouts {
-        Timeouts { body: Duration::from_secs(9), write: Duration::from_secs(9) }
-    }
-    fn wait_until(&mut self, _: Option<u64>) {}
-    fn is_over(&self, _: &mut Context<'_>) -> bool {
-        false
-    }
-}
+use sink::Sink;
 
 /// A server that answers every request on its one connection; its place.
 fn server() -> String {
@@ -133,7 +89,7 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     let core_ring = CoreRing::new(ring.clone());
     core_ring.set_used(true);
     let core = Rc::new(Core::new(core_ring));
-    let mut client = Sink { received: Vec::with_capacity(1 << 20), writes: 0 };
+    let mut client = Sink::with_room(1 << 20);
     let mut exchange = |client: &mut Sink| {
         let mut exchanging = pin!(exchange::run(&mut job, &core, client));
         let turning = poll_fn(|cx| {
