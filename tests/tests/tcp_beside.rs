@@ -182,6 +182,6 @@ fn a_core_that_is_asked_for_too_many_long_answers_does_other_work_too() {
             begin.elapsed()
         );
         // Fifty echoes a second are asked for, and as many requests as can be.
-        assert!(requests > 200 && echoes > 20, "{requests} requests, {echoes} echoes");
+        assert!(requests > 200 && echoes > 40, "{requests} requests, {echoes} echoes");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{SITE, Sample, World, closes_cleanly, counted};
+use crate::support::{SENT_AGAIN, SITE, Sample, World, closes_cleanly, counted};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, PSH, RST, Segment};
 
@@ -105,8 +105,6 @@ fn duplicates_get_no_second_meaning() {
     let passed = client.get("/user.html");
     assert!(client.ask(&passed).text().ends_with("from nginx"));
     client.send(&client.next());
-    // A server that waited long for that has sent its last segment once more.
-    client.collect(SOON);
     for old in [&request, &passed] {
         client.send(old);
         for segment in client.collect(SOON) {
@@ -206,7 +204,7 @@ fn acknowledgement_carried_by_a_request_reaches_the_kernel() {
         );
     }
     // Had the kernel not learned of it, it would send its response again.
-    let stray = client.collect(Duration::from_millis(700));
+    let stray = client.collect(SENT_AGAIN);
     assert!(stray.is_empty(), "{stray:?}");
     assert_eq!(counted(&fast_path, Reason::EgressStale), 0);
 }

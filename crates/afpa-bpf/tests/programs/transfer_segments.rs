@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::support::lab::{Lab, SOON, UNIT, begin, body, check, data, join, repeats, settings};
-use crate::support::{PORT, SERVER_V4, SERVER_V6, Sample, inside};
+use crate::support::{PORT, SENT_AGAIN, SERVER_V4, SERVER_V6, Sample, inside};
 use afpa_bpf::Reason;
 use afpa_testkit::packet::{ACK, PSH, Segment};
 
@@ -226,7 +226,7 @@ fn what_a_request_acknowledges_of_user_mode_is_told_to_the_kernel() {
     let whole = join(&mut client, &segments);
     check(&whole, 5000);
     client.send(&client.next());
-    assert!(client.collect(Duration::from_millis(500)).is_empty(), "nobody sends anything again");
+    assert!(client.collect(SENT_AGAIN).is_empty(), "nobody sends anything again");
     assert_eq!(lab.count(Reason::EgressStale), 0);
     lab.goes_on(&mut client);
 }

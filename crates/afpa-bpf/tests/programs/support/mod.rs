@@ -61,15 +61,20 @@ pub struct World {
     pub folder: tempfile::TempDir,
 }
 
-/// In this time a server's TCP sends again what nobody acknowledged.
+/// In this time the server's TCP sends again what nobody acknowledged: what is quiet for so long has been told all.
 pub const SENT_AGAIN: Duration = Duration::from_millis(2700);
 
 impl World {
     /// None, said aloud, where namespaces or the fast path cannot be had.
     pub fn new() -> Option<Self> {
-        let world = Self::over(&BedOptions::default())?;
+        let world = Self::with_time_outs_of_tcp()?;
         world.let_the_server_wait();
         Some(world)
+    }
+
+    /// The same, where the server's TCP sends again when it does by itself.
+    pub fn with_time_outs_of_tcp() -> Option<Self> {
+        Self::over(&BedOptions::default())
     }
 
     /// A client by hand is a process, which waits for the processor on a busy machine. If it acknowledges late, the server's
