@@ -1,9 +1,8 @@
 //! Clients that others wrote, with one request a connection and with several, on connections without a socket.
 
-use afpa_tests::CHROMIUM;
 use afpa_tests::attach::{Attached, Lab, PORT};
 
-use crate::socketless::{SYN, attach, count, run};
+use crate::socketless::{SYN, attach, count, run, visit};
 
 /// Both are told a URL that ends with a slash.
 const GO: &str = r#"
@@ -143,12 +142,7 @@ fn chromium_does_not_notice() {
     let Some(attached) = attached(&lab) else { return };
     let mut opened = 0;
     for _visit in 0..3 {
-        let home = tempfile::tempdir().expect("a folder");
-        let profile = format!("--user-data-dir={}", home.path().display());
-        let page = format!("{}page.html", url());
-        let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", &page];
-        let words = [&CHROMIUM[..], &own].concat();
-        let Some(dom) = run(&lab, "chromium", &words) else { return };
+        let Some(dom) = visit(&lab, &format!("{}page.html", url())) else { return };
         for part in &parts {
             assert!(dom.contains(&format!("{part} ")), "{part} is missing in {dom}");
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use afpa_testkit::response::{Asked, ReceiveError};
 use afpa_testkit::{Client, eventually};
+use afpa_tests::CHROMIUM;
 use afpa_tests::attach::{Attached, Kind, Lab, PORT};
 use serde_json::Value;
 
@@ -78,6 +79,14 @@ pub(crate) fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String
     let complaint = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{program}: {}\n{said}\n{complaint}", out.status);
     Some(said)
+}
+
+/// A page as Chromium shows it, with a profile and a cache of its own; `None`, said aloud: it is not installed.
+pub(crate) fn visit(lab: &Lab, url: &str) -> Option<String> {
+    let home = tempfile::tempdir().expect("a folder");
+    let profile = format!("--user-data-dir={}", home.path().display());
+    let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", url];
+    run(lab, "chromium", &[&CHROMIUM[..], &own].concat())
 }
 
 /// One request a connection for what is pinned, what is not, and what is missing.
