@@ -12,7 +12,7 @@ use afpa_tests::proxy::{answer, read_head};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::lab::{FIREWALL_INTERVAL, Lab, PORT, answers, stats};
+use crate::lab::{FIREWALL_INTERVAL, Lab, PORT, SELF_CHECK, answers, stats};
 
 /// The same path everywhere.
 const PATH: &str = "/same.txt";
@@ -57,7 +57,10 @@ fn application(lab: &Lab, name: &'static str) -> String {
 
 /// A whole file with these sites.
 fn whole(sites: &str) -> String {
-    format!("fast_path.firewall_interval = {FIREWALL_INTERVAL}\n{sites}")
+    format!(
+        "fast_path.firewall_interval = {FIREWALL_INTERVAL}\n\
+         fast_path.self_check = {SELF_CHECK}\n{sites}"
+    )
 }
 
 fn start(
