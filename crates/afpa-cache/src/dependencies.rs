@@ -22,7 +22,13 @@ pub(crate) struct Dependencies {
 /// Those that depend on one path. Most paths have one; a label may have as many as there are objects, and each
 /// of them must leave in constant time.
 enum Dependents {
-    Few(SmallVec<[ObjectId; 2]>),
+    One(ObjectId),
+    /// In a box, so that those with one take little.
+    Several(Box<Several>),
+}
+
+enum Several {
+    Few(Vec<ObjectId>),
     Many(HashSet<ObjectId>),
 }
 
@@ -30,47 +36,81 @@ enum Dependents {
 const FEW: usize = 16;
 
 impl Dependents {
-    fn of(id: ObjectId) -> Dependents {
-        Dependents::Few(SmallVec::from_slice(&[id]))
-    }
-
     fn contains(&self, id: ObjectId) -> bool {
         match self {
-            Dependents::Few(few) => few.contains(&id),
-            Dependents::Many(many) => many.contains(&id),
+            Dependents::One(one) => *one == id,
+            Dependents::Several(several) => several.contains(id),
         }
     }
 
     fn add(&mut self, id: ObjectId) {
         match self {
-            Dependents::Few(few) if few.len() < FEW => few.push(id),
-            Dependents::Few(few) => {
-                *self = Dependents::Many(few.iter().copied().chain([id]).collect());
+            Dependents::One(one) => {
+                *self = Dependents::Several(Box::new(Several::Few(vec![*one, id])));
             }
-            Dependents::Many(many) => drop(many.insert(id)),
+            Dependents::Several(several) => several.add(id),
         }
     }
 
     /// Returns whether none is left.
     fn remove(&mut self, id: ObjectId) -> bool {
         match self {
-            Dependents::Few(few) => few.retain(|held| *held != id),
-            Dependents::Many(many) => drop(many.remove(&id)),
+            Dependents::One(one) => *one == id,
+            Dependents::Several(several) => several.remove(id),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Dependents::One(_) => 1,
+            Dependents::Several(several) => several.len(),
+        }
+    }
+
+    fn put_into(&self, found: &mut Vec<ObjectId>) {
+        match self {
+            Dependents::One(one) => found.push(*one),
+            Dependents::Several(several) => several.put_into(found),
+        }
+    }
+}
+
+impl Several {
+    fn contains(&self, id: ObjectId) -> bool {
+        match self {
+            Several::Few(few) => few.contains(&id),
+            Several::Many(many) => many.contains(&id),
+        }
+    }
+
+    fn add(&mut self, id: ObjectId) {
+        match self {
+            Several::Few(few) if few.len() < FEW => few.push(id),
+            Several::Few(few) => *self = Several::Many(few.drain(..).chain([id]).collect()),
+            Several::Many(many) => drop(many.insert(id)),
+        }
+    }
+
+    /// Returns whether none is left.
+    fn remove(&mut self, id: ObjectId) -> bool {
+        match self {
+            Several::Few(few) => few.retain(|held| *held != id),
+            Several::Many(many) => drop(many.remove(&id)),
         }
         self.len() == 0
     }
 
     fn len(&self) -> usize {
         match self {
-            Dependents::Few(few) => few.len(),
-            Dependents::Many(many) => many.len(),
+            Several::Few(few) => few.len(),
+            Several::Many(many) => many.len(),
         }
     }
 
     fn put_into(&self, found: &mut Vec<ObjectId>) {
         match self {
-            Dependents::Few(few) => found.extend(few),
-            Dependents::Many(many) => found.extend(many),
+            Several::Few(few) => found.extend(few),
+            Several::Many(many) => found.extend(many),
         }
     }
 }
@@ -105,7 +145,7 @@ impl Dependencies {
         match self.sites.entry(site).or_default().entry(path) {
             Entry::Vacant(place) => {
                 let held = Arc::clone(place.key());
-                place.insert(Dependents::of(id));
+                place.insert(Dependents::One(id));
                 Some(held)
             }
             Entry::Occupied(known) if known.get().contains(id) => None,
