@@ -107,6 +107,7 @@ impl<H> Ticket<H> {
         self.open = false;
         let payloads = payloads.into_iter().collect();
         let (family, hint) = (self.family, self.hint);
+        let stamp = Some(Box::new(stamp));
         let content = Content { header, header_bytes: 0, payloads, stamp, coverage, family, hint };
         self.cache.publish(self.id, &self.key, content)
     }

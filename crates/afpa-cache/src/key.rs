@@ -40,6 +40,12 @@ impl KeyRef<'_> {
     }
 }
 
+impl<'a> From<&'a Key> for KeyRef<'a> {
+    fn from(key: &'a Key) -> Self {
+        KeyRef { site: key.site, path: &key.path }
+    }
+}
+
 impl Equivalent<Key> for KeyRef<'_> {
     fn equivalent(&self, key: &Key) -> bool {
         self.names(key)

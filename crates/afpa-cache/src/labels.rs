@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::object::{Content, Object, Payloads, Seconds};
 use crate::overtaken::Overtaken;
 use crate::policy::{Family, Hint};
-use crate::stamp::{Coverage, Stamp};
+use crate::stamp::Coverage;
 
 /// A point in the order of purges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ pub struct Labelled<'a, H> {
 impl<'a, H> Labelled<'a, H> {
     fn into_content(self) -> (Key, &'a [Label], Content<H>) {
         let Labelled { key, labels, header, header_bytes, payloads, family, hint, .. } = self;
-        let (stamp, coverage) = (Stamp::default(), Coverage::Watched);
+        let (stamp, coverage) = (None, Coverage::Watched);
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         (key, labels, content)
     }

@@ -21,17 +21,17 @@ pub struct Object<H> {
     key: Key,
     header: H,
     payloads: Payloads,
-    stamp: Stamp,
+    /// None: it was not made from a file.
+    stamp: Option<Box<Stamp>>,
     coverage: Coverage,
     family: Family,
     hint: Hint,
-    header_bytes: usize,
-    pinned_bytes: usize,
-    open_files: usize,
+    header_bytes: u32,
     dropped: AtomicBool,
     confirmed_in: AtomicU64,
     confirmed_at: AtomicU64,
-    max_age: u64,
+    /// Seconds, if it is not watched.
+    max_age: u32,
     /// The last second of its life, if a hint gives it one.
     last: u64,
     epoch: Arc<Epoch>,
@@ -101,9 +101,9 @@ impl<H> Object<H> {
         &self.payloads
     }
 
-    /// The version of the file that it was made from.
-    pub fn stamp(&self) -> &Stamp {
-        &self.stamp
+    /// The version of the file that it was made from, if it was.
+    pub fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_deref()
     }
 
     /// How a change of its files becomes known.
@@ -123,26 +123,28 @@ impl<H> Object<H> {
 
     /// Bytes of the arena that its payloads take up.
     pub fn pinned_bytes(&self) -> usize {
-        self.pinned_bytes
+        let pinned = |payload: &Payload| match payload {
+            Payload::Pinned(bytes) => bytes.footprint(),
+            Payload::File(..) => 0,
+        };
+        self.payloads.iter().map(pinned).sum()
     }
 
     /// Bytes that its header data points at, as far as the module has said.
     pub(crate) fn header_bytes(&self) -> usize {
-        self.header_bytes
+        self.header_bytes as usize
     }
 
     /// Descriptors that its payloads keep open.
     pub fn open_files(&self) -> usize {
-        self.open_files
+        self.payloads.iter().filter(|payload| matches!(payload, Payload::File(..))).count()
     }
 
     /// Whether it may be served at `now`. Costs a few loads.
     pub fn current(&self, now: Seconds) -> Currency {
         if self.is_dropped() || self.has_expired(now) {
             Currency::Dropped
-        } else if self.is_suspect()
-            || now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed)) > self.max_age
-        {
+        } else if self.is_suspect() || self.is_too_old(now) {
             Currency::Recheck
         } else {
             Currency::Fresh
@@ -151,13 +153,6 @@ impl<H> Object<H> {
 
     pub(crate) fn new(id: ObjectId, key: Key, content: Content<H>, birth: Birth) -> Object<H> {
         let Content { header, header_bytes, payloads, stamp, coverage, family, hint } = content;
-        let (mut pinned_bytes, mut open_files) = (0, 0);
-        for payload in &payloads {
-            match payload {
-                Payload::Pinned(bytes) => pinned_bytes += bytes.footprint(),
-                Payload::File(..) => open_files += 1,
-            }
-        }
         Object {
             id,
             key,
@@ -167,16 +162,11 @@ impl<H> Object<H> {
             coverage,
             family,
             hint,
-            header_bytes,
-            pinned_bytes,
-            open_files,
+            header_bytes: u32::try_from(header_bytes).unwrap_or(u32::MAX),
             dropped: AtomicBool::new(false),
             confirmed_in: AtomicU64::new(birth.checked.epoch),
             confirmed_at: AtomicU64::new(birth.checked.at.0),
-            max_age: match coverage {
-                Coverage::Watched => u64::MAX,
-                Coverage::Unwatched => birth.max_age_unwatched.as_secs(),
-            },
+            max_age: u32::try_from(birth.max_age_unwatched.as_secs()).unwrap_or(u32::MAX),
             last: birth.last,
             epoch: birth.epoch,
         }
@@ -190,13 +180,14 @@ impl<H> Object<H> {
         payloads: Payloads,
         max_age_unwatched: Duration,
     ) -> Object<H> {
-        let (stamp, coverage, family, hint) = (self.stamp, self.coverage, self.family, self.hint);
+        let (stamp, coverage) = (self.stamp.clone(), self.coverage);
+        let (family, hint) = (self.family, self.hint);
         let checked = Checked {
             epoch: self.confirmed_in.load(Ordering::Acquire),
             at: Seconds(self.confirmed_at.load(Ordering::Relaxed)),
         };
         let epoch = Arc::clone(&self.epoch);
-        let header_bytes = self.header_bytes;
+        let header_bytes = self.header_bytes();
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         let birth = Birth { checked, last: self.last, max_age_unwatched, epoch };
         Object::new(id, self.key.clone(), content, birth)
@@ -210,6 +201,12 @@ impl<H> Object<H> {
     /// Whether it has reached the age of its hint.
     pub(crate) fn has_expired(&self, now: Seconds) -> bool {
         now.0 > self.last
+    }
+
+    /// Whether nobody would know of a change of its files, and it was not checked for too long.
+    fn is_too_old(&self, now: Seconds) -> bool {
+        let age = now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed));
+        self.coverage == Coverage::Unwatched && age > u64::from(self.max_age)
     }
 
     /// Whether it may be listed.
@@ -246,7 +243,7 @@ pub(crate) struct Content<H> {
     /// Bytes that it points at, where the module says so.
     pub(crate) header_bytes: usize,
     pub(crate) payloads: Payloads,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: Option<Box<Stamp>>,
     pub(crate) coverage: Coverage,
     pub(crate) family: Family,
     pub(crate) hint: Hint,
@@ -294,7 +291,7 @@ mod tests {
             header: (),
             header_bytes: 0,
             payloads: Payloads::new(),
-            stamp: Stamp::default(),
+            stamp: None,
             coverage,
             family: Family::default(),
             hint: Hint::default(),

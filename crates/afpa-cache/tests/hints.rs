@@ -99,7 +99,7 @@ fn an_object_that_reaches_its_age_is_made_anew_and_the_kernel_never_has_it() {
     let cache = roomy();
     let offered = Arc::new(Offered::default());
     cache.attach_residency(Arc::<Offered>::clone(&offered));
-    let expiry = Some(Duration::from_secs(10));
+    let expiry = Some(10);
     let mut ticket = lead(&cache, "/page");
     ticket.describe(Family::Page, Hint { expiry, ..Hint::default() });
     let object = publish(ticket, 1, []).unwrap();

@@ -101,7 +101,7 @@ impl Content {
 
     fn lead(&self, ticket: Ticket<Header>, path: &[u8]) -> Result<Arc<Object<Header>>, Failure> {
         let (path, file) = self.find(path)?;
-        if ticket.suspect().is_some_and(|object| *object.stamp() == file.stamp) {
+        if ticket.suspect().is_some_and(|object| object.stamp() == Some(&file.stamp)) {
             return ticket.confirm().map_err(|_| Failure::Changed);
         }
         let stamp = file.stamp;

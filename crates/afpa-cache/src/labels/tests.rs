@@ -145,7 +145,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
     cache.attach_residency(Arc::clone(&told) as Arc<dyn crate::Residency<u32>>);
     let list = |path: &str, since| {
         let room = cache.reserve_now(1, 1 << 20).expect("room");
-        let hint = Hint { expiry: Some(std::time::Duration::from_secs(60)), ..Hint::default() };
+        let hint = Hint { expiry: Some(60), ..Hint::default() };
         let new = Labelled {
             key: Key::new(0, path.as_bytes()),
             labels: &labels(&["t\n"]),

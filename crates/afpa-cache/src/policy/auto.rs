@@ -1,11 +1,10 @@
 //! The policy that changes: it is whichever other policy the [`Judge`] finds best.
 
-use hashbrown::HashMap;
-
+use super::identity::Slots;
 use super::judge::Judge;
 use super::replay::Request;
 use super::trace::{Recorder, Trace};
-use super::{Newcomer, ObjectId, Policy, PolicyKind};
+use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
 
 pub use super::judge::{Change, Standing};
 
@@ -18,14 +17,30 @@ pub struct Auto {
     kept_room: u64,
     policy: Box<dyn Policy>,
     former: Option<Box<dyn Policy>>,
-    members: HashMap<ObjectId, Member>,
+    members: Slots<Member>,
     recorder: Recorder,
 }
 
+/// An object as it came, but for its identity.
 struct Member {
-    newcomer: Newcomer,
+    size: u64,
+    fingerprint: u64,
+    family: Family,
+    hint: Hint,
     /// Of late, for the policy that does not know them.
     uses: u32,
+}
+
+impl Member {
+    fn new(newcomer: Newcomer) -> Member {
+        let Newcomer { size, fingerprint, family, hint, .. } = newcomer;
+        Member { size, fingerprint, family, hint, uses: 0 }
+    }
+
+    fn newcomer(&self, id: ObjectId) -> Newcomer {
+        let Member { size, fingerprint, family, hint, .. } = *self;
+        Newcomer { id, size, fingerprint, family, hint }
+    }
 }
 
 /// Objects that one operation moves from the former policy to the new one.
@@ -42,7 +57,7 @@ impl Auto {
             kept_room,
             policy: kind.build_hinted(kept_room),
             former: None,
-            members: HashMap::new(),
+            members: Slots::default(),
             recorder: Recorder::default(),
         };
         (auto, Judge::new(kind, capacity, kept_room))
@@ -80,8 +95,8 @@ impl Auto {
                 self.former = None;
                 return;
             };
-            let Some(member) = self.members.get_mut(&id) else { continue };
-            self.policy.insert(member.newcomer);
+            let Some(member) = self.members.get_mut(id) else { continue };
+            self.policy.insert(member.newcomer(id));
             let uses = member.uses.min(USES_TOLD);
             member.uses /= 2;
             if uses > 0 {
@@ -95,15 +110,15 @@ impl Policy for Auto {
     fn insert(&mut self, newcomer: Newcomer) {
         self.move_some();
         self.record(&newcomer, 1);
-        self.members.insert(newcomer.id, Member { newcomer, uses: 0 });
+        self.members.insert(newcomer.id, Member::new(newcomer));
         self.policy.insert(newcomer);
     }
 
     fn touch(&mut self, id: ObjectId, count: u32) {
         self.move_some();
-        let Some(member) = self.members.get_mut(&id) else { return };
+        let Some(member) = self.members.get_mut(id) else { return };
         member.uses = member.uses.saturating_add(count);
-        let newcomer = member.newcomer;
+        let newcomer = member.newcomer(id);
         self.record(&newcomer, count);
         // One of them has the object, and the other one ignores it.
         self.policy.touch(id, count);
@@ -113,7 +128,7 @@ impl Policy for Auto {
     }
 
     fn remove(&mut self, id: ObjectId) {
-        self.members.remove(&id);
+        self.members.remove(id);
         self.policy.remove(id);
         if let Some(former) = &mut self.former {
             former.remove(id);
@@ -124,7 +139,7 @@ impl Policy for Auto {
         self.move_some();
         let former = |auto: &mut Auto| auto.former.as_mut()?.victim(needed);
         let id = self.policy.victim(needed).or_else(|| former(self))?;
-        self.members.remove(&id);
+        self.members.remove(id);
         Some(id)
     }
 
@@ -133,7 +148,7 @@ impl Policy for Auto {
             self.move_some();
         }
         let id = self.policy.last_resort()?;
-        self.members.remove(&id);
+        self.members.remove(id);
         Some(id)
     }
 

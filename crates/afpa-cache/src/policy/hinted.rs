@@ -1,8 +1,10 @@
 //! The hinted policy: what the configuration says of objects, before any other policy.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 
-use super::order::{Order, Turn, Turns};
+use super::order::{Turn, Turns};
 use super::{Keep, Newcomer, ObjectId, Policy};
 
 /// Puts the [`Hint`](super::Hint)s of objects before another policy.
@@ -23,10 +25,10 @@ pub struct Hinted {
     weighty: HashMap<ObjectId, Weighty>,
 }
 
-/// Objects that the inner policy does not have, by last use.
+/// Objects that the inner policy does not have, by last use. They are few, so they have no table by place.
 #[derive(Default)]
 struct Apart {
-    order: Order,
+    order: BTreeMap<Turn, ObjectId>,
     seats: HashMap<ObjectId, (Turn, u64)>,
     size: u64,
 }
@@ -127,7 +129,7 @@ impl Apart {
 
     fn touch(&mut self, turns: &mut Turns, id: ObjectId) -> bool {
         let Some((turn, _)) = self.seats.get_mut(&id) else { return false };
-        self.order.remove(*turn);
+        self.order.remove(turn);
         *turn = turns.next();
         self.order.insert(*turn, id);
         true
@@ -135,13 +137,13 @@ impl Apart {
 
     fn remove(&mut self, id: ObjectId) -> bool {
         let Some((turn, size)) = self.seats.remove(&id) else { return false };
-        self.order.remove(turn);
+        self.order.remove(&turn);
         self.size -= size;
         true
     }
 
     fn pop(&mut self) -> Option<ObjectId> {
-        let (_, id) = self.order.first()?;
+        let (_, &id) = self.order.first_key_value()?;
         self.remove(id);
         Some(id)
     }
@@ -149,7 +151,7 @@ impl Apart {
     fn check_invariants(&self) {
         assert_eq!(self.order.len(), self.seats.len());
         assert_eq!(self.size, self.seats.values().map(|(_, size)| size).sum::<u64>());
-        assert!(self.seats.iter().all(|(id, (turn, _))| self.order.holds(*turn, *id)));
+        assert!(self.seats.iter().all(|(id, (turn, _))| self.order.get(turn) == Some(id)));
     }
 }
 

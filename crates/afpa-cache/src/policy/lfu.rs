@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
+use super::identity::Slots;
 use super::order::{Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
@@ -17,7 +16,7 @@ use super::{Newcomer, ObjectId, Policy};
 pub struct Lfu {
     turns: Turns,
     ranks: BTreeMap<(u64, Turn), ObjectId>,
-    seats: HashMap<ObjectId, Seat>,
+    seats: Slots<Seat>,
     age: u64,
 }
 
@@ -35,7 +34,7 @@ impl Policy for Lfu {
     }
 
     fn touch(&mut self, id: ObjectId, count: u32) {
-        let Some(seat) = self.seats.get_mut(&id) else { return };
+        let Some(seat) = self.seats.get_mut(id) else { return };
         self.ranks.remove(&(seat.rank, seat.turn));
         seat.uses = seat.uses.saturating_add(u64::from(count));
         seat.rank = self.age.saturating_add(seat.uses);
@@ -44,7 +43,7 @@ impl Policy for Lfu {
     }
 
     fn remove(&mut self, id: ObjectId) {
-        if let Some(seat) = self.seats.remove(&id) {
+        if let Some(seat) = self.seats.remove(id) {
             self.ranks.remove(&(seat.rank, seat.turn));
         }
     }
@@ -52,7 +51,7 @@ impl Policy for Lfu {
     fn victim(&mut self, _needed: u64) -> Option<ObjectId> {
         let ((rank, _), id) = self.ranks.pop_first()?;
         self.age = rank;
-        self.seats.remove(&id);
+        self.seats.remove(id);
         Some(id)
     }
 
@@ -62,8 +61,8 @@ impl Policy for Lfu {
 
     fn check_invariants(&self) {
         assert_eq!(self.seats.len(), self.ranks.len());
-        for (id, seat) in &self.seats {
-            assert_eq!(self.ranks.get(&(seat.rank, seat.turn)), Some(id));
+        for (id, seat) in self.seats.iter() {
+            assert_eq!(self.ranks.get(&(seat.rank, seat.turn)), Some(&id));
             assert!(seat.rank > self.age || seat.rank >= seat.uses);
         }
         let lowest = self.ranks.first_key_value().map_or(u64::MAX, |((rank, _), _)| *rank);

@@ -1,40 +1,48 @@
 //! Least recently used: the policy that others are compared with.
 
-use hashbrown::HashMap;
-
-use super::order::{Order, Turn, Turns};
+use super::identity::Slots;
+use super::order::{Link, Linked, Order};
 use super::{Newcomer, ObjectId, Policy};
 
 /// Ejects the object that was not used for the longest time.
 #[derive(Default)]
 pub struct Lru {
-    turns: Turns,
     order: Order,
-    seats: HashMap<ObjectId, Turn>,
+    seats: Slots<Link>,
+}
+
+impl Linked for Link {
+    fn link(&self) -> Link {
+        *self
+    }
+
+    fn link_mut(&mut self) -> &mut Link {
+        self
+    }
 }
 
 impl Policy for Lru {
     fn insert(&mut self, newcomer: Newcomer) {
-        let turn = self.turns.next();
-        self.order.insert(turn, newcomer.id);
-        self.seats.insert(newcomer.id, turn);
+        self.seats.insert(newcomer.id, Link::default());
+        self.order.push(&mut self.seats, newcomer.id.place());
     }
 
     fn touch(&mut self, id: ObjectId, _count: u32) {
-        let Some(turn) = self.seats.get_mut(&id) else { return };
-        self.order.remove(*turn);
-        *turn = self.turns.next();
-        self.order.insert(*turn, id);
+        if self.seats.get(id).is_some() {
+            self.order.remove(&mut self.seats, id.place());
+            self.order.push(&mut self.seats, id.place());
+        }
     }
 
     fn remove(&mut self, id: ObjectId) {
-        if let Some(turn) = self.seats.remove(&id) {
-            self.order.remove(turn);
+        if self.seats.get(id).is_some() {
+            self.order.remove(&mut self.seats, id.place());
+            self.seats.remove(id);
         }
     }
 
     fn victim(&mut self, _needed: u64) -> Option<ObjectId> {
-        let (_, id) = self.order.first()?;
+        let id = self.seats.id_at(self.order.first()?)?;
         self.remove(id);
         Some(id)
     }
@@ -44,7 +52,6 @@ impl Policy for Lru {
     }
 
     fn check_invariants(&self) {
-        assert_eq!(self.seats.len(), self.order.len());
-        assert!(self.seats.iter().all(|(id, turn)| self.order.holds(*turn, *id)));
+        assert_eq!(self.seats.len(), self.order.checked(&self.seats).len());
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod auto;
 mod hinted;
+mod identity;
 mod judge;
 mod lfu;
 mod lru;
@@ -22,6 +23,8 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use hinted::Hinted;
+pub use identity::ObjectId;
+pub(crate) use identity::{Identities, Place, Slots};
 pub use judge::Judge;
 pub use lfu::Lfu;
 pub use lru::Lru;
@@ -30,10 +33,6 @@ pub use s3_fifo::S3Fifo;
 pub use structured::Structured;
 pub use terms::{Family, Hint, Keep};
 pub use trace::Trace;
-
-/// Names one object (one version for one key) for as long as the cache runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(pub u64);
 
 /// An object as a policy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
-use super::order::{Order, Turn, Turns};
+use super::identity::{Place, Slots};
+use super::order::{Link, Linked, Order, Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
 /// Ejects the least recently used of the objects no smaller than the one being allocated; when there
@@ -21,43 +20,57 @@ use super::{Newcomer, ObjectId, Policy};
 pub struct ModifiedLru {
     turns: Turns,
     classes: BTreeMap<Class, Order>,
-    seats: HashMap<ObjectId, Seat>,
+    seats: Slots<Seat>,
 }
 
 struct Seat {
     class: Class,
+    /// That of its last use: it tells the first ones of two classes apart.
     turn: Turn,
+    link: Link,
+}
+
+impl Linked for Seat {
+    fn link(&self) -> Link {
+        self.link
+    }
+
+    fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
 }
 
 impl Policy for ModifiedLru {
     fn insert(&mut self, newcomer: Newcomer) {
-        let seat = Seat { class: Class::holding(newcomer.size), turn: self.turns.next() };
-        self.classes.entry(seat.class).or_default().insert(seat.turn, newcomer.id);
-        self.seats.insert(newcomer.id, seat);
+        let (class, turn) = (Class::holding(newcomer.size), self.turns.next());
+        self.seats.insert(newcomer.id, Seat { class, turn, link: Link::default() });
+        self.classes.entry(class).or_default().push(&mut self.seats, newcomer.id.place());
     }
 
     fn touch(&mut self, id: ObjectId, _count: u32) {
-        let Some(seat) = self.seats.get_mut(&id) else { return };
-        let Some(order) = self.classes.get_mut(&seat.class) else { return };
-        order.remove(seat.turn);
+        let Some(seat) = self.seats.get_mut(id) else { return };
         seat.turn = self.turns.next();
-        order.insert(seat.turn, id);
+        let Some(order) = self.classes.get_mut(&seat.class) else { return };
+        order.remove(&mut self.seats, id.place());
+        order.push(&mut self.seats, id.place());
     }
 
     fn remove(&mut self, id: ObjectId) {
-        let Some(seat) = self.seats.remove(&id) else { return };
-        let Some(order) = self.classes.get_mut(&seat.class) else { return };
-        order.remove(seat.turn);
+        let Some(class) = self.seats.get(id).map(|seat| seat.class) else { return };
+        let Some(order) = self.classes.get_mut(&class) else { return };
+        order.remove(&mut self.seats, id.place());
         if order.is_empty() {
-            self.classes.remove(&seat.class);
+            self.classes.remove(&class);
         }
+        self.seats.remove(id);
     }
 
     fn victim(&mut self, needed: u64) -> Option<ObjectId> {
         let large_enough = self.classes.range(Class::at_least(needed)..);
-        let chosen = large_enough.filter_map(|(_, order)| order.first()).min();
-        let chosen = chosen.or_else(|| self.classes.values().filter_map(Order::first).min());
-        let (_, id) = chosen?;
+        let chosen = large_enough.filter_map(|(_, order)| self.first(order)).min();
+        let chosen =
+            chosen.or_else(|| self.classes.values().filter_map(|order| self.first(order)).min());
+        let id = self.seats.id_at(chosen?.1)?;
         self.remove(id);
         Some(id)
     }
@@ -68,10 +81,21 @@ impl Policy for ModifiedLru {
 
     fn check_invariants(&self) {
         assert_eq!(self.seats.len(), self.classes.values().map(Order::len).sum::<usize>());
-        assert!(self.classes.values().all(|order| !order.is_empty()));
-        for (id, seat) in &self.seats {
-            assert!(self.classes.get(&seat.class).is_some_and(|order| order.holds(seat.turn, *id)));
+        for (class, order) in &self.classes {
+            assert!(!order.is_empty());
+            let places = order.checked(&self.seats);
+            let seats = || places.iter().map(|place| self.seats.at(*place).expect("a seat"));
+            assert!(seats().all(|seat| seat.class == *class));
+            assert!(seats().is_sorted_by_key(|seat| seat.turn));
         }
+    }
+}
+
+impl ModifiedLru {
+    /// The first of a class, and its turn.
+    fn first(&self, order: &Order) -> Option<(Turn, Place)> {
+        let place = order.first()?;
+        Some((self.seats.at(place)?.turn, place))
     }
 }
 

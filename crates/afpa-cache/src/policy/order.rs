@@ -1,13 +1,30 @@
-//! The queue that every policy uses: objects in the order of their turns.
+//! The queue that most policies use: objects in the order in which they came.
 
-use std::collections::BTreeMap;
+use super::identity::{Place, Slots};
 
-use super::ObjectId;
-
-/// A queue from which any member can be removed, not only the first.
+/// A queue from which any member can be removed, not only the first: a list that goes through the seats of its members.
 #[derive(Default)]
 pub(super) struct Order {
-    members: BTreeMap<Turn, ObjectId>,
+    ends: Option<Ends>,
+    len: usize,
+}
+
+struct Ends {
+    first: Place,
+    last: Place,
+}
+
+/// The neighbours of a member. At an end of the queue it is its own neighbour.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Link {
+    before: Place,
+    after: Place,
+}
+
+/// What has a place in a queue: in one at most.
+pub(super) trait Linked {
+    fn link(&self) -> Link;
+    fn link_mut(&mut self) -> &mut Link;
 }
 
 /// A position in the order of time; a later turn is larger.
@@ -26,29 +43,72 @@ impl Turns {
 }
 
 impl Order {
-    pub(super) fn insert(&mut self, turn: Turn, id: ObjectId) {
-        let before = self.members.insert(turn, id);
-        debug_assert!(before.is_none(), "{turn:?} was given twice");
+    /// Puts what is at `place`, and in no queue, behind all others.
+    pub(super) fn push<S: Linked>(&mut self, seats: &mut Slots<S>, place: Place) {
+        let before = match &mut self.ends {
+            Some(ends) => std::mem::replace(&mut ends.last, place),
+            None => {
+                self.ends = Some(Ends { first: place, last: place });
+                place
+            }
+        };
+        link(seats, before, |link| link.after = place);
+        link(seats, place, |link| *link = Link { before, after: place });
+        self.len += 1;
     }
 
-    pub(super) fn remove(&mut self, turn: Turn) {
-        let before = self.members.remove(&turn);
-        debug_assert!(before.is_some(), "{turn:?} was not there");
+    /// Takes out what is at `place`, and in this queue.
+    pub(super) fn remove<S: Linked>(&mut self, seats: &mut Slots<S>, place: Place) {
+        let Some((ends, seat)) = self.ends.as_mut().zip(seats.at(place)) else { return };
+        let Link { before, after } = seat.link();
+        match (before == place, after == place) {
+            (true, true) => self.ends = None,
+            (true, false) => {
+                ends.first = after;
+                link(seats, after, |link| link.before = after);
+            }
+            (false, true) => {
+                ends.last = before;
+                link(seats, before, |link| link.after = before);
+            }
+            (false, false) => {
+                link(seats, before, |link| link.after = after);
+                link(seats, after, |link| link.before = before);
+            }
+        }
+        self.len -= 1;
     }
 
-    pub(super) fn first(&self) -> Option<(Turn, ObjectId)> {
-        self.members.first_key_value().map(|(turn, id)| (*turn, *id))
+    pub(super) fn first(&self) -> Option<Place> {
+        self.ends.as_ref().map(|ends| ends.first)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.members.len()
+        self.len
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.len == 0
     }
 
-    pub(super) fn holds(&self, turn: Turn, id: ObjectId) -> bool {
-        self.members.get(&turn) == Some(&id)
+    /// All places, in order. Panics where the list contradicts itself.
+    pub(super) fn checked<S: Linked>(&self, seats: &Slots<S>) -> Vec<Place> {
+        let mut found = Vec::with_capacity(self.len);
+        let mut next = self.first();
+        while let Some(place) = next {
+            let Link { before, after } = seats.at(place).expect("a member has a seat").link();
+            assert_eq!(before, found.last().copied().unwrap_or(place), "both know each other");
+            found.push(place);
+            next = (after != place).then_some(after);
+        }
+        assert_eq!(found.last().copied(), self.ends.as_ref().map(|ends| ends.last));
+        assert_eq!(found.len(), self.len);
+        found
+    }
+}
+
+fn link<S: Linked>(seats: &mut Slots<S>, place: Place, change: impl FnOnce(&mut Link)) {
+    if let Some(seat) = seats.at_mut(place) {
+        change(seat.link_mut());
     }
 }

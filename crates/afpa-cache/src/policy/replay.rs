@@ -5,6 +5,7 @@ use std::fmt::Write;
 use hashbrown::HashMap;
 
 use super::auto::{Auto, Change};
+use super::identity::{Identities, Slots};
 use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
 
 /// One entry of a trace: requests for one object.
@@ -61,18 +62,18 @@ pub struct Replay<P> {
     pub(super) policy: P,
     capacity: u64,
     cached: HashMap<u64, (ObjectId, u64)>,
-    keys: HashMap<ObjectId, u64>,
+    keys: Slots<u64>,
+    identities: Identities,
     used: u64,
-    turn: u64,
     result: ReplayResult,
 }
 
 impl<P: Policy> Replay<P> {
     /// An empty cache of `capacity` bytes.
     pub fn new(policy: P, capacity: u64) -> Replay<P> {
-        let (cached, keys) = (HashMap::new(), HashMap::new());
+        let (cached, keys, identities) = (HashMap::new(), Slots::default(), Identities::default());
         let result = ReplayResult::default();
-        Replay { policy, capacity, cached, keys, used: 0, turn: 0, result }
+        Replay { policy, capacity, cached, keys, identities, used: 0, result }
     }
 
     /// Serves the requests of one entry. An object larger than the cache is never taken in.
@@ -88,8 +89,7 @@ impl<P: Policy> Replay<P> {
         if size > self.capacity || !self.make_room(size) {
             return;
         }
-        let id = ObjectId(self.turn);
-        self.turn += 1;
+        let id = self.identities.give();
         self.policy.insert(Newcomer { id, size, fingerprint: key, family, hint });
         self.cached.insert(key, (id, size));
         self.keys.insert(id, key);
@@ -110,13 +110,20 @@ impl<P: Policy> Replay<P> {
         let gone: Vec<u64> = self.cached.keys().copied().filter(|key| !stays(*key)).collect();
         for key in gone {
             if let Some((id, size)) = self.cached.remove(&key) {
-                self.keys.remove(&id);
                 self.policy.remove(id);
+                self.forget(id);
                 self.used -= size;
             }
         }
         self.capacity /= parts.max(1);
         self.make_room(0);
+    }
+
+    /// Its key.
+    fn forget(&mut self, id: ObjectId) -> Option<u64> {
+        let key = self.keys.remove(id)?;
+        self.identities.take_back(id);
+        Some(key)
     }
 
     fn hit(&mut self, size: u64, requests: u64) {
@@ -128,7 +135,7 @@ impl<P: Policy> Replay<P> {
     fn make_room(&mut self, size: u64) -> bool {
         while self.used + size > self.capacity {
             let Some(victim) = self.policy.victim(size) else { return false };
-            let key = self.keys.remove(&victim).expect("a victim is a cached object");
+            let key = self.forget(victim).expect("a victim is a cached object");
             self.used -= self.cached.remove(&key).expect("a victim is a cached object").1;
             self.result.ejections += 1;
         }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use super::order::{Order, Turn, Turns};
+use super::identity::{Place, Slots};
+use super::order::{Link, Linked, Order, Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
 /// Three FIFO queues (Yang and others, "FIFO queues are all you need for cache eviction", SOSP 2023).
@@ -15,11 +16,16 @@ use super::{Newcomer, ObjectId, Policy};
 /// get another round for each use, three at most. So a scan passes through a tenth of the cache only.
 #[derive(Default)]
 pub struct S3Fifo {
-    turns: Turns,
+    queues: Queues,
+    seats: Slots<Seat>,
+}
+
+/// The queues alone: where there are several sets of them, one table holds the seats of all.
+#[derive(Default)]
+pub(super) struct Queues {
     small: Queue,
     main: Queue,
     ghost: Ghost,
-    seats: HashMap<ObjectId, Seat>,
 }
 
 #[derive(Default)]
@@ -28,12 +34,13 @@ struct Queue {
     bytes: u64,
 }
 
-struct Seat {
-    place: QueueName,
-    turn: Turn,
+/// The seat of an object.
+pub(super) struct Seat {
     size: u64,
-    uses: u8,
     fingerprint: u64,
+    link: Link,
+    uses: u8,
+    queue: QueueName,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,49 +56,45 @@ const MOST_USES: u8 = 3;
 /// Uses in the small queue that earn a place in main.
 const EARNS_MAIN: u8 = 2;
 
+impl Linked for Seat {
+    fn link(&self) -> Link {
+        self.link
+    }
+
+    fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+impl Seat {
+    /// Bytes of the object.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn touch(&mut self, count: u32) {
+        let count = u8::try_from(count).unwrap_or(MOST_USES);
+        self.uses = self.uses.saturating_add(count).min(MOST_USES);
+    }
+}
+
 impl Policy for S3Fifo {
     fn insert(&mut self, newcomer: Newcomer) {
-        let Newcomer { id, size, fingerprint, .. } = newcomer;
-        let place = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
-        let seat = Seat { place, turn: self.turns.next(), size, uses: 0, fingerprint };
-        self.queue(place).push(&seat, id);
-        self.seats.insert(id, seat);
+        self.queues.insert(&mut self.seats, &newcomer);
     }
 
     fn touch(&mut self, id: ObjectId, count: u32) {
-        if let Some(seat) = self.seats.get_mut(&id) {
-            let count = u8::try_from(count).unwrap_or(MOST_USES);
-            seat.uses = seat.uses.saturating_add(count).min(MOST_USES);
+        if let Some(seat) = self.seats.get_mut(id) {
+            seat.touch(count);
         }
     }
 
     fn remove(&mut self, id: ObjectId) {
-        if let Some(seat) = self.seats.remove(&id) {
-            self.queue(seat.place).take(&seat);
-        }
+        self.queues.remove(&mut self.seats, id);
     }
 
-    /// Each step ejects, promotes or uses up one remembered use, so the search ends.
     fn victim(&mut self, _needed: u64) -> Option<ObjectId> {
-        loop {
-            let place = self.giving()?;
-            let (_, id) = self.queue(place).order.first()?;
-            let mut seat = self.seats.remove(&id)?;
-            self.queue(place).take(&seat);
-            match place {
-                QueueName::Small if seat.uses >= EARNS_MAIN => seat.uses = 0,
-                QueueName::Small => {
-                    self.ghost.remember(seat.fingerprint, self.seats.len());
-                    return Some(id);
-                }
-                QueueName::Main if seat.uses > 0 => seat.uses -= 1,
-                QueueName::Main => return Some(id),
-            }
-            seat.place = QueueName::Main;
-            seat.turn = self.turns.next();
-            self.main.push(&seat, id);
-            self.seats.insert(id, seat);
-        }
+        self.queues.victim(&mut self.seats)
     }
 
     fn len(&self) -> usize {
@@ -99,22 +102,79 @@ impl Policy for S3Fifo {
     }
 
     fn check_invariants(&self) {
-        let mut bytes = [0, 0];
-        for (id, seat) in &self.seats {
-            let queue = if seat.place == QueueName::Small { &self.small } else { &self.main };
-            assert!(queue.order.holds(seat.turn, *id));
-            assert!(seat.uses <= MOST_USES);
-            bytes[usize::from(seat.place == QueueName::Main)] += seat.size;
-        }
-        assert_eq!(bytes, [self.small.bytes, self.main.bytes]);
-        assert_eq!(self.seats.len(), self.small.order.len() + self.main.order.len());
-        self.ghost.check_invariants();
+        assert_eq!(self.seats.len(), self.queues.len());
+        self.queues.check_invariants(&self.seats);
     }
 }
 
-impl S3Fifo {
-    fn queue(&mut self, place: QueueName) -> &mut Queue {
-        match place {
+impl Queues {
+    pub(super) fn len(&self) -> usize {
+        self.small.order.len() + self.main.order.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.small.bytes.saturating_add(self.main.bytes)
+    }
+
+    pub(super) fn insert(&mut self, seats: &mut Slots<Seat>, newcomer: &Newcomer) {
+        let Newcomer { id, size, fingerprint, .. } = *newcomer;
+        let queue = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
+        seats.insert(id, Seat { size, fingerprint, link: Link::default(), uses: 0, queue });
+        self.queue(queue).push(seats, id.place(), size);
+    }
+
+    pub(super) fn remove(&mut self, seats: &mut Slots<Seat>, id: ObjectId) {
+        let Some(&Seat { queue, size, .. }) = seats.get(id) else { return };
+        self.queue(queue).take(seats, id.place(), size);
+        seats.remove(id);
+    }
+
+    /// Each step ejects, promotes or uses up one remembered use, so the search ends.
+    pub(super) fn victim(&mut self, seats: &mut Slots<Seat>) -> Option<ObjectId> {
+        loop {
+            let from = self.giving()?;
+            let place = self.queue(from).order.first()?;
+            let seat = seats.at_mut(place)?;
+            let (size, fingerprint) = (seat.size, seat.fingerprint);
+            let is_out = match from {
+                QueueName::Small => seat.uses < EARNS_MAIN,
+                QueueName::Main => seat.uses == 0,
+            };
+            match from {
+                QueueName::Small => seat.uses = 0,
+                QueueName::Main => seat.uses = seat.uses.saturating_sub(1),
+            }
+            seat.queue = QueueName::Main;
+            self.queue(from).take(seats, place, size);
+            if !is_out {
+                self.main.push(seats, place, size);
+                continue;
+            }
+            let id = seats.id_at(place)?;
+            seats.remove(id);
+            if from == QueueName::Small {
+                self.ghost.remember(fingerprint, self.len());
+            }
+            return Some(id);
+        }
+    }
+
+    pub(super) fn check_invariants(&self, seats: &Slots<Seat>) {
+        for (name, queue) in [(QueueName::Small, &self.small), (QueueName::Main, &self.main)] {
+            let places = queue.order.checked(seats);
+            let seats = || places.iter().map(|place| seats.at(*place).expect("a seat"));
+            assert!(seats().all(|seat| seat.queue == name && seat.uses <= MOST_USES));
+            assert_eq!(queue.bytes, seats().map(Seat::size).sum::<u64>());
+        }
+        self.ghost.check_invariants();
+    }
+
+    fn queue(&mut self, name: QueueName) -> &mut Queue {
+        match name {
             QueueName::Small => &mut self.small,
             QueueName::Main => &mut self.main,
         }
@@ -122,7 +182,7 @@ impl S3Fifo {
 
     /// The queue whose turn it is to give an object.
     fn giving(&self) -> Option<QueueName> {
-        let all = self.small.bytes.saturating_add(self.main.bytes);
+        let all = self.bytes();
         match (self.small.order.is_empty(), self.main.order.is_empty()) {
             (true, true) => None,
             (true, false) => Some(QueueName::Main),
@@ -134,14 +194,14 @@ impl S3Fifo {
 }
 
 impl Queue {
-    fn push(&mut self, seat: &Seat, id: ObjectId) {
-        self.order.insert(seat.turn, id);
-        self.bytes += seat.size;
+    fn push(&mut self, seats: &mut Slots<Seat>, place: Place, size: u64) {
+        self.order.push(seats, place);
+        self.bytes += size;
     }
 
-    fn take(&mut self, seat: &Seat) {
-        self.order.remove(seat.turn);
-        self.bytes -= seat.size;
+    fn take(&mut self, seats: &mut Slots<Seat>, place: Place, size: u64) {
+        self.order.remove(seats, place);
+        self.bytes -= size;
     }
 }
 

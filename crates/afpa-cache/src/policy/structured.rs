@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
-use super::{Family, Newcomer, ObjectId, Policy, S3Fifo};
+use super::identity::Slots;
+use super::s3_fifo::{Queues, Seat};
+use super::{Family, Newcomer, ObjectId, Policy};
 
 /// Classes objects by size and [`Family`]. A class's share of the room is its share of the recent uses, so a class
 /// whose bytes are used little gives before the others; within the class, an order of its own (S3-FIFO)
@@ -17,7 +17,8 @@ use super::{Family, Newcomer, ObjectId, Policy, S3Fifo};
 #[derive(Default)]
 pub struct Structured {
     classes: BTreeMap<Class, Members>,
-    seats: HashMap<ObjectId, Seat>,
+    seats: Slots<Seat>,
+    class_of: Slots<Class>,
     bytes: u64,
     uses_since_aging: u64,
 }
@@ -31,14 +32,8 @@ struct Class {
 
 #[derive(Default)]
 struct Members {
-    order: S3Fifo,
-    bytes: u64,
+    order: Queues,
     uses: u64,
-}
-
-struct Seat {
-    class: Class,
-    size: u64,
 }
 
 /// Uses for each object after which the counts of all classes are halved.
@@ -55,32 +50,33 @@ impl Policy for Structured {
         let Newcomer { id, size, family, .. } = newcomer;
         let class = Class::of(size, family);
         let members = self.classes.entry(class).or_default();
-        members.order.insert(newcomer);
-        members.bytes = members.bytes.saturating_add(size);
-        self.bytes = self.bytes.saturating_add(size);
-        self.seats.insert(id, Seat { class, size });
+        members.order.insert(&mut self.seats, &newcomer);
+        self.bytes += size;
+        self.class_of.insert(id, class);
         self.used(class, 1);
     }
 
     fn touch(&mut self, id: ObjectId, count: u32) {
-        let Some(class) = self.seats.get(&id).map(|seat| seat.class) else { return };
-        if let Some(members) = self.classes.get_mut(&class) {
-            members.order.touch(id, count);
+        let Some(class) = self.class_of.get(id).copied() else { return };
+        if let Some(seat) = self.seats.get_mut(id) {
+            seat.touch(count);
         }
         self.used(class, count);
     }
 
     fn remove(&mut self, id: ObjectId) {
-        let Some(class) = self.leave(id) else { return };
-        if let Some(members) = self.classes.get_mut(&class) {
-            members.order.remove(id);
-        }
+        let Some(class) = self.class_of.remove(id) else { return };
+        let Some(members) = self.classes.get_mut(&class) else { return };
+        self.bytes -= self.seats.get(id).map_or(0, Seat::size);
+        members.order.remove(&mut self.seats, id);
     }
 
-    fn victim(&mut self, needed: u64) -> Option<ObjectId> {
-        let class = self.giving()?;
-        let id = self.classes.get_mut(&class)?.order.victim(needed)?;
-        self.leave(id);
+    fn victim(&mut self, _needed: u64) -> Option<ObjectId> {
+        let members = self.classes.get_mut(&self.giving()?)?;
+        let before = members.order.bytes();
+        let id = members.order.victim(&mut self.seats)?;
+        self.bytes -= before - members.order.bytes();
+        self.class_of.remove(id);
         Some(id)
     }
 
@@ -90,14 +86,15 @@ impl Policy for Structured {
 
     fn check_invariants(&self) {
         let mut bytes: BTreeMap<Class, u64> = BTreeMap::new();
-        for seat in self.seats.values() {
-            *bytes.entry(seat.class).or_default() += seat.size;
+        for (id, class) in self.class_of.iter() {
+            *bytes.entry(*class).or_default() += self.seats.get(id).expect("a seat").size();
         }
         assert_eq!(self.bytes, bytes.values().sum::<u64>());
+        assert_eq!(self.seats.len(), self.class_of.len());
         assert_eq!(self.seats.len(), self.classes.values().map(|c| c.order.len()).sum::<usize>());
         for (class, members) in &self.classes {
-            assert_eq!(members.bytes, bytes.get(class).copied().unwrap_or_default());
-            members.order.check_invariants();
+            assert_eq!(members.order.bytes(), bytes.get(class).copied().unwrap_or_default());
+            members.order.check_invariants(&self.seats);
         }
     }
 }
@@ -106,10 +103,11 @@ impl Structured {
     /// The class whose bytes earn the least; those that have next to nothing come last.
     fn giving(&self) -> Option<Class> {
         let rank = |members: &Members| {
-            let little = members.bytes < self.bytes / LEAST;
+            let bytes = members.order.bytes();
+            let little = bytes < self.bytes / LEAST;
             // As many digits as the quotient of two counts needs to be told from its neighbours.
             let bytes_for_a_use =
-                (u128::from(members.bytes.max(1)) << 32) / u128::from(members.uses.max(1));
+                (u128::from(bytes.max(1)) << 32) / u128::from(members.uses.max(1));
             (!little, bytes_for_a_use)
         };
         let inhabited = self.classes.iter().filter(|(_, members)| !members.order.is_empty());
@@ -126,15 +124,6 @@ impl Structured {
             self.uses_since_aging = 0;
             self.classes.values_mut().for_each(|members| members.uses /= 2);
         }
-    }
-
-    fn leave(&mut self, id: ObjectId) -> Option<Class> {
-        let Seat { class, size } = self.seats.remove(&id)?;
-        self.bytes -= size;
-        if let Some(members) = self.classes.get_mut(&class) {
-            members.bytes -= size;
-        }
-        Some(class)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What is known of an object beside its size: its family, and what the configuration says of it.
 
-use std::time::Duration;
-
 /// The family of an object's content. Objects of one family are asked for in the same way: a page by people, its
 /// parts once for each page, images after both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,8 +52,8 @@ pub struct Hint {
     /// How often the policy has to choose it before it goes: a use counts that often. 0: it goes before all
     /// others.
     pub weight: u8,
-    /// Age in whole seconds at which it is made anew, whatever its files say; `None`: no age.
-    pub expiry: Option<Duration>,
+    /// Age in seconds at which it is made anew, whatever its files say; `None`: no age.
+    pub expiry: Option<u32>,
 }
 
 impl Default for Hint {

@@ -1,5 +1,7 @@
 //! The table held against itself, in debug builds.
 
+#[cfg(debug_assertions)]
+use crate::table::Entry;
 use crate::table::Table;
 
 #[cfg(debug_assertions)]
@@ -8,24 +10,24 @@ impl<H> Table<H> {
     /// checking costs each change the same.
     pub(crate) fn check_now_and_then(&mut self) {
         self.unchecked += 1;
-        if self.unchecked * 32 >= self.objects.len() + self.fills.len() {
+        if self.unchecked * 32 >= self.listed.len() + self.fills.len() {
             self.unchecked = 0;
             self.check_invariants();
         }
     }
 
     fn check_invariants(&self) {
-        assert_eq!(self.by_key.len(), self.objects.len(), "each key has one object");
+        self.listed.check_invariants();
         assert_eq!(self.filling.len(), self.fills.len(), "each key has one fill");
+        let identities = self.listed.len() + self.fills.len();
+        assert_eq!(self.identities.in_use(), identities, "an identity is an object or a fill");
         let mut pairs = 0;
-        for (id, entry) in &self.objects {
-            let key = entry.object.key();
-            assert_eq!(entry.object.id(), *id);
-            assert_eq!(self.by_key.get(key), Some(id), "an object is listed under its key");
+        for entry in self.listed.iter() {
+            let (id, key) = (entry.object.id(), entry.object.key());
             let swept = self.to_sweep.is_empty();
             assert!(!entry.object.is_dropped() || !swept, "a dropped object is not listed");
-            assert!(!self.fills.contains_key(id), "an identity is an object or a fill");
-            let noted = |path| self.dependencies.holds(key.site, path, *id);
+            assert!(!self.fills.contains_key(&id), "an identity is an object or a fill");
+            let noted = |path| self.dependencies.holds(key.site, path, id);
             assert!(entry.dependencies.iter().all(noted), "the index knows each dependency");
             pairs += entry.dependencies.len();
         }
@@ -36,7 +38,7 @@ impl<H> Table<H> {
             pairs += filling.dependencies.len();
         }
         assert_eq!(self.dependencies.pairs(), pairs, "the index knows no other");
-        self.room.check_invariants(self.objects.values().map(|entry| entry.demand));
+        self.room.check_invariants(self.listed.iter().map(Entry::demand));
     }
 }
 

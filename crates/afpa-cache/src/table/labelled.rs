@@ -20,8 +20,8 @@ impl<H> Table<H> {
         (since, origin, checked): (Moment, Origin, Checked),
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let (id, site) = (self.new_id(), key.site);
-        let age = content.hint.expiry.map_or(u64::MAX, |expiry| expiry.as_secs());
+        let (id, site) = (self.identities.give(), key.site);
+        let age = content.hint.expiry.map_or(u64::MAX, u64::from);
         let birth = Birth {
             checked,
             last: checked.at.0.saturating_add(age),
@@ -29,9 +29,10 @@ impl<H> Table<H> {
             epoch: Arc::clone(&self.epoch),
         };
         let object = Arc::new(Object::new(id, key, content, birth));
-        let is_older = origin != Origin::Source && self.by_key.contains_key(object.key());
+        let is_older = origin != Origin::Source && self.listed.under(object.key()).is_some();
         if is_older || self.journal.means(since, labels, &|_| false) {
             self.counts.overtaken += 1;
+            self.identities.take_back(id);
             object.mark_dropped();
             return Err(Overtaken(object));
         }
@@ -47,7 +48,7 @@ impl<H> Table<H> {
 
     /// The object was used in another process, so the policy must not treat it as new, and the residency may have it.
     fn restore_hits(&mut self, id: ObjectId, hits: u64) {
-        let Some(entry) = self.objects.get_mut(&id).filter(|_| hits > 0) else { return };
+        let Some(entry) = self.listed.get_mut(id).filter(|_| hits > 0) else { return };
         entry.hits = hits;
         if hits >= WANTED {
             offer_used(self.residency.as_deref(), &entry.object);
@@ -56,7 +57,7 @@ impl<H> Table<H> {
     }
 
     pub(crate) fn labels(&self, id: ObjectId) -> Vec<Arc<[u8]>> {
-        self.objects.get(&id).map(|entry| entry.dependencies.to_vec()).unwrap_or_default()
+        self.listed.get(id).map(|entry| entry.dependencies.to_vec()).unwrap_or_default()
     }
 
     /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
@@ -67,8 +68,7 @@ impl<H> Table<H> {
         let mut count = 0;
         let is_held = self.hold_for(meant.len());
         for id in meant {
-            let Some(entry) = self.objects.get(&id).filter(|entry| !entry.object.is_dropped())
-            else {
+            let Some(entry) = self.listed.get(id).filter(|entry| !entry.object.is_dropped()) else {
                 continue;
             };
             if let Some(residency) = self.residency.as_ref().filter(|_| !is_held) {
@@ -92,7 +92,7 @@ impl<H> Table<H> {
         let meant = self.labelled(&labels);
         self.journal.add(number, labels);
         let is_held = self.hold_for(meant.len());
-        let objects = meant.iter().filter_map(|id| self.objects.get(id));
+        let objects = meant.iter().filter_map(|id| self.listed.get(*id));
         let mut count = 0;
         for entry in objects {
             let key = entry.object.key();
@@ -117,7 +117,7 @@ impl<H> Table<H> {
 
     /// As `recall_labels`, for one object, and what is on its way is not meant.
     pub(crate) fn recall(&self, key: &Key, show: impl FnOnce(&Object<H>)) {
-        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        let listed = self.listed.under(key);
         if let Some(entry) = listed.filter(|entry| !entry.object.is_dropped()) {
             if let Some(residency) = &self.residency {
                 residency.dropped(key);
@@ -145,8 +145,7 @@ impl<H> Table<H> {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object<H>>> {
-        let entry = self.by_key.get(key).and_then(|id| self.objects.get(id))?;
-        Some(Arc::clone(&entry.object))
+        Some(Arc::clone(&self.listed.under(key)?.object))
     }
 
     fn labelled(&self, labels: &Labels) -> Vec<ObjectId> {

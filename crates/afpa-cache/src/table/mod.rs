@@ -3,10 +3,10 @@
 //! An identity is given out when a fill begins and becomes the object's when it is published, so that
 //! the dependencies noted during the fill need not be moved. (An object that replaces another one of the same
 //! versions gets its identity at that moment, and the dependencies of the object before.) Each identity is
-//! thus either in `fills` or in `objects`, and each path in the dependency index points at either.
+//! thus either in `fills` or in `listed`, and each path in the dependency index points at either. Its place is given
+//! again when it is in neither.
 
 use std::collections::VecDeque;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -20,30 +20,30 @@ use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::replay::Request;
-use crate::policy::{Judge, Newcomer, ObjectId, PolicyKind, Trace};
+use crate::policy::{Identities, Judge, Newcomer, ObjectId, PolicyKind, Trace};
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
 
 mod aftermath;
 mod check;
 mod labelled;
+mod listed;
 mod room;
 mod shelf;
 mod views;
 
 pub(crate) use aftermath::Aftermath;
 use aftermath::Waiters;
+use listed::{Entry, Listed};
 use room::{Demand, Room};
 use views::{Holders, Views};
 
 /// Objects, fills and what depends on what.
 pub(crate) struct Table<H> {
     settings: CacheSettings,
-    hasher: RandomState,
     epoch: Arc<Epoch>,
-    next_id: u64,
-    objects: HashMap<ObjectId, Entry<H>>,
-    by_key: HashMap<Key, ObjectId, RandomState>,
+    identities: Identities,
+    listed: Listed<H>,
     fills: HashMap<ObjectId, Filling<H>>,
     filling: HashMap<Key, ObjectId, RandomState>,
     dependencies: Dependencies,
@@ -60,16 +60,6 @@ pub(crate) struct Table<H> {
     counts: CacheStats,
     #[cfg(debug_assertions)]
     unchecked: usize,
-}
-
-/// A listed object.
-struct Entry<H> {
-    object: Arc<Object<H>>,
-    dependencies: DependencyPaths,
-    holders: Holders,
-    demand: Demand,
-    /// Those that were reported.
-    hits: u64,
 }
 
 /// A load under way.
@@ -99,13 +89,11 @@ impl<H> Table<H> {
     ) -> Table<H> {
         Table {
             room: Room::new(&settings, pinned_limit),
-            by_key: HashMap::with_hasher(hasher.clone()),
-            filling: HashMap::with_hasher(hasher.clone()),
+            listed: Listed::new(hasher.clone()),
+            filling: HashMap::with_hasher(hasher),
             settings,
-            hasher,
             epoch,
-            next_id: 0,
-            objects: HashMap::new(),
+            identities: Identities::default(),
             fills: HashMap::new(),
             dependencies: Dependencies::default(),
             journal: Journal::default(),
@@ -122,7 +110,7 @@ impl<H> Table<H> {
 
     /// The object of `key` for the view at `slot`, which will hold it.
     pub(crate) fn look_up(&mut self, key: KeyRef<'_>, slot: usize) -> Option<Arc<Object<H>>> {
-        let entry = self.objects.get_mut(self.by_key.get(&key)?)?;
+        let entry = self.listed.under_mut(key)?;
         if entry.object.is_dropped() {
             return None;
         }
@@ -137,7 +125,7 @@ impl<H> Table<H> {
         after: &mut Aftermath<H>,
     ) -> Begun<H> {
         self.expire(key, checked.at, after);
-        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        let listed = self.listed.under(key);
         let suspect = match listed.map(|entry| (&entry.object, entry.object.current(checked.at))) {
             Some((object, Currency::Fresh)) => return Begun::There(Arc::clone(object)),
             Some((object, _)) => Some(Arc::clone(object)),
@@ -148,7 +136,7 @@ impl<H> Table<H> {
             self.counts.waits += 1;
             return Begun::UnderWay(filling.wait());
         }
-        let id = self.new_id();
+        let id = self.identities.give();
         self.counts.fills += 1;
         self.filling.insert(key.clone(), id);
         self.fills.insert(id, Filling::new(key.clone(), checked));
@@ -168,10 +156,13 @@ impl<H> Table<H> {
         content: Content<H>,
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let filling = self.end_fill(id).unwrap_or_else(|| Filling::unknown(key));
+        let (id, filling) = match self.end_fill(id) {
+            Some(filling) => (id, filling),
+            None => (self.identities.give(), Filling::unknown(key)),
+        };
         let Filling { key, checked, dependencies, waiters, spoilt } = filling;
         let site = key.site;
-        let age = content.hint.expiry.map_or(u64::MAX, |expiry| expiry.as_secs());
+        let age = content.hint.expiry.map_or(u64::MAX, u64::from);
         let birth = Birth {
             checked,
             last: checked.at.0.saturating_add(age),
@@ -181,7 +172,7 @@ impl<H> Table<H> {
         let object = Arc::new(Object::new(id, key, content, birth));
         if spoilt {
             self.counts.overtaken += 1;
-            self.forget_dependencies(site, &dependencies, id);
+            self.forget(site, &dependencies, id);
             after.fail(waiters);
             object.mark_dropped();
             return Err(Overtaken(object));
@@ -198,10 +189,10 @@ impl<H> Table<H> {
         payloads: Payloads,
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Changed> {
-        let listed = self.objects.get(&before.id());
+        let listed = self.listed.get(before.id());
         let listed = listed.filter(|entry| Arc::ptr_eq(&entry.object, before)).ok_or(Changed)?;
         let paths = listed.dependencies.clone();
-        let (id, site) = (self.new_id(), before.key().site);
+        let (id, site) = (self.identities.give(), before.key().site);
         let max_age_unwatched = self.settings.max_age_unwatched;
         let object = Arc::new(before.remade(id, header, payloads, max_age_unwatched));
         let noted = paths.iter().filter_map(|path| self.dependencies.add(site, path, id)).collect();
@@ -219,7 +210,7 @@ impl<H> Table<H> {
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Changed> {
         let filling = self.end_fill(id).ok_or(Changed)?;
-        self.forget_dependencies(filling.key.site, &filling.dependencies, id);
+        self.forget(filling.key.site, &filling.dependencies, id);
         let unchanged = suspect.filter(|object| !filling.spoilt && !object.is_dropped());
         let Some(object) = unchanged else {
             self.counts.overtaken += 1;
@@ -235,7 +226,7 @@ impl<H> Table<H> {
 
     pub(crate) fn abandon(&mut self, id: ObjectId, after: &mut Aftermath<H>) {
         let Some(filling) = self.end_fill(id) else { return };
-        self.forget_dependencies(filling.key.site, &filling.dependencies, id);
+        self.forget(filling.key.site, &filling.dependencies, id);
         after.fail(filling.waiters);
     }
 
@@ -250,7 +241,8 @@ impl<H> Table<H> {
     }
 
     pub(crate) fn purge(&mut self, key: &Key, after: &mut Aftermath<H>) -> bool {
-        let (listed, filling) = (self.by_key.get(key).copied(), self.filling.get(key).copied());
+        let listed = self.listed.under(key).map(|entry| entry.object.id());
+        let filling = self.filling.get(key).copied();
         self.drop_dependents(listed.into_iter().chain(filling), after);
         listed.is_some() || filling.is_some()
     }
@@ -258,7 +250,7 @@ impl<H> Table<H> {
     pub(crate) fn suspect_all(&mut self) {
         self.counts.suspects += 1;
         if let Some(residency) = &self.residency {
-            self.by_key.keys().for_each(|key| residency.dropped(key));
+            self.listed.iter().for_each(|entry| residency.dropped(entry.object.key()));
         }
         self.epoch.advance();
     }
@@ -266,7 +258,7 @@ impl<H> Table<H> {
     pub(crate) fn touch(&mut self, touches: &[(ObjectId, u32)]) {
         for &(id, count) in touches {
             self.counts.hits += u64::from(count);
-            if let Some(entry) = self.objects.get_mut(&id) {
+            if let Some(entry) = self.listed.get_mut(id) {
                 entry.hits += u64::from(count);
                 if entry.hits >= WANTED {
                     offer_used(self.residency.as_deref(), &entry.object);
@@ -278,17 +270,16 @@ impl<H> Table<H> {
 
     /// Hits of the object that is there for `key`.
     pub(crate) fn hits(&self, key: &Key) -> u64 {
-        let entry = self.by_key.get(key).and_then(|id| self.objects.get(id));
-        entry.map_or(0, |entry| entry.hits)
+        self.listed.under(key).map_or(0, |entry| entry.hits)
     }
 
     pub(crate) fn ids(&self) -> Vec<ObjectId> {
-        self.objects.keys().copied().collect()
+        self.listed.iter().map(|entry| entry.object.id()).collect()
     }
 
     /// Objects that are still there, with their hits.
     pub(crate) fn used(&self, ids: &[ObjectId]) -> Vec<(Arc<Object<H>>, u64)> {
-        let entries = ids.iter().filter_map(|id| self.objects.get(id));
+        let entries = ids.iter().filter_map(|id| self.listed.get(*id));
         entries.map(|entry| (Arc::clone(&entry.object), entry.hits)).collect()
     }
 
@@ -302,11 +293,11 @@ impl<H> Table<H> {
 
     pub(crate) fn attach_residency(&mut self, residency: Arc<dyn Residency<H>>) {
         self.residency = Some(residency);
-        self.objects.values().for_each(|entry| self.tell_residency(&entry.object));
+        self.listed.iter().for_each(|entry| self.tell_residency(&entry.object));
     }
 
     pub(crate) fn offer_again(&self, key: &Key) {
-        if let Some(entry) = self.by_key.get(key).and_then(|id| self.objects.get(id)) {
+        if let Some(entry) = self.listed.under(key) {
             self.tell_residency(&entry.object);
             offer_used(self.residency.as_deref(), &entry.object);
         }
@@ -314,7 +305,7 @@ impl<H> Table<H> {
 
     pub(crate) fn stats(&self) -> CacheStats {
         CacheStats {
-            objects: self.objects.len(),
+            objects: self.listed.len(),
             file_objects: self.room.file_objects(),
             open_files: self.room.open_files(),
             bookkeeping: self.room.bookkeeping(),
@@ -367,38 +358,33 @@ impl<H> Table<H> {
         after: &mut Aftermath<H>,
     ) {
         let (id, key) = (object.id(), object.key());
-        let before = self.by_key.get(key).copied();
-        let is_wanted =
-            before.and_then(|id| self.objects.get(&id)).is_some_and(|it| it.hits >= WANTED);
-        if let Some(before) = before {
+        let before = self.listed.under(key).map(|entry| (entry.object.id(), entry.hits));
+        if let Some((before, _)) = before {
             self.retire(before, after);
         }
         let demand = Demand::of(object, &dependencies);
         self.counts.unkept += u64::from(!object.is_to_be_kept());
         if !object.is_to_be_kept() || !self.room.could_hold(&demand) {
             object.mark_dropped();
-            self.forget_dependencies(key.site, &dependencies, id);
+            self.forget(key.site, &dependencies, id);
             return;
         }
         while let Some(victim) = self.room.victim_for(&demand) {
             self.eject(victim, after);
         }
-        let (family, hint) = (object.family(), object.hint());
-        let newcomer =
-            Newcomer { id, size: 0, fingerprint: self.hasher.hash_one(key), family, hint };
-        self.room.enter(newcomer, &demand);
-        self.by_key.insert(key.clone(), id);
+        let (family, hint, hash) = (object.family(), object.hint(), self.listed.hash(key));
+        self.room.enter(Newcomer { id, size: 0, fingerprint: hash, family, hint }, &demand);
         self.tell_residency(object);
-        if is_wanted {
+        if before.is_some_and(|(_, hits)| hits >= WANTED) {
             offer_used(self.residency.as_deref(), object);
         }
         let (object, holders) = (Arc::clone(object), Holders::default());
-        self.objects.insert(id, Entry { object, dependencies, holders, demand, hits: 0 });
+        self.listed.insert(Entry { object, dependencies, holders, hits: 0, hash });
     }
 
     /// Drops the object of `key` if it has reached the age of its hint.
     fn expire(&mut self, key: &Key, now: Seconds, after: &mut Aftermath<H>) {
-        let listed = self.by_key.get(key).and_then(|id| self.objects.get(id));
+        let listed = self.listed.under(key);
         if let Some(old) = listed.filter(|entry| entry.object.has_expired(now)) {
             let id = old.object.id();
             self.counts.expiries += 1;
@@ -437,26 +423,18 @@ impl<H> Table<H> {
     /// Takes an object out. The order matters: first the residency stops serving its copy, then no view
     /// serves the object, then it leaves the table, then the views are told to release it.
     fn retire(&mut self, id: ObjectId, after: &mut Aftermath<H>) -> Option<Arc<Object<H>>> {
-        let object = Arc::clone(&self.objects.get(&id)?.object);
+        let object = Arc::clone(&self.listed.get(id)?.object);
         let key = object.key();
         if let Some(residency) = &self.residency {
             residency.dropped(key);
         }
         object.mark_dropped();
-        let entry = self.objects.remove(&id)?;
-        self.by_key.remove(key);
-        self.room.leave(id, &entry.demand);
-        self.forget_dependencies(key.site, &entry.dependencies, id);
-        let hash = self.hasher.hash_one(key);
-        self.views.tell(entry.holders, hash, id, after);
+        let entry = self.listed.remove(id)?;
+        self.room.leave(id, &entry.demand());
+        self.forget(key.site, &entry.dependencies, id);
+        self.views.tell(entry.holders, entry.hash, id, after);
         after.release(entry.object);
         Some(object)
-    }
-
-    fn new_id(&mut self) -> ObjectId {
-        let id = ObjectId(self.next_id);
-        self.next_id += 1;
-        id
     }
 
     fn end_fill(&mut self, id: ObjectId) -> Option<Filling<H>> {
@@ -465,8 +443,10 @@ impl<H> Table<H> {
         Some(filling)
     }
 
-    fn forget_dependencies(&mut self, site: u32, paths: &[DependencyPath], id: ObjectId) {
+    /// Nothing has this identity any more, and these dependencies.
+    fn forget(&mut self, site: u32, paths: &[DependencyPath], id: ObjectId) {
         paths.iter().for_each(|path| self.dependencies.remove(site, path, id));
+        self.identities.take_back(id);
     }
 }
 

@@ -117,7 +117,8 @@ pub(super) fn with_codings(
         };
         let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
-        let (payload, stamp) = (Payload::Pinned(room.freeze()), *object.stamp());
+        let (payload, stamp) =
+            (Payload::Pinned(room.freeze()), object.stamp().copied().unwrap_or_default());
         made.push(Coded { coding, payload, stamp, digest, made_here: true });
     }
     codings.extend(made);

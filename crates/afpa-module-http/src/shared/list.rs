@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use afpa_cache::{
     Family, Hint, Key, Label, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds,
@@ -110,7 +109,7 @@ fn labelled<'a>(
 ) -> Labelled<'a, StoredResponse> {
     let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
     let family = Family::of(draft.content_type().unwrap_or_default());
-    let hint = Hint { expiry: Some(Duration::from_secs(life)), ..Hint::default() };
+    let hint = Hint { expiry: Some(u32::try_from(life).unwrap_or(u32::MAX)), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
     let response = |len| Response::new(draft, len, place.primary.len());
     let (header, payloads) = match content {

@@ -1,7 +1,6 @@
 //! From the configuration to the settings of the crates.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
@@ -196,8 +195,8 @@ fn hint(hint: &config::RootHint) -> FileHint {
     let weight = u8::try_from(hint.weight).unwrap_or(u8::MAX);
     // The cache counts whole seconds: at least as many as were written.
     let seconds = hint.expiry.as_millis().div_ceil(1000);
-    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
-    let expiry = (seconds > 0).then(|| Duration::from_secs(seconds));
+    let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+    let expiry = (seconds > 0).then_some(seconds);
     let priority = match hint.priority {
         config::Priority::High => Priority::High,
         config::Priority::Normal => Priority::Normal,

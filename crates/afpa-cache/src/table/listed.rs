@@ -1,0 +1,114 @@
+//! The listed objects, by identity and by key.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::room::Demand;
+use super::views::Holders;
+use crate::dependencies::DependencyPaths;
+use crate::key::KeyRef;
+use crate::object::Object;
+use crate::policy::{ObjectId, Place, Slots};
+
+/// The listed objects. Each key has one.
+///
+/// There may be as many as fit into memory, so what they take here is kept small: the table by key holds places, and the
+/// objects hold the keys.
+pub(super) struct Listed<H> {
+    entries: Slots<Entry<H>>,
+    by_key: HashTable<Place>,
+    hasher: RandomState,
+}
+
+/// A listed object.
+pub(super) struct Entry<H> {
+    pub(super) object: Arc<Object<H>>,
+    pub(super) dependencies: DependencyPaths,
+    pub(super) holders: Holders,
+    /// Those that were reported.
+    pub(super) hits: u64,
+    /// That of its key.
+    pub(super) hash: u64,
+}
+
+impl<H> Entry<H> {
+    pub(super) fn demand(&self) -> Demand {
+        Demand::of(&self.object, &self.dependencies)
+    }
+}
+
+impl<H> Listed<H> {
+    pub(super) fn new(hasher: RandomState) -> Listed<H> {
+        Listed { entries: Slots::default(), by_key: HashTable::new(), hasher }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn hash<'k>(&self, key: impl Into<KeyRef<'k>>) -> u64 {
+        self.hasher.hash_one(key.into())
+    }
+
+    pub(super) fn get(&self, id: ObjectId) -> Option<&Entry<H>> {
+        self.entries.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ObjectId) -> Option<&mut Entry<H>> {
+        self.entries.get_mut(id)
+    }
+
+    /// The one with this key.
+    pub(super) fn under<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&Entry<H>> {
+        self.entries.at(self.place(key.into())?)
+    }
+
+    pub(super) fn under_mut<'k>(&mut self, key: impl Into<KeyRef<'k>>) -> Option<&mut Entry<H>> {
+        self.entries.at_mut(self.place(key.into())?)
+    }
+
+    /// Enters an object with a key that no other one has.
+    pub(super) fn insert(&mut self, entry: Entry<H>) {
+        let (id, hash) = (entry.object.id(), entry.hash);
+        self.entries.insert(id, entry);
+        let entries = &self.entries;
+        let hash_of = |place: &Place| entries.at(*place).map_or(0, |entry| entry.hash);
+        self.by_key.insert_unique(hash, id.place(), hash_of);
+    }
+
+    pub(super) fn remove(&mut self, id: ObjectId) -> Option<Entry<H>> {
+        let entry = self.entries.remove(id)?;
+        let listed = self.by_key.find_entry(entry.hash, |place| *place == id.place());
+        if let Ok(listed) = listed {
+            listed.remove();
+        }
+        Some(entry)
+    }
+
+    /// All of them, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<H>> + Clone {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    fn place(&self, key: KeyRef<'_>) -> Option<Place> {
+        let is_it = |place: &Place| {
+            self.entries.at(*place).is_some_and(|entry| key.names(entry.object.key()))
+        };
+        self.by_key.find(self.hasher.hash_one(key), is_it).copied()
+    }
+
+    /// Panics where the two tables differ.
+    #[cfg(debug_assertions)]
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.by_key.len(), self.entries.len(), "each key has one object");
+        for (id, entry) in self.entries.iter() {
+            let key = entry.object.key();
+            assert_eq!(entry.object.id(), id);
+            assert_eq!(entry.hash, self.hash(key));
+            assert_eq!(self.place(key.into()), Some(id.place()), "it is listed under its key");
+        }
+    }
+}
