@@ -245,7 +245,7 @@ impl TlsServer {
     #[track_caller]
     pub fn openssl(&self, authority: &Authority, arguments: &[&str], input: &str) -> String {
         let mut child = Command::new("timeout")
-            .args(["20", "openssl", "s_client", "-connect", &self.tls.to_string(), "-CAfile"])
+            .args(["60", "openssl", "s_client", "-connect", &self.tls.to_string(), "-CAfile"])
             .arg(authority.path())
             .args(arguments)
             .stdin(Stdio::piped())

@@ -69,7 +69,8 @@ fn apache_says_the_same_with_and_without_sockets() {
 /// Programs that people use, on the client's side: they must not notice.
 pub(crate) fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = lab.bed().client().command("timeout");
-    command.args(["60", program]).args(arguments).stdin(Stdio::null());
+    // Some begin with compiling themselves, and a machine may have other things to do.
+    command.args(["300", program]).args(arguments).stdin(Stdio::null());
     let out = command.output().expect("timeout is there");
     if out.status.code() == Some(127) {
         afpa_testkit::aloud::say("SKIP", &format!("{program} is not installed"));

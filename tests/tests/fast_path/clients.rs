@@ -31,7 +31,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<Output> {
     let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
     found.is_ok_and(|found| found.status.success()).then(|| {
         let mut command = Command::new("timeout");
-        command.args(["30", tool]).args(arguments).output().expect("timeout of coreutils")
+        command.args(["120", tool]).args(arguments).output().expect("timeout of coreutils")
     })
 }
 
