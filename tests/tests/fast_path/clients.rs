@@ -26,7 +26,7 @@ fn site() -> Tree {
     tree
 }
 
-/// Runs a tool for half a minute at most. `None`: this machine does not have it.
+/// Runs a tool for two minutes at most. `None`: this machine does not have it.
 fn run(tool: &str, arguments: &[&str]) -> Option<Output> {
     let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
     found.is_ok_and(|found| found.status.success()).then(|| {
