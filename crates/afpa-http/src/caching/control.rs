@@ -5,6 +5,11 @@ use crate::syntax::{is_token, trim};
 /// Lifetimes that are longer count as this long: 68 years (section 1.2.2 asks for at least 2^31).
 pub const LONGEST: u64 = 1 << 31;
 
+/// Seconds, at most [`LONGEST`], in the width in which they are kept.
+pub fn bounded(seconds: u64) -> u32 {
+    u32::try_from(seconds.min(LONGEST)).unwrap_or(u32::MAX)
+}
+
 /// The directives of a response (section 5.2.2), with those of RFC 5861 and RFC 8246.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseControl {
@@ -27,13 +32,13 @@ pub struct ResponseControl {
     /// It does not change while it is fresh (RFC 8246).
     pub immutable: bool,
     /// Its lifetime.
-    pub max_age: Option<u64>,
+    pub max_age: Option<u32>,
     /// Its lifetime in shared caches.
-    pub s_maxage: Option<u64>,
+    pub s_maxage: Option<u32>,
     /// How long after that it may be used while it is being validated (RFC 5861 section 3).
-    pub stale_while_revalidate: Option<u64>,
+    pub stale_while_revalidate: Option<u32>,
     /// How long after that it may be used instead of an error (RFC 5861 section 4).
-    pub stale_if_error: Option<u64>,
+    pub stale_if_error: Option<u32>,
 }
 
 /// The directives of a request (section 5.2.1).
@@ -46,13 +51,13 @@ pub struct RequestControl {
     /// Only a stored response is wanted.
     pub only_if_cached: bool,
     /// No older response is wanted.
-    pub max_age: Option<u64>,
+    pub max_age: Option<u32>,
     /// It is to stay fresh for so long.
-    pub min_fresh: Option<u64>,
+    pub min_fresh: Option<u32>,
     /// It may have been stale for so long.
-    pub max_stale: Option<u64>,
+    pub max_stale: Option<u32>,
     /// RFC 5861 section 4: after an error it may have been stale for so long.
-    pub stale_if_error: Option<u64>,
+    pub stale_if_error: Option<u32>,
 }
 
 impl ResponseControl {
@@ -135,7 +140,7 @@ impl RequestControl {
             9 if is("min-fresh") => self.min_fresh = Some(seconds(argument)),
             // Without an argument any staleness is accepted (section 5.2.1.2).
             9 if is("max-stale") => {
-                self.max_stale = Some(argument.map_or(LONGEST, |_| seconds(argument)));
+                self.max_stale = Some(argument.map_or(bounded(LONGEST), |_| seconds(argument)));
             }
             14 if is("only-if-cached") => self.only_if_cached = true,
             14 if is("stale-if-error") => self.stale_if_error = Some(seconds(argument)),
@@ -145,7 +150,7 @@ impl RequestControl {
 }
 
 /// The lower of both, if there are both.
-fn lower(held: &mut Option<u64>, new: Option<u64>) {
+fn lower(held: &mut Option<u32>, new: Option<u32>) {
     *held = match (*held, new) {
         (Some(held), Some(new)) => Some(held.min(new)),
         (held, new) => held.or(new),
@@ -154,17 +159,14 @@ fn lower(held: &mut Option<u64>, new: Option<u64>) {
 
 /// An argument in seconds, as a token or quoted (section 5.2). What is no number counts as 0, so that the
 /// response is stale (section 4.2.1).
-fn seconds(argument: Option<&[u8]>) -> u64 {
+fn seconds(argument: Option<&[u8]>) -> u32 {
     let digits = argument.unwrap_or_default();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return 0;
     }
-    digits
-        .iter()
-        .fold(0, |sum: u64, digit| {
-            sum.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')))
-        })
-        .min(LONGEST)
+    bounded(digits.iter().fold(0, |sum: u64, digit| {
+        sum.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')))
+    }))
 }
 
 /// The directives of a line: names, and arguments without their quotes. Commas within quotes separate

@@ -50,7 +50,7 @@ impl Arrival {
 /// Expires, or else by the heuristic, if one is wanted and the response may have one.
 pub fn lifetime(facts: &ResponseFacts, now_unix: u64, heuristic: Option<Heuristic>) -> u64 {
     if let Some(seconds) = facts.control.s_maxage.or(facts.control.max_age) {
-        return seconds;
+        return seconds.into();
     }
     let date = facts.date.unwrap_or(now_unix);
     match facts.expires {

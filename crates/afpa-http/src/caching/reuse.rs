@@ -53,21 +53,22 @@ pub fn judge(stored: &Stored, request: &RequestControl) -> Reuse {
     if request.no_cache && !immutable {
         return Reuse::Validate(Why::Request);
     }
-    if request.max_age.is_some_and(|most| *age > most || (most == 0 && !immutable)) {
+    if request.max_age.is_some_and(|most| *age > u64::from(most) || (most == 0 && !immutable)) {
         return Reuse::Validate(Why::Request);
     }
     let fresh_for = lifetime.saturating_sub(*age);
     if fresh_for > 0 && !purged {
-        let enough = request.min_fresh.is_none_or(|least| fresh_for >= least);
+        let enough = request.min_fresh.is_none_or(|least| fresh_for >= least.into());
         return if enough { Reuse::Fresh } else { Reuse::Validate(Why::Request) };
     }
     let why = if *purged { Why::Purged } else { Why::Stale };
     let stale_for = age.saturating_sub(*lifetime);
-    let revalidating = control.stale_while_revalidate.is_some_and(|window| stale_for < window);
+    let within = |window: u32| stale_for < window.into();
+    let revalidating = control.stale_while_revalidate.is_some_and(within);
     if (revalidating && !must_not_be_stale(control)) && request.min_fresh.is_none() {
         return Reuse::WhileRevalidating;
     }
-    let accepted = request.max_stale.is_some_and(|most| stale_for <= most);
+    let accepted = request.max_stale.is_some_and(|most| stale_for <= most.into());
     if accepted && !purged && !control.forbids_stale() && request.min_fresh.is_none() {
         return Reuse::Fresh;
     }
@@ -82,7 +83,7 @@ pub fn may_replace_error(stored: &Stored, request: &RequestControl) -> bool {
         return false;
     }
     let windows = [control.stale_if_error, request.stale_if_error];
-    if windows.into_iter().flatten().any(|window| stale_for < window) {
+    if windows.into_iter().flatten().any(|window| stale_for < window.into()) {
         return true;
     }
     // The operator's grace yields to all that the response says against staleness.

@@ -4,7 +4,7 @@
 //! that is none makes the field ignored.
 
 use super::ResponseControl;
-use super::control::LONGEST;
+use super::control::bounded;
 
 /// What a field line of a Dictionary may hold for a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn parse<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Option<ResponseContro
 /// Takes a directive. The last of several with one name counts (RFC 9651 section 4.2.2).
 fn take(control: &mut ResponseControl, key: &[u8], item: Item) -> Option<()> {
     let lifetime = || match item {
-        Item::Integer(seconds) => Some(Some(u64::try_from(seconds).unwrap_or(0).min(LONGEST))),
+        Item::Integer(seconds) => Some(Some(bounded(u64::try_from(seconds).unwrap_or(0)))),
         _ => None,
     };
     match key {

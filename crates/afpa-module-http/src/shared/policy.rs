@@ -129,7 +129,7 @@ impl CachePolicy {
         Life {
             lifetime: forced.unwrap_or(own),
             forced: forced.is_some(),
-            stale_use: window.unwrap_or(0).max(grace),
+            stale_use: window.map_or(0, u64::from).max(grace),
         }
     }
 

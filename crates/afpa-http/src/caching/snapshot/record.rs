@@ -179,11 +179,12 @@ fn put_control(control: &ResponseControl, out: &mut Vec<u8>) {
     for seconds in
         [control.max_age, control.s_maxage, control.stale_while_revalidate, control.stale_if_error]
     {
-        out.put_optional_number(seconds);
+        out.put_optional_number(seconds.map(u64::from));
     }
 }
 
 fn control(rest: &mut Rest<'_>) -> Option<ResponseControl> {
+    let seconds = |rest: &mut Rest<'_>| u32::try_from(rest.number()?).ok();
     Some(ResponseControl {
         no_store: rest.flag()?,
         no_cache: rest.flag()?,
@@ -194,9 +195,9 @@ fn control(rest: &mut Rest<'_>) -> Option<ResponseControl> {
         proxy_revalidate: rest.flag()?,
         must_understand: rest.flag()?,
         immutable: rest.flag()?,
-        max_age: rest.optional(Rest::number)?,
-        s_maxage: rest.optional(Rest::number)?,
-        stale_while_revalidate: rest.optional(Rest::number)?,
-        stale_if_error: rest.optional(Rest::number)?,
+        max_age: rest.optional(seconds)?,
+        s_maxage: rest.optional(seconds)?,
+        stale_while_revalidate: rest.optional(seconds)?,
+        stale_if_error: rest.optional(seconds)?,
     })
 }

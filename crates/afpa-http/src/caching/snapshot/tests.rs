@@ -49,11 +49,12 @@ impl Owned {
 
 fn facts() -> impl Strategy<Value = ResponseFacts> {
     let flags = proptest::array::uniform14(any::<bool>());
-    let seconds = proptest::array::uniform7(any::<Option<u64>>());
-    (100..=999_u16, flags, seconds, any::<u64>()).prop_map(|(status, flags, seconds, age)| {
+    let seconds = proptest::array::uniform4(any::<Option<u32>>());
+    let times = proptest::array::uniform3(any::<Option<u64>>());
+    let all = (100..=999_u16, flags, seconds, times, any::<u64>());
+    all.prop_map(|(status, flags, seconds, [date, expires, modified], age)| {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = flags;
-        let [max_age, s_maxage, stale_while_revalidate, stale_if_error, date, expires, modified] =
-            seconds;
+        let [max_age, s_maxage, stale_while_revalidate, stale_if_error] = seconds;
         let control = ResponseControl {
             no_store: a,
             no_cache: b,
