@@ -46,7 +46,7 @@ const FRAGMENTS: &[&[u8]] = &[
     b"Vary: ",
     b"bytes 0-4/10\n01234\n",
     b"bytes 3-7/10\n",
-    b"AFPAsnap\x01\0\0\0",
+    b"AFPAsnap\x02\0\0\0",
     b"\x01\0\0\0\0\0\0\0",
     b"\0\0\0\0\0\0\0\0",
     b"\xff\xff\xff\xff\xff\xff\xff\xff",

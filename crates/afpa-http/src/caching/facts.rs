@@ -44,6 +44,26 @@ pub struct ResponseFacts {
     pub sets_cookie: bool,
 }
 
+/// What of the facts still counts once the response is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredFacts {
+    /// The status code.
+    pub status: u16,
+    /// The directives that count.
+    pub control: ResponseControl,
+    /// Date; 0: it is none.
+    pub date: u64,
+    /// Last-Modified, if it is a date.
+    pub last_modified: Option<u64>,
+}
+
+impl From<&ResponseFacts> for StoredFacts {
+    fn from(facts: &ResponseFacts) -> Self {
+        let ResponseFacts { status, control, date, last_modified, .. } = *facts;
+        Self { status, control, date: date.unwrap_or_default(), last_modified }
+    }
+}
+
 impl ResponseFacts {
     /// Reads the fields of a head. `targets`: names of targeted fields, the one that counts most first
     /// (RFC 9213 section 2.2).

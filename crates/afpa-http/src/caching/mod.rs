@@ -33,7 +33,7 @@ pub mod vary;
 mod tests;
 
 pub use control::{RequestControl, ResponseControl};
-pub use facts::{Expires, ResponseFacts};
+pub use facts::{Expires, ResponseFacts, StoredFacts};
 pub use invalidation::{
     HeadSays, Version, head_says, invalidates, may_answer_get, same_origin_path,
 };

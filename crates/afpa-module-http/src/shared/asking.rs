@@ -94,10 +94,10 @@ impl Asking {
         }
     }
 
-    pub(super) fn circumstances(&self, now: Now, announced: Option<u64>) -> Circumstances<'_> {
+    pub(super) fn circumstances(&self, now: Now) -> Circumstances<'_> {
         let (policy, asked) = (&*self.policy, self.asked);
         let host = host_of(&self.label);
-        Circumstances { policy, asked, now, announced, host }
+        Circumstances { policy, asked, now, host }
     }
 
     /// What is stored, as an object and as a response.
@@ -116,6 +116,16 @@ impl Asking {
             forced: life.forced,
         };
         judge(facts, &self.requested, self.policy.set_cookie, terms)
+    }
+
+    /// The same, of one of which there is a draft, with its key.
+    pub(super) fn judge_draft(
+        &self,
+        draft: &Draft,
+        facts: &ResponseFacts,
+    ) -> Result<(), NotStored> {
+        self.judge(facts, draft.life)?;
+        self.judge_vary(draft)
     }
 
     /// A response that depends on what only the proxy knows of a request has no key.

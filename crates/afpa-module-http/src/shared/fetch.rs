@@ -62,6 +62,8 @@ pub(super) struct Arriving {
     pub(super) draft: Arc<Draft>,
     /// With the values of the fields that it varies by.
     pub(super) variant: Arc<[u8]>,
+    /// The length that the head announces.
+    pub(super) announced: Option<u64>,
     chunks: Vec<Arc<[u8]>>,
     pub(super) is_whole: bool,
     /// The object that it has become.
@@ -125,20 +127,33 @@ impl Fetch {
     }
 
     /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
-    pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>) {
-        let (chunks, is_whole, object) = (Vec::new(), false, None);
-        self.set(Phase::Arriving(Arriving { draft, variant, chunks, is_whole, object }));
+    pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>, announced: Option<u64>) {
+        self.set(Phase::Arriving(Arriving {
+            draft,
+            variant,
+            announced,
+            chunks: Vec::new(),
+            is_whole: false,
+            object: None,
+        }));
     }
 
-    /// All of an answer has arrived, and is an object.
+    /// All of an answer has arrived, as its head has announced, and is an object.
     pub(super) fn arrive_whole(
         &self,
         draft: Arc<Draft>,
         variant: Arc<[u8]>,
+        announced: Option<u64>,
         object: Arc<Object<StoredResponse>>,
     ) {
-        let (chunks, is_whole, object) = (Vec::new(), true, Some(object));
-        self.set(Phase::Arriving(Arriving { draft, variant, chunks, is_whole, object }));
+        self.set(Phase::Arriving(Arriving {
+            draft,
+            variant,
+            announced,
+            chunks: Vec::new(),
+            is_whole: true,
+            object: Some(object),
+        }));
     }
 
     pub(super) fn add(&self, data: &[u8]) {
@@ -160,8 +175,8 @@ impl Fetch {
     /// What has become of an answer whose length was announced.
     pub(super) fn kept(&self) -> Option<Kept> {
         match &self.state().phase {
-            Phase::Arriving(Arriving { draft, object: Some(object), .. }) => {
-                draft.announced.map(|_| Kept(Arc::clone(object)))
+            Phase::Arriving(Arriving { announced, object: Some(object), .. }) => {
+                announced.map(|_| Kept(Arc::clone(object)))
             }
             _ => None,
         }

@@ -84,7 +84,7 @@ async fn answer<C: ClientStream>(
         return Followed::Alone;
     }
     // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
-    let may_stream = who.streams && arriving.draft.announced.is_some();
+    let may_stream = who.streams && arriving.announced.is_some();
     if !may_stream && !arriving.is_whole {
         let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
         return match whole {
@@ -180,14 +180,14 @@ async fn stream<C: ClientStream>(
 ) -> Followed {
     let draft = &arriving.draft;
     let status = draft.facts.status;
-    let framing = match (draft.announced, who.version) {
+    let framing = match (arriving.announced, who.version) {
         _ if matches!(status, 204 | 304) => Framing::Length,
         (Some(_), _) => Framing::Length,
         (None, Version::Http11 | Version::Http2) => Framing::Chunks,
         (None, Version::Http10) => Framing::Close,
     };
     let keep = who.keep_alive && framing != Framing::Close;
-    let mut out = head(draft, who, framing, keep, client.cached_now().steady_ms() / 1000);
+    let mut out = head(arriving, who, framing, keep, client.cached_now().steady_ms() / 1000);
     let (mut number, mut bytes, mut begun) = (0, 0, false);
     loop {
         let next = poll_fn(|cx| fetch.poll_chunk(cx, seat, draft, number)).await;
@@ -244,7 +244,13 @@ async fn is_pending(fetch: &Fetch, seat: &mut Seat, draft: &Arc<Draft>, number: 
     poll_fn(|cx| Poll::Ready(fetch.poll_chunk(cx, seat, draft, number).is_pending())).await
 }
 
-fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u64) -> Vec<u8> {
+fn head(
+    Arriving { draft, announced, .. }: &Arriving,
+    who: Follower<'_>,
+    framing: Framing,
+    keep: bool,
+    now_s: u64,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(draft.head().len() + 128);
     out.extend_from_slice(draft.head());
     let age = draft.arrival.age(now_s);
@@ -255,7 +261,7 @@ fn head(draft: &Draft, who: Follower<'_>, framing: Framing, keep: bool, now_s: u
         out.extend_from_slice(b"\r\n");
     }
     put_hsts(who.hsts, draft.head(), &mut out);
-    match (framing, draft.announced) {
+    match (framing, *announced) {
         (Framing::Length, Some(length)) if draft.facts.status != 204 => {
             out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         }

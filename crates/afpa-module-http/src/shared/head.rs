@@ -27,9 +27,11 @@ impl Comparing {
 
     fn freshen(&self, stored: &stored::Response, response: &Response<'_, '_>, now: Now) {
         let asking = &self.0;
-        let about = asking.circumstances(now, Some(stored.len));
-        let Some(draft) = stored.draft.freshened(response.end_to_end(), about) else { return };
-        match asking.judge(&draft.facts, draft.life).and_then(|()| asking.judge_vary(&draft)) {
+        let about = asking.circumstances(now);
+        let Some((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
+            return;
+        };
+        match asking.judge_draft(&draft, &facts) {
             Ok(()) => drop(asking.freshen(draft.into(), now)),
             Err(why) => asking.drop_stored(why),
         }

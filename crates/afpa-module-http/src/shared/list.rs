@@ -107,7 +107,7 @@ fn labelled<'a>(
     draft: Arc<Draft>,
     content: Content,
 ) -> Labelled<'a, StoredResponse> {
-    let life = policy.keep_for(&draft.facts, &draft.life, &draft.arrival);
+    let life = policy.keep_for(&draft);
     let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(u32::try_from(life).unwrap_or(u32::MAX)), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);

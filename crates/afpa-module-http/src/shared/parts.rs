@@ -85,7 +85,7 @@ impl Asking {
             return Err(NotStored::TooLong);
         }
         let lines = response.end_to_end().filter(|(name, _)| !is(name, "content-range"));
-        let about = self.circumstances(now, Some(part.complete));
+        let about = self.circumstances(now);
         let draft = match ranged {
             Ranged::Plain => Draft::new(b"HTTP/1.1 200 OK", 200, lines, about),
             Ranged::IfRange => {
@@ -103,9 +103,8 @@ impl Asking {
                 base.response.draft.freshened(lines, about)
             }
         };
-        let draft = draft.ok_or(NotStored::VaryStar)?;
-        self.judge(&draft.facts, draft.life)?;
-        self.judge_vary(&draft)?;
+        let (draft, facts) = draft.ok_or(NotStored::VaryStar)?;
+        self.judge_draft(&draft, &facts)?;
         Ok((draft, part))
     }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use afpa_framework::Network;
 use afpa_http::caching::ResponseFacts;
-use afpa_http::caching::freshness::{Arrival, Heuristic, lifetime};
+use afpa_http::caching::freshness::{Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
+
+use super::stored::Draft;
 
 /// Which answers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,10 +137,10 @@ impl CachePolicy {
 
     /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is
     /// kept longer, because a server may say that it is still current.
-    pub(crate) fn keep_for(&self, facts: &ResponseFacts, life: &Life, arrival: &Arrival) -> u64 {
+    pub(crate) fn keep_for(&self, draft: &Draft) -> u64 {
         const VALIDATED: u64 = 24 * 3600;
-        let useful = life.lifetime.saturating_sub(arrival.initial_age);
-        let after = life.stale_use.max(if facts.has_validator() { VALIDATED } else { 0 });
+        let useful = draft.life.lifetime.saturating_sub(draft.arrival.initial_age);
+        let after = draft.life.stale_use.max(if draft.has_validator() { VALIDATED } else { 0 });
         useful.saturating_add(after)
     }
 }

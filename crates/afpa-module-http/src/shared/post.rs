@@ -94,7 +94,7 @@ impl Tap for Posted {
         let after = self.invalidate(response, draft.as_ref(), now);
         if let (Some(draft), Some(after)) = (draft, after) {
             self.asking.since.set(after);
-            storing.keep(draft, None, now);
+            storing.keep(draft, response.announced(), None, now);
             self.storing = Some(storing);
         }
         Passing::On

@@ -159,7 +159,6 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
         life: Life { lifetime, forced, stale_use },
         grace: record.grace,
         text: text(record),
-        announced: Some(record.content.len() as u64),
         vary: record.vary.iter().copied().map(Box::from).collect(),
         tags: record.tags.iter().copied().map(Label::from).collect(),
     }

@@ -262,7 +262,7 @@ impl Round<'_> {
         let Fetching { primary, label, since, requested, why, stored, base, ranged, .. } =
             &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
-            object.header().response().is_some_and(|stored| stored.draft.facts.has_validator())
+            object.header().response().is_some_and(|stored| stored.draft.has_validator())
         });
         Asking {
             responses: Arc::clone(&self.cache.responses),

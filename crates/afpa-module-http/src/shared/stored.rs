@@ -11,7 +11,7 @@ use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::SetCookie;
-use afpa_http::caching::{ResponseFacts, Version, fields, vary};
+use afpa_http::caching::{ResponseFacts, StoredFacts, Version, fields, vary};
 
 use super::index::Index;
 use super::key::{group_label, tag_label};
@@ -51,7 +51,7 @@ pub(crate) struct Response {
 /// A response whose head has arrived, and that may be stored.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    pub(crate) facts: ResponseFacts,
+    pub(crate) facts: StoredFacts,
     pub(crate) arrival: Arrival,
     /// Microseconds until the server's answer had begun.
     pub(crate) took_us: u64,
@@ -59,8 +59,6 @@ pub(crate) struct Draft {
     pub(crate) grace: u64,
     /// Its head, with the validators and what else is asked for.
     pub(crate) text: Text,
-    /// The length that the head announces.
-    pub(crate) announced: Option<u64>,
     /// Names of the fields that it varies by.
     pub(crate) vary: Arc<[Box<str>]>,
     /// The labels of its tags.
@@ -169,7 +167,6 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) policy: &'a CachePolicy,
     pub(crate) asked: Now,
     pub(crate) now: Now,
-    pub(crate) announced: Option<u64>,
     /// Without its port.
     pub(crate) host: &'a [u8],
 }
@@ -198,24 +195,28 @@ impl Draft {
     }
 
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
-        let date = self.facts.date.unwrap_or_default();
-        let (etag, last_modified) = (self.etag(), self.facts.last_modified);
-        StoredValidators { etag, last_modified, date }
+        let StoredFacts { date, last_modified, .. } = self.facts;
+        StoredValidators { etag: self.etag(), last_modified, date }
     }
 
-    /// A draft of a head: its status line without CRLF, and its end-to-end fields. `None`: it varies by what no
-    /// key can hold.
+    /// Whether a request to the server can ask whether the response is still current.
+    pub(crate) fn has_validator(&self) -> bool {
+        self.etag().is_some() || self.facts.last_modified.is_some()
+    }
+
+    /// A draft of a head: its status line without CRLF, and its end-to-end fields; with the facts by which it is
+    /// judged. `None`: it varies by what no key can hold.
     pub(crate) fn new<'b, F>(
         status_line: &[u8],
         status: u16,
         lines: F,
         about: Circumstances<'_>,
-    ) -> Option<Draft>
+    ) -> Option<(Draft, ResponseFacts)>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
         let facts = ResponseFacts::of(status, lines.clone(), &about.policy.targets);
-        Self::of(facts, status_line, lines, about)
+        Some((Self::of(facts, status_line, lines, about)?, facts))
     }
 
     /// The same, when the facts are known.
@@ -228,7 +229,7 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let Circumstances { policy, asked, now, announced, host } = about;
+        let Circumstances { policy, asked, now, host } = about;
         let arrival =
             Arrival::of(&facts, asked.steady_ms() / 1000, now.unix(), now.steady_ms() / 1000);
         let values = |wanted: &'static str| {
@@ -269,11 +270,10 @@ impl Draft {
             life: policy.life(&facts, now.unix()),
             grace: policy.grace,
             text: head.finish(),
-            announced,
             // An empty one has no memory of its own.
             vary: if names.is_empty() { Arc::default() } else { names.into() },
             tags,
-            facts,
+            facts: StoredFacts::from(&facts),
             arrival,
         })
     }
@@ -299,7 +299,11 @@ impl Draft {
 
     /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock sends no
     /// Date: the 304 is of the moment at which it came then (RFC 9110 section 6.6.1), and not as old as what it confirms.
-    pub(crate) fn freshened<'b, F>(&self, lines: F, about: Circumstances<'_>) -> Option<Draft>
+    pub(crate) fn freshened<'b, F>(
+        &self,
+        lines: F,
+        about: Circumstances<'_>,
+    ) -> Option<(Draft, ResponseFacts)>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
@@ -316,9 +320,10 @@ impl Draft {
         for (name, value) in new.clone() {
             all.push((name, value));
         }
-        let draft = Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
+        let (draft, facts) =
+            Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
         // What it saves is the time of a whole answer, not that of a 304.
-        Some(Draft { took_us: self.took_us, ..draft })
+        Some((Draft { took_us: self.took_us, ..draft }, facts))
     }
 
     /// Whether the validator of a 304 is that of this response (RFC 9111 section 4.3.4).

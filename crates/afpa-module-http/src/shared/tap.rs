@@ -36,6 +36,8 @@ pub(super) struct Storing {
 struct Keeping {
     draft: Arc<Draft>,
     variant: Arc<[u8]>,
+    /// The length that the head announces; of a part, that of the whole.
+    announced: Option<u64>,
     bytes: usize,
     /// Which part of the whole it is, if it is not all of it.
     part: Option<ContentRange>,
@@ -73,12 +75,12 @@ impl Storing {
         if !stored.draft.is_meant_by(response.end_to_end()) {
             return Some(Came::Mismatch);
         }
-        let about = asking.circumstances(now, Some(stored.len));
-        let Some(draft) = stored.draft.freshened(response.end_to_end(), about) else {
+        let about = asking.circumstances(now);
+        let Some((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
             return Some(Came::Mismatch);
         };
         // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
-        match asking.judge(&draft.facts, draft.life).and_then(|()| asking.judge_vary(&draft)) {
+        match asking.judge_draft(&draft, &facts) {
             Ok(()) => Some(Came::Current(Arc::new(draft))),
             Err(why) => {
                 asking.drop_stored(why);
@@ -116,33 +118,42 @@ impl Storing {
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
         asking.judge(&facts, policy.life(&facts, now.unix()))?;
-        let announced = response.announced();
-        if announced.is_some_and(|length| length > policy.largest as u64) {
+        if response.announced().is_some_and(|length| length > policy.largest as u64) {
             return Err(NotStored::TooLong);
         }
         let line = match (response.status, response.reason()) {
             (200, "OK") => Cow::Borrowed("HTTP/1.1 200 OK"),
             (status, reason) => Cow::Owned(format!("HTTP/1.1 {status} {reason}")),
         };
-        let about = asking.circumstances(now, announced);
+        let about = asking.circumstances(now);
         let draft = Draft::of(facts, line.as_bytes(), lines, about);
         let draft = draft.ok_or(NotStored::VaryStar)?;
         asking.judge_vary(&draft).map(|()| draft)
     }
 
-    pub(super) fn keep(&mut self, draft: Draft, part: Option<ContentRange>, now: Now) {
+    /// Keeps what arrives. `announced`: the length that the head announces.
+    pub(super) fn keep(
+        &mut self,
+        draft: Draft,
+        announced: Option<u64>,
+        part: Option<ContentRange>,
+        now: Now,
+    ) {
+        let announced = part.as_ref().map_or(announced, |part| Some(part.complete));
         let asking = &self.asking;
         let draft = Arc::new(draft);
         let variant = asking.key(&draft);
         asking.keeps.set(true);
-        let is_short = draft.announced.is_some_and(|length| (1..=SHORT).contains(&length));
+        let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
         let arrival = if part.is_none() && is_short { Arrival::Expected } else { Arrival::Begun };
         match arrival {
-            Arrival::Begun => asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant)),
+            Arrival::Begun => {
+                asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant), announced)
+            }
             _ => asking.fetch.decide(true),
         }
         let (bytes, begun) = (0, now);
-        self.keeping = Some(Keeping { draft, variant, bytes, part, begun, arrival });
+        self.keeping = Some(Keeping { draft, variant, announced, bytes, part, begun, arrival });
         self.verdict = Ok(());
     }
 
@@ -205,7 +216,7 @@ impl Tap for Storing {
         }
         asking.came.replace(Came::Nothing);
         match self.judge(response, now) {
-            Ok((draft, part)) => self.keep(draft, part, now),
+            Ok((draft, part)) => self.keep(draft, response.announced(), part, now),
             Err(why) => self.pass(why, response.status, now),
         }
         Passing::On
@@ -226,7 +237,7 @@ impl Tap for Storing {
         keeping.bytes = keeping.bytes.saturating_add(data.len());
         if matches!(keeping.arrival, Arrival::Expected) && !data.is_empty() {
             let asking = &self.asking;
-            if keeping.draft.announced == Some(data.len() as u64)
+            if keeping.announced == Some(data.len() as u64)
                 && let Some(bytes) = room_for(&asking.responses, &[data], asking.policy.largest)
             {
                 keeping.arrival = Arrival::AtOnce(bytes);
@@ -276,7 +287,7 @@ impl Tap for Storing {
 impl Keeping {
     /// Those who follow see what arrives from now on.
     fn begin(&mut self, asking: &Asking) {
-        asking.fetch.arrive(Arc::clone(&self.draft), Arc::clone(&self.variant));
+        asking.fetch.arrive(Arc::clone(&self.draft), Arc::clone(&self.variant), self.announced);
         self.arrival = Arrival::Begun;
     }
 
@@ -286,7 +297,7 @@ impl Keeping {
         let object = object.filter(|_| self.part.is_none());
         match (std::mem::replace(&mut self.arrival, Arrival::Begun), object) {
             (Arrival::AtOnce(_), Some(object)) => {
-                asking.fetch.arrive_whole(self.draft, self.variant, object);
+                asking.fetch.arrive_whole(self.draft, self.variant, self.announced, object);
             }
             (Arrival::AtOnce(bytes), None) => {
                 self.begin(asking);
@@ -305,7 +316,7 @@ impl Keeping {
     fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
         let (start, complete) = match &self.part {
             Some(part) => (part.range.start, part.complete),
-            None => (0, self.draft.announced.unwrap_or_default()),
+            None => (0, self.announced.unwrap_or_default()),
         };
         Part { draft: Arc::clone(&self.draft), variant: &self.variant, start, complete, data }
     }

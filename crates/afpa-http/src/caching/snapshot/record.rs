@@ -1,7 +1,7 @@
 //! A stored response as a record.
 
 use super::fields::{Put, Rest};
-use crate::caching::{Expires, ResponseControl, ResponseFacts};
+use crate::caching::{ResponseControl, StoredFacts};
 
 /// A stored response, with all that decides about its use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Record<'b> {
     /// Content-Language.
     pub language: Option<&'b [u8]>,
     /// The facts about its head.
-    pub facts: ResponseFacts,
+    pub facts: StoredFacts,
     /// Seconds for which it is fresh.
     pub lifetime: u64,
     /// Whether the operator said so.
@@ -120,45 +120,19 @@ impl<'b> Record<'b> {
     }
 }
 
-fn put_facts(facts: &ResponseFacts, out: &mut Vec<u8>) {
-    let ResponseFacts { status, control, is_targeted, date, age, expires, .. } = facts;
-    out.put_number(u64::from(*status));
-    put_control(control, out);
-    out.put_number(u64::from(*is_targeted));
-    out.put_optional_number(*date);
-    out.put_number(*age);
-    match expires {
-        Expires::Absent => out.put_number(0),
-        Expires::Past => out.put_number(1),
-        Expires::At(at) => {
-            out.put_number(2);
-            out.put_number(*at);
-        }
-    }
+fn put_facts(facts: &StoredFacts, out: &mut Vec<u8>) {
+    out.put_number(u64::from(facts.status));
+    put_control(&facts.control, out);
+    out.put_number(facts.date);
     out.put_optional_number(facts.last_modified);
-    for flag in [facts.has_etag, facts.varies, facts.varies_by_more, facts.sets_cookie] {
-        out.put_number(u64::from(flag));
-    }
 }
 
-fn facts(rest: &mut Rest<'_>) -> Option<ResponseFacts> {
-    Some(ResponseFacts {
+fn facts(rest: &mut Rest<'_>) -> Option<StoredFacts> {
+    Some(StoredFacts {
         status: u16::try_from(rest.number()?).ok()?,
         control: control(rest)?,
-        is_targeted: rest.flag()?,
-        date: rest.optional(Rest::number)?,
-        age: rest.number()?,
-        expires: match rest.number()? {
-            0 => Expires::Absent,
-            1 => Expires::Past,
-            2 => Expires::At(rest.number()?),
-            _ => return None,
-        },
+        date: rest.number()?,
         last_modified: rest.optional(Rest::number)?,
-        has_etag: rest.flag()?,
-        varies: rest.flag()?,
-        varies_by_more: rest.flag()?,
-        sets_cookie: rest.flag()?,
     })
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::caching::{Expires, ResponseControl, ResponseFacts};
+use crate::caching::{ResponseControl, StoredFacts};
 
 const CLOCKS: Clocks = Clocks { unix_us: 1_700_000_000_000_000, boot: 7, boot_us: 5_000_000 };
 
@@ -12,7 +12,7 @@ struct Owned {
     lists: [Vec<Vec<u8>>; 2],
     vary: Vec<String>,
     content_type: Option<String>,
-    facts: ResponseFacts,
+    facts: StoredFacts,
     numbers: [u64; 6],
     forced: bool,
 }
@@ -47,14 +47,14 @@ impl Owned {
     }
 }
 
-fn facts() -> impl Strategy<Value = ResponseFacts> {
-    let flags = proptest::array::uniform14(any::<bool>());
+fn facts() -> impl Strategy<Value = StoredFacts> {
+    let flags = proptest::array::uniform9(any::<bool>());
     let seconds = proptest::array::uniform4(any::<Option<u32>>());
-    let times = proptest::array::uniform3(any::<Option<u64>>());
-    let all = (100..=999_u16, flags, seconds, times, any::<u64>());
-    all.prop_map(|(status, flags, seconds, [date, expires, modified], age)| {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = flags;
+    let times = (any::<u64>(), any::<Option<u64>>());
+    (100..=999_u16, flags, seconds, times).prop_map(|(status, flags, seconds, times)| {
+        let [a, b, c, d, e, f, g, h, i] = flags;
         let [max_age, s_maxage, stale_while_revalidate, stale_if_error] = seconds;
+        let (date, last_modified) = times;
         let control = ResponseControl {
             no_store: a,
             no_cache: b,
@@ -70,24 +70,7 @@ fn facts() -> impl Strategy<Value = ResponseFacts> {
             stale_while_revalidate,
             stale_if_error,
         };
-        let expires = match expires {
-            Some(at) => Expires::At(at),
-            None if a => Expires::Past,
-            None => Expires::Absent,
-        };
-        ResponseFacts {
-            status,
-            control,
-            is_targeted: j,
-            date,
-            age,
-            expires,
-            last_modified: modified,
-            has_etag: k,
-            varies: l,
-            varies_by_more: m,
-            sets_cookie: n,
-        }
+        StoredFacts { status, control, date, last_modified }
     })
 }
 
@@ -136,7 +119,7 @@ fn read(mut bytes: &[u8]) -> Result<(Clocks, Vec<Record<'_>>), Broken> {
 
 fn one() -> Record<'static> {
     let head = b"HTTP/1.1 200 OK\r\nDate: x\r\n";
-    let facts = ResponseFacts { status: 200, ..ResponseFacts::default() };
+    let facts = StoredFacts { status: 200, ..StoredFacts::default() };
     let (primary, labels) = (&b"key"[..], vec![&b"ua/\n"[..]]);
     let content = &b"content"[..];
     Record { primary, labels, head, facts, lifetime: 60, content, ..Record::default() }

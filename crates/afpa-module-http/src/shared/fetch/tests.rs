@@ -9,9 +9,9 @@ fn draft() -> Arc<Draft> {
     let now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };
     let policy = CachePolicy::default();
     let host = &b"host"[..];
-    let about = Circumstances { policy: &policy, asked: now, now, announced: None, host };
+    let about = Circumstances { policy: &policy, asked: now, now, host };
     let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
-    Arc::new(draft.expect("no star"))
+    Arc::new(draft.expect("no star").0)
 }
 
 fn fetch() -> Arc<Fetch> {
@@ -37,7 +37,7 @@ fn followers_see_what_arrives_each_at_its_own_pace() {
     let (fetch, draft) = (fetch(), draft());
     let (mut fast, mut slow) = (Seat::default(), Seat::default());
     assert!(fetch.poll_answer(&context(), &mut fast).is_pending());
-    fetch.arrive(Arc::clone(&draft), (*b"key").into());
+    fetch.arrive(Arc::clone(&draft), (*b"key").into(), None);
     assert!(matches!(fetch.poll_answer(&context(), &mut fast), Poll::Ready(Phase::Arriving(_))));
     assert_eq!(next(&fetch, &mut fast, &draft, 0), None);
     fetch.add(b"one");
@@ -58,9 +58,9 @@ fn followers_see_what_arrives_each_at_its_own_pace() {
 fn what_came_of_an_attempt_that_failed_is_not_mixed_with_the_next_one() {
     let (fetch, first, second) = (fetch(), draft(), draft());
     let mut seat = Seat::default();
-    fetch.arrive(Arc::clone(&first), (*b"key").into());
+    fetch.arrive(Arc::clone(&first), (*b"key").into(), None);
     fetch.add(b"one");
-    fetch.arrive(Arc::clone(&second), (*b"key").into());
+    fetch.arrive(Arc::clone(&second), (*b"key").into(), None);
     fetch.add(b"other");
     assert_eq!(next(&fetch, &mut seat, &first, 1), Some(b"broken".to_vec()));
     assert_eq!(next(&fetch, &mut seat, &second, 0), Some(b"other".to_vec()));
@@ -82,7 +82,7 @@ fn who_leads_and_goes_leaves_nobody_waiting() {
     assert!(matches!(ready, Poll::Ready(Phase::Passed)), "what was decided stays");
 
     let (cut, draft) = (fetch(), draft());
-    cut.arrive(Arc::clone(&draft), (*b"key").into());
+    cut.arrive(Arc::clone(&draft), (*b"key").into(), None);
     cut.add(b"half");
     cut.abandon();
     assert_eq!(next(&cut, &mut Seat::default(), &draft, 0), Some(b"broken".to_vec()));

@@ -58,9 +58,9 @@ impl Rig {
             let lines = [("Cache-Control", "max-age=60"), line];
             let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             let host = &b"test"[..];
-            let about = Circumstances { policy, asked: NOW, now: NOW, announced: None, host };
+            let about = Circumstances { policy, asked: NOW, now: NOW, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
-            let draft = Arc::new(draft.expect("no star"));
+            let draft = Arc::new(draft.expect("no star").0);
             let (mut primary, place) =
                 (Vec::new(), Place { scope: *scope, path: b"/", secure: false });
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);

@@ -44,8 +44,9 @@ impl Process {
         let now = self.present.now;
         let lines = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let (policy, host) = (&*self.policy, &b"host"[..]);
-        let about = Circumstances { policy, asked: now, now, announced: None, host };
-        let draft = Arc::new(Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star"));
+        let about = Circumstances { policy, asked: now, now, host };
+        let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star").0;
+        let draft = Arc::new(draft);
         let labels = [key::url_label(b"host", path.as_bytes(), None).into()];
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();
@@ -232,12 +233,12 @@ fn nothing_of_a_broken_snapshot_is_used() {
     let cut = whole[..whole.len() - 1].to_vec();
     let longer = [&whole[..], b"\0"].concat();
     let mut version = whole.clone();
-    version[snapshot::MAGIC.len()] = 2;
+    version[snapshot::MAGIC.len()] = 1;
     for (bytes, why) in [
         (changed, Broken::Changed),
         (cut, Broken::Cut),
         (longer, Broken::Longer),
-        (version, Broken::Version(2)),
+        (version, Broken::Version(1)),
         (b"[site]".to_vec(), Broken::Foreign),
         (Vec::new(), Broken::Cut),
     ] {
