@@ -1,6 +1,7 @@
 //! A stored head, and those of its values that are asked for, in one piece of memory.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -14,7 +15,28 @@ pub(crate) enum Value {
     ContentLanguage,
 }
 
-const VALUES: usize = 4;
+/// Where each value lies, if there is one.
+type Places = [Option<Place>; 4];
+
+/// Where a value lies. Before each of them is a status line, so that none begins at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    start: NonZeroU32,
+    len: u32,
+}
+
+impl Place {
+    /// No head is longer than a `u32` counts: there are limits for those of servers.
+    fn of(range: &Range<usize>) -> Option<Self> {
+        let start = NonZeroU32::new(u32::try_from(range.start).ok()?)?;
+        Some(Self { start, len: u32::try_from(range.len()).ok()? })
+    }
+
+    fn range(self) -> Range<usize> {
+        let start = self.start.get() as usize;
+        start..start.saturating_add(self.len as usize)
+    }
+}
 
 impl Value {
     /// The value of a field of this name.
@@ -35,7 +57,7 @@ impl Value {
 pub(crate) struct Text {
     bytes: Box<[u8]>,
     head: u32,
-    places: [Option<Range<u32>>; VALUES],
+    places: Places,
 }
 
 impl Text {
@@ -44,8 +66,8 @@ impl Text {
     }
 
     pub(crate) fn value(&self, value: Value) -> Option<&[u8]> {
-        let Range { start, end } = self.places.get(value as usize)?.clone()?;
-        self.bytes.get(start as usize..end as usize)
+        let place = (*self.places.get(value as usize)?)?;
+        self.bytes.get(place.range())
     }
 
     /// Content-Type, which is text.
@@ -62,7 +84,7 @@ impl Text {
 /// Writes a text. What most heads need lies on the stack, so that memory is taken once, and as much as is needed.
 pub(crate) struct Writer<'b> {
     bytes: SmallVec<[u8; 1024]>,
-    places: [Option<Range<u32>>; VALUES],
+    places: Places,
     /// What is not in the head.
     behind: SmallVec<[(Value, Cow<'b, [u8]>); 1]>,
 }
@@ -124,11 +146,9 @@ impl<'b> Writer<'b> {
         Text { bytes: self.bytes.as_slice().into(), head, places: self.places }
     }
 
-    /// No head is longer than a `u32` counts: there are limits for those of servers.
-    fn note(&mut self, value: Value, place: Range<usize>) {
-        let place = u32::try_from(place.start).ok().zip(u32::try_from(place.end).ok());
+    fn note(&mut self, value: Value, range: Range<usize>) {
         if let Some(noted) = self.places.get_mut(value as usize) {
-            *noted = place.map(|(start, end)| start..end);
+            *noted = Place::of(&range);
         }
     }
 }
