@@ -109,9 +109,9 @@ impl Asking {
     /// Whether a response may be kept, as far as its fields say.
     pub(super) fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
         let terms = Terms {
-            lifetime: life.lifetime,
+            lifetime: life.lifetime.into(),
             age: facts.age,
-            stale_use: life.stale_use,
+            stale_use: life.stale_use.into(),
             explicit_only: self.policy.mode == Mode::Auto,
             forced: life.forced,
         };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use afpa_framework::Network;
 use afpa_http::caching::ResponseFacts;
+use afpa_http::caching::control::bounded;
 use afpa_http::caching::freshness::{Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
 
@@ -107,13 +108,15 @@ impl Default for CachePolicy {
     }
 }
 
-/// How long a response may be used.
+/// How long a response may be used, in seconds, which are [`bounded`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
-    pub(crate) lifetime: u64,
+    pub(crate) lifetime: u32,
     pub(crate) forced: bool,
-    /// Seconds for which it may be used in another way once it is stale.
-    pub(crate) stale_use: u64,
+    /// For so long it may be used in another way once it is stale.
+    pub(crate) stale_use: u32,
+    /// For so long the operator lets it be used after an error.
+    pub(crate) grace: u32,
 }
 
 impl CachePolicy {
@@ -127,11 +130,13 @@ impl CachePolicy {
         let control = &facts.control;
         let windows = [control.stale_while_revalidate, control.stale_if_error];
         let window = windows.into_iter().flatten().max();
-        let grace = if control.forbids_stale() { 0 } else { self.grace };
+        let grace = bounded(self.grace);
+        let allowed = if control.forbids_stale() { 0 } else { grace };
         Life {
-            lifetime: forced.unwrap_or(own),
+            lifetime: bounded(forced.unwrap_or(own)),
             forced: forced.is_some(),
-            stale_use: window.map_or(0, u64::from).max(grace),
+            stale_use: window.unwrap_or(0).max(allowed),
+            grace,
         }
     }
 
@@ -139,8 +144,9 @@ impl CachePolicy {
     /// kept longer, because a server may say that it is still current.
     pub(crate) fn keep_for(&self, draft: &Draft) -> u64 {
         const VALIDATED: u64 = 24 * 3600;
-        let useful = draft.life.lifetime.saturating_sub(draft.arrival.initial_age);
-        let after = draft.life.stale_use.max(if draft.has_validator() { VALIDATED } else { 0 });
+        let useful = u64::from(draft.life.lifetime).saturating_sub(draft.arrival.initial_age);
+        let after =
+            u64::from(draft.life.stale_use).max(if draft.has_validator() { VALIDATED } else { 0 });
         useful.saturating_add(after)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Label, Moment, Payload};
 use afpa_framework::Now;
+use afpa_http::caching::control::bounded;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::snapshot::{Broken, Clocks, Decoder, Piece, Record};
 
@@ -151,13 +152,17 @@ enum Taken {
 }
 
 fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
-    let Record { lifetime, forced, stale_use, .. } = *record;
+    let life = Life {
+        lifetime: bounded(record.lifetime),
+        forced: record.forced,
+        stale_use: bounded(record.stale_use),
+        grace: bounded(record.grace),
+    };
     Draft {
         facts: record.facts,
         arrival: Arrival { initial_age: age, at: now.steady_ms() / 1000 },
-        took_us: record.took_us,
-        life: Life { lifetime, forced, stale_use },
-        grace: record.grace,
+        took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
+        life,
         text: text(record),
         vary: record.vary.iter().copied().map(Box::from).collect(),
         tags: record.tags.iter().copied().map(Label::from).collect(),

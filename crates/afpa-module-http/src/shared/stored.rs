@@ -53,16 +53,15 @@ pub(crate) struct Response {
 pub(crate) struct Draft {
     pub(crate) facts: StoredFacts,
     pub(crate) arrival: Arrival,
-    /// Microseconds until the server's answer had begun.
-    pub(crate) took_us: u64,
+    /// Microseconds until the server's answer had begun, as far as a `u32` counts: 71 minutes.
+    pub(crate) took_us: u32,
     pub(crate) life: Life,
-    pub(crate) grace: u64,
     /// Its head, with the validators and what else is asked for.
     pub(crate) text: Text,
     /// Names of the fields that it varies by.
     pub(crate) vary: Arc<[Box<str>]>,
     /// The labels of its tags.
-    pub(crate) tags: Vec<Label>,
+    pub(crate) tags: Box<[Label]>,
 }
 
 impl StoredResponse {
@@ -123,10 +122,10 @@ impl Response {
         let draft = &self.draft;
         Stored {
             control: draft.facts.control,
-            lifetime: draft.life.lifetime,
+            lifetime: draft.life.lifetime.into(),
             age: draft.arrival.age(now.steady_ms() / 1000),
             purged: self.recalled.load(Ordering::Acquire),
-            grace: draft.grace,
+            grace: draft.life.grace.into(),
         }
     }
 
@@ -266,13 +265,13 @@ impl Draft {
         }
         tags.truncate(MOST_TAGS);
         Some(Draft {
-            took_us: now.steady_us.saturating_sub(asked.steady_us),
+            took_us: u32::try_from(now.steady_us.saturating_sub(asked.steady_us))
+                .unwrap_or(u32::MAX),
             life: policy.life(&facts, now.unix()),
-            grace: policy.grace,
             text: head.finish(),
             // An empty one has no memory of its own.
             vary: if names.is_empty() { Arc::default() } else { names.into() },
-            tags,
+            tags: tags.into(),
             facts: StoredFacts::from(&facts),
             arrival,
         })

@@ -35,5 +35,5 @@ impl Responses {
 fn saved_us(object: &Object<StoredResponse>, hits: u64) -> u64 {
     let took = object.header().response().map_or(0, |response| response.draft.took_us);
     // A server that answers within a clock's tick has still been spared.
-    hits.saturating_mul(took.max(1))
+    hits.saturating_mul(took.max(1).into())
 }
