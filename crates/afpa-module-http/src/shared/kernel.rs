@@ -15,7 +15,7 @@ use afpa_router::{Action, RequestSet};
 use super::answer::Rest;
 use super::key;
 use super::policy::CachePolicy;
-use super::stored::{Kind, Response, StoredResponse};
+use super::stored::{Response, StoredResponse};
 use crate::global::Global;
 
 /// How the kernel may answer for a request set.
@@ -161,22 +161,19 @@ fn fields_that_matter(
 impl StoredResponse {
     /// Whether responses of its URL vary; then whether by Accept-Encoding alone.
     pub fn varies(&self) -> Option<bool> {
-        match &self.0 {
-            Kind::Index(index) => Some(is_accept_encoding(&index.names)),
-            Kind::Response(_) | Kind::Partial(_) => None,
-        }
+        self.index().map(|index| is_accept_encoding(&index.names))
     }
 
     /// The key of the URL, of which this may be one of several responses.
     pub fn primary(&self, key: &Key) -> Option<Key> {
         let response = self.response()?;
-        Some(Key::new(key.site, key.path.get(..response.primary_len)?))
+        Some(Key::new(key.site, response.split(key)?.0))
     }
 
     /// Where it belongs; `None`: more than a URL and Accept-Encoding decide about it.
     pub fn kernel_place<'k>(&self, key: &'k Key) -> Option<KernelPlace<'k>> {
         let response = self.response()?;
-        let (primary, rest) = key.path.split_at_checked(response.primary_len)?;
+        let (primary, rest) = response.split(key)?;
         let codings = match &*response.draft.vary {
             [] => None,
             names if is_accept_encoding(names) => Some(vary::value_of(rest, CODINGS)?),

@@ -12,7 +12,7 @@ use afpa_http::caching::parts::Parts;
 
 use super::policy::CachePolicy;
 use super::responses::Responses;
-use super::stored::{Draft, Kind, Response, StoredResponse};
+use super::stored::{Draft, Response, StoredResponse};
 
 impl Responses {
     /// Lists a response whose content is complete. `None`: it was purged meanwhile, or there is no room.
@@ -82,7 +82,7 @@ impl Responses {
     /// What lies under the primary key, if it is of responses that vary as this one does.
     fn index(&self, place: &ListPlace<'_>, draft: &Draft) -> Option<Arc<Object<StoredResponse>>> {
         let held = self.cache().get(&key_of(place.primary));
-        held.filter(|held| held.header().names() == Some(&draft.vary))
+        held.filter(|held| held.header().index().is_some_and(|index| index.names == draft.vary))
     }
 
     fn note_in(
@@ -91,7 +91,7 @@ impl Responses {
         policy: &CachePolicy,
         (key, draft): (Key, &Draft),
     ) {
-        if let Kind::Index(index) = &index.header().0
+        if let Some(index) = index.header().index()
             && let Some(oldest) = index.note(key, draft, policy.variants.max(1))
         {
             self.cache().purge(&oldest);
@@ -143,7 +143,7 @@ impl<'a> ListPlace<'a> {
         Labelled {
             key: key_of(self.primary),
             labels: self.labels,
-            header: StoredResponse::index(Arc::clone(&draft.vary)),
+            header: StoredResponse::indexing(Arc::clone(&draft.vary)),
             header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
             payloads: Payloads::new(),
             family: Family::default(),

@@ -18,7 +18,7 @@ use super::plan::{Asks, Plan, ask, unsafe_method};
 use super::policy::{CachePolicy, lists};
 use super::purge;
 use super::responses::Responses;
-use super::stored::{Kind, StoredResponse};
+use super::stored::StoredResponse;
 use crate::global::Global;
 use crate::remote;
 
@@ -168,7 +168,7 @@ fn put_variant(
     let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds()) else {
         return Primary::Nothing;
     };
-    let Kind::Index(index) = &object.header().0 else { return Primary::Response };
+    let Some(index) = object.header().index() else { return Primary::Response };
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, asked.request, &mut room.variant);
@@ -181,7 +181,7 @@ fn put_variant(
 /// Takes the key of the response in the language that the request likes most, if that is all that decides.
 fn put_liked(view: &mut View<StoredResponse>, room: &mut KeyRoom, asked: &Distributed<'_, '_, '_>) {
     if let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.seconds())
-        && let Kind::Index(index) = &object.header().0
+        && let Some(index) = object.header().index()
         && let Some(liked) = index.liked(asked.request)
     {
         room.variant.clear();

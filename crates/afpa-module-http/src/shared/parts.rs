@@ -14,7 +14,7 @@ use afpa_proxy::response;
 
 use super::asking::Asking;
 use super::list::{Content, key_of, room_for};
-use super::stored::{Draft, Kind, Response, StoredResponse, is};
+use super::stored::{Draft, Response, StoredResponse, is};
 
 /// A representation of which parts are stored.
 #[derive(Debug)]
@@ -123,11 +123,12 @@ impl Asking {
         let cache = self.responses.cache();
         let key = key_of(if draft.vary.is_empty() { &self.primary } else { variant });
         let held = cache.get(&key);
-        let mut parts = match held.as_ref().map(|held| &held.header().0) {
-            Some(Kind::Response(_)) => return None,
-            Some(Kind::Partial(held))
-                if are_of_one(&held.response.validators(), &draft.validators()) =>
-            {
+        let held = held.as_ref().map(|held| held.header());
+        if held.is_some_and(|held| held.response().is_some()) {
+            return None;
+        }
+        let mut parts = match held.and_then(StoredResponse::partial) {
+            Some(held) if are_of_one(&held.response.validators(), &draft.validators()) => {
                 if held.parts.complete() != complete {
                     cache.purge(&key);
                     return None;

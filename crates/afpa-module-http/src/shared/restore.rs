@@ -14,7 +14,7 @@ use super::list::{Content, ListPlace};
 use super::policy::Life;
 use super::responses::{Responses, Scope};
 use super::save::digest;
-use super::stored::Draft;
+use super::stored::{Draft, names};
 use super::text::{Text, Value, Writer};
 
 /// What has become of the answers of a snapshot.
@@ -164,7 +164,7 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
         took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
         life,
         text: text(record),
-        vary: record.vary.iter().copied().map(Box::from).collect(),
+        vary: names(record.vary.iter().copied().map(Box::from).collect()),
         tags: record.tags.iter().copied().map(Label::from).collect(),
     }
 }

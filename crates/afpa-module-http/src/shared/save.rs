@@ -72,7 +72,7 @@ fn record<'o>(
     labels: &'o [Arc<[u8]>],
 ) -> Option<Record<'o>> {
     let response = object.header().response()?;
-    let (primary, secondary) = object.key().path.split_at_checked(response.primary_len)?;
+    let (primary, secondary) = response.split(object.key())?;
     let (scope, primary) = primary.split_first_chunk::<SCOPE_LEN>()?;
     let draft = &*response.draft;
     let stored = response.at(now);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afpa_cache::{Label, Pinned};
+use afpa_cache::{Key, Label, Pinned};
 use afpa_framework::Now;
 use afpa_http::HttpDate;
 use afpa_http::caching::condition::StoredValidators;
@@ -19,19 +19,24 @@ use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
 use super::text::{Text, Value, Writer};
 
-/// Header data of an object of the shared cache.
+/// Header data of an object of the shared cache: what lies under a key.
 #[derive(Debug)]
-pub struct StoredResponse(pub(crate) Kind);
+pub struct StoredResponse(Kind);
 
-/// What lies under a key.
+/// Most are responses, so that the others are elsewhere: then a pointer of a response tells them apart, and nothing beside it.
 #[derive(Debug)]
-pub(crate) enum Kind {
+enum Kind {
+    Response(Response),
+    Other(Box<Other>),
+}
+
+/// What is no response.
+#[derive(Debug)]
+enum Other {
     /// Responses of this URL vary: their keys go on with the values of these fields.
     Index(Index),
-    /// A response.
-    Response(Response),
-    /// Parts of one.
-    Partial(Box<Partial>),
+    /// Parts of a response.
+    Partial(Partial),
 }
 
 /// A stored response.
@@ -41,7 +46,7 @@ pub(crate) struct Response {
     /// Bytes of the content.
     pub(crate) len: u64,
     /// Bytes of its key that are the primary key.
-    pub(crate) primary_len: usize,
+    primary_len: u32,
     /// A soft purge has made it stale.
     recalled: AtomicBool,
     /// Steady seconds until which somebody validates it.
@@ -69,32 +74,38 @@ impl StoredResponse {
     pub(crate) fn response(&self) -> Option<&Response> {
         match &self.0 {
             Kind::Response(response) => Some(response),
-            Kind::Index(_) | Kind::Partial(_) => None,
+            Kind::Other(_) => None,
         }
     }
 
     /// The parts of a response, if that is what there is.
     pub(crate) fn partial(&self) -> Option<&Partial> {
-        match &self.0 {
-            Kind::Partial(partial) => Some(partial),
-            Kind::Index(_) | Kind::Response(_) => None,
+        match self.other()? {
+            Other::Partial(partial) => Some(partial),
+            Other::Index(_) => None,
         }
     }
 
-    /// The names of the fields by which the responses of its URL vary, if it is what says so.
-    pub(super) fn names(&self) -> Option<&Arc<[Box<str>]>> {
+    /// What is known of the responses of its URL, if they vary and this is what says so.
+    pub(crate) fn index(&self) -> Option<&Index> {
+        match self.other()? {
+            Other::Index(index) => Some(index),
+            Other::Partial(_) => None,
+        }
+    }
+
+    fn other(&self) -> Option<&Other> {
         match &self.0 {
-            Kind::Index(index) => Some(&index.names),
-            Kind::Response(_) | Kind::Partial(_) => None,
+            Kind::Other(other) => Some(other),
+            Kind::Response(_) => None,
         }
     }
 
     /// A soft purge means it.
     pub(crate) fn recall(&self) {
-        match &self.0 {
-            Kind::Response(response) => response.recall(),
-            Kind::Partial(partial) => partial.response.recall(),
-            Kind::Index(_) => {}
+        let whole = || self.partial().map(|partial| &partial.response);
+        if let Some(response) = self.response().or_else(whole) {
+            response.recall();
         }
     }
 
@@ -103,18 +114,24 @@ impl StoredResponse {
     }
 
     pub(crate) fn parts(response: Response, parts: Parts<Pinned>) -> Self {
-        Self(Kind::Partial(Box::new(Partial { response, parts })))
+        Self(Kind::Other(Box::new(Other::Partial(Partial { response, parts }))))
     }
 
-    pub(crate) fn index(names: Arc<[Box<str>]>) -> Self {
-        Self(Kind::Index(Index::new(names)))
+    pub(crate) fn indexing(names: Arc<[Box<str>]>) -> Self {
+        Self(Kind::Other(Box::new(Other::Index(Index::new(names)))))
     }
 }
 
 impl Response {
     pub(crate) fn new(draft: Arc<Draft>, len: u64, primary_len: usize) -> Self {
         let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
+        let primary_len = u32::try_from(primary_len).unwrap_or(u32::MAX);
         Self { draft, len, primary_len, recalled, validated_until }
+    }
+
+    /// Its key as the primary key and what follows.
+    pub(crate) fn split<'k>(&self, key: &'k Key) -> Option<(&'k [u8], &'k [u8])> {
+        key.path.split_at_checked(self.primary_len as usize)
     }
 
     /// How it is to be judged at a moment.
@@ -269,8 +286,7 @@ impl Draft {
                 .unwrap_or(u32::MAX),
             life: policy.life(&facts, now.unix()),
             text: head.finish(),
-            // An empty one has no memory of its own.
-            vary: if names.is_empty() { Arc::default() } else { names.into() },
+            vary: self::names(names),
             tags: tags.into(),
             facts: StoredFacts::from(&facts),
             arrival,
@@ -342,6 +358,23 @@ impl Draft {
 /// Tags of one response; further ones are ignored.
 const MOST_TAGS: usize = 256;
 
+/// Names of fields that a response varies by, as they are kept: no names have no memory of their own.
+pub(super) fn names(names: Vec<Box<str>>) -> Arc<[Box<str>]> {
+    if names.is_empty() { Arc::default() } else { names.into() }
+}
+
 pub(super) fn is(name: &[u8], known: &str) -> bool {
     name.eq_ignore_ascii_case(known.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each stored response takes so much beside its key, its labels, its head and its content.
+    #[test]
+    fn what_is_kept_of_a_response_is_small() {
+        assert!(size_of::<Draft>() <= 200, "{} B", size_of::<Draft>());
+        assert!(size_of::<StoredResponse>() <= 32, "{} B", size_of::<StoredResponse>());
+    }
 }

@@ -24,7 +24,7 @@ impl Responses {
         let savers = self.cache().heaviest(most, saved_us);
         let savers = savers.into_iter().filter_map(|used| {
             let response = used.object.header().response()?;
-            let primary = used.object.key().path.get(..response.primary_len)?;
+            let (primary, _) = response.split(used.object.key())?;
             let (hits, saved_us) = (used.hits, used.weight);
             Some(Saver { url: key::url(primary)?, hits, saved_us, bytes: response.len })
         });
