@@ -113,7 +113,7 @@ impl Asking {
             age: facts.age,
             stale_use: life.stale_use.into(),
             explicit_only: self.policy.mode == Mode::Auto,
-            forced: life.forced,
+            forced: self.policy.forced(facts.status).is_some(),
         };
         judge(facts, &self.requested, self.policy.set_cookie, terms)
     }

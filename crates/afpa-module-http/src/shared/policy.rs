@@ -112,7 +112,6 @@ impl Default for CachePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) lifetime: u32,
-    pub(crate) forced: bool,
     /// For so long it may be used in another way once it is stale.
     pub(crate) stale_use: u32,
     /// For so long the operator lets it be used after an error.
@@ -123,21 +122,24 @@ impl CachePolicy {
     /// How long a response that came at `now_unix` may be used.
     pub(crate) fn life(&self, facts: &ResponseFacts, now_unix: u64) -> Life {
         let heuristic = (self.mode == Mode::Heuristic).then_some(self.heuristic);
-        let by_status = |wanted| self.forced.iter().find(|(status, _)| *status == wanted);
-        let any = || by_status(0).filter(|_| facts.status < 400);
-        let forced = by_status(facts.status).or_else(any).map(|(_, seconds)| *seconds);
-        let own = lifetime(facts, now_unix, heuristic);
+        let own = || lifetime(facts, now_unix, heuristic);
         let control = &facts.control;
         let windows = [control.stale_while_revalidate, control.stale_if_error];
         let window = windows.into_iter().flatten().max();
         let grace = bounded(self.grace);
         let allowed = if control.forbids_stale() { 0 } else { grace };
         Life {
-            lifetime: bounded(forced.unwrap_or(own)),
-            forced: forced.is_some(),
+            lifetime: bounded(self.forced(facts.status).unwrap_or_else(own)),
             stale_use: window.unwrap_or(0).max(allowed),
             grace,
         }
+    }
+
+    /// How long a response with this status is fresh, if the operator says so.
+    pub(crate) fn forced(&self, status: u16) -> Option<u64> {
+        let by_status = |wanted| self.forced.iter().find(|(status, _)| *status == wanted);
+        let any = || by_status(0).filter(|_| status < 400);
+        by_status(status).or_else(any).map(|(_, seconds)| *seconds)
     }
 
     /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is

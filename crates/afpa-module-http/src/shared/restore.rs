@@ -154,7 +154,6 @@ enum Taken {
 fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
     let life = Life {
         lifetime: bounded(record.lifetime),
-        forced: record.forced,
         stale_use: bounded(record.stale_use),
         grace: bounded(record.grace),
     };

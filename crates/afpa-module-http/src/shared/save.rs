@@ -92,7 +92,6 @@ fn record<'o>(
         language: draft.language(),
         facts: draft.facts,
         lifetime: draft.life.lifetime.into(),
-        forced: draft.life.forced,
         stale_use: draft.life.stale_use.into(),
         grace: draft.life.grace.into(),
         took_us: draft.took_us.into(),

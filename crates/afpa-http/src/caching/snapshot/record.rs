@@ -32,8 +32,6 @@ pub struct Record<'b> {
     pub facts: StoredFacts,
     /// Seconds for which it is fresh.
     pub lifetime: u64,
-    /// Whether the operator said so.
-    pub forced: bool,
     /// Seconds for which it may be used in another way once it is stale.
     pub stale_use: u64,
     /// Seconds for which the operator lets it be used after an error.
@@ -83,7 +81,6 @@ impl<'b> Record<'b> {
         out.put_optional_bytes(self.content_type.map(str::as_bytes));
         out.put_optional_bytes(self.language);
         put_facts(&self.facts, out);
-        out.put_number(u64::from(self.forced));
         for number in [self.lifetime, self.stale_use, self.grace, self.took_us, self.age, self.hits]
         {
             out.put_number(number);
@@ -107,7 +104,6 @@ impl<'b> Record<'b> {
             content_type: rest.optional(Rest::text)?,
             language: rest.optional(Rest::bytes)?,
             facts: facts(&mut rest)?,
-            forced: rest.flag()?,
             lifetime: rest.number()?,
             stale_use: rest.number()?,
             grace: rest.number()?,

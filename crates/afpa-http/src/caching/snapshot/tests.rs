@@ -14,7 +14,6 @@ struct Owned {
     content_type: Option<String>,
     facts: StoredFacts,
     numbers: [u64; 6],
-    forced: bool,
 }
 
 impl Owned {
@@ -36,7 +35,6 @@ impl Owned {
             language: Some(language),
             facts: self.facts,
             lifetime,
-            forced: self.forced,
             stale_use,
             grace,
             took_us,
@@ -80,13 +78,13 @@ fn owned() -> impl Strategy<Value = Owned> {
     let head = "HTTP/1\\.1 [0-9]{3} [a-z]{0,9}\r\n([a-z]{1,5}: [a-z]{0,9}\r\n){0,4}";
     let texts = (head, bytes(), bytes(), bytes(), bytes(), bytes());
     let names = proptest::collection::vec("[a-z]{1,9}", 0..3);
-    let others = (any::<Option<String>>(), facts(), any::<[u64; 6]>(), any::<bool>());
+    let others = (any::<Option<String>>(), facts(), any::<[u64; 6]>());
     (texts, [list(), list()], names, others).prop_map(|(texts, lists, vary, others)| {
         let (head, primary, mut secondary, etag, language, content) = texts;
         secondary.push(b'\n');
         let texts = [head.into_bytes(), primary, secondary, etag, language, content];
-        let (content_type, facts, numbers, forced) = others;
-        Owned { texts, lists, vary, content_type, facts, numbers, forced }
+        let (content_type, facts, numbers) = others;
+        Owned { texts, lists, vary, content_type, facts, numbers }
     })
 }
 
