@@ -42,7 +42,7 @@ pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     }
     let targets: [&str; 0] = [];
     let facts = ResponseFacts::of(answer.status(), answer.fields(), &targets);
-    let age = Arrival::of(&facts, 0, asked_unix, 0).initial_age;
+    let age = u64::from(Arrival::of(&facts, 0, asked_unix, 0).initial_age);
     let lifetime = freshness::lifetime(&facts, asked_unix, None);
     let terms = Terms { lifetime, age, explicit_only: true, ..Terms::default() };
     if store::judge(&facts, &Requested::default(), SetCookie::Pass, terms).is_err()

@@ -1,6 +1,6 @@
 //! Freshness (section 4.2): how long a response is fresh, and how old it is.
 
-use super::control::LONGEST;
+use super::control::{LONGEST, bounded};
 use super::facts::{Expires, ResponseFacts};
 use super::store::is_heuristically_cacheable;
 
@@ -24,9 +24,9 @@ impl Default for Heuristic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Its age then (section 4.2.3, `corrected_initial_age`).
-    pub initial_age: u64,
-    /// By a clock that never goes back, in seconds.
-    pub at: u64,
+    pub initial_age: u32,
+    /// By a clock that never goes back, in seconds from its start, of which a `u32` counts 136 years.
+    pub at: u32,
 }
 
 impl Arrival {
@@ -37,12 +37,19 @@ impl Arrival {
         let apparent = facts.date.map_or(0, |date| now_unix.saturating_sub(date));
         let delay = now_steady.saturating_sub(asked_steady);
         let corrected = facts.age.saturating_add(delay);
-        Self { initial_age: apparent.max(corrected).min(LONGEST), at: now_steady }
+        Self::at_age(apparent.max(corrected), now_steady)
+    }
+
+    /// Of a response that was so old at `now_steady`.
+    pub fn at_age(age: u64, now_steady: u64) -> Self {
+        Self { initial_age: bounded(age), at: u32::try_from(now_steady).unwrap_or(u32::MAX) }
     }
 
     /// `current_age` (section 4.2.3) at `now_steady`.
     pub fn age(&self, now_steady: u64) -> u64 {
-        self.initial_age.saturating_add(now_steady.saturating_sub(self.at)).min(LONGEST)
+        u64::from(self.initial_age)
+            .saturating_add(now_steady.saturating_sub(self.at.into()))
+            .min(LONGEST)
     }
 }
 

@@ -399,7 +399,7 @@ proptest! {
     fn freshness_ends_with_the_lifetime(
         lifetime in 0u64..1000, initial in 0u64..1000, at in 0u64..1000, later in 0u64..1000,
     ) {
-        let arrival = Arrival { initial_age: initial, at };
+        let arrival = Arrival::at_age(initial, at);
         let age = arrival.age(at + later);
         prop_assert_eq!(age, initial + later);
         let reuse = judge(&response("max-age=1", lifetime, age), &asks(""));

@@ -221,7 +221,6 @@ impl StoredResponse {
         let mut bare = Vec::new();
         draft.put_not_modified(&mut bare);
         let (not_modified, closing_not_modified, not_modified_changing_at) = heads(&bare, None);
-        let seconds = |seconds: u64| i64::try_from(seconds).ok();
         Some(KernelCopy {
             head,
             closing,
@@ -232,7 +231,7 @@ impl StoredResponse {
             content,
             etag: comparable_tag(response),
             last_modified: comparable_date(response),
-            born: seconds(draft.arrival.at)? - seconds(draft.arrival.initial_age)?,
+            born: i64::from(draft.arrival.at) - i64::from(draft.arrival.initial_age),
             age_digits,
             ttl,
             until_age: stored.lifetime.min(10_u64.checked_pow(age_digits)?).min(until_ttl),

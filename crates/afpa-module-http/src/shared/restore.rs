@@ -159,7 +159,7 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
     };
     Draft {
         facts: record.facts,
-        arrival: Arrival { initial_age: age, at: now.steady_ms() / 1000 },
+        arrival: Arrival::at_age(age, now.steady_ms() / 1000),
         took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
         life,
         text: text(record),

@@ -374,7 +374,7 @@ mod tests {
     /// Each stored response takes so much beside its key, its labels, its head and its content.
     #[test]
     fn what_is_kept_of_a_response_is_small() {
-        assert!(size_of::<Draft>() <= 200, "{} B", size_of::<Draft>());
+        assert!(size_of::<Draft>() <= 184, "{} B", size_of::<Draft>());
         assert!(size_of::<StoredResponse>() <= 32, "{} B", size_of::<StoredResponse>());
     }
 }
