@@ -23,7 +23,7 @@ use super::text::{Text, Value, Writer};
 #[derive(Debug)]
 pub struct StoredResponse(Kind);
 
-/// Most are responses, so that the others are elsewhere: then a pointer of a response tells them apart, and nothing beside it.
+/// Most are responses, so that the others lie elsewhere: then a pointer that a response has anyway tells them apart.
 #[derive(Debug)]
 enum Kind {
     Response(Response),
