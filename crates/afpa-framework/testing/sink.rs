@@ -1,24 +1,28 @@
 //! A client in memory, for the tests of several crates, each of which compiles it for itself: the testkit, where it would
 //! lie otherwise, imports nothing of the product.
 
+use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use afpa_framework::{ClientStream, Now, Timeouts, steady_ms};
 
-/// A client that takes everything at once and sends nothing more.
+/// A client that takes everything at once, or nothing, and sends nothing more.
 pub(crate) struct Sink {
     /// What it was sent.
     pub(crate) received: Vec<u8>,
     /// In how many pieces.
     pub(crate) writes: usize,
+    /// It takes nothing, and counts here how often it might have.
+    pub(crate) refuses: Option<Rc<Cell<usize>>>,
 }
 
 impl Sink {
     /// One that allocates nothing until it has received as many bytes.
     pub(crate) fn with_room(bytes: usize) -> Self {
-        Self { received: Vec::with_capacity(bytes), writes: 0 }
+        Self { received: Vec::with_capacity(bytes), writes: 0, refuses: None }
     }
 }
 
@@ -39,6 +43,10 @@ impl ClientStream for Sink {
         Poll::Pending
     }
     fn poll_send(&mut self, _: &mut Context<'_>, bytes: &[u8], _: bool) -> Poll<io::Result<usize>> {
+        if let Some(count) = &self.refuses {
+            count.set(count.get() + 1);
+            return Poll::Pending;
+        }
         self.received.extend_from_slice(bytes);
         self.writes += 1;
         Poll::Ready(Ok(bytes.len()))

@@ -1,15 +1,18 @@
 //! What one small exchange on a pooled connection may ask for: memory.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use afpa_framework::{Persistence, steady_ms};
 use afpa_http::{BodyLength, FieldSlots, RequestLimits, Version, request};
 use afpa_proxy::exchange::{self, Core, End, Job, Settings};
+use afpa_proxy::pool::BUFFER;
 use afpa_proxy::request::{Origin, RequestHead};
 use afpa_proxy::select::{Group, GroupSettings, ServerSettings};
 use afpa_ring::{CoreRing, Ring};
@@ -118,4 +121,37 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert_eq!(core.pool.waiting(), (1, 0));
     assert!(ring.is_none_or(|ring| ring.counts().sockets == 1), "the server's connection is there");
+}
+
+/// What was read is with the client or on its way to it: the room for reading is there for others.
+#[test]
+fn exchanges_that_wait_for_their_clients_hold_no_buffers() {
+    const EXCHANGES: usize = 20;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let core = Rc::new(Core::new(CoreRing::new(None)));
+    let waiting: Vec<Rc<Cell<usize>>> = (0..EXCHANGES).map(|_| Rc::default()).collect();
+    let mut all: Vec<(Job, Sink)> = waiting
+        .iter()
+        .map(|count| {
+            let refuses = Some(Rc::clone(count));
+            (job(&server()), Sink { refuses, ..Sink::with_room(0) })
+        })
+        .collect();
+    let counted = allocation_counter::measure(|| {
+        let run = |(job, client)| Box::pin(exchange::run(job, &core, client));
+        let mut exchanges: Vec<_> =
+            all.iter_mut().map(|(job, client)| run((job, client))).collect();
+        runtime.block_on(poll_fn(|cx| {
+            for exchange in &mut exchanges {
+                assert!(exchange.as_mut().poll(cx).is_pending());
+            }
+            match waiting.iter().all(|count| count.get() > 0) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }));
+    });
+    println!("{EXCHANGES} exchanges whose clients take nothing: {counted:?}");
+    assert!(counted.bytes_max < 4 * BUFFER as u64, "{counted:?}");
 }

@@ -206,6 +206,7 @@ impl Download {
                         self.summary.first_byte_us = client.now().unix_us;
                     }
                     self.digest(terms, client, tap.as_deref_mut())?;
+                    self.give_back_empty(pool);
                 }
                 Poll::Ready(Err(gone)) => return Err(self.ended_early(gone)),
                 Poll::Pending => return Ok((moved, None)),
@@ -318,13 +319,20 @@ impl Download {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(gone(&error))),
             Poll::Pending => {
-                if self.raw.is_empty()
-                    && let Some(buffer) = self.buffer.take()
-                {
-                    pool.give_back(buffer);
-                }
+                self.give_back_empty(pool);
                 Poll::Pending
             }
+        }
+    }
+
+    /// Gives the buffer back if nothing lies in it: what was gathered may be with the kernel for a while, and other
+    /// exchanges read meanwhile.
+    fn give_back_empty(&mut self, pool: &Pool) {
+        if self.raw.is_empty()
+            && self.direct.is_empty()
+            && let Some(buffer) = self.buffer.take()
+        {
+            pool.give_back(buffer);
         }
     }
 
