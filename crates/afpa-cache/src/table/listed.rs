@@ -94,10 +94,13 @@ impl<H> Listed<H> {
     }
 
     fn place(&self, key: KeyRef<'_>) -> Option<Place> {
+        let hash = self.hasher.hash_one(key);
+        // The key lies elsewhere in memory, and the hash does not: others are told apart by that.
         let is_it = |place: &Place| {
-            self.entries.at(*place).is_some_and(|entry| key.names(entry.object.key()))
+            let entry = self.entries.at(*place);
+            entry.is_some_and(|entry| entry.hash == hash && key.names(entry.object.key()))
         };
-        self.by_key.find(self.hasher.hash_one(key), is_it).copied()
+        self.by_key.find(hash, is_it).copied()
     }
 
     /// Panics where the two tables differ.

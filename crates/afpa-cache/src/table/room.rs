@@ -55,7 +55,7 @@ impl Demand {
 }
 
 /// Table entries, index entries and policy seats of one object, roughly.
-const OBJECT_COST: usize = 512;
+const OBJECT_COST: usize = 256;
 /// Index entry and reference counts of one dependency, roughly.
 const DEPENDENCY_COST: usize = 96;
 
