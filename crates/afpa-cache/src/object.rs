@@ -81,7 +81,8 @@ pub enum Currency {
 }
 
 impl<H> Object<H> {
-    /// A number that is unique among all objects that this cache has ever held; a new version gets a new one.
+    /// A number that no other object of this cache has, or had within its last four billion ones; a new version gets a
+    /// new one.
     pub fn id(&self) -> ObjectId {
         self.id
     }

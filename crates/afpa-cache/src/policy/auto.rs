@@ -1,6 +1,6 @@
 //! The policy that changes: it is whichever other policy the [`Judge`] finds best.
 
-use super::identity::Slots;
+use super::identity::ByPlace;
 use super::judge::Judge;
 use super::replay::Request;
 use super::trace::{Recorder, Trace};
@@ -17,7 +17,7 @@ pub struct Auto {
     kept_room: u64,
     policy: Box<dyn Policy>,
     former: Option<Box<dyn Policy>>,
-    members: Slots<Member>,
+    members: ByPlace<Member>,
     recorder: Recorder,
 }
 
@@ -57,7 +57,7 @@ impl Auto {
             kept_room,
             policy: kind.build_hinted(kept_room),
             former: None,
-            members: Slots::default(),
+            members: ByPlace::default(),
             recorder: Recorder::default(),
         };
         (auto, Judge::new(kind, capacity, kept_room))

@@ -25,7 +25,7 @@ pub struct Hinted {
     weighty: HashMap<ObjectId, Weighty>,
 }
 
-/// Objects that the inner policy does not have, by last use. They are few, so they have no table by place.
+/// Objects that the inner policy does not have, by last use. There are few of them on most sites, so they have no table by place.
 #[derive(Default)]
 struct Apart {
     order: BTreeMap<Turn, ObjectId>,

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Names one object (one version for one key) for as long as the cache runs.
 ///
-/// The lower half is its *place*: that of another object once this one is gone, so that tables by place are as short as
-/// there are objects. The upper half tells the objects of a place apart.
+/// The lower half is its *place*: that of another object once this one is gone, so that tables by place need no more rows
+/// than there were objects at once. The upper half, the *term*, tells those apart that have had a place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
@@ -63,79 +63,122 @@ impl Identities {
     }
 }
 
-/// What there is for each identity: a table by place.
-pub(crate) struct Slots<T> {
-    slots: Vec<Option<Slot<T>>>,
+/// What there is for each identity: a table by place. It has memory for the neighbourhoods in which there is something.
+pub(crate) struct ByPlace<T> {
+    chunks: Vec<Option<Box<Chunk<T>>>>,
     len: usize,
 }
 
-struct Slot<T> {
+/// Neighbouring rows, of which at least one is in use.
+struct Chunk<T> {
+    rows: [Option<Row<T>>; ROWS],
+    used: usize,
+}
+
+struct Row<T> {
     term: u32,
     value: T,
 }
 
-impl<T> Default for Slots<T> {
+/// Few, so that little is wasted where only some objects have a row, as in the policy over file-system objects.
+const ROWS: usize = 32;
+
+impl<T> Default for ByPlace<T> {
     fn default() -> Self {
-        Slots { slots: Vec::new(), len: 0 }
+        ByPlace { chunks: Vec::new(), len: 0 }
     }
 }
 
-impl<T> Slots<T> {
+impl<T> ByPlace<T> {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     pub(crate) fn get(&self, id: ObjectId) -> Option<&T> {
-        let slot = self.slots.get(id.place() as usize)?.as_ref()?;
-        (slot.term == id.term()).then_some(&slot.value)
+        self.row(id.place()).filter(|row| row.term == id.term()).map(|row| &row.value)
     }
 
     pub(crate) fn get_mut(&mut self, id: ObjectId) -> Option<&mut T> {
-        let slot = self.slots.get_mut(id.place() as usize)?.as_mut()?;
-        (slot.term == id.term()).then_some(&mut slot.value)
+        let row = self.row_mut(id.place()).filter(|row| row.term == id.term());
+        row.map(|row| &mut row.value)
     }
 
     /// What whoever has this place has.
     pub(crate) fn at(&self, place: Place) -> Option<&T> {
-        Some(&self.slots.get(place as usize)?.as_ref()?.value)
+        self.row(place).map(|row| &row.value)
     }
 
     pub(crate) fn at_mut(&mut self, place: Place) -> Option<&mut T> {
-        Some(&mut self.slots.get_mut(place as usize)?.as_mut()?.value)
+        self.row_mut(place).map(|row| &mut row.value)
     }
 
     /// Who has this place.
     pub(crate) fn id_at(&self, place: Place) -> Option<ObjectId> {
-        let slot = self.slots.get(place as usize)?.as_ref()?;
-        Some(ObjectId::new(place, slot.term))
+        self.row(place).map(|row| ObjectId::new(place, row.term))
     }
 
     /// Puts something at a place that is free.
     pub(crate) fn insert(&mut self, id: ObjectId, value: T) {
-        let place = id.place() as usize;
-        while self.slots.len() <= place {
-            self.slots.push(None);
+        let (chunk, row) = split(id.place());
+        if self.chunks.len() <= chunk {
+            self.chunks.resize_with(chunk + 1, || None);
         }
-        if let Some(slot) = self.slots.get_mut(place) {
-            let before = slot.replace(Slot { term: id.term(), value });
-            debug_assert!(before.is_none(), "{id:?} has a place that is not free");
-            self.len += usize::from(before.is_none());
+        let Some(chunk) = self.chunks.get_mut(chunk) else { return };
+        let chunk = chunk.get_or_insert_with(Box::default);
+        let Some(row) = chunk.rows.get_mut(row) else { return };
+        debug_assert!(row.is_none(), "{id:?} has a place that is not free");
+        if row.is_none() {
+            *row = Some(Row { term: id.term(), value });
+            chunk.used += 1;
+            self.len += 1;
         }
     }
 
     pub(crate) fn remove(&mut self, id: ObjectId) -> Option<T> {
         self.get(id)?;
-        let slot = self.slots.get_mut(id.place() as usize)?.take()?;
+        let (chunk, row) = split(id.place());
+        let place = self.chunks.get_mut(chunk)?;
+        let chunk = place.as_mut()?;
+        let removed = chunk.rows.get_mut(row)?.take()?;
+        chunk.used -= 1;
         self.len -= 1;
-        Some(slot.value)
+        if chunk.used == 0 {
+            *place = None;
+        }
+        Some(removed.value)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, &T)> + Clone {
-        (0..).zip(&self.slots).filter_map(|(place, slot)| {
-            let Slot { term, value } = slot.as_ref()?;
-            Some((ObjectId::new(place, *term), value))
+        let chunks = (0..).step_by(ROWS).zip(&self.chunks);
+        let chunks = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
+        chunks.flat_map(|(first, chunk)| {
+            (first..).zip(&chunk.rows).filter_map(|(place, row)| {
+                let Row { term, value } = row.as_ref()?;
+                Some((ObjectId::new(place, *term), value))
+            })
         })
     }
+
+    fn row(&self, place: Place) -> Option<&Row<T>> {
+        let (chunk, row) = split(place);
+        self.chunks.get(chunk)?.as_ref()?.rows.get(row)?.as_ref()
+    }
+
+    fn row_mut(&mut self, place: Place) -> Option<&mut Row<T>> {
+        let (chunk, row) = split(place);
+        self.chunks.get_mut(chunk)?.as_mut()?.rows.get_mut(row)?.as_mut()
+    }
+}
+
+impl<T> Default for Chunk<T> {
+    fn default() -> Self {
+        Chunk { rows: [const { None }; ROWS], used: 0 }
+    }
+}
+
+/// The chunk of a place, and the row in it.
+fn split(place: Place) -> (usize, usize) {
+    (place as usize / ROWS, place as usize % ROWS)
 }
 
 #[cfg(test)]
@@ -146,20 +189,34 @@ mod tests {
     fn a_place_is_given_again_and_its_former_holder_is_told_apart() {
         let mut identities = Identities::default();
         let (first, second) = (identities.give(), identities.give());
-        let mut slots = Slots::default();
-        slots.insert(first, "first");
-        slots.insert(second, "second");
-        assert_eq!(slots.remove(first), Some("first"));
+        let mut rows = ByPlace::default();
+        rows.insert(first, "first");
+        rows.insert(second, "second");
+        assert_eq!(rows.remove(first), Some("first"));
         identities.take_back(first);
         let third = identities.give();
         assert_eq!((third.place(), third == first), (first.place(), false));
-        slots.insert(third, "third");
-        assert_eq!(slots.get(first), None);
-        assert_eq!(slots.get_mut(first), None);
-        assert_eq!(slots.remove(first), None);
-        assert_eq!((slots.get(third), slots.at(third.place())), (Some(&"third"), Some(&"third")));
-        assert_eq!(slots.id_at(third.place()), Some(third));
-        assert_eq!(slots.iter().collect::<Vec<_>>(), [(third, &"third"), (second, &"second")]);
-        assert_eq!((slots.len(), identities.in_use()), (2, 2));
+        rows.insert(third, "third");
+        assert_eq!(rows.get(first), None);
+        assert_eq!(rows.get_mut(first), None);
+        assert_eq!(rows.remove(first), None);
+        assert_eq!((rows.get(third), rows.at(third.place())), (Some(&"third"), Some(&"third")));
+        assert_eq!(rows.id_at(third.place()), Some(third));
+        assert_eq!(rows.iter().collect::<Vec<_>>(), [(third, &"third"), (second, &"second")]);
+        assert_eq!((rows.len(), identities.in_use()), (2, 2));
+    }
+
+    #[test]
+    fn memory_is_taken_where_there_is_something() {
+        let mut rows = ByPlace::default();
+        let far = ObjectId(1_000_000);
+        for id in [ObjectId(0), far, ObjectId(1)] {
+            rows.insert(id, ());
+        }
+        let chunks = |rows: &ByPlace<()>| rows.chunks.iter().flatten().count();
+        assert_eq!((rows.len(), chunks(&rows)), (3, 2));
+        assert_eq!(rows.remove(far), Some(()));
+        assert_eq!((rows.len(), chunks(&rows)), (2, 1));
+        assert_eq!(rows.iter().map(|(id, ())| id.0).collect::<Vec<_>>(), [0, 1]);
     }
 }

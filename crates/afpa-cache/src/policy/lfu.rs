@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::identity::Slots;
+use super::identity::ByPlace;
 use super::order::{Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
@@ -16,7 +16,7 @@ use super::{Newcomer, ObjectId, Policy};
 pub struct Lfu {
     turns: Turns,
     ranks: BTreeMap<(u64, Turn), ObjectId>,
-    seats: Slots<Seat>,
+    seats: ByPlace<Seat>,
     age: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Least recently used: the policy that others are compared with.
 
-use super::identity::Slots;
+use super::identity::ByPlace;
 use super::order::{Link, Linked, Order};
 use super::{Newcomer, ObjectId, Policy};
 
@@ -8,7 +8,7 @@ use super::{Newcomer, ObjectId, Policy};
 #[derive(Default)]
 pub struct Lru {
     order: Order,
-    seats: Slots<Link>,
+    seats: ByPlace<Link>,
 }
 
 impl Linked for Link {

@@ -24,7 +24,7 @@ use std::str::FromStr;
 
 pub use hinted::Hinted;
 pub use identity::ObjectId;
-pub(crate) use identity::{Identities, Place, Slots};
+pub(crate) use identity::{ByPlace, Identities, Place};
 pub use judge::Judge;
 pub use lfu::Lfu;
 pub use lru::Lru;
@@ -37,7 +37,7 @@ pub use trace::Trace;
 /// An object as a policy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newcomer {
-    /// Its identity.
+    /// Its identity. Policies have tables by place: places are to be small numbers, as [`ObjectId`] says.
     pub id: ObjectId,
     /// What it takes of the limit.
     pub size: u64,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::identity::{Place, Slots};
+use super::identity::{ByPlace, Place};
 use super::order::{Link, Linked, Order, Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
@@ -20,7 +20,7 @@ use super::{Newcomer, ObjectId, Policy};
 pub struct ModifiedLru {
     turns: Turns,
     classes: BTreeMap<Class, Order>,
-    seats: Slots<Seat>,
+    seats: ByPlace<Seat>,
 }
 
 struct Seat {

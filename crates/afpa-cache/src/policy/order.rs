@@ -1,6 +1,6 @@
 //! The queue that most policies use: objects in the order in which they came.
 
-use super::identity::{Place, Slots};
+use super::identity::{ByPlace, Place};
 
 /// A queue from which any member can be removed, not only the first: a list that goes through the seats of its members.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Turns {
 
 impl Order {
     /// Puts what is at `place`, and in no queue, behind all others.
-    pub(super) fn push<S: Linked>(&mut self, seats: &mut Slots<S>, place: Place) {
+    pub(super) fn push<S: Linked>(&mut self, seats: &mut ByPlace<S>, place: Place) {
         let before = match &mut self.ends {
             Some(ends) => std::mem::replace(&mut ends.last, place),
             None => {
@@ -58,7 +58,7 @@ impl Order {
     }
 
     /// Takes out what is at `place`, and in this queue.
-    pub(super) fn remove<S: Linked>(&mut self, seats: &mut Slots<S>, place: Place) {
+    pub(super) fn remove<S: Linked>(&mut self, seats: &mut ByPlace<S>, place: Place) {
         let Some((ends, seat)) = self.ends.as_mut().zip(seats.at(place)) else { return };
         let Link { before, after } = seat.link();
         match (before == place, after == place) {
@@ -92,7 +92,7 @@ impl Order {
     }
 
     /// All places, in order. Panics where the list contradicts itself.
-    pub(super) fn checked<S: Linked>(&self, seats: &Slots<S>) -> Vec<Place> {
+    pub(super) fn checked<S: Linked>(&self, seats: &ByPlace<S>) -> Vec<Place> {
         let mut found = Vec::with_capacity(self.len);
         let mut next = self.first();
         while let Some(place) = next {
@@ -107,7 +107,7 @@ impl Order {
     }
 }
 
-fn link<S: Linked>(seats: &mut Slots<S>, place: Place, change: impl FnOnce(&mut Link)) {
+fn link<S: Linked>(seats: &mut ByPlace<S>, place: Place, change: impl FnOnce(&mut Link)) {
     if let Some(seat) = seats.at_mut(place) {
         change(seat.link_mut());
     }

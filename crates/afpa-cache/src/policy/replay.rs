@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hashbrown::HashMap;
 
 use super::auto::{Auto, Change};
-use super::identity::{Identities, Slots};
+use super::identity::{ByPlace, Identities};
 use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
 
 /// One entry of a trace: requests for one object.
@@ -62,7 +62,7 @@ pub struct Replay<P> {
     pub(super) policy: P,
     capacity: u64,
     cached: HashMap<u64, (ObjectId, u64)>,
-    keys: Slots<u64>,
+    keys: ByPlace<u64>,
     identities: Identities,
     used: u64,
     result: ReplayResult,
@@ -71,7 +71,8 @@ pub struct Replay<P> {
 impl<P: Policy> Replay<P> {
     /// An empty cache of `capacity` bytes.
     pub fn new(policy: P, capacity: u64) -> Replay<P> {
-        let (cached, keys, identities) = (HashMap::new(), Slots::default(), Identities::default());
+        let (cached, keys, identities) =
+            (HashMap::new(), ByPlace::default(), Identities::default());
         let result = ReplayResult::default();
         Replay { policy, capacity, cached, keys, identities, used: 0, result }
     }

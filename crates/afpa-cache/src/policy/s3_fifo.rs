@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use super::identity::{Place, Slots};
+use super::identity::{ByPlace, Place};
 use super::order::{Link, Linked, Order, Turn, Turns};
 use super::{Newcomer, ObjectId, Policy};
 
@@ -17,7 +17,7 @@ use super::{Newcomer, ObjectId, Policy};
 #[derive(Default)]
 pub struct S3Fifo {
     queues: Queues,
-    seats: Slots<Seat>,
+    seats: ByPlace<Seat>,
 }
 
 /// The queues alone: where there are several sets of them, one table holds the seats of all.
@@ -120,21 +120,21 @@ impl Queues {
         self.small.bytes.saturating_add(self.main.bytes)
     }
 
-    pub(super) fn insert(&mut self, seats: &mut Slots<Seat>, newcomer: &Newcomer) {
+    pub(super) fn insert(&mut self, seats: &mut ByPlace<Seat>, newcomer: &Newcomer) {
         let Newcomer { id, size, fingerprint, .. } = *newcomer;
         let queue = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
         seats.insert(id, Seat { size, fingerprint, link: Link::default(), uses: 0, queue });
         self.queue(queue).push(seats, id.place(), size);
     }
 
-    pub(super) fn remove(&mut self, seats: &mut Slots<Seat>, id: ObjectId) {
+    pub(super) fn remove(&mut self, seats: &mut ByPlace<Seat>, id: ObjectId) {
         let Some(&Seat { queue, size, .. }) = seats.get(id) else { return };
         self.queue(queue).take(seats, id.place(), size);
         seats.remove(id);
     }
 
     /// Each step ejects, promotes or uses up one remembered use, so the search ends.
-    pub(super) fn victim(&mut self, seats: &mut Slots<Seat>) -> Option<ObjectId> {
+    pub(super) fn victim(&mut self, seats: &mut ByPlace<Seat>) -> Option<ObjectId> {
         loop {
             let from = self.giving()?;
             let place = self.queue(from).order.first()?;
@@ -163,7 +163,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn check_invariants(&self, seats: &Slots<Seat>) {
+    pub(super) fn check_invariants(&self, seats: &ByPlace<Seat>) {
         for (name, queue) in [(QueueName::Small, &self.small), (QueueName::Main, &self.main)] {
             let places = queue.order.checked(seats);
             let seats = || places.iter().map(|place| seats.at(*place).expect("a seat"));
@@ -194,12 +194,12 @@ impl Queues {
 }
 
 impl Queue {
-    fn push(&mut self, seats: &mut Slots<Seat>, place: Place, size: u64) {
+    fn push(&mut self, seats: &mut ByPlace<Seat>, place: Place, size: u64) {
         self.order.push(seats, place);
         self.bytes += size;
     }
 
-    fn take(&mut self, seats: &mut Slots<Seat>, place: Place, size: u64) {
+    fn take(&mut self, seats: &mut ByPlace<Seat>, place: Place, size: u64) {
         self.order.remove(seats, place);
         self.bytes -= size;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::identity::Slots;
+use super::identity::ByPlace;
 use super::s3_fifo::{Queues, Seat};
 use super::{Family, Newcomer, ObjectId, Policy};
 
@@ -17,8 +17,8 @@ use super::{Family, Newcomer, ObjectId, Policy};
 #[derive(Default)]
 pub struct Structured {
     classes: BTreeMap<Class, Members>,
-    seats: Slots<Seat>,
-    class_of: Slots<Class>,
+    seats: ByPlace<Seat>,
+    class_of: ByPlace<Class>,
     bytes: u64,
     uses_since_aging: u64,
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen to a policy. Identities are drawn from few, so that operations meet.
+/// What may happen to a policy. Places are given again, and those who had them before are still spoken of.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert { size: u64, fingerprint: u64 },
@@ -31,12 +31,12 @@ fn run(
     steps: &[Step],
     mut model: impl FnMut(&Model, u64) -> Option<ObjectId>,
 ) {
-    let mut live = Model::default();
+    let (mut live, mut identities) = (Model::default(), Identities::default());
     for (turn, step) in steps.iter().enumerate() {
         let turn = turn as u64;
         match *step {
             Step::Insert { size, fingerprint } => {
-                let id = ObjectId(turn);
+                let id = identities.give();
                 policy.insert(Newcomer { id, size, fingerprint, ..Newcomer::default() });
                 live.insert(id, (turn, size));
             }
@@ -48,7 +48,10 @@ fn run(
             Step::Remove { index } => {
                 let id = live.pick(index);
                 policy.remove(id);
-                live.remove(&id);
+                if live.remove(&id).is_some() {
+                    identities.take_back(id);
+                    live.gone.push(id);
+                }
             }
             Step::Victim { needed } => {
                 let expected = model(&live, needed);
@@ -57,6 +60,8 @@ fn run(
                 if let Some(id) = victim {
                     assert!(expected.is_none_or(|expected| expected == id), "{step:?} gave {id:?}");
                     assert!(live.remove(&id).is_some(), "a victim that was not there");
+                    identities.take_back(id);
+                    live.gone.push(id);
                 }
             }
         }
@@ -69,32 +74,36 @@ fn run(
     assert!(live.is_empty(), "{live:?} were lost");
 }
 
-/// Last use and size of each live object.
 #[derive(Debug, Default)]
-struct Model(BTreeMap<ObjectId, (u64, u64)>);
+struct Model {
+    /// Last use and size of each live object.
+    live: BTreeMap<ObjectId, (u64, u64)>,
+    gone: Vec<ObjectId>,
+}
 
 impl std::ops::Deref for Model {
     type Target = BTreeMap<ObjectId, (u64, u64)>;
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.live
     }
 }
 
 impl std::ops::DerefMut for Model {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+        &mut self.live
     }
 }
 
 impl Model {
-    /// A live object, or one that never was.
+    /// A live object, one that was, or one that never was.
     fn pick(&self, index: usize) -> ObjectId {
-        let chosen = self.0.keys().nth(index % (self.0.len() + 1));
-        chosen.copied().unwrap_or(ObjectId(u64::MAX))
+        let all = self.live.keys().chain(self.gone.iter().rev().take(4));
+        let all: Vec<ObjectId> = all.copied().chain([ObjectId(u64::MAX)]).collect();
+        all[index % all.len()]
     }
 
     fn oldest(&self, eligible: impl Fn(u64) -> bool) -> Option<ObjectId> {
-        let eligible = self.0.iter().filter(|(_, (_, size))| eligible(*size));
+        let eligible = self.live.iter().filter(|(_, (_, size))| eligible(*size));
         eligible.min_by_key(|(_, (used, _))| *used).map(|(id, _)| *id)
     }
 }

@@ -32,7 +32,7 @@ impl<H> Table<H> {
         let is_older = origin != Origin::Source && self.listed.under(object.key()).is_some();
         if is_older || self.journal.means(since, labels, &|_| false) {
             self.counts.overtaken += 1;
-            self.identities.take_back(id);
+            self.forget(site, &[], id);
             object.mark_dropped();
             return Err(Overtaken(object));
         }

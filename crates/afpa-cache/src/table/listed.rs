@@ -11,14 +11,14 @@ use super::views::Holders;
 use crate::dependencies::DependencyPaths;
 use crate::key::KeyRef;
 use crate::object::Object;
-use crate::policy::{ObjectId, Place, Slots};
+use crate::policy::{ByPlace, ObjectId, Place};
 
 /// The listed objects. Each key has one.
 ///
 /// There may be as many as fit into memory, so what they take here is kept small: the table by key holds places, and the
 /// objects hold the keys.
 pub(super) struct Listed<H> {
-    entries: Slots<Entry<H>>,
+    entries: ByPlace<Entry<H>>,
     by_key: HashTable<Place>,
     hasher: RandomState,
 }
@@ -42,7 +42,7 @@ impl<H> Entry<H> {
 
 impl<H> Listed<H> {
     pub(super) fn new(hasher: RandomState) -> Listed<H> {
-        Listed { entries: Slots::default(), by_key: HashTable::new(), hasher }
+        Listed { entries: ByPlace::default(), by_key: HashTable::new(), hasher }
     }
 
     pub(super) fn len(&self) -> usize {

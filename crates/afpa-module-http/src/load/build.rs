@@ -107,6 +107,8 @@ pub(super) fn with_codings(
         header.variants().filter_map(|variant| Coded::again(object, variant)).collect();
     let content = content_of(&codings)?;
     let digest = codings.iter().find_map(|coded| coded.digest);
+    // Codings are made of files alone.
+    let stamp = object.stamp().copied().ok_or(BuildError::Changed)?;
     let mut made = Vec::new();
     for (coding, level) in wanted(doc_root.settings(), &codings) {
         if object.is_dropped() {
@@ -117,8 +119,7 @@ pub(super) fn with_codings(
         };
         let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
-        let (payload, stamp) =
-            (Payload::Pinned(room.freeze()), object.stamp().copied().unwrap_or_default());
+        let payload = Payload::Pinned(room.freeze());
         made.push(Coded { coding, payload, stamp, digest, made_here: true });
     }
     codings.extend(made);

@@ -16,16 +16,16 @@ pub(crate) enum Value {
 }
 
 /// Where each value lies, if there is one.
-type Places = [Option<Place>; 4];
+type Spans = [Option<Span>; 4];
 
 /// Where a value lies. Before each of them is a status line, so that none begins at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Span {
     start: NonZeroU32,
     len: u32,
 }
 
-impl Place {
+impl Span {
     /// No head is longer than a `u32` counts: there are limits for those of servers.
     fn of(range: &Range<usize>) -> Option<Self> {
         let start = NonZeroU32::new(u32::try_from(range.start).ok()?)?;
@@ -57,7 +57,7 @@ impl Value {
 pub(crate) struct Text {
     bytes: Box<[u8]>,
     head: u32,
-    places: Places,
+    spans: Spans,
 }
 
 impl Text {
@@ -66,8 +66,8 @@ impl Text {
     }
 
     pub(crate) fn value(&self, value: Value) -> Option<&[u8]> {
-        let place = (*self.places.get(value as usize)?)?;
-        self.bytes.get(place.range())
+        let span = (*self.spans.get(value as usize)?)?;
+        self.bytes.get(span.range())
     }
 
     /// Content-Type, which is text.
@@ -84,7 +84,7 @@ impl Text {
 /// Writes a text. What most heads need lies on the stack, so that memory is taken once, and as much as is needed.
 pub(crate) struct Writer<'b> {
     bytes: SmallVec<[u8; 1024]>,
-    places: Places,
+    spans: Spans,
     /// What is not in the head.
     behind: SmallVec<[(Value, Cow<'b, [u8]>); 1]>,
 }
@@ -98,14 +98,14 @@ impl<'b> Writer<'b> {
 
     /// With a head that is complete.
     pub(crate) fn after(head: &[u8]) -> Self {
-        let (places, behind) = (Default::default(), SmallVec::new());
-        Self { bytes: SmallVec::from_slice(head), places, behind }
+        let (spans, behind) = (Default::default(), SmallVec::new());
+        Self { bytes: SmallVec::from_slice(head), spans, behind }
     }
 
     /// Whether it has this value.
     pub(crate) fn has(&self, value: Value) -> bool {
         let is_behind = || self.behind.iter().any(|(other, _)| *other == value);
-        self.places.get(value as usize).is_some_and(Option::is_some) || is_behind()
+        self.spans.get(value as usize).is_some_and(Option::is_some) || is_behind()
     }
 
     /// Adds a field.
@@ -143,12 +143,12 @@ impl<'b> Writer<'b> {
             self.note(value, start..self.bytes.len());
         }
         let head = u32::try_from(head).unwrap_or(u32::MAX);
-        Text { bytes: self.bytes.as_slice().into(), head, places: self.places }
+        Text { bytes: self.bytes.as_slice().into(), head, spans: self.spans }
     }
 
     fn note(&mut self, value: Value, range: Range<usize>) {
-        if let Some(noted) = self.places.get_mut(value as usize) {
-            *noted = Place::of(&range);
+        if let Some(noted) = self.spans.get_mut(value as usize) {
+            *noted = Span::of(&range);
         }
     }
 }

@@ -206,11 +206,11 @@ impl Download {
                         self.summary.first_byte_us = client.now().unix_us;
                     }
                     self.digest(terms, client, tap.as_deref_mut())?;
-                    self.give_back_empty(pool);
                 }
                 Poll::Ready(Err(gone)) => return Err(self.ended_early(gone)),
                 Poll::Pending => return Ok((moved, None)),
             }
+            self.give_back_empty(pool);
             moved = true;
         }
     }
