@@ -270,7 +270,7 @@ fn is_the_kernels(bench: &Bench, client: &mut RawClient, why: Reason) {
 
 #[test]
 fn syns_that_are_the_kernels() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let mut client = bench.raw();
     client.habits.ecn = true;
     // The kernel's answer to ECN depends on its setting: a cookie's never has it.
@@ -289,6 +289,7 @@ fn syns_that_are_the_kernels() {
     bench.fast_path.set_paused(false);
 
     let mut client = bench.raw();
+    bench.stop_heart();
     bench.fast_path.pause();
     is_the_kernels(&bench, &mut client, Reason::PassNoHeartbeat);
     bench.fast_path.beat();

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
@@ -25,10 +27,46 @@ const PATIENCE: u32 = 10;
 
 /// The fast path before a server.
 pub struct Bench {
+    /// Ends first.
+    heart: Heart,
     pub world: World,
     pub fast_path: Arc<FastPath>,
     /// Of the test's own, instead of nginx's.
     pub listeners: Vec<TcpListener>,
+}
+
+/// Beats as user mode does, so that no test depends on how long it has waited for what.
+struct Heart {
+    stops: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heart {
+    fn of(fast_path: &Arc<FastPath>) -> Self {
+        let (fast_path, stops) = (Arc::clone(fast_path), Arc::<AtomicBool>::default());
+        let stopped = Arc::clone(&stops);
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Acquire) {
+                fast_path.beat();
+                std::thread::park_timeout(Duration::from_millis(250));
+            }
+        });
+        Self { stops, thread: Some(thread) }
+    }
+
+    fn stop(&mut self) {
+        self.stops.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            thread.join().expect("it beats");
+        }
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 impl Bench {
@@ -68,7 +106,13 @@ impl Bench {
         }
         Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
         Sample::new(vec![b'k'; 30_000]).pin(&fast_path, "/some.html");
-        Some(Self { world, fast_path: Arc::new(fast_path), listeners })
+        let fast_path = Arc::new(fast_path);
+        Some(Self { heart: Heart::of(&fast_path), world, fast_path, listeners })
+    }
+
+    /// From now on the fast path does not beat by itself.
+    pub fn stop_heart(&mut self) {
+        self.heart.stop();
     }
 
     #[track_caller]
