@@ -140,14 +140,12 @@ impl Queues {
             let place = self.queue(from).order.first()?;
             let seat = seats.at_mut(place)?;
             let (size, fingerprint) = (seat.size, seat.fingerprint);
-            let is_out = match from {
-                QueueName::Small => seat.uses < EARNS_MAIN,
-                QueueName::Main => seat.uses == 0,
+            let (earns, left) = match from {
+                QueueName::Small => (EARNS_MAIN, 0),
+                QueueName::Main => (1, seat.uses.saturating_sub(1)),
             };
-            match from {
-                QueueName::Small => seat.uses = 0,
-                QueueName::Main => seat.uses = seat.uses.saturating_sub(1),
-            }
+            let is_out = seat.uses < earns;
+            seat.uses = left;
             seat.queue = QueueName::Main;
             self.queue(from).take(seats, place, size);
             if !is_out {

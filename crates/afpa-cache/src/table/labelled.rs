@@ -6,7 +6,7 @@ use super::{Aftermath, Table, WANTED, offer_used};
 use crate::cache::AT_ONCE;
 use crate::key::Key;
 use crate::labels::{Label, Labels, Moment, Origin};
-use crate::object::{Birth, Checked, Content, Object};
+use crate::object::{Checked, Content, Object};
 use crate::overtaken::Overtaken;
 use crate::policy::ObjectId;
 
@@ -21,13 +21,7 @@ impl<H> Table<H> {
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let (id, site) = (self.identities.give(), key.site);
-        let age = content.hint.expiry.map_or(u64::MAX, u64::from);
-        let birth = Birth {
-            checked,
-            last: checked.at.0.saturating_add(age),
-            max_age_unwatched: self.settings.max_age_unwatched,
-            epoch: Arc::clone(&self.epoch),
-        };
+        let birth = self.birth(content.hint, checked);
         let object = Arc::new(Object::new(id, key, content, birth));
         let is_older = origin != Origin::Source && self.listed.under(object.key()).is_some();
         if is_older || self.journal.means(since, labels, &|_| false) {

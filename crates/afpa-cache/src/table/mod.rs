@@ -20,7 +20,7 @@ use crate::mailbox::Mailbox;
 use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::replay::Request;
-use crate::policy::{Identities, Judge, Newcomer, ObjectId, PolicyKind, Trace};
+use crate::policy::{Hint, Identities, Judge, Newcomer, ObjectId, PolicyKind, Trace};
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
 
@@ -162,13 +162,7 @@ impl<H> Table<H> {
         };
         let Filling { key, checked, dependencies, waiters, spoilt } = filling;
         let site = key.site;
-        let age = content.hint.expiry.map_or(u64::MAX, u64::from);
-        let birth = Birth {
-            checked,
-            last: checked.at.0.saturating_add(age),
-            max_age_unwatched: self.settings.max_age_unwatched,
-            epoch: Arc::clone(&self.epoch),
-        };
+        let birth = self.birth(content.hint, checked);
         let object = Arc::new(Object::new(id, key, content, birth));
         if spoilt {
             self.counts.overtaken += 1;
@@ -348,6 +342,17 @@ impl<H> Table<H> {
             given_up += victim.map_or(0, |object| object.pinned_bytes());
         }
         given_up
+    }
+
+    /// Of an object whose source was looked at then.
+    fn birth(&self, hint: Hint, checked: Checked) -> Birth {
+        let age = hint.expiry.map_or(u64::MAX, u64::from);
+        Birth {
+            checked,
+            last: checked.at.0.saturating_add(age),
+            max_age_unwatched: self.settings.max_age_unwatched,
+            epoch: Arc::clone(&self.epoch),
+        }
     }
 
     /// Enters the object in place of the one that has its key, if the limits let it.
