@@ -70,6 +70,12 @@ pub(super) struct Arriving {
     pub(super) object: Option<Arc<Object<StoredResponse>>>,
 }
 
+impl Arriving {
+    fn new(draft: Arc<Draft>, variant: Arc<[u8]>, announced: Option<u64>) -> Self {
+        Self { draft, variant, announced, chunks: Vec::new(), is_whole: false, object: None }
+    }
+}
+
 /// What a follower finds.
 #[derive(Debug)]
 pub(super) enum Next {
@@ -128,14 +134,7 @@ impl Fetch {
 
     /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
     pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>, announced: Option<u64>) {
-        self.set(Phase::Arriving(Arriving {
-            draft,
-            variant,
-            announced,
-            chunks: Vec::new(),
-            is_whole: false,
-            object: None,
-        }));
+        self.set(Phase::Arriving(Arriving::new(draft, variant, announced)));
     }
 
     /// All of an answer has arrived, as its head has announced, and is an object.
@@ -146,14 +145,9 @@ impl Fetch {
         announced: Option<u64>,
         object: Arc<Object<StoredResponse>>,
     ) {
-        self.set(Phase::Arriving(Arriving {
-            draft,
-            variant,
-            announced,
-            chunks: Vec::new(),
-            is_whole: true,
-            object: Some(object),
-        }));
+        let arriving = Arriving::new(draft, variant, announced);
+        let object = Some(object);
+        self.set(Phase::Arriving(Arriving { is_whole: true, object, ..arriving }));
     }
 
     pub(super) fn add(&self, data: &[u8]) {

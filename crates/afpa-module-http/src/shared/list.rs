@@ -109,7 +109,7 @@ fn labelled<'a>(
 ) -> Labelled<'a, StoredResponse> {
     let life = policy.keep_for(&draft);
     let family = Family::of(draft.content_type().unwrap_or_default());
-    let hint = Hint { expiry: Some(u32::try_from(life).unwrap_or(u32::MAX)), ..Hint::default() };
+    let hint = Hint { expiry: Some(life), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
     let response = |len| Response::new(draft, len, place.primary.len());
     let (header, payloads) = match content {

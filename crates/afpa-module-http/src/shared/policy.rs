@@ -144,11 +144,11 @@ impl CachePolicy {
 
     /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is
     /// kept longer, because a server may say that it is still current.
-    pub(crate) fn keep_for(&self, draft: &Draft) -> u64 {
+    pub(crate) fn keep_for(&self, draft: &Draft) -> u32 {
         const VALIDATED: u32 = 24 * 3600;
         let useful = draft.life.lifetime.saturating_sub(draft.arrival.initial_age);
         let after = draft.life.stale_use.max(if draft.has_validator() { VALIDATED } else { 0 });
-        u64::from(useful) + u64::from(after)
+        useful.saturating_add(after)
     }
 }
 
