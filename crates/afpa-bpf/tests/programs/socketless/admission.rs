@@ -37,13 +37,11 @@ fn ip(namespace: &Namespace, arguments: &[&str]) {
 
 fn look(bench: &Bench) {
     inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("on");
-    bench.fast_path.beat();
 }
 
 /// A connection from this address, and whether its SYN was answered without the kernel.
 #[track_caller]
 pub(super) fn connect(bench: &Bench, from: &str) -> (Client, bool) {
-    bench.fast_path.beat();
     let before = bench.count(Reason::SocketlessSyn);
     let (from, to) = (from.parse().expect("an address"), server());
     let client = inside(bench.world.bed.client(), || {

@@ -106,7 +106,6 @@ pub(super) fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
         stream.set_read_timeout(Some(STUCK)).expect("a time-out");
         tally.connections += 1;
         for _ in 0..=chance.below(6) {
-            bench.fast_path.beat();
             let path = match chance.below(24) {
                 0..16 => "/kernel.html",
                 16..21 => "/user.html",

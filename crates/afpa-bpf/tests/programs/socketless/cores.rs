@@ -32,7 +32,6 @@ fn a_connection_that_moves_between_two_cores_at_each_step() {
         let mut client = bench.open();
         for turn in 1..7 {
             steer(first + turn);
-            bench.fast_path.beat();
             let reply = client.ask(&client.get("/kernel.html"));
             assert!(reply.text().ends_with("from the kernel"), "{reply:?}");
         }

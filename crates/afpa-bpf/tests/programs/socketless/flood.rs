@@ -67,11 +67,10 @@ fn ask(server: SocketAddr) -> std::io::Result<String> {
 
 /// One request a connection, one after the other and less often than the rate of its class, for so long. Each is due at a
 /// time of its own, and its time counts from then: a client that has to wait does not ask less often.
-fn client(bench: &Bench, time: Duration) -> Vec<u128> {
+fn client(time: Duration) -> Vec<u128> {
     let server: SocketAddr = SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
     let (begin, mut times) = (Instant::now(), Vec::new());
     while begin.elapsed() < time {
-        bench.fast_path.beat();
         let due = begin + BETWEEN * times.len() as u32;
         while Instant::now() < due {
             std::thread::yield_now();
@@ -135,7 +134,7 @@ fn turn(bench: &Bench, macs: &[u8; 12], per_second: u64, time: Duration) -> Turn
                 flood(&wire, macs, per_second, &over)
             }),
         });
-        let times = scope.spawn(|| inside(namespace, || client(bench, time)));
+        let times = scope.spawn(|| inside(namespace, || client(time)));
         let times = times.join().expect("it is served");
         over.store(true, Ordering::Release);
         (times, flood.join().expect("it floods"))
@@ -288,7 +287,6 @@ fn a_hit_among_many_connections() {
                 (0..entries).for_each(put);
                 let (begin, answered) = (ingress(&bench), bench.count(Reason::Answered));
                 for first in (0..HITS).step_by(BURST as usize) {
-                    bench.fast_path.beat();
                     let numbers =
                         (first..first + BURST).map(|hit| (hit * stride + round) % entries);
                     numbers.clone().for_each(ask);

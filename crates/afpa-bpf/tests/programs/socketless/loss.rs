@@ -32,7 +32,6 @@ fn now(client: &RawClient, segment: &Segment) -> Segment {
 fn service_timers(bench: &Bench, time: Duration) {
     let deadline = Instant::now() + time;
     while Instant::now() < deadline {
-        bench.fast_path.beat();
         inside(bench.world.server(), || bench.fast_path.service_timers()).expect("serviced");
         std::thread::sleep(Duration::from_millis(5));
     }

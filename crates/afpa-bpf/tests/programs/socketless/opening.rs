@@ -117,7 +117,6 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
     while now().0 == made {
         std::thread::sleep(Duration::from_millis(20));
     }
-    bench.fast_path.beat();
     learn(&mut client, &answer);
     client.acknowledge();
     bench.goes_on(&mut client);
@@ -125,7 +124,6 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(20));
-    bench.fast_path.beat();
     learn(&mut late, &of_late);
     late.send(&late.get("/kernel.html"));
     let answers = late.answers(SOON);
@@ -167,7 +165,6 @@ fn a_repeated_syn_gets_the_same_answer() {
     let first = syn_ack(&mut client, |_| ());
     assert_eq!(bench.count(Reason::SocketlessSyn), 1, "{:?}", bench.counts());
     std::thread::sleep(Duration::from_millis(1100));
-    bench.fast_path.beat();
     let second = syn_ack(&mut client, |_| ());
     assert_eq!(bench.count(Reason::SocketlessSyn), 2, "{:?}", bench.counts());
     assert_eq!((first.ack, first.window, first.syn), (second.ack, second.window, second.syn));
@@ -191,7 +188,6 @@ fn a_repeated_syn_is_answered_for_four_seconds_after_the_first() {
         syn_ack(&mut client, |_| ());
         assert_eq!(bench.count(Reason::SocketlessSyn), answered, "{:?}", bench.counts());
         std::thread::sleep(Duration::from_millis(2300));
-        bench.fast_path.beat();
     }
     client.reset();
 }
@@ -280,7 +276,6 @@ fn syns_that_are_the_kernels() {
     let mut stranger = bench.world.raw();
     stranger.habits.ecn = false;
     std::thread::sleep(Duration::from_millis(900));
-    bench.fast_path.beat();
     is_the_kernels(&bench, &mut stranger, Reason::SocketlessUnknownClient);
 
     let mut client = bench.raw();
@@ -380,7 +375,6 @@ fn want_signed_segments(socket: &socket2::Socket) {
 
 #[track_caller]
 fn is_left_alone(bench: &Bench) {
-    bench.fast_path.beat();
     for _ in 0..2 {
         let mut client = bench.world.raw();
         client.connect();
@@ -417,7 +411,6 @@ fn cookies_of_the_kernels_own_are_not_taken_for_ours() {
     let server = std::net::SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
     inside(bench.world.bed.client(), || {
         for turn in 0..1500 {
-            bench.fast_path.beat();
             let mut stream = TcpStream::connect(server).expect("connected");
             stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
             let request = b"GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";

@@ -61,7 +61,6 @@ impl<'a> Flood<'a> {
     /// Until one of its SYNs is answered: then the gateway was seen lately, too.
     #[track_caller]
     fn goes_on(&self) {
-        self.bench.fast_path.beat();
         let before = self.bench.count(Reason::SocketlessFlood);
         eventually("SYNs of the flood are answered", || {
             self.come(MANY);
@@ -148,7 +147,6 @@ fn in_a_flood_a_stranger_gets_a_cookie_and_its_first_request_is_the_kernel_s() {
     let flood = Flood::begin(&bench);
     let mut client = flood.open(77);
     assert_eq!(bench.count(Reason::SocketlessToKernel), 0);
-    bench.fast_path.beat();
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(reply.text().ends_with("the pinned one, from nginx"), "{reply:?}");
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
@@ -190,7 +188,6 @@ fn in_a_flood_the_firewall_has_its_say_before_any_answer() {
 
     let flood = Flood::begin(&bench);
     let mut client = flood.open(77);
-    bench.fast_path.beat();
     let request = client.get("/kernel.html");
     client.send(&request);
     bench.await_count(Reason::SocketlessToKernel, 1);
@@ -202,7 +199,6 @@ fn in_a_flood_the_firewall_has_its_say_before_any_answer() {
     assert_eq!(bench.count(Reason::Answered), 0, "{:?}", bench.counts());
 
     assert!(nft(&bench, "delete table inet t"));
-    bench.fast_path.beat();
     let reply = client.ask(&request);
     assert!(reply.text().ends_with("the pinned one, from nginx"), "{reply:?}");
 }

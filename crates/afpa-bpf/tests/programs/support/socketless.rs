@@ -138,7 +138,6 @@ impl Bench {
 
     /// A connection of the kernel's, by which the raw clients' address is known for three quarters of a second.
     pub fn introduce(&self) {
-        self.fast_path.beat();
         let mut known = self.unfit();
         known.connect();
         known.push(&known.get("/kernel.html"));
@@ -219,7 +218,6 @@ impl Bench {
     }
 
     pub fn introduce_real(&self, address: &str) {
-        self.fast_path.beat();
         let server = SocketAddr::new(address.parse().expect("an address"), PORT);
         let mut known = inside(self.world.bed.client(), || {
             let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
@@ -299,7 +297,6 @@ impl Bench {
     /// The connection is answered here, and by nginx, in turn.
     #[track_caller]
     pub fn goes_on(&self, client: &mut RawClient) {
-        self.fast_path.beat();
         let reply = client.ask(&client.get("/kernel.html"));
         assert!(reply.text().ends_with("from the kernel"), "{reply:?}");
         client.ask_user();
