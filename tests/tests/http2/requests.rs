@@ -168,6 +168,22 @@ fn a_preface_in_pieces_is_a_preface_and_another_request_is_none() {
 }
 
 #[test]
+fn what_is_neither_protocol_is_an_invalid_preface() {
+    let tree = site();
+    let server = server(&tree);
+    for pieces in [26, 7, 1] {
+        let mut client = H2Client::begin(server.address());
+        for piece in b"INVALID CONNECTION PREFACE\r\n\r\n".chunks(pieces) {
+            // The answer may come before the last of it, and a reset behind the answer.
+            if client.try_send(piece).is_err() {
+                break;
+            }
+        }
+        assert_eq!(client.end(), Some((0, 1)), "PROTOCOL_ERROR, in pieces of {pieces}");
+    }
+}
+
+#[test]
 fn the_log_names_the_protocol() {
     let tree = site();
     let server = Server::start(tree.path(), |launch| {

@@ -4,6 +4,7 @@
 //! data and answers it from the cache. `send` sends the gathered answers. A request that the cache cannot
 //! answer goes through the *thread context* (`thread`) first.
 
+mod beginning;
 mod early;
 mod file;
 mod interrupt;
@@ -18,12 +19,12 @@ use std::rc::Rc;
 use afpa_framework::{
     Client, Event, Module, Outbox, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
-use afpa_h2::PREFACE;
 
 use crate::h2::H2;
 use crate::transport::Transport;
 use crate::worker::Worker;
 use crate::worker::early::Early;
+use beginning::Beginning;
 use interrupt::Next;
 use receive::Received;
 
@@ -197,18 +198,17 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Whether the first bytes are the preface of HTTP/2, or as much of it as no request of HTTP/1.1 has. They are kept.
+    /// Whether the first bytes are for HTTP/2. They are kept then.
     fn is_h2(&mut self, arrived: usize) -> bool {
         let worker = Rc::clone(&self.worker);
         let scratch = worker.scratch.borrow();
         let input = scratch.get(..arrived).unwrap_or_default();
-        let is_begin = input.iter().zip(PREFACE).all(|(byte, known)| byte == known);
-        if is_begin && input.len() >= CERTAIN {
+        let beginning = Beginning::of(input);
+        if beginning == Beginning::Http2 {
             self.keep(input);
-            return true;
         }
-        self.may_be_h2 = is_begin;
-        false
+        self.may_be_h2 = beginning == Beginning::Open;
+        beginning == Beginning::Http2
     }
 
     /// Whether closing the connection destroys nothing that the client has not received: what was sent is in its hands,
@@ -262,9 +262,6 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
 /// Bytes that are sent at once, without waiting for an acknowledgement: ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10 * 1460;
-
-/// `PRI * HTTP/2.0`: a request line of HTTP/1.1 with these bytes would be refused.
-const CERTAIN: usize = 14;
 
 /// Spare gather buffers of a core at most, and the largest that is kept: 2 MB together. With readiness one is in use at
 /// a time; with completion, one for each answer that waits to be handed over.
