@@ -26,8 +26,6 @@ pub enum Reason {
     FewRequests,
     /// Too many answers are long, or come from files or helper threads.
     FewHits,
-    /// Answers have so many bytes that copying them matters, and asking does not.
-    ManyBytes,
     /// Requests come one at a time.
     OneAtATime,
 }
@@ -45,8 +43,6 @@ pub(crate) struct Load {
     /// Answers too long to be gathered, and other requests that left that context. One can count as both, which only makes
     /// it weigh more.
     pub(crate) others: u64,
-    /// Bytes of all answers.
-    pub(crate) bytes: u64,
     /// How often the core asked the kernel what is ready or done: calls of epoll, and of the ring.
     pub(crate) waits: u64,
 }
@@ -71,9 +67,6 @@ const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
 /// Of so many requests one may be among the others.
 const HERE: Bounds = Bounds { enter: 8, leave: 3 };
-/// Bytes an answer. By completion it is copied once more, which costs as much as it saves where answers have 8 KB, and more
-/// with the sizes of SPECweb96, 15 KB on average.
-const SIZE: Bounds = Bounds { enter: 10_752, leave: 13_312 };
 
 /// A ratio at which completion begins to pay, and one at which it no longer does.
 struct Bounds {
@@ -115,7 +108,6 @@ impl Load {
             && requests >= KEPT.enter * self.accepted
             && self.receives >= AT_A_TIME.enter * self.waits
             && requests >= HERE.enter * self.others
-            && self.bytes <= SIZE.enter * requests
     }
 
     /// Why it does not.
@@ -127,8 +119,6 @@ impl Load {
             Some(Reason::FewRequests)
         } else if requests < HERE.leave * self.others {
             Some(Reason::FewHits)
-        } else if self.bytes >= SIZE.leave * requests {
-            Some(Reason::ManyBytes)
         } else if self.receives <= AT_A_TIME.leave * self.waits {
             Some(Reason::OneAtATime)
         } else {
@@ -152,14 +142,13 @@ impl Strategy {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 7] = [
         Reason::Start,
         Reason::Configured,
         Reason::Lost,
         Reason::BusyKept,
         Reason::FewRequests,
         Reason::FewHits,
-        Reason::ManyBytes,
         Reason::OneAtATime,
     ];
 
@@ -172,7 +161,6 @@ impl Reason {
             Self::BusyKept => "busy_kept",
             Self::FewRequests => "few_requests",
             Self::FewHits => "few_hits",
-            Self::ManyBytes => "many_bytes",
             Self::OneAtATime => "one_at_a_time",
         }
     }
@@ -182,14 +170,8 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const BUSY: Load = Load {
-        accepted: 0,
-        receives: 10_000,
-        answered: 10_000,
-        others: 0,
-        bytes: 3_000_000,
-        waits: 100,
-    };
+    const BUSY: Load =
+        Load { accepted: 0, receives: 10_000, answered: 10_000, others: 0, waits: 100 };
 
     fn completing() -> Chooser {
         Chooser::new(Strategy::Completion)
@@ -222,7 +204,6 @@ mod tests {
         for (load, why) in [
             (Load { accepted: 9_000, ..BUSY }, Reason::FewRequests),
             (Load { answered: 5_000, others: 5_000, ..BUSY }, Reason::FewHits),
-            (Load { bytes: 150_000_000, ..BUSY }, Reason::ManyBytes),
             (Load { waits: 10_000, ..BUSY }, Reason::OneAtATime),
             // One client that sends many requests at once.
             (Load { receives: 100, ..BUSY }, Reason::OneAtATime),
@@ -239,7 +220,6 @@ mod tests {
             Load { accepted: 2_000, ..BUSY },
             Load { waits: 5_000, ..BUSY },
             Load { answered: 8_000, others: 2_000, ..BUSY },
-            Load { bytes: 120_000_000, ..BUSY },
         ] {
             for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
                 assert!((0..10).all(|_| chooser.observe(&load).is_none()), "{load:?}");
@@ -249,8 +229,7 @@ mod tests {
 
     #[test]
     fn an_idle_core_keeps_its_strategy() {
-        let idle =
-            Load { accepted: 10, receives: 20, answered: 20, others: 0, bytes: 6_000, waits: 30 };
+        let idle = Load { accepted: 10, receives: 20, answered: 20, others: 0, waits: 30 };
         for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
             assert!((0..10).all(|_| chooser.observe(&idle).is_none()));
         }

@@ -123,7 +123,6 @@ impl Counted {
             receives: counters.receives.get() + exchanged,
             answered: counters.answered.get() + exchanged,
             others: left + counters.long_answers.get(),
-            bytes: counters.sent_bytes.get(),
             waits: tokio::runtime::Handle::current().metrics().worker_park_count(0)
                 + worker.io.ring().map_or(0, |ring| ring.enters()),
         })
@@ -137,7 +136,6 @@ impl Counted {
             answered: now.answered - before.answered,
             // An exchange that is under way counts as another until it turns out to be a short one.
             others: now.others.saturating_sub(before.others),
-            bytes: now.bytes - before.bytes,
             waits: now.waits - before.waits,
         }
     }
