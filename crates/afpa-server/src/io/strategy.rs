@@ -65,8 +65,9 @@ const PERSISTENCE: u32 = 2;
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 /// Receives a wait. By completion a lone request takes two, one to arrive and one to be answered.
 const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
-/// Of so many requests one may be among the others.
-const HERE: Bounds = Bounds { enter: 8, leave: 3 };
+/// Of so many requests one may be among the others. A connection with a long answer leaves the ring, and comes back later:
+/// with SPECweb96's sizes they are one in eight, and completion costs more.
+const HERE: Bounds = Bounds { enter: 16, leave: 10 };
 
 /// A ratio at which completion begins to pay, and one at which it no longer does.
 struct Bounds {
@@ -219,7 +220,7 @@ mod tests {
         for load in [
             Load { accepted: 2_000, ..BUSY },
             Load { waits: 5_000, ..BUSY },
-            Load { answered: 8_000, others: 2_000, ..BUSY },
+            Load { answered: 9_200, others: 800, ..BUSY },
         ] {
             for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
                 assert!((0..10).all(|_| chooser.observe(&load).is_none()), "{load:?}");
