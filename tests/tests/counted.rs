@@ -17,6 +17,9 @@ const SLACK: u64 = 60;
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const READS: [&str; 5] = ["read", "recv", "recvfrom", "recvmsg", "readv"];
 
+/// The number of tmpfs in `statfs(2)`: it forgets at once what was not found.
+const TMPFS: i64 = 0x0102_1994;
+
 const LAST_REQUEST: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
 /// Counts the system calls of a server from now on.
@@ -126,6 +129,31 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     let files =
         sum(&counts, &["open", "openat", "openat2", "stat", "fstat", "newfstatat", "statx"]);
     assert_eq!(files, 0, "no hit looks at the file system: {counts:?}");
+}
+
+#[test]
+fn what_is_absent_is_answered_without_a_thread() {
+    let (tree, server) = serve("hello.txt", "hello");
+    let kind = rustix::fs::statfs(tree.path()).expect("a file system").f_type;
+    if kind == TMPFS {
+        skip!("this file system keeps no names of what is absent");
+    }
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/none.txt").status, 404);
+    }
+    let strace = trace!(server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/none.txt").status, 404);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} answers that nothing is there: {counts:?}");
+    let opens = sum(&counts, &["openat2"]);
+    assert!((HITS..=HITS + SLACK).contains(&opens), "{opens} look-ups: {counts:?}");
+    let wakes = sum(&counts, &["futex"]);
+    assert!(wakes <= SLACK, "{wakes} calls of a thread: {counts:?}");
+    tree.file("none.txt", "now");
+    assert_eq!(client.get("/none.txt").text(), "now");
 }
 
 /// All connections and requests are there when the server looks, so how fast a client is does not matter. The server

@@ -97,6 +97,36 @@ fn without_capabilities<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
+fn only_what_is_absent_is_known_to_be_absent() {
+    let site = TestRoot::new();
+    site.link("nowhere", "dangling");
+    site.link("a", "alias");
+    for symlinks in POLICIES {
+        let root = site.root(symlinks);
+        let paths =
+            ["/", "/a", "/a/page", "/a/page/x", "/none", "/a/none", "/none/below", "/dangling"];
+        for path in
+            paths.into_iter().chain(["/alias/none", "/.hidden/config", "/.none", "/a/../none"])
+        {
+            let found = outcome(&root, path);
+            let known = root.is_known_absent(path.as_bytes());
+            assert!(!known || found == "not found", "{path}: {found}");
+        }
+        assert!(root.is_known_absent(b"/.hidden/config"), "the name alone tells");
+        assert!(!root.is_known_absent(b"/dangling"), "a link is left to those who follow it");
+        if !root.is_known_absent(b"/none") {
+            println!("SKIP: this file system, or this kernel, does not say at once what is absent");
+            return;
+        }
+        site.write("www/none", "new");
+        assert!(!root.is_known_absent(b"/none"));
+        fs::remove_file(site.path("www/none")).unwrap();
+        assert_eq!(outcome(&root, "/none"), "not found");
+        assert!(root.is_known_absent(b"/none"));
+    }
+}
+
+#[test]
 fn files_and_directories_are_found() {
     let site = TestRoot::new();
     for policy in POLICIES {

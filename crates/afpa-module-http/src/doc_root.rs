@@ -148,4 +148,11 @@ impl DocRoot {
         let name = prefix.strip_prefix(b"/~").unwrap_or_default();
         homes.root(name).map(|root| RootedPath::in_home(root, prefix, rest))
     }
+
+    /// Whether it is known, without waiting for a disk, that there is no file of this path.
+    pub(crate) fn is_known_absent(&self, path: &[u8]) -> bool {
+        // A home may have to be looked up, and a directory has index files.
+        let may_wait = self.homes.is_some() && split_home(path).is_some();
+        !may_wait && !path.ends_with(b"/") && self.root.is_known_absent(path)
+    }
 }

@@ -18,6 +18,7 @@ mod readahead;
 mod version;
 mod walk;
 
+use beneath::is_known_absent;
 pub(crate) use beneath::{open_beneath, relative};
 pub(crate) use names::is_hidden;
 pub(crate) use walk::{join, parent};
@@ -182,6 +183,15 @@ impl DocumentRoot {
             }
             Err(error) => Err(error.into()),
             Ok((descriptor, stat)) => entry(descriptor, &stat, None),
+        }
+    }
+
+    /// Whether [`resolve`](Self::resolve) would find nothing, as far as that is known without waiting for a disk: for cores.
+    /// `false` says nothing.
+    pub fn is_known_absent(&self, path: &[u8]) -> bool {
+        match names::check(path, self.settings.dotfiles) {
+            Ok(()) => is_known_absent(&self.directory, relative(path)),
+            Err(refused) => matches!(refused, ResolveError::NotFound),
         }
     }
 

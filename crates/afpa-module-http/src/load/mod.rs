@@ -1,7 +1,8 @@
 //! *Derive uncached response*: from a path to a cache object. Thread context.
 //!
 //! ```text
-//! load ── begin ──┬─ another request loads it: wait
+//! load ── is it known to be absent? ── 404
+//!  └───── begin ──┬─ another request loads it: wait
 //!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
 //!                                                     └── build (read, heads) ── publish
 //! ```
@@ -61,6 +62,10 @@ pub(crate) async fn load(
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
+    // Who asks for what is not there, as robots do all day, is not worth a thread.
+    if doc_root.is_known_absent(&path) {
+        return Loaded::Failed(Status::NOT_FOUND);
+    }
     let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
