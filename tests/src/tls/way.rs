@@ -1,7 +1,7 @@
 //! A listener on loopback whose connections go on, encrypted, to a server that speaks TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -126,13 +126,25 @@ impl Passage {
             push(&mut self.near, &mut self.to_near)?;
             push(&mut self.far, &mut self.to_far)?;
             if self.far_ended && self.to_near.is_empty() {
-                return Ok(());
+                return self.end();
             }
             if self.near_ended && self.to_far.is_empty() {
                 // The server may still be sending.
-                let _ = self.far.shutdown(std::net::Shutdown::Write);
+                let _ = self.far.shutdown(Shutdown::Write);
             }
         }
+        Ok(())
+    }
+
+    /// Ends the connection as a server does. The client may still be sending: closing at once would reset the connection,
+    /// and the reset would destroy what the client has not read.
+    fn end(mut self) -> io::Result<()> {
+        let _ = self.far.shutdown(Shutdown::Both);
+        self.near.shutdown(Shutdown::Write)?;
+        self.near.set_nonblocking(false)?;
+        self.near.set_read_timeout(Some(Duration::from_secs(2)))?;
+        let mut room = [0; 16 * 1024];
+        while self.near.read(&mut room)? > 0 {}
         Ok(())
     }
 
