@@ -142,7 +142,7 @@ impl DocRoot {
 
     /// The directory that a path is looked up in; `None` if it names the home of an unknown user.
     pub(crate) fn place<'a>(&'a self, path: &'a [u8]) -> Option<RootedPath<'a>> {
-        let Some((homes, (prefix, rest))) = self.homes.as_ref().zip(split_home(path)) else {
+        let Some((homes, (prefix, rest))) = self.home(path) else {
             return Some(RootedPath::in_doc_root(&self.root, self.watcher.get(), path));
         };
         let name = prefix.strip_prefix(b"/~").unwrap_or_default();
@@ -152,7 +152,11 @@ impl DocRoot {
     /// Whether it is known, without waiting for a disk, that there is no file of this path.
     pub(crate) fn is_known_absent(&self, path: &[u8]) -> bool {
         // A home may have to be looked up, and a directory has index files.
-        let may_wait = self.homes.is_some() && split_home(path).is_some();
-        !may_wait && !path.ends_with(b"/") && self.root.is_known_absent(path)
+        self.home(path).is_none() && !path.ends_with(b"/") && self.root.is_known_absent(path)
+    }
+
+    /// The homes, if the path is below one of them: its own part, and the rest.
+    fn home<'a>(&self, path: &'a [u8]) -> Option<(&Homes, (&'a [u8], &'a [u8]))> {
+        self.homes.as_ref().zip(split_home(path))
     }
 }

@@ -4,6 +4,9 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// What no look-up does: leave the root.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
 /// `openat2` that never leaves `directory`; `resolve` adds further restrictions.
 ///
 /// Tries again when the kernel could not tell whether a rename led the path outside (EAGAIN), when
@@ -15,7 +18,7 @@ pub(crate) fn open_beneath(
     flags: OFlags,
     resolve: ResolveFlags,
 ) -> Result<OwnedFd, Errno> {
-    let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let resolve = BENEATH | resolve;
     let mut attempts = 0;
     loop {
         match rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve) {
@@ -33,10 +36,7 @@ pub(crate) fn open_beneath(
 /// Before Linux 5.12, and where the cache does not say, it is false.
 pub(crate) fn is_known_absent(directory: impl AsFd, path: &[u8]) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH
-        | ResolveFlags::NO_MAGICLINKS
-        | ResolveFlags::NO_SYMLINKS
-        | ResolveFlags::CACHED;
+    let resolve = BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
     let opened = rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve);
     matches!(opened, Err(Errno::NOENT))
 }
