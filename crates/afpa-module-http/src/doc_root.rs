@@ -10,7 +10,7 @@ use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
 use crate::header::HttpHeader;
-use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
+use crate::load::{Absent, Compressor, Homes, Pipeline, RootedPath, split_home};
 use crate::push::{Changes, Pusher};
 use crate::settings::DocRootSettings;
 
@@ -24,8 +24,12 @@ pub struct DocRoot {
     compressor: Arc<Compressor>,
     root: DocumentRoot,
     homes: Option<Homes>,
+    absent: Absent,
     watcher: OnceLock<Watcher>,
 }
+
+/// A path below a home: the part that names the home, and the rest.
+type Split<'a> = (&'a [u8], &'a [u8]);
 
 /// A thread cannot be started: the one that watches the document root, pushes files, or compresses.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +75,7 @@ impl DocRoot {
         let doc_root = Arc::new(Self {
             key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
+            absent: Absent::default(),
             pipeline: Pipeline::new(&settings),
             settings,
             media,
@@ -149,14 +154,20 @@ impl DocRoot {
         homes.root(name).map(|root| RootedPath::in_home(root, prefix, rest))
     }
 
-    /// Whether it is known, without waiting for a disk, that there is no file of this path.
-    pub(crate) fn is_known_absent(&self, path: &[u8]) -> bool {
+    /// Whether a path that named nothing before names no file now, as far as that is known without waiting for a disk.
+    pub(crate) fn is_absent_again(&self, path: &[u8]) -> bool {
         // A home may have to be looked up, and a directory has index files.
-        self.home(path).is_none() && !path.ends_with(b"/") && self.root.is_known_absent(path)
+        let may_wait = || self.home(path).is_some() || path.ends_with(b"/");
+        self.absent.has(path) && !may_wait() && self.root.is_known_absent(path)
     }
 
-    /// The homes, if the path is below one of them: its own part, and the rest.
-    fn home<'a>(&self, path: &'a [u8]) -> Option<(&Homes, (&'a [u8], &'a [u8]))> {
+    /// A path names nothing.
+    pub(crate) fn note_absent(&self, path: &[u8]) {
+        self.absent.note(path);
+    }
+
+    /// The homes, if the path is below one of them.
+    fn home<'a>(&self, path: &'a [u8]) -> Option<(&Homes, Split<'a>)> {
         self.homes.as_ref().zip(split_home(path))
     }
 }

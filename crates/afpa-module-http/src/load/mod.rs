@@ -1,7 +1,7 @@
 //! *Derive uncached response*: from a path to a cache object. Thread context.
 //!
 //! ```text
-//! load ── is it known to be absent? ── 404
+//! load ── is it absent again? ── 404
 //!  └───── begin ──┬─ another request loads it: wait
 //!                 └─ lead: find (file, stored codings) ── suspect unchanged: confirm
 //!                                                     └── build (read, heads) ── publish
@@ -12,6 +12,7 @@
 //! Every path that the outcome depends on is registered with the ticket before it is opened, so that a change
 //! in between invalidates the load and is not missed.
 
+mod absent;
 mod build;
 mod compress;
 mod compressor;
@@ -32,6 +33,7 @@ use crate::header::HttpHeader;
 use build::BuildError;
 use find::Found;
 
+pub(crate) use absent::Absent;
 pub use compressor::{Compressor, CompressorStats};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
@@ -62,14 +64,14 @@ pub(crate) async fn load(
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    // Who asks for what is not there, as robots do all day, is not worth a thread.
-    if doc_root.is_known_absent(&path) {
+    // Who asks for what is not there, as robots do all day, is not worth a thread each time.
+    if doc_root.is_absent_again(&path) {
         return Loaded::Failed(Status::NOT_FOUND);
     }
     let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
-        let doc_root = Arc::clone(&doc_root);
+        let root = Arc::clone(&doc_root);
         let outcome = match doc_root.cache().begin(key.clone(), now) {
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
@@ -77,13 +79,18 @@ pub(crate) async fn load(
                 // That load gave no object to share, so this request looks itself.
                 None => {
                     let path = path.clone();
-                    helpers.run(move || without_object(&doc_root, &path)).await
+                    helpers.run(move || without_object(&root, &path)).await
                 }
             },
-            Fill::Lead(ticket) => helpers.run(move || fill(&doc_root, ticket)).await,
+            Fill::Lead(ticket) => helpers.run(move || fill(&root, ticket)).await,
         };
         match outcome {
-            Ok(Filled::Loaded(loaded)) => return loaded,
+            Ok(Filled::Loaded(loaded)) => {
+                if matches!(loaded, Loaded::Failed(Status::NOT_FOUND)) {
+                    doc_root.note_absent(&path);
+                }
+                return loaded;
+            }
             // It was read after this request arrived, so it is a correct answer to this request, but
             // perhaps not to later ones.
             Ok(Filled::Overtaken(Some(object))) => return Loaded::Object(object),
