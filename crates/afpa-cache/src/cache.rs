@@ -262,7 +262,7 @@ impl<H> Cache<H> {
     pub(crate) fn purged_since(
         &self,
         since: Moment,
-        labels: &[Label],
+        labels: &[&[u8]],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         self.table().purged_since(since, labels, also)

@@ -33,10 +33,19 @@ impl Moment {
 /// A label, shared by whoever asks for an object and the index that finds it.
 pub type Label = Arc<[u8]>;
 
+/// The byte with which each label ends, and which is nowhere else in it.
+pub const END: u8 = b'\n';
+
+/// The label with which a key begins.
+pub fn label_of(key: &[u8]) -> &[u8] {
+    let at = key.iter().position(|&byte| byte == END);
+    at.and_then(|at| key.get(..=at)).unwrap_or(key)
+}
+
 /// Which objects are meant by a purge.
 #[derive(Clone)]
 pub enum Labels {
-    /// Those with this label.
+    /// Those with this label, which ends as labels do.
     Is(Box<[u8]>),
     /// Those with a label that begins so.
     BeginWith(Box<[u8]>),
@@ -61,9 +70,9 @@ impl Labels {
 /// An object that is to be listed.
 #[derive(Debug)]
 pub struct Labelled<'a, H> {
-    /// Its name.
+    /// Its name. It begins with a label, and the index holds that as a part of the key.
     pub key: Key,
-    /// Its labels. None may begin or end with a slash.
+    /// Further labels. None may begin with a slash.
     pub labels: &'a [Label],
     /// Header data of the protocol module.
     pub header: H,
@@ -128,11 +137,6 @@ impl<H> Cache<H> {
         self.list_labelled(key, labels, content, (since, Origin::Restored(hits)), now)
     }
 
-    /// The labels of an object, in no order; none if it is not listed any more.
-    pub fn labels(&self, object: &Object<H>) -> Vec<Arc<[u8]>> {
-        self.table().labels(object.id())
-    }
-
     /// Drops the objects that are meant, and those that are on their way. After it has returned, no view serves
     /// them. If they are many, some wait for [`Cache::sweep`] to be released. Returns how many were there.
     pub fn purge_labels(&self, labels: Labels) -> usize {
@@ -155,7 +159,7 @@ impl<H> Cache<H> {
     pub fn is_purged_since(
         &self,
         since: Moment,
-        labels: &[Label],
+        labels: &[&[u8]],
         others: impl Fn(&[u8]) -> bool,
     ) -> bool {
         self.moment() != since && self.purged_since(since, labels, &others)
@@ -234,7 +238,7 @@ impl Journal {
     pub(crate) fn means(
         &self,
         since: Moment,
-        labels: &[Label],
+        labels: &[&[u8]],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         if since.0 < self.forgotten {
@@ -245,7 +249,7 @@ impl Journal {
         later.any(|(_, purged)| match purged {
             Purged::Is { hash, first } => {
                 if hashes.is_empty() {
-                    hashes.extend(labels.iter().map(|label| self.hasher.hash_one(&**label)));
+                    hashes.extend(labels.iter().map(|label| self.hasher.hash_one(*label)));
                 }
                 also(&[*first]) || hashes.contains(hash)
             }

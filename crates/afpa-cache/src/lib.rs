@@ -40,7 +40,7 @@ pub use cache::{Cache, Used};
 pub use chooser::{PolicyReport, ShelfReport};
 pub use fill::{Fill, Ticket, Waiter};
 pub use key::Key;
-pub use labels::{Label, LabelRule, Labelled, Labels, Moment};
+pub use labels::{END, Label, LabelRule, Labelled, Labels, Moment, label_of};
 pub use object::{Currency, Object, Payload, Payloads, Seconds};
 pub use overtaken::{Changed, Overtaken};
 pub use policy::{Family, Hint, Keep, ObjectId, PolicyKind, PolicySetting};

@@ -7,28 +7,27 @@ use afpa_http::target;
 use afpa_module_http::{Global, KernelPlace, KernelRules};
 use afpa_router::{Action, Router, SiteId};
 
-use crate::scope::{certainly, head};
+use crate::scope::certainly;
 
 /// The request sets whose kept answers the kernel may give.
 pub(crate) struct AnswerScope {
     router: Arc<Router>,
-    /// By the number of the request set: the site with its rules.
-    scopes: HashMap<u32, u32>,
+    /// By the number of the request set.
+    sets: HashMap<u32, Set>,
     /// Sites with their rules whose answers say in Cache-Status how long they are fresh.
     telling: HashSet<u32>,
-    /// By the site with its rules, which keys begin with.
-    ways: HashMap<u32, Vec<Way>>,
+    /// By the number of the site with its rules, which is in keys: the sites.
+    sites: HashMap<u32, Vec<SiteId>>,
     /// The class of each field that matters anywhere, by its name in lower case.
     classes: Vec<(String, u32)>,
 }
 
-/// From URLs to paths at a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Way {
-    site: SiteId,
-    /// What URLs of the site have before the path that the server gets.
-    head: Box<[u8]>,
-    /// Classes of fields.
+/// A request set whose kept answers the kernel may give.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    /// The number of the site with its rules.
+    scope: u32,
+    /// Classes of fields that matter.
     matter: u32,
 }
 
@@ -42,9 +41,6 @@ pub(crate) struct AnswerTarget {
     /// Classes of fields that matter.
     pub(crate) matter: u32,
 }
-
-/// Most ways to the answers of one site.
-const MOST_WAYS: usize = 64;
 
 /// Bits for classes of fields. Names that are more than these share the last.
 const CLASSES: usize = 24;
@@ -72,20 +68,19 @@ impl AnswerScope {
             let named = classes.iter().filter(|(name, _)| fields.contains(name));
             named.fold(0, |all, (_, class)| all | class)
         };
-        let (mut scopes, mut ways) = (HashMap::new(), HashMap::<u32, Vec<Way>>::new());
+        let (mut sets, mut sites) = (HashMap::new(), HashMap::<u32, Vec<SiteId>>::new());
         for (number, rules) in rules {
             let Some(set) = router.sets().get(*number as usize) else { continue };
-            let Some(head) = head(set) else { continue };
-            scopes.insert(*number, rules.scope);
-            let way = Way { site: set.site, head: head.into(), matter: matter(&rules.fields) };
-            let known = ways.entry(rules.scope).or_default();
-            if !known.contains(&way) && known.len() < MOST_WAYS {
-                known.push(way);
+            let scope = rules.scope;
+            sets.insert(*number, Set { scope, matter: matter(&rules.fields) });
+            let known = sites.entry(scope).or_default();
+            if !known.contains(&set.site) {
+                known.push(set.site);
             }
         }
         let telling = rules.iter().filter(|(_, rules)| rules.tells);
         let telling = telling.map(|(_, rules)| rules.scope).collect();
-        Self { router, scopes, telling, ways, classes }
+        Self { router, sets, telling, sites, classes }
     }
 
     /// The class of each field that matters anywhere.
@@ -98,30 +93,29 @@ impl AnswerScope {
         self.telling.contains(&scope)
     }
 
-    /// The targets for which every GET and HEAD, but for the fields that matter, is answered from this place.
+    /// The targets for which every GET and HEAD, but for the fields that matter, is answered from this place: that of its URL, on
+    /// each site that leads there.
     pub(crate) fn targets(&self, place: &KernelPlace<'_>) -> Vec<AnswerTarget> {
-        let ways = self.ways.get(&place.scope).into_iter().flatten();
-        let targets = ways.filter_map(|way| {
-            let url = [&way.head, place.path].concat();
-            self.leads(way.site, &url, place).then(|| {
-                let mut target = Vec::with_capacity(url.len());
-                target::encode(&url, &mut target);
-                if let Some(query) = place.query {
-                    target.push(b'?');
-                    target.extend_from_slice(query);
-                }
-                AnswerTarget { site: way.site.0 as usize, target, matter: way.matter }
-            })
+        let sites = self.sites.get(&place.scope).into_iter().flatten();
+        let targets = sites.filter_map(|&site| {
+            let Set { matter, .. } = self.set(site, place)?;
+            let mut target = Vec::with_capacity(place.url.len());
+            target::encode(&place.url, &mut target);
+            if let Some(query) = place.query {
+                target.push(b'?');
+                target.extend_from_slice(query);
+            }
+            Some(AnswerTarget { site: site.0 as usize, target, matter })
         });
         targets.collect()
     }
 
-    /// Whether the router certainly leads from the URL to the place.
-    fn leads(&self, site: SiteId, url: &[u8], place: &KernelPlace<'_>) -> bool {
-        certainly(&self.router, site, url, place.path).is_some_and(|(action, set)| {
-            matches!(action, Action::Distributed { .. })
-                && self.scopes.get(&set.0) == Some(&place.scope)
-        })
+    /// The request set by which the router certainly leads from the URL of a place to it.
+    fn set(&self, site: SiteId, place: &KernelPlace<'_>) -> Option<Set> {
+        let (action, set) = certainly(&self.router, site, &place.url, &place.path)?;
+        let set = *self.sets.get(&set.0)?;
+        let is_it = matches!(action, Action::Distributed { .. }) && set.scope == place.scope;
+        is_it.then_some(set)
     }
 }
 

@@ -53,7 +53,7 @@ impl ServerAnswers {
             Some(None) => Some(AcceptedCodings::NONE),
             Some(Some(value)) => Some(AcceptedCodings::of(value.split(|byte| *byte == b','))?),
         };
-        let number = self.hosts().number(&*self.fast_path, site, place.host)?;
+        let number = self.hosts().number(&*self.fast_path, site, &place.host)?;
         let path = found.target.into();
         Some(PinTarget { site: number, path, codings, matter: found.matter })
     }

@@ -62,6 +62,8 @@ pub(crate) struct Distributed<'a> {
     pub(crate) site: SiteId,
     pub(crate) group: GroupId,
     pub(crate) affinity: router::Affinity,
+    /// The path of the URL, normalised.
+    pub(crate) url: &'a [u8],
     /// The path for the server.
     pub(crate) path: &'a [u8],
 }

@@ -113,6 +113,7 @@ fn by_router<'m>(
             site: verdict.site,
             group: *group,
             affinity: *affinity,
+            url: path,
             path: verdict.path.join(&mut room.rewritten),
         }),
         _ if global.leaves_content(request) => Route::ContentTooLarge,

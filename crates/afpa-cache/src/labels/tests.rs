@@ -36,18 +36,50 @@ fn a_purge_drops_what_has_the_label_and_nothing_else() {
     let cache = cache();
     let mut view = cache.view(Box::new(|| {}));
     let now = cache.moment();
-    for (path, tags) in
-        [("/a", ["ua\n", "t1\n"]), ("/b", ["ub\n", "t1\n"]), ("/c", ["uc\n", "t2\n"])]
-    {
-        put(&cache, path, &labels(&tags), now).expect("listed");
+    for (path, tag) in [("ua\n/a", "t1\n"), ("ub\n/b", "t1\n"), ("uc\n/c", "t2\n")] {
+        put(&cache, path, &labels(&[tag]), now).expect("listed");
         assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
     }
     assert_eq!(cache.purge_labels(is("t1\n")), 2);
     let mut there = |path: &str| matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_));
-    assert!(!there("/a") && !there("/b") && there("/c"));
+    assert!(!there("ua\n/a") && !there("ub\n/b") && there("uc\n/c"));
     assert_eq!(cache.purge_labels(Labels::Fit(Arc::new(|label| label == b"ud\n"))), 0);
+    assert_eq!(cache.purge_labels(is("u\n")), 0);
     assert_eq!(cache.purge_labels(Labels::BeginWith((*b"u").into())), 1);
-    assert!(!there("/c"));
+    assert!(!there("uc\n/c"));
+}
+
+/// The label with which a key begins is one like any other, and what follows in the key is no part of it.
+#[test]
+fn all_keys_that_begin_with_a_label_have_it() {
+    let (cache, now) = (cache(), Moment::default());
+    let keys = ["ua\n", "ua\n/1", "ua\n/2", "uab\n", "ua?\n", "ub\nua\n"];
+    let list = || {
+        for key in keys {
+            put(&cache, key, &labels(&["t\n"]), cache.moment()).expect("listed");
+        }
+    };
+    let left = || {
+        let there = |key: &&str| cache.get(&Key::new(0, key.as_bytes())).is_some();
+        keys.into_iter().filter(there).collect::<Vec<_>>()
+    };
+    let fit = |wanted: &'static [u8]| Labels::Fit(Arc::new(move |label| label == wanted));
+    for (purge, count, expected) in [
+        (is("ua\n"), 3, vec!["uab\n", "ua?\n", "ub\nua\n"]),
+        (is("ub\n"), 1, keys[..5].to_vec()),
+        (Labels::BeginWith((*b"ua").into()), 5, vec!["ub\nua\n"]),
+        (fit(b"ua\n"), 3, vec!["uab\n", "ua?\n", "ub\nua\n"]),
+        (Labels::Fit(Arc::new(|label| label.starts_with(b"u") || label == b"t\n")), 6, Vec::new()),
+        (is("t\n"), 6, Vec::new()),
+    ] {
+        list();
+        assert_eq!(cache.purge_labels(purge.clone()), count, "{purge:?}");
+        assert_eq!(left(), expected, "{purge:?}");
+    }
+    assert!(put(&cache, "ua\n/3", &[], now).is_err(), "it was purged");
+    assert!(put(&cache, "uc\n/ua\n", &[], cache.moment()).is_ok());
+    cache.purge_labels(is("uc\n"));
+    assert!(put(&cache, "uc\n/3", &[], cache.moment()).is_ok());
 }
 
 #[test]
@@ -55,13 +87,13 @@ fn what_was_asked_for_before_a_purge_is_not_listed_after_it() {
     let cache = cache();
     let before = cache.moment();
     assert_eq!(cache.purge_labels(is("t1\n")), 0);
-    assert!(put(&cache, "/a", &labels(&["ua\n", "t1\n"]), before).is_err());
-    assert!(put(&cache, "/b", &labels(&["ub\n", "t2\n"]), before).is_ok());
-    assert!(put(&cache, "/a", &labels(&["ua\n", "t1\n"]), cache.moment()).is_ok());
-    assert!(cache.is_purged_since(before, &labels(&["t1\n"]), |_| false));
-    assert!(!cache.is_purged_since(before, &labels(&["t2\n"]), |_| false));
+    assert!(put(&cache, "ua\n/a", &labels(&["t1\n"]), before).is_err());
+    assert!(put(&cache, "ub\n/b", &labels(&["t2\n"]), before).is_ok());
+    assert!(put(&cache, "ua\n/a", &labels(&["t1\n"]), cache.moment()).is_ok());
+    assert!(cache.is_purged_since(before, &[b"t1\n"], |_| false));
+    assert!(!cache.is_purged_since(before, &[b"t2\n"], |_| false));
     assert!(cache.is_purged_since(before, &[], |label| label.starts_with(b"t")));
-    assert!(!cache.is_purged_since(cache.moment(), &labels(&["t1\n"]), |_| true));
+    assert!(!cache.is_purged_since(cache.moment(), &[b"t1\n"], |_| true));
 }
 
 #[test]
@@ -92,9 +124,8 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     let cache = cache();
     let mut view = cache.view(Box::new(|| {}));
     for number in 0..OBJECTS {
-        let path = format!("/{number}");
-        let labels = labels(&[&format!("uhost{path}\n"), "tall\n"]);
-        put(&cache, &path, &labels, cache.moment()).expect("listed");
+        let path = format!("uhost/{number}\n");
+        put(&cache, &path, &labels(&["tall\n"]), cache.moment()).expect("listed");
         assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
     }
     let begun = Instant::now();
@@ -103,7 +134,7 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     let held = Arc::clone(&cache);
     let sweeper = std::thread::spawn(move || held.sweep());
     for number in 0..OBJECTS {
-        let path = format!("/{number}");
+        let path = format!("uhost/{number}\n");
         assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Miss));
     }
     sweeper.join().expect("swept");
@@ -177,7 +208,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
 }
 
 fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
-    let (key, labels) = (Key::new(0, path.as_bytes()), &labels(&[path])[..]);
+    let (key, labels) = (Key::new(0, path.as_bytes()), &[][..]);
     let (payloads, family, hint) = (Payloads::new(), Family::Other, Hint::default());
     let new = Labelled { key, labels, header: 2, header_bytes: 8, payloads, family, hint, since };
     cache.list_restored(new, hits, Seconds(1)).is_ok()
@@ -187,19 +218,17 @@ fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
 fn what_another_process_had_is_older_than_what_is_there_and_than_any_purge() {
     let cache = cache();
     let begun = cache.moment();
-    put(&cache, "ua", &labels(&["ua"]), begun).expect("listed");
-    assert!(!restore(&cache, "ua", 9, begun), "what is there is newer");
-    cache.purge_labels(is("ub"));
-    assert!(!restore(&cache, "ub", 9, begun), "it was purged meanwhile");
-    assert!(restore(&cache, "uc", 0, begun) && restore(&cache, "ud", 3, begun));
+    put(&cache, "ua\n", &[], begun).expect("listed");
+    assert!(!restore(&cache, "ua\n", 9, begun), "what is there is newer");
+    cache.purge_labels(is("ub\n"));
+    assert!(!restore(&cache, "ub\n", 9, begun), "it was purged meanwhile");
+    assert!(restore(&cache, "uc\n", 0, begun) && restore(&cache, "ud\n", 3, begun));
     let all = cache.by_hits().into_iter();
     let all: Vec<(u32, u64)> = all.map(|(object, hits)| (*object.header(), hits)).collect();
     assert_eq!(all, [(2, 3), (2, 0), (1, 0)], "those with most hits, then the latest");
     assert_eq!(cache.stats().hits, 0, "this process had none");
-    let used = cache.get(&Key::new(0, b"ud")).expect("listed");
-    assert_eq!(cache.labels(&used), [Arc::from(&b"ud"[..])]);
-    cache.purge_labels(is("ud"));
-    assert!(cache.get(&Key::new(0, b"ud")).is_none() && !restore(&cache, "ud", 3, begun));
+    cache.purge_labels(is("ud\n"));
+    assert!(cache.get(&Key::new(0, b"ud\n")).is_none() && !restore(&cache, "ud\n", 3, begun));
 }
 
 /// Notes what it is told.
@@ -241,8 +270,8 @@ fn what_goes_at_once_is_dropped_behind_a_hold() {
     let (cache, noting) = (cache(), Arc::new(Noting::default()));
     cache.attach_residency(Arc::clone(&noting) as Arc<dyn crate::Residency<u32>>);
     for number in 0..MANY {
-        let tags = labels(&[&format!("u{number}\n"), "tall\n"]);
-        put(&cache, &format!("/{number}"), &tags, cache.moment()).expect("listed");
+        let (key, tags) = (format!("u{number}\n"), labels(&["tall\n"]));
+        put(&cache, &key, &tags, cache.moment()).expect("listed");
     }
     assert_eq!(cache.purge_labels(is("u0\n")), 1);
     assert_eq!(noting.told(), [("dropped", 2)], "by the purge, and when it leaves the table");
@@ -254,7 +283,7 @@ fn what_goes_at_once_is_dropped_behind_a_hold() {
     assert_eq!(cache.purge_labels(is("tall\n")), MANY - 1);
     assert_eq!(noting.told(), [("hold", 1), ("dropped", MANY - 100)]);
     // What is listed meanwhile is not touched by what is left to do.
-    put(&cache, &format!("/{}", MANY - 1), &labels(&["unew\n"]), cache.moment()).expect("listed");
+    put(&cache, &format!("u{}\n", MANY - 1), &[], cache.moment()).expect("listed");
     cache.sweep();
     assert_eq!(noting.told().last(), Some(&("release", 1)));
     assert_eq!(cache.stats().objects, 1);

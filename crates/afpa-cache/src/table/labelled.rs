@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{Aftermath, Table, WANTED, offer_used};
 use crate::cache::AT_ONCE;
 use crate::key::Key;
-use crate::labels::{Label, Labels, Moment, Origin};
+use smallvec::SmallVec;
+
+use crate::labels::{Label, Labels, Moment, Origin, label_of};
 use crate::object::{Checked, Content, Object};
 use crate::overtaken::Overtaken;
 use crate::policy::ObjectId;
@@ -20,11 +22,11 @@ impl<H> Table<H> {
         (since, origin, checked): (Moment, Origin, Checked),
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
-        let (id, site) = (self.identities.give(), key.site);
+        let (id, site, name) = (self.identities.give(), key.site, Arc::clone(&key.path));
         let birth = self.birth(content.hint, checked);
         let object = Arc::new(Object::new(id, key, content, birth));
         let is_older = origin != Origin::Source && self.listed.under(object.key()).is_some();
-        if is_older || self.journal.means(since, labels, &|_| false) {
+        if is_older || self.is_purged(since, &name, labels) {
             self.counts.overtaken += 1;
             self.forget(site, &[], id);
             object.mark_dropped();
@@ -34,10 +36,20 @@ impl<H> Table<H> {
         let noted = labels.iter().filter_map(|label| self.dependencies.add_shared(site, label, id));
         let noted = noted.collect();
         self.list(&object, noted, after);
+        if self.listed.get(id).is_some() {
+            self.names.insert(name, id);
+        }
         if let Origin::Restored(hits) = origin {
             self.restore_hits(id, hits);
         }
         Ok(object)
+    }
+
+    /// Whether a purge since then means an object of this name with these further labels.
+    fn is_purged(&self, since: Moment, name: &[u8], labels: &[Label]) -> bool {
+        let further = labels.iter().map(|label| &**label);
+        let all: SmallVec<[&[u8]; 8]> = std::iter::once(label_of(name)).chain(further).collect();
+        self.journal.means(since, &all, &|_| false)
     }
 
     /// The object was used in another process, so the policy must not treat it as new, and the residency may have it.
@@ -48,10 +60,6 @@ impl<H> Table<H> {
             offer_used(self.residency.as_deref(), &entry.object);
         }
         self.room.touch(id, 1);
-    }
-
-    pub(crate) fn labels(&self, id: ObjectId) -> Vec<Arc<[u8]>> {
-        self.listed.get(id).map(|entry| entry.dependencies.to_vec()).unwrap_or_default()
     }
 
     /// Notes a purge. The objects that it means are not served any more when this returns, but they may be listed
@@ -142,18 +150,33 @@ impl<H> Table<H> {
         Some(Arc::clone(&self.listed.under(key)?.object))
     }
 
+    /// The objects that are meant, each once.
     fn labelled(&self, labels: &Labels) -> Vec<ObjectId> {
-        match labels {
-            Labels::Is(label) => self.dependencies.on(LABELLED, label),
-            Labels::BeginWith(prefix) => self.dependencies.beginning(LABELLED, prefix),
-            Labels::Fit(fits) => self.dependencies.fitting(LABELLED, &**fits),
+        let (mut found, named) = match labels {
+            // No other label begins with a whole one.
+            Labels::Is(label) => {
+                (self.dependencies.on(LABELLED, label), self.names.beginning(label))
+            }
+            Labels::BeginWith(prefix) => {
+                (self.dependencies.beginning(LABELLED, prefix), self.names.beginning(prefix))
+            }
+            Labels::Fit(fits) => {
+                (self.dependencies.fitting(LABELLED, &**fits), self.names.fitting(&**fits))
+            }
+        };
+        let is_both = !found.is_empty() && !named.is_empty();
+        found.extend(named);
+        if is_both {
+            found.sort_unstable();
+            found.dedup();
         }
+        found
     }
 
     pub(crate) fn purged_since(
         &self,
         since: Moment,
-        labels: &[Label],
+        labels: &[&[u8]],
         also: &dyn Fn(&[u8]) -> bool,
     ) -> bool {
         self.journal.means(since, labels, also)

@@ -28,6 +28,7 @@ mod aftermath;
 mod check;
 mod labelled;
 mod listed;
+mod names;
 mod room;
 mod shelf;
 mod views;
@@ -35,6 +36,7 @@ mod views;
 pub(crate) use aftermath::Aftermath;
 use aftermath::Waiters;
 use listed::{Entry, Listed};
+use names::Names;
 use room::{Demand, Room};
 use views::{Holders, Views};
 
@@ -44,6 +46,8 @@ pub(crate) struct Table<H> {
     epoch: Arc<Epoch>,
     identities: Identities,
     listed: Listed<H>,
+    /// Those that have labels.
+    names: Names,
     fills: HashMap<ObjectId, Filling<H>>,
     filling: HashMap<Key, ObjectId, RandomState>,
     dependencies: Dependencies,
@@ -90,6 +94,7 @@ impl<H> Table<H> {
         Table {
             room: Room::new(&settings, pinned_limit),
             listed: Listed::new(hasher.clone()),
+            names: Names::default(),
             filling: HashMap::with_hasher(hasher),
             settings,
             epoch,
@@ -435,6 +440,7 @@ impl<H> Table<H> {
         }
         object.mark_dropped();
         let entry = self.listed.remove(id)?;
+        self.names.remove(&key.path, id);
         self.room.leave(id, &entry.demand());
         self.forget(key.site, &entry.dependencies, id);
         self.views.tell(entry.holders, entry.hash, id, after);

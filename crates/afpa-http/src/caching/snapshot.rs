@@ -26,7 +26,7 @@ pub use decoder::{Decoder, Piece};
 pub use record::Record;
 
 /// The version of the format. Snapshots of other versions are not read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The first bytes of every snapshot of any version.
 pub const MAGIC: [u8; 8] = *b"AFPAsnap";

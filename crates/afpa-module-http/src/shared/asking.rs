@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Label, Moment, Object, Payload};
+use afpa_cache::{Moment, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
@@ -13,7 +13,7 @@ use afpa_http::{FieldSlots, RequestLimits, request};
 use afpa_proxy::exchange;
 
 use super::fetch::Fetch;
-use super::key::host_of;
+use super::key::{host_of, label_of};
 use super::list::{Content, ListPlace};
 use super::parts::Ranged;
 use super::policy::{CachePolicy, Life, Mode};
@@ -29,8 +29,6 @@ pub(super) struct Asking {
     pub(super) exchange: Arc<exchange::Settings>,
     pub(super) primary: Arc<[u8]>,
     pub(super) hash: u64,
-    /// Of its URL.
-    pub(super) label: Label,
     /// What is purged after that is not listed.
     pub(super) since: Cell<Moment>,
     pub(super) requested: Requested,
@@ -73,12 +71,7 @@ pub(super) enum Came {
 
 impl Asking {
     pub(super) fn place<'a>(&'a self, variant: &'a Arc<[u8]>) -> ListPlace<'a> {
-        ListPlace {
-            primary: &self.primary,
-            variant,
-            labels: std::slice::from_ref(&self.label),
-            since: self.since.get(),
-        }
+        ListPlace { primary: &self.primary, variant, since: self.since.get() }
     }
 
     /// The key of the request among responses that vary by these fields.
@@ -96,7 +89,7 @@ impl Asking {
 
     pub(super) fn circumstances(&self, now: Now) -> Circumstances<'_> {
         let (policy, asked) = (&*self.policy, self.asked);
-        let host = host_of(&self.label);
+        let host = host_of(label_of(&self.primary));
         Circumstances { policy, asked, now, host }
     }
 

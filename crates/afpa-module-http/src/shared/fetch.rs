@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use afpa_cache::{Label, Moment, Object};
+use afpa_cache::{Moment, Object};
 use afpa_proxy::exchange::Failure;
 
 use super::backlog::Kept;
@@ -22,8 +22,6 @@ pub(crate) struct Fetch {
     pub(super) hash: u64,
     /// Before it was asked.
     pub(super) since: Moment,
-    /// The label that its answer will have in any case.
-    pub(super) label: Label,
     /// Requests can find it.
     is_listed: AtomicBool,
     /// The head has come, and the answer is to be kept.
@@ -92,15 +90,11 @@ pub(super) enum Next {
 pub(super) struct Seat(Option<usize>);
 
 impl Fetch {
-    pub(super) fn new(
-        (primary, hash): (&Arc<[u8]>, u64),
-        since: Moment,
-        label: &Label,
-    ) -> Arc<Self> {
-        let (primary, label) = (Arc::clone(primary), Arc::clone(label));
+    pub(super) fn new((primary, hash): (&Arc<[u8]>, u64), since: Moment) -> Arc<Self> {
+        let primary = Arc::clone(primary);
         let (is_listed, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
         let state = Mutex::default();
-        Arc::new(Self { primary, hash, since, label, is_listed, is_decided, state })
+        Arc::new(Self { primary, hash, since, is_listed, is_decided, state })
     }
 
     /// Notes whether requests can find it. Returns whether they could.

@@ -21,7 +21,7 @@ use crate::global::Global;
 /// How the kernel may answer for a request set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRules {
-    /// The number of the site and its rules, which keys begin with.
+    /// The number of the site and its rules, which is in keys.
     pub scope: u32,
     /// Requests with one of these fields, in lower case, are user mode's.
     pub fields: Vec<String>,
@@ -35,9 +35,11 @@ pub struct KernelPlace<'k> {
     /// [`KernelRules::scope`].
     pub scope: u32,
     /// The value of Host, in lower case.
-    pub host: &'k str,
-    /// The path that the server gets, normalised.
-    pub path: &'k [u8],
+    pub host: String,
+    /// The path of its URL, normalised.
+    pub url: Vec<u8>,
+    /// The path that the server gets.
+    pub path: Vec<u8>,
     /// The query, as far as it belongs to the key. A request with exactly this one has this key.
     pub query: Option<&'k [u8]>,
     /// The response varies by Accept-Encoding: its normalised value, or `None` within if the field is not there.
@@ -179,10 +181,9 @@ impl StoredResponse {
             names if is_accept_encoding(names) => Some(vary::value_of(rest, CODINGS)?),
             _ => return None,
         };
-        let parts = key::parts(primary)?;
-        let host = str::from_utf8(parts.host).ok()?;
-        let (path, query) = (parts.path, parts.query);
-        Some(KernelPlace { scope: parts.scope, host, path, query, codings })
+        let key::Parts { scope, host, url, query, path } = key::parts(primary)?;
+        let host = String::from_utf8(host).ok()?;
+        Some(KernelPlace { scope, host, url, path, query, codings })
     }
 
     /// Copies that the kernel may send from now on, if it is fresh. `tells`: they say so in Cache-Status.

@@ -1,26 +1,34 @@
 //! The key under which a response is stored, and the labels by which it is purged.
 //!
 //! Everything that the server gets and that may decide about its answer is either in the key, or named by the
-//! response's Vary, or left out because the operator said so. A part that may hold any byte comes last, and no
-//! other part holds the byte that ends it, so that two requests have one key only if all parts are the same.
+//! response's Vary, or left out because the operator said so. A primary key is
+//!
+//! ```text
+//! the label of the URL, of which the last byte is its end
+//! the length of the scheme, the port as Host has it, what routers in front say    a zero byte
+//! cookies                                                                        a zero byte
+//! the path that the server gets, if it is not that of the URL
+//! the number of the site and its rules, of fixed length
+//! ```
+//!
+//! A part that may hold any byte comes last but for that number, and no other part holds the byte that ends it, so that two requests
+//! have one key only if all parts are the same. The label comes first, so that the keys of what a purge means begin alike.
 
-use afpa_cache::Label;
+pub(crate) use afpa_cache::{END, label_of};
 use afpa_http::{Known, Request, Target, target};
 use afpa_proxy::exchange;
 use afpa_proxy::request::{Mark, scheme};
 
 use super::policy::{CachePolicy, QueryRule, lists};
 
-/// Memory for keys and labels, so that a hit allocates nothing and a miss only what it keeps.
+/// Memory for keys, so that a hit allocates nothing and a miss only what it keeps.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRoom {
     pub(crate) primary: Vec<u8>,
     pub(crate) variant: Vec<u8>,
-    label: Vec<u8>,
-    path: Vec<u8>,
 }
 
-/// Bytes at the beginning of a key for the number of the site and its rules, which each process gives anew.
+/// Bytes at the end of a primary key for the number of the site and its rules, which each process gives anew.
 pub(crate) const SCOPE_LEN: usize = size_of::<u32>();
 
 /// What a request is for, apart from its fields.
@@ -28,6 +36,8 @@ pub(crate) const SCOPE_LEN: usize = size_of::<u32>();
 pub(crate) struct Place<'a> {
     /// Number of the site and its rules.
     pub(crate) scope: u32,
+    /// The path of the URL, normalised.
+    pub(crate) url: &'a [u8],
     /// The path that the server gets.
     pub(crate) path: &'a [u8],
     /// Whether the request came over TLS.
@@ -44,66 +54,97 @@ pub(crate) fn put_primary(
     out: &mut Vec<u8>,
 ) {
     out.clear();
-    out.extend_from_slice(&place.scope.to_le_bytes());
+    let host = request.host;
+    put_url(host.name().as_bytes(), place.url, out);
+    put_query(policy, request.target.query(), out);
+    out.push(END);
     out.push(scheme(request, place.secure).len() as u8);
-    put_lower(request.host.as_bytes(), out);
+    put_lower(host.as_bytes().get(host.name().len()..).unwrap_or_default(), out);
     let marks = [exchange.request.x_forwarded, exchange.request.forwarded];
     if believed || marks.iter().any(|mark| matches!(mark, Mark::Keep | Mark::Append)) {
         put_marks(request, out);
     }
     out.push(0);
-    put_query(policy, request.target.query(), out);
-    out.push(0);
     put_cookies(policy, request, out);
     out.push(0);
-    out.extend_from_slice(place.path);
+    if place.path != place.url {
+        out.extend_from_slice(place.path);
+    }
+    out.extend_from_slice(&place.scope.to_le_bytes());
 }
 
 /// The names of these fields.
 pub(crate) const MARKS: [&str; 3] = ["x-forwarded-host", "x-forwarded-proto", "forwarded"];
 
 /// What a primary key is made of, where neither marks nor cookies nor TLS decide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'k> {
     pub(crate) scope: u32,
-    pub(crate) host: &'k [u8],
+    /// With its port, as Host has it, in lower case.
+    pub(crate) host: Vec<u8>,
+    pub(crate) url: Vec<u8>,
     pub(crate) query: Option<&'k [u8]>,
-    pub(crate) path: &'k [u8],
+    pub(crate) path: Vec<u8>,
 }
 
 /// The parts of a primary key of a plain request. `None`: more decides.
 pub(crate) fn parts(primary: &[u8]) -> Option<Parts<'_>> {
-    let (scope, rest) = primary.split_first_chunk()?;
-    let (&scheme, rest) = rest.split_first()?;
-    let (host, rest) = cut(rest)?;
-    let (query, rest) = cut(rest)?;
-    let (cookies, path) = cut(rest)?;
+    let Split { name, path: url, query, scheme, port, cookies, path_at_server: path, scope } =
+        split(primary)?;
     let is_plain = usize::from(scheme) == "http".len();
-    if !is_plain || host.contains(&b'\n') || cookies.iter().any(|byte| *byte != b'\n') {
+    if !is_plain || port.contains(&b'\n') || cookies.iter().any(|byte| *byte != b'\n') {
         return None;
     }
+    let mut room = Vec::new();
+    let url = target::normalise(url, &mut room).ok()?.to_vec();
     let query = if query.is_empty() { None } else { Some(query.strip_prefix(b"?")?) };
-    Some(Parts { scope: u32::from_le_bytes(*scope), host, query, path })
+    let path = if path.is_empty() { url.clone() } else { path.to_vec() };
+    Some(Parts { scope, host: [name, port].concat(), url, query, path })
 }
 
 /// The URL of a primary key, for people.
 pub(crate) fn url(primary: &[u8]) -> Option<String> {
-    let (&scheme, rest) = primary.get(SCOPE_LEN..)?.split_first()?;
-    let (host, rest) = cut(rest)?;
-    let (query, rest) = cut(rest)?;
-    let (_, path) = cut(rest)?;
+    let Split { name, path, query, scheme, port, .. } = split(primary)?;
     let scheme = if usize::from(scheme) == "https".len() { "https" } else { "http" };
-    let host = host.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let mut url = format!("{scheme}://").into_bytes();
-    url.extend_from_slice(host);
-    target::encode(path, &mut url);
-    url.extend_from_slice(query);
+    let port = port.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let url = [scheme.as_bytes(), b"://", name, port, path, query].concat();
     Some(String::from_utf8_lossy(&url).into_owned())
 }
 
-/// Both sides of the first zero byte.
-fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = bytes.iter().position(|&byte| byte == 0)?;
+/// A primary key, cut where its parts begin.
+struct Split<'k> {
+    name: &'k [u8],
+    /// As URLs have it.
+    path: &'k [u8],
+    /// With its question mark, if there is one.
+    query: &'k [u8],
+    /// The length of the scheme.
+    scheme: u8,
+    /// With what routers in front say.
+    port: &'k [u8],
+    cookies: &'k [u8],
+    /// Nothing, if the server gets that of the URL.
+    path_at_server: &'k [u8],
+    scope: u32,
+}
+
+fn split(primary: &[u8]) -> Option<Split<'_>> {
+    let (label, rest) = cut(primary, END)?;
+    let label = label.strip_prefix(b"u")?;
+    let (name, target) = label.split_at_checked(label.iter().position(|&byte| byte == b'/')?)?;
+    let query = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+    let (path, query) = target.split_at_checked(query)?;
+    let (&scheme, rest) = rest.split_first()?;
+    let (port, rest) = cut(rest, 0)?;
+    let (cookies, rest) = cut(rest, 0)?;
+    let (path_at_server, scope) = rest.split_last_chunk()?;
+    let scope = u32::from_le_bytes(*scope);
+    Some(Split { name, path, query, scheme, port, cookies, path_at_server, scope })
+}
+
+/// Both sides of the first byte of this kind.
+fn cut(bytes: &[u8], end: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|&byte| byte == end)?;
     Some((bytes.get(..at)?, bytes.get(at + 1..)?))
 }
 
@@ -218,32 +259,6 @@ pub(crate) fn host_of(label: &[u8]) -> &[u8] {
     rest.split(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// The end of a label, which stands within none.
-pub(crate) const END: u8 = b'\n';
-
-/// The label of a request: its path as the client sees it, normalised, and what of its query is in the key.
-pub(crate) fn public_label(
-    policy: &CachePolicy,
-    request: &Request<'_, '_>,
-    room: &mut KeyRoom,
-) -> Label {
-    let KeyRoom { label, path: normal, .. } = room;
-    let path = request.target.path().unwrap_or_default();
-    let path = target::normalise(path, normal).unwrap_or(path);
-    label.clear();
-    put_url(request.host.name().as_bytes(), path, label);
-    put_query(policy, request.target.query(), label);
-    label.push(END);
-    label.as_slice().into()
-}
-
-/// The path of a request as the client sees it: that of its target, normalised.
-pub(crate) fn public_path(request: &Request<'_, '_>) -> Vec<u8> {
-    let mut room = Vec::new();
-    let path = request.target.path().unwrap_or_default();
-    target::normalise(path, &mut room).unwrap_or(path).to_vec()
-}
-
 /// What of a query belongs to the key.
 pub(crate) fn kept_query(policy: &CachePolicy, query: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut kept = Vec::new();
@@ -269,7 +284,8 @@ mod tests {
         let request = request.expect("valid").expect("whole");
         let mut room = Vec::new();
         let path = target::normalise(request.target.path().expect("path"), &mut room);
-        let place = Place { scope: 1, path: path.expect("normal"), secure: false };
+        let path = path.expect("normal");
+        let place = Place { scope: 1, url: path, path, secure: false };
         let mut key = Vec::new();
         put_primary(policy, &exchange::Settings::default(), believed, &request, place, &mut key);
         key
@@ -334,10 +350,10 @@ mod tests {
         let taken = |policy: &CachePolicy, believed: bool, head: &str| {
             let key = key_of(policy, believed, head);
             let taken = parts(&key)?;
-            assert_eq!(taken.scope, 1);
+            assert_eq!((taken.scope, &taken.url), (1, &taken.path));
             let query = taken.query.map(|query| String::from_utf8_lossy(query).into_owned());
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Some((text(taken.host), text(taken.path), query))
+            Some((text(&taken.host), text(&taken.path), query))
         };
         for (target, path, query) in
             [("/a", "/a", None), ("/a?", "/a", Some("")), ("/a%3Fb?c&d=/", "/a?b", Some("c&d=/"))]
@@ -353,7 +369,41 @@ mod tests {
         let cookies = CachePolicy { cookies: vec!["a".into(), "b".into()], ..plain };
         assert!(taken(&cookies, false, &format!("{head}Cookie: c=1")).is_some());
         assert!(taken(&cookies, false, &format!("{head}Cookie: b=1")).is_none());
-        assert!(parts(b"").is_none() && parts(b"\x01\0\0\0\x04a\0").is_none());
+        assert!(parts(b"").is_none() && parts(b"ua/\n\x04\0\0\x01\0").is_none());
+    }
+
+    #[test]
+    fn a_key_begins_with_the_label_of_its_url() {
+        let plain = CachePolicy::default();
+        for (target, label, url) in [
+            ("/a%20b?c=/?d", &b"ux.example/a%20b?c=/?d\n"[..], "http://x.example:81/a%20b?c=/?d"),
+            ("/%61?", b"ux.example/a?\n", "http://x.example:81/a?"),
+        ] {
+            let head = format!("{target} HTTP/1.1\r\nHost: X.example:81\r\nX-Forwarded-Host: e");
+            let key = key_of(&plain, true, &head);
+            assert_eq!(label_of(&key), label, "{target}");
+            assert_eq!(super::url(&key).as_deref(), Some(url));
+        }
+    }
+
+    #[test]
+    fn a_path_that_the_server_gets_is_in_the_key_where_it_is_another_one() {
+        let head = b"GET /app/a HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut slots = FieldSlots::new();
+        let request = request::parse(head, &mut slots, &RequestLimits::default());
+        let request = request.expect("valid").expect("whole");
+        let key_at = |path| {
+            let place = Place { scope: 1, url: b"/app/a", path, secure: false };
+            let (policy, exchange) = (CachePolicy::default(), exchange::Settings::default());
+            let mut key = Vec::new();
+            put_primary(&policy, &exchange, false, &request, place, &mut key);
+            key
+        };
+        let (same, other) = (key_at(b"/app/a"), key_at(b"/a"));
+        assert_eq!((label_of(&same), label_of(&other)), (&b"ux/app/a\n"[..], &b"ux/app/a\n"[..]));
+        let paths = |key| parts(key).map(|parts| (parts.url, parts.path));
+        assert_eq!(paths(&same), Some((b"/app/a".to_vec(), b"/app/a".to_vec())));
+        assert_eq!(paths(&other), Some((b"/app/a".to_vec(), b"/a".to_vec())));
     }
 
     #[test]

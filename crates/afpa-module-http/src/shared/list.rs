@@ -1,12 +1,9 @@
 //! Lists what is kept of a response, among the others of its URL.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{
-    Family, Hint, Key, Label, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds,
-};
+use afpa_cache::{Family, Hint, Key, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds};
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
 
@@ -25,8 +22,7 @@ impl Responses {
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
         let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
-        let labels = place.labels(&draft);
-        let new = labelled(policy, place, &labels, Arc::clone(&draft), content);
+        let new = labelled(policy, place, &draft, content);
         let object = self.cache().list(new, now).ok()?;
         if !draft.vary.is_empty() {
             self.note_variant(policy, place, (key, &draft), now);
@@ -55,8 +51,7 @@ impl Responses {
                 return false;
             }
         }
-        let labels = place.labels(&draft);
-        let new = labelled(policy, place, &labels, Arc::clone(&draft), content);
+        let new = labelled(policy, place, &draft, content);
         let is_listed = self.cache().list_restored(new, hits, now).is_ok();
         if let Some(index) = index.filter(|_| is_listed) {
             self.note_in(&index, policy, (key, &draft));
@@ -103,15 +98,14 @@ impl Responses {
 fn labelled<'a>(
     policy: &CachePolicy,
     place: &ListPlace<'_>,
-    labels: &'a [Label],
-    draft: Arc<Draft>,
+    draft: &'a Arc<Draft>,
     content: Content,
 ) -> Labelled<'a, StoredResponse> {
-    let life = policy.keep_for(&draft);
+    let life = policy.keep_for(draft);
     let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(life), ..Hint::default() };
-    let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
-    let response = |len| Response::new(draft, len, place.primary.len());
+    let (key, header_bytes, since) = (place.key(draft), draft.bytes(), place.since);
+    let response = |len| Response::new(Arc::clone(draft), len, place.primary.len());
     let (header, payloads) = match content {
         Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
         Content::Whole(payload, len) => {
@@ -123,7 +117,7 @@ fn labelled<'a>(
             (StoredResponse::parts(response(parts.complete()), parts), payloads)
         }
     };
-    Labelled { key, labels, header, header_bytes, payloads, family, hint, since }
+    Labelled { key, labels: &draft.tags, header, header_bytes, payloads, family, hint, since }
 }
 
 impl<'a> ListPlace<'a> {
@@ -131,18 +125,11 @@ impl<'a> ListPlace<'a> {
         key_of(if draft.vary.is_empty() { self.primary } else { self.variant })
     }
 
-    fn labels(&self, draft: &Draft) -> Cow<'a, [Label]> {
-        match draft.tags.is_empty() {
-            true => Cow::Borrowed(self.labels),
-            false => Cow::Owned([self.labels, &*draft.tags].concat()),
-        }
-    }
-
     /// What lies under the primary key of responses that vary as this one does.
     fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<'a, StoredResponse> {
         Labelled {
             key: key_of(self.primary),
-            labels: self.labels,
+            labels: &[],
             header: StoredResponse::indexing(Arc::clone(&draft.vary)),
             header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
             payloads: Payloads::new(),
@@ -188,6 +175,5 @@ pub(super) struct ListPlace<'a> {
     pub(super) primary: &'a Arc<[u8]>,
     /// With the values of the fields that it varies by.
     pub(super) variant: &'a Arc<[u8]>,
-    pub(super) labels: &'a [Label],
     pub(super) since: Moment,
 }

@@ -59,6 +59,8 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     /// Whether the client may be a router in front that is believed.
     pub(crate) believed: bool,
     pub(crate) request: &'a Request<'s, 'b>,
+    /// The path of the URL, normalised.
+    pub(crate) url: &'a [u8],
     /// The path for the server.
     pub(crate) path: &'a [u8],
     pub(crate) client: Client,
@@ -90,14 +92,15 @@ impl Global {
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let believed = !site.forwarded_from.is_empty();
-        let (path, secure, told) = (to.path, tls.is_some(), self.tells_subject(to, tls));
+        let (secure, told) = (tls.is_some(), self.tells_subject(to, tls));
         let is_early = tls.is_some_and(|tls| tls.is_early);
         Some(Distributed {
             cache,
             exchange,
             believed,
             request,
-            path,
+            url: to.url,
+            path: to.path,
             client,
             secure,
             is_early,
@@ -124,7 +127,8 @@ pub(crate) fn look_up<'v>(
     };
     // Before anything is looked up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
+    let Distributed { url, path, secure, .. } = asked;
+    let place = Place { scope: *scope, url, path, secure };
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut room.primary);
     let (looked, nothing) = match put_variant(view, room, &asked) {
         Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
@@ -146,7 +150,7 @@ pub(crate) fn look_up<'v>(
         return Found::NotThere;
     }
     let primary = room.primary.as_slice().into();
-    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once }, room)
+    ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once })
 }
 
 /// What is listed under a primary key.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Label, Moment, Object};
+use afpa_cache::{Moment, Object};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::Requested;
 use afpa_http::{Known, Method};
 use afpa_proxy::request::scheme;
 
-use super::key::{self, KeyRoom, Place};
+use super::key::{self, Place};
 use super::look_up::{Distributed, Found, SiteCache, Survey};
 use super::parts::Ranged;
 use super::post::Own;
@@ -37,7 +37,6 @@ pub(super) enum What {
 #[derive(Debug)]
 pub(super) struct Fetching {
     pub(super) primary: Arc<[u8]>,
-    pub(super) label: Label,
     pub(super) since: Moment,
     pub(super) requested: Requested,
     pub(super) why: Forward,
@@ -66,12 +65,7 @@ pub(super) struct Asks {
 }
 
 /// Asks for the answer to GET, or passes HEAD on.
-pub(super) fn ask(
-    asked: &Distributed<'_, '_, '_>,
-    survey: &Survey,
-    asks: Asks,
-    room: &mut KeyRoom,
-) -> Found<'static> {
+pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
     let Distributed { cache, request, .. } = *asked;
     let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
@@ -96,7 +90,6 @@ pub(super) fn ask(
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     let fetching = Fetching {
         primary,
-        label: key::public_label(&cache.policy, request, room),
         since,
         requested,
         why,
@@ -118,7 +111,7 @@ pub(super) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
     if safe || request.target.path().is_none() {
         return Found::Bypass;
     }
-    let (name, path) = (request.host.name().as_bytes(), key::public_path(request));
+    let (name, path) = (request.host.name().as_bytes(), asked.url.to_vec());
     let query = request.target.query();
     let labels = cache.responses.url_labels(name, &path, query);
     let host = request.host.as_bytes().to_vec();
@@ -142,18 +135,16 @@ fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
     }
     let survey = Survey::of_any(policy, request)?;
     let since = responses.cache().moment();
-    let place = Place { scope: *scope, path: asked.path, secure: asked.secure };
+    let Distributed { url, path, secure, .. } = *asked;
+    let place = Place { scope: *scope, url, path, secure };
     let mut primary = Vec::new();
     key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
-    let (label, why) =
-        (key::public_label(policy, request, &mut KeyRoom::default()), Forward::UriMiss);
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     Some(Fetching {
         primary: primary.into(),
-        label,
         since,
         requested,
-        why,
+        why: Forward::UriMiss,
         stored: None,
         base: None,
         ranged: None,

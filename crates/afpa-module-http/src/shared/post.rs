@@ -11,6 +11,7 @@ use afpa_proxy::response::Response;
 
 use super::asking::Asking;
 use super::invalidate::Invalidating;
+use super::key::label_of;
 use super::stored::Draft;
 use super::tap::Storing;
 
@@ -58,7 +59,8 @@ impl Posted {
         let asking = &self.asking;
         let cache = asking.responses.cache();
         let tags = draft.map(|draft| &*draft.tags).unwrap_or_default();
-        let labels = [std::slice::from_ref(&asking.label), tags].concat();
+        let tags = tags.iter().map(|tag| &**tag);
+        let labels: Vec<&[u8]> = std::iter::once(label_of(&asking.primary)).chain(tags).collect();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.
         let before = cache.moment();
         let is_current = !cache.is_purged_since(asking.since.get(), &labels, |_| false);

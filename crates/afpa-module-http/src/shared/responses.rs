@@ -13,6 +13,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::fetch::Fetch;
+use super::key::label_of;
 use super::labels::{self, Purge, labels_of};
 use super::passes::Passes;
 use super::policy::CachePolicy;
@@ -226,8 +227,8 @@ impl Responses {
         };
         let fetch = held.get_mut();
         let others = |text: &[u8]| !text.starts_with(b"u");
-        let labels = std::slice::from_ref(&fetch.label);
-        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, labels, others) {
+        let label = label_of(&fetch.primary);
+        if fetch.is_open() && !self.cache.is_purged_since(fetch.since, &[label], others) {
             return (Arc::clone(fetch), false);
         }
         new.set_listed(true);

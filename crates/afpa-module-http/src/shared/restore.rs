@@ -110,7 +110,7 @@ impl Responses {
 
     fn take_over(&self, record: &Record<'_>, age: u64, scope: &Scope, present: &Present) -> Taken {
         let now = present.now;
-        let primary = [&scope.number.to_le_bytes()[..], record.primary].concat();
+        let primary = [record.primary, &scope.number.to_le_bytes()].concat();
         let variant = [&primary, record.secondary].concat();
         // A server has said since that its answer is not to be kept.
         if self.passes().has(self.hash(&primary), now.steady_ms() / 1000) {
@@ -119,9 +119,8 @@ impl Responses {
         let Some(content) = self.room_without_ejecting(record.content) else {
             return Taken::NoRoom;
         };
-        let labels: Vec<Label> = record.labels.iter().copied().map(Label::from).collect();
         let (primary, variant) = (&primary.into(), &variant.into());
-        let place = ListPlace { primary, variant, labels: &labels, since: present.since };
+        let place = ListPlace { primary, variant, since: present.since };
         let draft = Arc::new(draft(record, age, now));
         match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
             true => Taken::Kept,

@@ -88,7 +88,7 @@ pub(super) struct Round<'a> {
 impl Fetching {
     /// A fetch of that.
     pub(super) fn fetch(&self, responses: &super::Responses) -> Arc<Fetch> {
-        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since, &self.label)
+        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since)
     }
 }
 
@@ -259,8 +259,7 @@ impl Round<'_> {
         keeps: bool,
         (head, now): (Vec<u8>, Now),
     ) -> Asking {
-        let Fetching { primary, label, since, requested, why, stored, base, ranged, .. } =
-            &self.fetching;
+        let Fetching { primary, since, requested, why, stored, base, ranged, .. } = &self.fetching;
         let validates = stored.as_ref().is_some_and(|object| {
             object.header().response().is_some_and(|stored| stored.draft.has_validator())
         });
@@ -270,7 +269,6 @@ impl Round<'_> {
             exchange: Arc::clone(&job.settings),
             primary: primary.clone(),
             hash: fetch.hash,
-            label: Arc::clone(label),
             since: Cell::new(*since),
             requested: *requested,
             head,

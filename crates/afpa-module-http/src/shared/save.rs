@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::hash::Hash as _;
 use std::io;
-use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::Now;
@@ -35,14 +34,12 @@ impl Responses {
         let mut writer = Writer::begin(clocks, &mut bytes);
         let mut left = most.saturating_sub(BEGIN_LEN + END_LEN);
         for (object, hits) in self.cache().by_hits() {
-            let record = |labels| record(&object, hits, now, &rules, labels);
             // Most of what is too long is known by its content.
-            if object.pinned_bytes() > left || object.is_dropped() || record(&[]).is_none() {
+            if object.pinned_bytes() > left || object.is_dropped() {
                 continue;
             }
-            let labels = self.cache().labels(&object);
             let before = bytes.len();
-            if let Some(record) = record(&labels)
+            if let Some(record) = record(&object, hits, now, &rules)
                 && writer.put(&record, left, &mut bytes)
             {
                 left = left.saturating_sub(bytes.len() - before);
@@ -69,21 +66,17 @@ fn record<'o>(
     hits: u64,
     now: Now,
     rules: &HashMap<u32, [u8; 16]>,
-    labels: &'o [Arc<[u8]>],
 ) -> Option<Record<'o>> {
     let response = object.header().response()?;
     let (primary, secondary) = response.split(object.key())?;
-    let (scope, primary) = primary.split_first_chunk::<SCOPE_LEN>()?;
+    let (primary, scope) = primary.split_last_chunk::<SCOPE_LEN>()?;
     let draft = &*response.draft;
     let stored = response.at(now);
-    let tags: Vec<&[u8]> = draft.tags.iter().map(|tag| &**tag).collect();
-    let labels = labels.iter().map(|label| &**label);
     let record = Record {
         rules: *rules.get(&u32::from_le_bytes(*scope))?,
         primary,
         secondary,
-        labels: labels.filter(|label| !tags.contains(label)).collect(),
-        tags,
+        tags: draft.tags.iter().map(|tag| &**tag).collect(),
         vary: draft.vary.iter().map(|name| &**name).collect(),
         head: draft.head(),
         etag: draft.etag(),

@@ -8,12 +8,10 @@ use crate::caching::{ResponseControl, StoredFacts};
 pub struct Record<'b> {
     /// What tells the rules by which it was stored from others.
     pub rules: [u8; 16],
-    /// Its primary key, without the number that the rules have in one process.
+    /// Its primary key, without the number that the rules have in one process. It begins with the label of its URL.
     pub primary: &'b [u8],
     /// What follows in its key: the values of the fields by which it varies.
     pub secondary: &'b [u8],
-    /// What it is purged by, beside its tags.
-    pub labels: Vec<&'b [u8]>,
     /// Its tags, as labels.
     pub tags: Vec<&'b [u8]>,
     /// The names of the fields by which it varies.
@@ -72,7 +70,6 @@ impl<'b> Record<'b> {
         out.extend_from_slice(&self.rules);
         out.put_bytes(self.primary);
         out.put_bytes(self.secondary);
-        out.put_list(&self.labels);
         out.put_list(&self.tags);
         out.put_list(&self.vary);
         out.put_bytes(self.head);
@@ -95,7 +92,6 @@ impl<'b> Record<'b> {
             rules: rest.array()?,
             primary: rest.bytes()?,
             secondary: rest.bytes()?,
-            labels: rest.list(Rest::bytes)?,
             tags: rest.list(Rest::bytes)?,
             vary: rest.list(Rest::text)?,
             head: rest.bytes()?,

@@ -9,7 +9,7 @@ const CLOCKS: Clocks = Clocks { unix_us: 1_700_000_000_000_000, boot: 7, boot_us
 #[derive(Clone, Debug)]
 struct Owned {
     texts: [Vec<u8>; 6],
-    lists: [Vec<Vec<u8>>; 2],
+    tags: Vec<Vec<u8>>,
     vary: Vec<String>,
     content_type: Option<String>,
     facts: StoredFacts,
@@ -19,14 +19,12 @@ struct Owned {
 impl Owned {
     fn record(&self) -> Record<'_> {
         let [head, primary, secondary, etag, language, content] = &self.texts;
-        let [labels, tags] = &self.lists;
         let [lifetime, stale_use, grace, took_us, age, hits] = self.numbers;
         Record {
             rules: [took_us as u8; 16],
             primary,
             secondary: if self.vary.is_empty() { &[] } else { secondary },
-            labels: labels.iter().map(Vec::as_slice).collect(),
-            tags: tags.iter().map(Vec::as_slice).collect(),
+            tags: self.tags.iter().map(Vec::as_slice).collect(),
             vary: self.vary.iter().map(String::as_str).collect(),
             head,
             etag: (!etag.is_empty()).then_some(etag),
@@ -79,12 +77,12 @@ fn owned() -> impl Strategy<Value = Owned> {
     let texts = (head, bytes(), bytes(), bytes(), bytes(), bytes());
     let names = proptest::collection::vec("[a-z]{1,9}", 0..3);
     let others = (any::<Option<String>>(), facts(), any::<[u64; 6]>());
-    (texts, [list(), list()], names, others).prop_map(|(texts, lists, vary, others)| {
+    (texts, list(), names, others).prop_map(|(texts, tags, vary, others)| {
         let (head, primary, mut secondary, etag, language, content) = texts;
         secondary.push(b'\n');
         let texts = [head.into_bytes(), primary, secondary, etag, language, content];
         let (content_type, facts, numbers) = others;
-        Owned { texts, lists, vary, content_type, facts, numbers }
+        Owned { texts, tags, vary, content_type, facts, numbers }
     })
 }
 
@@ -118,9 +116,8 @@ fn read(mut bytes: &[u8]) -> Result<(Clocks, Vec<Record<'_>>), Broken> {
 fn one() -> Record<'static> {
     let head = b"HTTP/1.1 200 OK\r\nDate: x\r\n";
     let facts = StoredFacts { status: 200, ..StoredFacts::default() };
-    let (primary, labels) = (&b"key"[..], vec![&b"ua/\n"[..]]);
-    let content = &b"content"[..];
-    Record { primary, labels, head, facts, lifetime: 60, content, ..Record::default() }
+    let (primary, content) = (&b"ua/\nkey"[..], &b"content"[..]);
+    Record { primary, head, facts, lifetime: 60, content, ..Record::default() }
 }
 
 proptest! {

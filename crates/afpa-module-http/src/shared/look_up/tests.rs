@@ -36,6 +36,7 @@ impl Rig {
                 exchange,
                 believed,
                 request,
+                url: path,
                 path,
                 client,
                 secure,
@@ -61,15 +62,14 @@ impl Rig {
             let about = Circumstances { policy, asked: NOW, now: NOW, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = Arc::new(draft.expect("no star").0);
-            let (mut primary, place) =
-                (Vec::new(), Place { scope: *scope, path: b"/", secure: false });
+            let place = Place { scope: *scope, url: b"/", path: b"/", secure: false };
+            let mut primary = Vec::new();
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
             let mut variant = primary.clone();
             vary::put_key(&draft.vary, request, &mut variant);
-            let labels = [key::public_label(policy, request, &mut KeyRoom::default())];
             let since = responses.cache().moment();
             let (primary, variant) = (&primary.into(), &variant.into());
-            let place = ListPlace { primary, variant, labels: &labels, since };
+            let place = ListPlace { primary, variant, since };
             let room = responses.cache().reserve_now(4, 1024).expect("room");
             let content = Content::Whole(Payload::Pinned(room.freeze()), 4);
             assert!(responses.list(policy, &place, draft, content, NOW).is_some());

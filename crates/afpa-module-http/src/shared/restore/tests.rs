@@ -47,18 +47,20 @@ impl Process {
         let about = Circumstances { policy, asked: now, now, host };
         let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star").0;
         let draft = Arc::new(draft);
-        let labels = [key::url_label(b"host", path.as_bytes(), None).into()];
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();
-        let (primary, variant, labels) = (&primary.into(), &variant.into(), &labels[..]);
-        let place = ListPlace { primary, variant, labels, since: self.responses.cache().moment() };
+        let (primary, variant) = (&primary.into(), &variant.into());
+        let place = ListPlace { primary, variant, since: self.responses.cache().moment() };
         let room = room_for(&self.responses, &[content.as_bytes()], 1 << 20).expect("room");
         let content = Content::Whole(Payload::Pinned(room), content.len() as u64);
         self.responses.list(policy, &place, draft, content, now).expect("listed");
     }
 
+    /// The key for a path, which may go on with what follows in the key of a response that varies.
     fn key(&self, path: &str) -> Vec<u8> {
-        [&self.scope.to_le_bytes()[..], b"\x04host\0\0\0", path.as_bytes()].concat()
+        let (path, variant) = path.split_at(path.find('\n').unwrap_or(path.len()));
+        let label = key::url_label(b"host", path.as_bytes(), None);
+        [&label[..], b"\x04\0\0", &self.scope.to_le_bytes(), variant.as_bytes()].concat()
     }
 
     fn object(&self, path: &str) -> Option<Arc<Object<StoredResponse>>> {
