@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -118,8 +118,33 @@ impl Several {
 /// A path as the index holds it. The dependent keeps it for its own removal.
 pub(crate) type DependencyPath = Arc<[u8]>;
 
-/// Those of one dependent. An object with a label has one in most cases.
-pub(crate) type DependencyPaths = SmallVec<[DependencyPath; 1]>;
+/// Those of one dependent. Most objects that have labels have no further ones, so that none takes a pointer.
+#[derive(Clone, Default)]
+pub(crate) struct DependencyPaths(Option<Box<SmallVec<[DependencyPath; 1]>>>);
+
+impl Deref for DependencyPaths {
+    type Target = [DependencyPath];
+
+    fn deref(&self) -> &[DependencyPath] {
+        self.0.as_deref().map(SmallVec::as_slice).unwrap_or_default()
+    }
+}
+
+impl Extend<DependencyPath> for DependencyPaths {
+    fn extend<I: IntoIterator<Item = DependencyPath>>(&mut self, paths: I) {
+        for path in paths {
+            self.0.get_or_insert_default().push(path);
+        }
+    }
+}
+
+impl FromIterator<DependencyPath> for DependencyPaths {
+    fn from_iter<I: IntoIterator<Item = DependencyPath>>(paths: I) -> Self {
+        let mut all = Self::default();
+        all.extend(paths);
+        all
+    }
+}
 
 impl Dependencies {
     /// Notes that `id` depends on `path`; `None` when it was noted before.

@@ -1,8 +1,10 @@
 //! The name of a cache object.
 
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use hashbrown::Equivalent;
 
 /// The name of a cache object: the number of its document root, and the normalised path below that.
@@ -34,6 +36,27 @@ pub(crate) struct KeyRef<'a> {
     pub(crate) path: &'a [u8],
 }
 
+/// Hash of a key, for all tables. It has 32 bits, as it is kept for each object, and as two keys may have one hash anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyHash(u32);
+
+impl KeyHash {
+    pub(crate) fn of(hasher: &RandomState, key: KeyRef<'_>) -> Self {
+        let hash = hasher.hash_one(key);
+        Self((hash ^ (hash >> 32)) as u32)
+    }
+
+    /// As a hash table wants it: its bits at both ends, as those tell buckets and their neighbours apart.
+    pub(crate) fn wide(self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.0)
+    }
+
+    /// For policies.
+    pub(crate) fn fingerprint(self) -> u32 {
+        self.0
+    }
+}
+
 impl KeyRef<'_> {
     pub(crate) fn names(&self, key: &Key) -> bool {
         self.site == key.site && *self.path == *key.path
@@ -54,13 +77,11 @@ impl Equivalent<Key> for KeyRef<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::BuildHasher;
-
     use super::*;
 
     #[test]
     fn a_borrowed_key_hashes_as_its_key() {
-        let state = foldhash::fast::RandomState::default();
+        let state = RandomState::default();
         for path in [&b"/"[..], b"/a", b"/a/rather/long/path/with/more/than/sixteen/bytes"] {
             let (key, borrowed) = (Key::new(3, path), KeyRef { site: 3, path });
             assert_eq!(state.hash_one(&key), state.hash_one(borrowed));

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::key::KeyHash;
 use crate::policy::ObjectId;
 
 /// Which object of a view is meant: its identity, and the hash under which the view has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryRef {
-    pub(crate) hash: u64,
+    pub(crate) hash: KeyHash,
     pub(crate) id: ObjectId,
 }
 
@@ -65,7 +66,8 @@ mod tests {
     #[test]
     fn a_full_mailbox_keeps_a_note_in_place_of_its_letters() {
         let mailbox = Mailbox::new(Box::new(|| {}));
-        let post = |number: usize| mailbox.post(EntryRef { hash: 0, id: ObjectId(number as u64) });
+        let hash = KeyHash::default();
+        let post = |number: usize| mailbox.post(EntryRef { hash, id: ObjectId(number as u64) });
         assert!(post(0));
         assert!((1..MOST_LETTERS).all(|number| !post(number)));
         assert!(

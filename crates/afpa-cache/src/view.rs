@@ -1,14 +1,13 @@
 //! A worker's own view of the cache.
 
 use std::fmt;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::cache::Cache;
-use crate::key::KeyRef;
+use crate::key::{KeyHash, KeyRef};
 use crate::mailbox::{EntryRef, Letters, Mailbox};
 use crate::object::{Currency, Object, Seconds};
 use crate::policy::ObjectId;
@@ -72,7 +71,7 @@ impl<H> View<H> {
 
     #[inline]
     fn look(&mut self, key: KeyRef<'_>, now: Seconds, counts: bool) -> Lookup<'_, H> {
-        let hash = self.hasher.hash_one(key);
+        let hash = KeyHash::of(&self.hasher, key);
         let Some(bucket) = self.find(hash, key).or_else(|| self.learn(hash, key)) else {
             return Lookup::Miss;
         };
@@ -93,7 +92,7 @@ impl<H> View<H> {
     /// Reports the touches since the last time to the replacement policy; for each tick of the worker.
     pub fn flush_touches(&mut self) {
         for EntryRef { hash, id } in self.touched.drain(..) {
-            if let Some(held) = self.held.find_mut(hash, |held| held.object.id() == id) {
+            if let Some(held) = self.held.find_mut(hash.wide(), |held| held.object.id() == id) {
                 self.report.push((id, std::mem::take(&mut held.touches)));
             }
         }
@@ -108,7 +107,7 @@ impl<H> View<H> {
         match self.mailbox.collect() {
             Letters::Some(entries) => {
                 for EntryRef { hash, id } in entries {
-                    let held = self.held.find_entry(hash, |held| held.object.id() == id);
+                    let held = self.held.find_entry(hash.wide(), |held| held.object.id() == id);
                     held.map(|held| held.remove()).ok();
                 }
             }
@@ -127,8 +126,9 @@ impl<H> View<H> {
     }
 
     /// The bucket of the object. An object that was dropped is released at once.
-    fn find(&mut self, hash: u64, key: KeyRef<'_>) -> Option<usize> {
-        let bucket = self.held.find_bucket_index(hash, |held| key.names(held.object.key()))?;
+    fn find(&mut self, hash: KeyHash, key: KeyRef<'_>) -> Option<usize> {
+        let bucket =
+            self.held.find_bucket_index(hash.wide(), |held| key.names(held.object.key()))?;
         let held = self.held.get_bucket_entry(bucket).ok()?;
         if !held.get().object.is_dropped() {
             return Some(bucket);
@@ -138,10 +138,10 @@ impl<H> View<H> {
     }
 
     /// Takes the object over from the shared table, if it is there.
-    fn learn(&mut self, hash: u64, key: KeyRef<'_>) -> Option<usize> {
+    fn learn(&mut self, hash: KeyHash, key: KeyRef<'_>) -> Option<usize> {
         let object = self.cache.look_up(key, self.slot)?;
-        let rehash = |held: &Held<H>| self.hasher.hash_one(held.object.key());
-        let held = self.held.insert_unique(hash, Held { object, touches: 0 }, rehash);
+        let rehash = |held: &Held<H>| KeyHash::of(&self.hasher, held.object.key().into()).wide();
+        let held = self.held.insert_unique(hash.wide(), Held { object, touches: 0 }, rehash);
         let bucket = held.bucket_index();
         self.touched.reserve(self.held.len());
         Some(bucket)

@@ -3,8 +3,9 @@
 use super::identity::ByPlace;
 use super::judge::Judge;
 use super::replay::Request;
+use super::s3_fifo::counted;
 use super::trace::{Recorder, Trace};
-use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
+use super::{Family, Hint, Keep, Newcomer, ObjectId, Policy, PolicyKind};
 
 pub use super::judge::{Change, Standing};
 
@@ -21,32 +22,35 @@ pub struct Auto {
     recorder: Recorder,
 }
 
-/// An object as it came, but for its identity.
+/// An object as it came, as far as it matters to policies. There are as many as objects, so it is small.
 struct Member {
-    size: u64,
-    fingerprint: u64,
+    size: u32,
+    fingerprint: u32,
     family: Family,
-    hint: Hint,
+    keep: Keep,
+    weight: u8,
     /// Of late, for the policy that does not know them.
-    uses: u32,
+    uses: u8,
 }
 
 impl Member {
     fn new(newcomer: Newcomer) -> Member {
         let Newcomer { size, fingerprint, family, hint, .. } = newcomer;
-        Member { size, fingerprint, family, hint, uses: 0 }
+        let Hint { keep, weight, .. } = hint;
+        Member { size: counted(size), fingerprint, family, keep, weight, uses: 0 }
     }
 
     fn newcomer(&self, id: ObjectId) -> Newcomer {
-        let Member { size, fingerprint, family, hint, .. } = *self;
-        Newcomer { id, size, fingerprint, family, hint }
+        let Member { size, fingerprint, family, keep, weight, .. } = *self;
+        let hint = Hint { keep, weight, expiry: None };
+        Newcomer { id, size: size.into(), fingerprint, family, hint }
     }
 }
 
 /// Objects that one operation moves from the former policy to the new one.
 const MOVED_AT_ONCE: usize = 32;
 /// Uses that a policy hears of, of the time before it.
-const USES_TOLD: u32 = 8;
+const USES_TOLD: u8 = 8;
 
 impl Auto {
     /// An empty policy that begins as `kind`, and the judge for it. Both for a room of `capacity`, `kept_room` of
@@ -84,7 +88,8 @@ impl Auto {
     }
 
     fn record(&mut self, newcomer: &Newcomer, count: u32) {
-        let Newcomer { size, fingerprint: key, family, hint, .. } = *newcomer;
+        let Newcomer { size, fingerprint, family, hint, .. } = *newcomer;
+        let key = fingerprint.into();
         self.recorder.note(Request { key, size, count, family, hint }, self.members.len());
     }
 
@@ -100,7 +105,7 @@ impl Auto {
             let uses = member.uses.min(USES_TOLD);
             member.uses /= 2;
             if uses > 0 {
-                self.policy.touch(id, uses);
+                self.policy.touch(id, uses.into());
             }
         }
     }
@@ -117,7 +122,7 @@ impl Policy for Auto {
     fn touch(&mut self, id: ObjectId, count: u32) {
         self.move_some();
         let Some(member) = self.members.get_mut(id) else { return };
-        member.uses = member.uses.saturating_add(count);
+        member.uses = member.uses.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
         let newcomer = member.newcomer(id);
         self.record(&newcomer, count);
         // One of them has the object, and the other one ignores it.
@@ -168,7 +173,7 @@ impl Policy for Auto {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Hint, Keep};
+    use super::super::Keep;
     use super::*;
 
     fn auto(kind: PolicyKind) -> Auto {
@@ -180,7 +185,13 @@ mod tests {
             let keep = if id == 7 { Keep::Always } else { Keep::Auto };
             let hint = Hint { keep, ..Hint::default() };
             let id = ObjectId(id);
-            auto.insert(Newcomer { id, size: 10, fingerprint: id.0, hint, ..Newcomer::default() });
+            auto.insert(Newcomer {
+                id,
+                size: 10,
+                fingerprint: id.0 as u32,
+                hint,
+                ..Newcomer::default()
+            });
         }
     }
 

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn newcomer(id: u64, hint: Hint) -> Newcomer {
-        Newcomer { id: ObjectId(id), size: 10, fingerprint: id, hint, ..Newcomer::default() }
+        Newcomer { id: ObjectId(id), size: 10, fingerprint: id as u32, hint, ..Newcomer::default() }
     }
 
     fn keep() -> Hint {

@@ -69,12 +69,14 @@ pub(crate) struct ByPlace<T> {
     len: usize,
 }
 
-/// Neighbouring rows, of which at least one is in use.
+/// Neighbouring rows, of which at least one is in use. Terms lie apart, so that none has padding behind it.
 struct Chunk<T> {
-    rows: [Option<Row<T>>; ROWS],
-    used: usize,
+    rows: [Option<T>; ROWS],
+    terms: [u32; ROWS],
+    used: u32,
 }
 
+/// A row in use.
 struct Row<T> {
     term: u32,
     value: T,
@@ -95,21 +97,21 @@ impl<T> ByPlace<T> {
     }
 
     pub(crate) fn get(&self, id: ObjectId) -> Option<&T> {
-        self.row(id.place()).filter(|row| row.term == id.term()).map(|row| &row.value)
+        self.row(id.place()).filter(|row| row.term == id.term()).map(|row| row.value)
     }
 
     pub(crate) fn get_mut(&mut self, id: ObjectId) -> Option<&mut T> {
         let row = self.row_mut(id.place()).filter(|row| row.term == id.term());
-        row.map(|row| &mut row.value)
+        row.map(|row| row.value)
     }
 
     /// What whoever has this place has.
     pub(crate) fn at(&self, place: Place) -> Option<&T> {
-        self.row(place).map(|row| &row.value)
+        self.row(place).map(|row| row.value)
     }
 
     pub(crate) fn at_mut(&mut self, place: Place) -> Option<&mut T> {
-        self.row_mut(place).map(|row| &mut row.value)
+        self.row_mut(place).map(|row| row.value)
     }
 
     /// Who has this place.
@@ -119,16 +121,16 @@ impl<T> ByPlace<T> {
 
     /// Puts something at a place that is free.
     pub(crate) fn insert(&mut self, id: ObjectId, value: T) {
-        let (chunk, row) = split(id.place());
+        let (chunk, at) = split(id.place());
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, || None);
         }
         let Some(chunk) = self.chunks.get_mut(chunk) else { return };
         let chunk = chunk.get_or_insert_with(Box::default);
-        let Some(row) = chunk.rows.get_mut(row) else { return };
+        let Some((row, term)) = chunk.rows.get_mut(at).zip(chunk.terms.get_mut(at)) else { return };
         debug_assert!(row.is_none(), "{id:?} has a place that is not free");
         if row.is_none() {
-            *row = Some(Row { term: id.term(), value });
+            (*row, *term) = (Some(value), id.term());
             chunk.used += 1;
             self.len += 1;
         }
@@ -145,34 +147,35 @@ impl<T> ByPlace<T> {
         if chunk.used == 0 {
             *place = None;
         }
-        Some(removed.value)
+        Some(removed)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, &T)> + Clone {
         let chunks = (0..).step_by(ROWS).zip(&self.chunks);
         let chunks = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
         chunks.flat_map(|(first, chunk)| {
-            (first..).zip(&chunk.rows).filter_map(|(place, row)| {
-                let Row { term, value } = row.as_ref()?;
-                Some((ObjectId::new(place, *term), value))
+            (first..).zip(chunk.rows.iter().zip(&chunk.terms)).filter_map(|(place, (row, term))| {
+                Some((ObjectId::new(place, *term), row.as_ref()?))
             })
         })
     }
 
-    fn row(&self, place: Place) -> Option<&Row<T>> {
-        let (chunk, row) = split(place);
-        self.chunks.get(chunk)?.as_ref()?.rows.get(row)?.as_ref()
+    fn row(&self, place: Place) -> Option<Row<&T>> {
+        let (chunk, at) = split(place);
+        let chunk = self.chunks.get(chunk)?.as_ref()?;
+        Some(Row { term: *chunk.terms.get(at)?, value: chunk.rows.get(at)?.as_ref()? })
     }
 
-    fn row_mut(&mut self, place: Place) -> Option<&mut Row<T>> {
-        let (chunk, row) = split(place);
-        self.chunks.get_mut(chunk)?.as_mut()?.rows.get_mut(row)?.as_mut()
+    fn row_mut(&mut self, place: Place) -> Option<Row<&mut T>> {
+        let (chunk, at) = split(place);
+        let chunk = self.chunks.get_mut(chunk)?.as_mut()?;
+        Some(Row { term: *chunk.terms.get(at)?, value: chunk.rows.get_mut(at)?.as_mut()? })
     }
 }
 
 impl<T> Default for Chunk<T> {
     fn default() -> Self {
-        Chunk { rows: [const { None }; ROWS], used: 0 }
+        Chunk { rows: [const { None }; ROWS], terms: [0; ROWS], used: 0 }
     }
 }
 

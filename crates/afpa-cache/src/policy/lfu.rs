@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn newcomer(id: u64) -> Newcomer {
-        Newcomer { id: ObjectId(id), size: 1, fingerprint: id, ..Newcomer::default() }
+        Newcomer { id: ObjectId(id), size: 1, fingerprint: id as u32, ..Newcomer::default() }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Newcomer {
     pub size: u64,
     /// Hash of its key: equal for two versions of one object, or when it comes back after an
     /// ejection, so that a policy may remember what it ejected.
-    pub fingerprint: u64,
+    pub fingerprint: u32,
     /// The family of its content.
     pub family: Family,
     /// What the configuration says of it.

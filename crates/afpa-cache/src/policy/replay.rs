@@ -91,7 +91,9 @@ impl<P: Policy> Replay<P> {
             return;
         }
         let id = self.identities.give();
-        self.policy.insert(Newcomer { id, size, fingerprint: key, family, hint });
+        // Keys below four billion are told apart, and hashes are not changed much.
+        let fingerprint = (key ^ (key >> 32)) as u32;
+        self.policy.insert(Newcomer { id, size, fingerprint, family, hint });
         self.cached.insert(key, (id, size));
         self.keys.insert(id, key);
         self.used += size;

@@ -34,10 +34,10 @@ struct Queue {
     bytes: u64,
 }
 
-/// The seat of an object.
+/// The seat of an object. There are as many as objects, so it is small.
 pub(super) struct Seat {
-    size: u64,
-    fingerprint: u64,
+    size: u32,
+    fingerprint: u32,
     link: Link,
     uses: u8,
     queue: QueueName,
@@ -51,6 +51,11 @@ enum QueueName {
 
 /// The small queue ejects when it holds at least one part in this many of all bytes.
 const SMALL_SHARE: u64 = 10;
+/// The bytes for which an object counts: all of them, up to 4 GiB.
+pub(super) fn counted(size: u64) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
 /// Uses that are remembered at most.
 const MOST_USES: u8 = 3;
 /// Uses in the small queue that earn a place in main.
@@ -67,9 +72,9 @@ impl Linked for Seat {
 }
 
 impl Seat {
-    /// Bytes of the object.
+    /// Bytes for which the object counts.
     pub(super) fn size(&self) -> u64 {
-        self.size
+        self.size.into()
     }
 
     pub(super) fn touch(&mut self, count: u32) {
@@ -121,14 +126,17 @@ impl Queues {
     }
 
     pub(super) fn insert(&mut self, seats: &mut ByPlace<Seat>, newcomer: &Newcomer) {
-        let Newcomer { id, size, fingerprint, .. } = *newcomer;
+        let Newcomer { id, fingerprint, .. } = *newcomer;
+        let size = counted(newcomer.size);
         let queue = if self.ghost.recall(fingerprint) { QueueName::Main } else { QueueName::Small };
         seats.insert(id, Seat { size, fingerprint, link: Link::default(), uses: 0, queue });
-        self.queue(queue).push(seats, id.place(), size);
+        self.queue(queue).push(seats, id.place(), size.into());
     }
 
     pub(super) fn remove(&mut self, seats: &mut ByPlace<Seat>, id: ObjectId) {
-        let Some(&Seat { queue, size, .. }) = seats.get(id) else { return };
+        let Some((queue, size)) = seats.get(id).map(|seat| (seat.queue, seat.size())) else {
+            return;
+        };
         self.queue(queue).take(seats, id.place(), size);
         seats.remove(id);
     }
@@ -139,7 +147,7 @@ impl Queues {
             let from = self.giving()?;
             let place = self.queue(from).order.first()?;
             let seat = seats.at_mut(place)?;
-            let (size, fingerprint) = (seat.size, seat.fingerprint);
+            let (size, fingerprint) = (seat.size(), seat.fingerprint);
             let (earns, left) = match from {
                 QueueName::Small => (EARNS_MAIN, 0),
                 QueueName::Main => (1, seat.uses.saturating_sub(1)),
@@ -208,12 +216,12 @@ impl Queue {
 struct Ghost {
     turns: Turns,
     /// In the order in which they left. One that was recalled keeps its place until its turn comes.
-    order: VecDeque<(Turn, u64)>,
-    known: HashMap<u64, Turn>,
+    order: VecDeque<(Turn, u32)>,
+    known: HashMap<u32, Turn>,
 }
 
 impl Ghost {
-    fn remember(&mut self, fingerprint: u64, most: usize) {
+    fn remember(&mut self, fingerprint: u32, most: usize) {
         let turn = self.turns.next();
         self.known.insert(fingerprint, turn);
         self.order.push_back((turn, fingerprint));
@@ -225,12 +233,12 @@ impl Ghost {
         }
     }
 
-    fn recall(&mut self, fingerprint: u64) -> bool {
+    fn recall(&mut self, fingerprint: u32) -> bool {
         self.known.remove(&fingerprint).is_some()
     }
 
     fn check_invariants(&self) {
-        let known = |(turn, print): &&(Turn, u64)| self.known.get(print) == Some(turn);
+        let known = |(turn, print): &&(Turn, u32)| self.known.get(print) == Some(turn);
         assert_eq!(self.order.iter().filter(known).count(), self.known.len());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::identity::ByPlace;
-use super::s3_fifo::{Queues, Seat};
+use super::s3_fifo::{Queues, Seat, counted};
 use super::{Family, Newcomer, ObjectId, Policy};
 
 /// Classes objects by size and [`Family`]. A class's share of the room is its share of the recent uses, so a class
@@ -51,7 +51,7 @@ impl Policy for Structured {
         let class = Class::of(size, family);
         let members = self.classes.entry(class).or_default();
         members.order.insert(&mut self.seats, &newcomer);
-        self.bytes += size;
+        self.bytes += u64::from(counted(size));
         self.class_of.insert(id, class);
         self.used(class, 1);
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn newcomer(id: u64, size: u64, family: Family) -> Newcomer {
-        Newcomer { id: ObjectId(id), size, fingerprint: id, family, ..Newcomer::default() }
+        Newcomer { id: ObjectId(id), size, fingerprint: id as u32, family, ..Newcomer::default() }
     }
 
     #[test]

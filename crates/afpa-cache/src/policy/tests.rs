@@ -9,7 +9,7 @@ use super::*;
 /// What may happen to a policy. Places are given again, and those who had them before are still spoken of.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Insert { size: u64, fingerprint: u64 },
+    Insert { size: u64, fingerprint: u32 },
     Touch { index: usize, count: u32 },
     Remove { index: usize },
     Victim { needed: u64 },
@@ -17,7 +17,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0u64..5000, 0u64..40).prop_map(|(size, fingerprint)| Step::Insert { size, fingerprint }),
+        4 => (0u64..5000, 0u32..40).prop_map(|(size, fingerprint)| Step::Insert { size, fingerprint }),
         4 => (any::<usize>(), 0u32..6).prop_map(|(index, count)| Step::Touch { index, count }),
         1 => any::<usize>().prop_map(|index| Step::Remove { index }),
         2 => (0u64..6000).prop_map(|needed| Step::Victim { needed }),

@@ -38,8 +38,9 @@ impl<H> Table<H> {
             pairs += filling.dependencies.len();
         }
         assert_eq!(self.dependencies.pairs(), pairs, "the index knows no other");
-        for (key, id) in self.names.iter() {
-            let named = self.listed.get(id).map(|entry| &entry.object.key().path);
+        for (key, place) in self.names.iter() {
+            let named = self.listed.id_at(place).and_then(|id| self.listed.get(id));
+            let named = named.map(|entry| &entry.object.key().path);
             assert_eq!(named, Some(key), "a name is that of a listed object");
         }
         self.room.check_invariants(self.listed.iter().map(Entry::demand));

@@ -37,7 +37,7 @@ impl<H> Table<H> {
         let noted = noted.collect();
         self.list(&object, noted, after);
         if self.listed.get(id).is_some() {
-            self.names.insert(name, id);
+            self.names.insert(name, id.place());
         }
         if let Origin::Restored(hits) = origin {
             self.restore_hits(id, hits);
@@ -55,8 +55,8 @@ impl<H> Table<H> {
     /// The object was used in another process, so the policy must not treat it as new, and the residency may have it.
     fn restore_hits(&mut self, id: ObjectId, hits: u64) {
         let Some(entry) = self.listed.get_mut(id).filter(|_| hits > 0) else { return };
-        entry.hits = hits;
-        if hits >= WANTED {
+        entry.hits = u32::try_from(hits).unwrap_or(u32::MAX);
+        if entry.hits >= WANTED {
             offer_used(self.residency.as_deref(), &entry.object);
         }
         self.room.touch(id, 1);
@@ -165,7 +165,7 @@ impl<H> Table<H> {
             }
         };
         let is_both = !found.is_empty() && !named.is_empty();
-        found.extend(named);
+        found.extend(named.into_iter().filter_map(|place| self.listed.id_at(place)));
         if is_both {
             found.sort_unstable();
             found.dedup();

@@ -1,6 +1,5 @@
 //! The listed objects, by identity and by key.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -9,7 +8,7 @@ use hashbrown::HashTable;
 use super::room::Demand;
 use super::views::Holders;
 use crate::dependencies::DependencyPaths;
-use crate::key::KeyRef;
+use crate::key::{KeyHash, KeyRef};
 use crate::object::Object;
 use crate::policy::{ByPlace, ObjectId, Place};
 
@@ -28,10 +27,10 @@ pub(super) struct Entry<H> {
     pub(super) object: Arc<Object<H>>,
     pub(super) dependencies: DependencyPaths,
     pub(super) holders: Holders,
-    /// Those that were reported.
-    pub(super) hits: u64,
+    /// Those that were reported, up to four billion.
+    pub(super) hits: u32,
     /// That of its key.
-    pub(super) hash: u64,
+    pub(super) hash: KeyHash,
 }
 
 impl<H> Entry<H> {
@@ -49,12 +48,17 @@ impl<H> Listed<H> {
         self.entries.len()
     }
 
-    pub(super) fn hash<'k>(&self, key: impl Into<KeyRef<'k>>) -> u64 {
-        self.hasher.hash_one(key.into())
+    pub(super) fn hash<'k>(&self, key: impl Into<KeyRef<'k>>) -> KeyHash {
+        KeyHash::of(&self.hasher, key.into())
     }
 
     pub(super) fn get(&self, id: ObjectId) -> Option<&Entry<H>> {
         self.entries.get(id)
+    }
+
+    /// Who has this place.
+    pub(super) fn id_at(&self, place: Place) -> Option<ObjectId> {
+        self.entries.id_at(place)
     }
 
     pub(super) fn get_mut(&mut self, id: ObjectId) -> Option<&mut Entry<H>> {
@@ -75,13 +79,13 @@ impl<H> Listed<H> {
         let (id, hash) = (entry.object.id(), entry.hash);
         self.entries.insert(id, entry);
         let entries = &self.entries;
-        let hash_of = |place: &Place| entries.at(*place).map_or(0, |entry| entry.hash);
-        self.by_key.insert_unique(hash, id.place(), hash_of);
+        let hash_of = |place: &Place| entries.at(*place).map_or(0, |entry| entry.hash.wide());
+        self.by_key.insert_unique(hash.wide(), id.place(), hash_of);
     }
 
     pub(super) fn remove(&mut self, id: ObjectId) -> Option<Entry<H>> {
         let entry = self.entries.remove(id)?;
-        let listed = self.by_key.find_entry(entry.hash, |place| *place == id.place());
+        let listed = self.by_key.find_entry(entry.hash.wide(), |place| *place == id.place());
         if let Ok(listed) = listed {
             listed.remove();
         }
@@ -94,13 +98,13 @@ impl<H> Listed<H> {
     }
 
     fn place(&self, key: KeyRef<'_>) -> Option<Place> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hash(key);
         // The key lies elsewhere in memory, and the hash does not: others are told apart by that.
         let is_it = |place: &Place| {
             let entry = self.entries.at(*place);
             entry.is_some_and(|entry| entry.hash == hash && key.names(entry.object.key()))
         };
-        self.by_key.find(hash, is_it).copied()
+        self.by_key.find(hash.wide(), is_it).copied()
     }
 
     /// Panics where the two tables differ.
@@ -113,5 +117,16 @@ impl<H> Listed<H> {
             assert_eq!(entry.hash, self.hash(key));
             assert_eq!(self.place(key.into()), Some(id.place()), "it is listed under its key");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There are as many of them as objects.
+    #[test]
+    fn what_is_kept_of_an_object_here_is_small() {
+        assert!(size_of::<Entry<()>>() <= 32, "{} B", size_of::<Entry<()>>());
     }
 }

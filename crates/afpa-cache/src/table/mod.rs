@@ -258,7 +258,7 @@ impl<H> Table<H> {
         for &(id, count) in touches {
             self.counts.hits += u64::from(count);
             if let Some(entry) = self.listed.get_mut(id) {
-                entry.hits += u64::from(count);
+                entry.hits = entry.hits.saturating_add(count);
                 if entry.hits >= WANTED {
                     offer_used(self.residency.as_deref(), &entry.object);
                 }
@@ -269,7 +269,7 @@ impl<H> Table<H> {
 
     /// Hits of the object that is there for `key`.
     pub(crate) fn hits(&self, key: &Key) -> u64 {
-        self.listed.under(key).map_or(0, |entry| entry.hits)
+        self.listed.under(key).map_or(0, |entry| entry.hits.into())
     }
 
     pub(crate) fn ids(&self) -> Vec<ObjectId> {
@@ -279,7 +279,7 @@ impl<H> Table<H> {
     /// Objects that are still there, with their hits.
     pub(crate) fn used(&self, ids: &[ObjectId]) -> Vec<(Arc<Object<H>>, u64)> {
         let entries = ids.iter().filter_map(|id| self.listed.get(*id));
-        entries.map(|entry| (Arc::clone(&entry.object), entry.hits)).collect()
+        entries.map(|entry| (Arc::clone(&entry.object), entry.hits.into())).collect()
     }
 
     pub(crate) fn add_view(&mut self, mailbox: Arc<Mailbox>) -> usize {
@@ -383,7 +383,10 @@ impl<H> Table<H> {
             self.eject(victim, after);
         }
         let (family, hint, hash) = (object.family(), object.hint(), self.listed.hash(key));
-        self.room.enter(Newcomer { id, size: 0, fingerprint: hash, family, hint }, &demand);
+        self.room.enter(
+            Newcomer { id, size: 0, fingerprint: hash.fingerprint(), family, hint },
+            &demand,
+        );
         self.tell_residency(object);
         if before.is_some_and(|(_, hits)| hits >= WANTED) {
             offer_used(self.residency.as_deref(), object);
@@ -440,7 +443,7 @@ impl<H> Table<H> {
         }
         object.mark_dropped();
         let entry = self.listed.remove(id)?;
-        self.names.remove(&key.path, id);
+        self.names.remove(&key.path, id.place());
         self.room.leave(id, &entry.demand());
         self.forget(key.site, &entry.dependencies, id);
         self.views.tell(entry.holders, entry.hash, id, after);
@@ -462,7 +465,7 @@ impl<H> Table<H> {
 }
 
 /// Uses from which on an object is offered: to pin one costs a residency as much as some uses of it save.
-const WANTED: u64 = 4;
+const WANTED: u32 = 4;
 
 fn offer_used<H>(residency: Option<&dyn Residency<H>>, object: &Object<H>) {
     if let Some(residency) = residency.filter(|_| !object.is_dropped()) {
@@ -483,7 +486,7 @@ impl<H> Filling<H> {
         Filling {
             key,
             checked,
-            dependencies: DependencyPaths::new(),
+            dependencies: DependencyPaths::default(),
             waiters: Vec::new(),
             spoilt: false,
         }

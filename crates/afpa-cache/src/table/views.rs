@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::aftermath::Aftermath;
+use crate::key::KeyHash;
 use crate::mailbox::{EntryRef, Mailbox};
 use crate::policy::ObjectId;
 
@@ -12,17 +13,17 @@ pub(super) struct Views {
     slots: Vec<Option<Arc<Mailbox>>>,
 }
 
-/// The views that hold an object, as a set of slots modulo 64. To tell a view that does not hold it does no harm.
+/// The views that hold an object, as a set of slots modulo 32. To tell a view that does not hold it does no harm.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Holders(u64);
+pub(super) struct Holders(u32);
 
 impl Holders {
     pub(super) fn add(&mut self, slot: usize) {
-        self.0 |= 1 << (slot % 64);
+        self.0 |= 1 << (slot % 32);
     }
 
     fn may_include(self, slot: usize) -> bool {
-        self.0 & (1 << (slot % 64)) != 0
+        self.0 & (1 << (slot % 32)) != 0
     }
 }
 
@@ -47,7 +48,7 @@ impl Views {
     pub(super) fn tell<H>(
         &self,
         holders: Holders,
-        hash: u64,
+        hash: KeyHash,
         id: ObjectId,
         after: &mut Aftermath<H>,
     ) {
