@@ -124,7 +124,8 @@ pub fn caching(data: &[u8]) {
             RequestControl::of(values(request, "cache-control"), values(request, "pragma"));
         let age = lifetime.saturating_add(1);
         let (control_of, grace) = (facts.control, u64::MAX);
-        let stored = reuse::Stored { control: control_of, lifetime, age, purged: false, grace };
+        let stored_control = reuse::StoredControl::from(&control_of);
+        let stored = reuse::Stored { control: stored_control, lifetime, age, purged: false, grace };
         if control_of.must_revalidate || control_of.no_cache {
             assert!(matches!(reuse::judge(&stored, &control), reuse::Reuse::Validate(_)));
             assert!(!reuse::may_replace_error(&stored, &control));

@@ -126,8 +126,8 @@ impl Arena {
         &self.shared.lock_report
     }
 
-    fn grant(&self, granted: Granted, len: usize) -> PinnedMut {
-        PinnedMut { range: Range { shared: Arc::clone(&self.shared), granted, len } }
+    fn grant(&self, allocation: Allocation, len: usize) -> PinnedMut {
+        PinnedMut { range: Range { shared: Arc::clone(&self.shared), allocation, len } }
     }
 }
 
@@ -178,7 +178,7 @@ pub struct Pinned {
 impl Pinned {
     /// Bytes of the arena that this range takes up ([`Arena::footprint`] of its length).
     pub fn footprint(&self) -> usize {
-        self.range.granted.units as usize * UNIT
+        Arena::footprint(self.range.len)
     }
 }
 
@@ -222,13 +222,14 @@ impl ArenaInner {
 /// makes the slices below sound.
 struct Range {
     shared: Arc<ArenaInner>,
-    granted: Granted,
+    allocation: Allocation,
+    /// As it was asked for: how many units it takes follows from that.
     len: usize,
 }
 
 impl Range {
     fn start(&self) -> usize {
-        self.granted.allocation.offset as usize * UNIT
+        self.allocation.offset as usize * UNIT
     }
 
     #[expect(unsafe_code, reason = "a range reads the bytes that it owns in the mapping")]
@@ -249,14 +250,9 @@ impl Range {
 
 impl Drop for Range {
     fn drop(&mut self) {
-        self.shared.space().give_back(&self.granted);
+        self.shared.space().give_back(self.allocation, self.len);
         self.shared.freed.notify_all();
     }
-}
-
-struct Granted {
-    allocation: Allocation,
-    units: u32,
 }
 
 /// The allocator's free ranges, in units.
@@ -273,7 +269,7 @@ impl Space {
         Space { allocator, limit, used: 0, objects: 0 }
     }
 
-    fn take(&mut self, len: usize) -> Option<Granted> {
+    fn take(&mut self, len: usize) -> Option<Allocation> {
         let units = units_for(len)?;
         if units > self.limit - self.used {
             return None;
@@ -281,13 +277,14 @@ impl Space {
         let allocation = self.allocator.allocate(units)?;
         self.used += units;
         self.objects += 1;
-        Some(Granted { allocation, units })
+        Some(allocation)
     }
 
-    fn give_back(&mut self, granted: &Granted) {
-        debug_assert!(self.used >= granted.units && self.objects > 0);
-        self.allocator.free(granted.allocation);
-        self.used -= granted.units;
+    fn give_back(&mut self, allocation: Allocation, len: usize) {
+        let units = units_for(len).unwrap_or_default();
+        debug_assert!(self.used >= units && self.objects > 0);
+        self.allocator.free(allocation);
+        self.used -= units;
         self.objects -= 1;
     }
 }

@@ -40,9 +40,9 @@ impl<H> Cache<H> {
     /// An empty cache whose pinned objects live in `arena`.
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Cache<H>> {
         let hasher = RandomState::default();
-        let epoch = Arc::new(Epoch::default());
+        let epoch = Arc::new(Epoch::new(settings.max_age_unwatched));
         let limit = arena.limit();
-        let table = Table::new(settings.clone(), limit, hasher.clone(), Arc::clone(&epoch));
+        let table = Table::new(&settings, limit, hasher.clone(), Arc::clone(&epoch));
         let (table, chooser) = (Mutex::new(table), OnceLock::new());
         let purges = AtomicU64::new(0);
         Arc::new(Cache { settings, arena, hasher, epoch, table, purges, chooser })

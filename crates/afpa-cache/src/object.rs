@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afpa_arena::Pinned;
@@ -23,18 +23,27 @@ pub struct Object<H> {
     payloads: Payloads,
     /// None: it was not made from a file.
     stamp: Option<Box<Stamp>>,
+    epoch: Arc<Epoch>,
+    header_bytes: u32,
+    confirmed_in: AtomicU32,
+    confirmed_at: AtomicU32,
+    /// The last second of its life, if a hint gives it one, or else [`NEVER`].
+    last: u32,
+    /// The age at which that comes, or else [`NEVER`].
+    expiry: u32,
     coverage: Coverage,
     family: Family,
-    hint: Hint,
-    header_bytes: u32,
+    keep: Keep,
+    weight: u8,
     dropped: AtomicBool,
-    confirmed_in: AtomicU64,
-    confirmed_at: AtomicU64,
-    /// Seconds, if it is not watched.
-    max_age: u32,
-    /// The last second of its life, if a hint gives it one.
-    last: u64,
-    epoch: Arc<Epoch>,
+}
+
+/// A second that does not come: a `u32` counts 136 years, of whatever clock.
+const NEVER: u32 = u32::MAX;
+
+/// As objects keep numbers of which there are never so many, because there are many objects.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The payloads of an object, in the order in which the module gave them. One is the common case.
@@ -119,7 +128,8 @@ impl<H> Object<H> {
 
     /// What the configuration says of it.
     pub fn hint(&self) -> Hint {
-        self.hint
+        let Self { keep, weight, .. } = *self;
+        Hint { keep, weight, expiry: Some(self.expiry).filter(|age| *age != NEVER) }
     }
 
     /// Bytes of the arena that its payloads take up.
@@ -160,37 +170,32 @@ impl<H> Object<H> {
             header,
             payloads,
             stamp,
+            epoch: birth.epoch,
+            header_bytes: u32::try_from(header_bytes).unwrap_or(u32::MAX),
+            confirmed_in: AtomicU32::new(narrow(birth.checked.epoch)),
+            confirmed_at: AtomicU32::new(narrow(birth.checked.at.0)),
+            last: narrow(birth.last),
+            expiry: hint.expiry.unwrap_or(NEVER),
             coverage,
             family,
-            hint,
-            header_bytes: u32::try_from(header_bytes).unwrap_or(u32::MAX),
+            keep: hint.keep,
+            weight: hint.weight,
             dropped: AtomicBool::new(false),
-            confirmed_in: AtomicU64::new(birth.checked.epoch),
-            confirmed_at: AtomicU64::new(birth.checked.at.0),
-            max_age: u32::try_from(birth.max_age_unwatched.as_secs()).unwrap_or(u32::MAX),
-            last: birth.last,
-            epoch: birth.epoch,
         }
     }
 
     /// A copy from the same versions of the same files, with other payloads.
-    pub(crate) fn remade(
-        &self,
-        id: ObjectId,
-        header: H,
-        payloads: Payloads,
-        max_age_unwatched: Duration,
-    ) -> Object<H> {
+    pub(crate) fn remade(&self, id: ObjectId, header: H, payloads: Payloads) -> Object<H> {
         let (stamp, coverage) = (self.stamp.clone(), self.coverage);
-        let (family, hint) = (self.family, self.hint);
+        let (family, hint) = (self.family, self.hint());
         let checked = Checked {
-            epoch: self.confirmed_in.load(Ordering::Acquire),
-            at: Seconds(self.confirmed_at.load(Ordering::Relaxed)),
+            epoch: self.confirmed_in.load(Ordering::Acquire).into(),
+            at: Seconds(self.confirmed_at.load(Ordering::Relaxed).into()),
         };
         let epoch = Arc::clone(&self.epoch);
         let header_bytes = self.header_bytes();
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
-        let birth = Birth { checked, last: self.last, max_age_unwatched, epoch };
+        let birth = Birth { checked, last: self.last.into(), epoch };
         Object::new(id, self.key.clone(), content, birth)
     }
 
@@ -201,23 +206,23 @@ impl<H> Object<H> {
 
     /// Whether it has reached the age of its hint.
     pub(crate) fn has_expired(&self, now: Seconds) -> bool {
-        now.0 > self.last
+        self.last != NEVER && now.0 > u64::from(self.last)
     }
 
     /// Whether nobody would know of a change of its files, and it was not checked for too long.
     fn is_too_old(&self, now: Seconds) -> bool {
-        let age = now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed));
-        self.coverage == Coverage::Unwatched && age > u64::from(self.max_age)
+        let age = now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed).into());
+        self.coverage == Coverage::Unwatched && age > self.epoch.max_age_unwatched.as_secs()
     }
 
     /// Whether it may be listed.
     pub(crate) fn is_to_be_kept(&self) -> bool {
-        self.hint.keep != Keep::Never
+        self.keep != Keep::Never
     }
 
     /// Whether events were lost since its files were last looked at.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.confirmed_in.load(Ordering::Acquire) < self.epoch.current()
+        u64::from(self.confirmed_in.load(Ordering::Acquire)) < self.epoch.current()
     }
 
     pub(crate) fn mark_dropped(&self) {
@@ -226,8 +231,8 @@ impl<H> Object<H> {
 
     /// Its files were found unchanged by a check that began at `checked`.
     pub(crate) fn confirm(&self, checked: Checked) {
-        self.confirmed_at.fetch_max(checked.at.0, Ordering::Relaxed);
-        self.confirmed_in.fetch_max(checked.epoch, Ordering::Release);
+        self.confirmed_at.fetch_max(narrow(checked.at.0), Ordering::Relaxed);
+        self.confirmed_in.fetch_max(narrow(checked.epoch), Ordering::Release);
     }
 }
 
@@ -255,7 +260,6 @@ pub(crate) struct Birth {
     pub(crate) checked: Checked,
     /// The last second of its life.
     pub(crate) last: u64,
-    pub(crate) max_age_unwatched: Duration,
     pub(crate) epoch: Arc<Epoch>,
 }
 
@@ -268,17 +272,24 @@ pub(crate) struct Checked {
 
 /// Counts how often everything became suspect. It has a cache line of its own, because every hit reads it,
 /// and every load writes the reference count beside it.
-#[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Epoch(AtomicU64);
+pub(crate) struct Epoch {
+    current: AtomicU64,
+    /// Until then, an object that is not watched is not suspect.
+    max_age_unwatched: Duration,
+}
 
 impl Epoch {
+    pub(crate) fn new(max_age_unwatched: Duration) -> Epoch {
+        Epoch { current: AtomicU64::new(0), max_age_unwatched }
+    }
+
     pub(crate) fn current(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
+        self.current.load(Ordering::Acquire)
     }
 
     pub(crate) fn advance(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+        self.current.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -297,15 +308,13 @@ mod tests {
             family: Family::default(),
             hint: Hint::default(),
         };
-        let max_age_unwatched = Duration::from_secs(10);
-        let (last, epoch) = (u64::MAX, Arc::clone(epoch));
-        let birth = Birth { checked, last, max_age_unwatched, epoch };
+        let birth = Birth { checked, last: u64::MAX, epoch: Arc::clone(epoch) };
         Object::new(ObjectId(1), Key::new(0, b"/"), content, birth)
     }
 
     #[test]
     fn a_watched_object_does_not_age_but_an_unwatched_one_does() {
-        let epoch = Arc::new(Epoch::default());
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let watched = object(Coverage::Watched, &epoch);
         let unwatched = object(Coverage::Unwatched, &epoch);
         assert_eq!(watched.current(Seconds(u64::MAX)), Currency::Fresh);
@@ -317,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_check_that_began_before_an_overflow_confirms_nothing() {
-        let epoch = Arc::new(Epoch::default());
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let object = object(Coverage::Watched, &epoch);
         let before = Checked { epoch: epoch.current(), at: Seconds(101) };
         epoch.advance();
@@ -328,9 +337,15 @@ mod tests {
         assert_eq!(object.current(Seconds(102)), Currency::Fresh);
     }
 
+    /// There are as many as fit into memory.
+    #[test]
+    fn an_object_is_small_beside_what_its_module_keeps() {
+        assert!(size_of::<Object<()>>() <= 104, "{} B", size_of::<Object<()>>());
+    }
+
     #[test]
     fn a_dropped_object_stays_dropped() {
-        let epoch = Arc::new(Epoch::default());
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let object = object(Coverage::Watched, &epoch);
         object.mark_dropped();
         object.confirm(Checked { epoch: 9, at: Seconds(109) });

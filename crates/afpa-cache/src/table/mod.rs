@@ -42,7 +42,6 @@ use views::{Holders, Views};
 
 /// Objects, fills and what depends on what.
 pub(crate) struct Table<H> {
-    settings: CacheSettings,
     epoch: Arc<Epoch>,
     identities: Identities,
     listed: Listed<H>,
@@ -86,17 +85,16 @@ pub(crate) enum Begun<H> {
 impl<H> Table<H> {
     /// An empty table for objects of an arena of `pinned_limit` bytes.
     pub(crate) fn new(
-        settings: CacheSettings,
+        settings: &CacheSettings,
         pinned_limit: usize,
         hasher: RandomState,
         epoch: Arc<Epoch>,
     ) -> Table<H> {
         Table {
-            room: Room::new(&settings, pinned_limit),
+            room: Room::new(settings, pinned_limit),
             listed: Listed::new(hasher.clone()),
             names: Names::default(),
             filling: HashMap::with_hasher(hasher),
-            settings,
             epoch,
             identities: Identities::default(),
             fills: HashMap::new(),
@@ -192,8 +190,7 @@ impl<H> Table<H> {
         let listed = listed.filter(|entry| Arc::ptr_eq(&entry.object, before)).ok_or(Changed)?;
         let paths = listed.dependencies.clone();
         let (id, site) = (self.identities.give(), before.key().site);
-        let max_age_unwatched = self.settings.max_age_unwatched;
-        let object = Arc::new(before.remade(id, header, payloads, max_age_unwatched));
+        let object = Arc::new(before.remade(id, header, payloads));
         let noted = paths.iter().filter_map(|path| self.dependencies.add(site, path, id)).collect();
         self.list(&object, noted, after);
         // It replaces an object that was asked for again, so the policy must not treat it as new.
@@ -352,12 +349,7 @@ impl<H> Table<H> {
     /// Of an object whose source was looked at then.
     fn birth(&self, hint: Hint, checked: Checked) -> Birth {
         let age = hint.expiry.map_or(u64::MAX, u64::from);
-        Birth {
-            checked,
-            last: checked.at.0.saturating_add(age),
-            max_age_unwatched: self.settings.max_age_unwatched,
-            epoch: Arc::clone(&self.epoch),
-        }
+        Birth { checked, last: checked.at.0.saturating_add(age), epoch: Arc::clone(&self.epoch) }
     }
 
     /// Enters the object in place of the one that has its key, if the limits let it.

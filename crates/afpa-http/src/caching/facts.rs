@@ -1,8 +1,8 @@
 //! What of a response's head decides about caching, in one pass.
 
-use super::ResponseControl;
 use super::control::LONGEST;
 use super::targeted;
+use super::{Optional, ResponseControl, StoredControl};
 use crate::syntax::{list, trim};
 
 /// The Expires field (section 5.3).
@@ -50,16 +50,17 @@ pub struct StoredFacts {
     /// The status code.
     pub status: u16,
     /// The directives that count.
-    pub control: ResponseControl,
+    pub control: StoredControl,
     /// Date; 0: it is none.
     pub date: u64,
     /// Last-Modified, if it is a date.
-    pub last_modified: Option<u64>,
+    pub last_modified: Optional<u64>,
 }
 
 impl From<&ResponseFacts> for StoredFacts {
     fn from(facts: &ResponseFacts) -> Self {
         let ResponseFacts { status, control, date, last_modified, .. } = *facts;
+        let (control, last_modified) = (StoredControl::from(&control), last_modified.into());
         Self { status, control, date: date.unwrap_or_default(), last_modified }
     }
 }

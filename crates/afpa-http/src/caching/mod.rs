@@ -22,6 +22,7 @@ mod facts;
 pub mod fields;
 pub mod freshness;
 mod invalidation;
+mod packed;
 pub mod parts;
 pub mod reuse;
 pub mod snapshot;
@@ -37,3 +38,5 @@ pub use facts::{Expires, ResponseFacts, StoredFacts};
 pub use invalidation::{
     HeadSays, Version, head_says, invalidates, may_answer_get, same_origin_path,
 };
+pub use packed::Optional;
+pub use reuse::StoredControl;

@@ -1,12 +1,55 @@
 //! Whether a stored response may answer a request (section 4), and what else is to be done.
 
-use super::{RequestControl, ResponseControl};
+use super::{Optional, RequestControl, ResponseControl};
+
+/// What of the directives of a response still counts once it is stored, beside its lifetime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredControl {
+    /// It must not be reused without validation.
+    pub no_cache: bool,
+    /// `must-revalidate` or `proxy-revalidate`: once stale it must not be used without validation.
+    pub must_revalidate: bool,
+    /// It has `s-maxage`, which says the same.
+    pub has_s_maxage: bool,
+    /// It does not change while it is fresh (RFC 8246).
+    pub immutable: bool,
+    /// How long after that it may be used while it is being validated (RFC 5861 section 3).
+    pub stale_while_revalidate: Optional<u32>,
+    /// How long after that it may be used instead of an error (RFC 5861 section 4).
+    pub stale_if_error: Optional<u32>,
+}
+
+impl From<&ResponseControl> for StoredControl {
+    fn from(control: &ResponseControl) -> Self {
+        Self {
+            no_cache: control.no_cache,
+            must_revalidate: control.must_revalidate || control.proxy_revalidate,
+            has_s_maxage: control.s_maxage.is_some(),
+            immutable: control.immutable,
+            stale_while_revalidate: control.stale_while_revalidate.into(),
+            stale_if_error: control.stale_if_error.into(),
+        }
+    }
+}
+
+impl StoredControl {
+    /// `must-revalidate` and its like go before everything that allows staleness (section 5.2.2.2). With
+    /// `s-maxage` alone, the windows of RFC 5861 are the permission that section 4.2.4 asks for.
+    fn must_not_be_stale(&self) -> bool {
+        self.must_revalidate || self.no_cache
+    }
+
+    /// Whether it must not be used once it is stale (section 4.2.4).
+    fn forbids_stale(&self) -> bool {
+        self.must_not_be_stale() || self.has_s_maxage
+    }
+}
 
 /// A stored response at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Its directives.
-    pub control: ResponseControl,
+    pub control: StoredControl,
     /// How long it is fresh.
     pub lifetime: u64,
     /// How old it is now.
@@ -64,8 +107,8 @@ pub fn judge(stored: &Stored, request: &RequestControl) -> Reuse {
     let why = if *purged { Why::Purged } else { Why::Stale };
     let stale_for = age.saturating_sub(*lifetime);
     let within = |window: u32| stale_for < window.into();
-    let revalidating = control.stale_while_revalidate.is_some_and(within);
-    if (revalidating && !must_not_be_stale(control)) && request.min_fresh.is_none() {
+    let revalidating = control.stale_while_revalidate.get().is_some_and(within);
+    if (revalidating && !control.must_not_be_stale()) && request.min_fresh.is_none() {
         return Reuse::WhileRevalidating;
     }
     let accepted = request.max_stale.is_some_and(|most| stale_for <= most.into());
@@ -79,21 +122,15 @@ pub fn judge(stored: &Stored, request: &RequestControl) -> Reuse {
 pub fn may_replace_error(stored: &Stored, request: &RequestControl) -> bool {
     let control = &stored.control;
     let stale_for = stored.age.saturating_sub(stored.lifetime);
-    if must_not_be_stale(control) {
+    if control.must_not_be_stale() {
         return false;
     }
-    let windows = [control.stale_if_error, request.stale_if_error];
+    let windows = [control.stale_if_error.get(), request.stale_if_error];
     if windows.into_iter().flatten().any(|window| stale_for < window.into()) {
         return true;
     }
     // The operator's grace yields to all that the response says against staleness.
-    stale_for < stored.grace && control.stale_if_error.is_none() && !control.forbids_stale()
-}
-
-/// `must-revalidate` and its like go before everything that allows staleness (section 5.2.2.2). With
-/// `s-maxage` alone, the windows of RFC 5861 are the permission that section 4.2.4 asks for.
-fn must_not_be_stale(control: &ResponseControl) -> bool {
-    control.must_revalidate || control.proxy_revalidate || control.no_cache
+    stale_for < stored.grace && control.stale_if_error.get().is_none() && !control.forbids_stale()
 }
 
 /// Whether a status is an error in the sense of RFC 5861 section 4.

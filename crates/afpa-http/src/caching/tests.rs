@@ -190,7 +190,8 @@ fn authorised_responses_need_a_word_for_others() {
 }
 
 fn response(control: &str, lifetime: u64, age: u64) -> Stored {
-    Stored { control: cache_control(control), lifetime, age, purged: false, grace: 0 }
+    let control = StoredControl::from(&cache_control(control));
+    Stored { control, lifetime, age, purged: false, grace: 0 }
 }
 
 fn asks(value: &str) -> RequestControl {
@@ -349,7 +350,7 @@ fn outcomes_are_written_as_structured_fields() {
     };
     assert_eq!(text(Outcome::Hit { ttl: -3 }), "afpa; hit; ttl=-3");
     let hit = |lifetime, age| {
-        let control = ResponseControl::default();
+        let control = StoredControl::default();
         Outcome::hit(&Stored { control, lifetime, age, purged: false, grace: 0 })
     };
     assert_eq!(text(hit(100, 58)), "afpa; hit; ttl=42");

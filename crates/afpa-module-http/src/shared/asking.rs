@@ -81,9 +81,9 @@ impl Asking {
 
     /// The key of a response to it.
     pub(super) fn key(&self, draft: &Draft) -> Arc<[u8]> {
-        match draft.vary.is_empty() {
+        match draft.vary().is_empty() {
             true => Arc::clone(&self.primary),
-            false => self.variant(&draft.vary).into(),
+            false => self.variant(draft.vary()).into(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Asking {
     /// A response that depends on what only the proxy knows of a request has no key.
     pub(super) fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
         let policy = &self.exchange.request;
-        match draft.vary.iter().any(|name| policy.writes(name.as_bytes())) {
+        match draft.vary().iter().any(|name| policy.writes(name.as_bytes())) {
             true => Err(NotStored::VaryStar),
             false => Ok(()),
         }

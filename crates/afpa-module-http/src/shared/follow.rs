@@ -80,7 +80,7 @@ async fn answer<C: ClientStream>(
         Ok(Phase::Passed) | Err(Ended::Over) => return Followed::Alone,
         Err(Ended::ClientGone) => return Followed::ClientGone,
     };
-    if !who.is_for(&arriving.draft.vary, &arriving.variant) {
+    if !who.is_for(arriving.draft.vary(), &arriving.variant) {
         return Followed::Alone;
     }
     // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
@@ -114,7 +114,7 @@ async fn fetch_object(fetch: &Fetch, seat: &mut Seat) -> Option<Arc<Object<Store
 
 fn for_it(who: Follower<'_>, object: Arc<Object<StoredResponse>>) -> Followed {
     let Some(response) = object.header().response() else { return Followed::Alone };
-    match who.is_for(&response.draft.vary, &object.key().path) {
+    match who.is_for(response.draft.vary(), &object.key().path) {
         true => Followed::Stored(object),
         false => Followed::Alone,
     }

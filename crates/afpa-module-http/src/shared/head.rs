@@ -28,7 +28,7 @@ impl Comparing {
     fn freshen(&self, stored: &stored::Response, response: &Response<'_, '_>, now: Now) {
         let asking = &self.0;
         let about = asking.circumstances(now);
-        let Some((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
+        let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
             return;
         };
         match asking.judge_draft(&draft, &facts) {

@@ -176,7 +176,7 @@ impl StoredResponse {
     pub fn kernel_place<'k>(&self, key: &'k Key) -> Option<KernelPlace<'k>> {
         let response = self.response()?;
         let (primary, rest) = response.split(key)?;
-        let codings = match &*response.draft.vary {
+        let codings = match response.draft.vary() {
             [] => None,
             names if is_accept_encoding(names) => Some(vary::value_of(rest, CODINGS)?),
             _ => return None,
@@ -253,7 +253,7 @@ fn comparable_tag(response: &Response) -> &[u8] {
 }
 
 fn comparable_date(response: &Response) -> Option<&[u8; HttpDate::LEN]> {
-    response.draft.facts.last_modified?;
+    response.draft.facts.last_modified.get()?;
     response.draft.last_modified()?.try_into().ok()
 }
 

@@ -24,7 +24,7 @@ impl Responses {
         let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
         let new = labelled(policy, place, &draft, content);
         let object = self.cache().list(new, now).ok()?;
-        if !draft.vary.is_empty() {
+        if !draft.vary().is_empty() {
             self.note_variant(policy, place, (key, &draft), now);
         }
         self.counts.stored.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Responses {
     ) -> bool {
         let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
         let mut index = None;
-        if !draft.vary.is_empty() {
+        if !draft.vary().is_empty() {
             // If another one comes first, that is found behind this.
             drop(self.cache().list_restored(place.index(policy, &draft), hits, now));
             index = self.index(place, &draft);
@@ -77,7 +77,7 @@ impl Responses {
     /// What lies under the primary key, if it is of responses that vary as this one does.
     fn index(&self, place: &ListPlace<'_>, draft: &Draft) -> Option<Arc<Object<StoredResponse>>> {
         let held = self.cache().get(&key_of(place.primary));
-        held.filter(|held| held.header().index().is_some_and(|index| index.names == draft.vary))
+        held.filter(|held| held.header().index().is_some_and(|index| *index.names == *draft.vary()))
     }
 
     fn note_in(
@@ -117,12 +117,12 @@ fn labelled<'a>(
             (StoredResponse::parts(response(parts.complete()), parts), payloads)
         }
     };
-    Labelled { key, labels: &draft.tags, header, header_bytes, payloads, family, hint, since }
+    Labelled { key, labels: draft.tags(), header, header_bytes, payloads, family, hint, since }
 }
 
 impl<'a> ListPlace<'a> {
     fn key(&self, draft: &Draft) -> Key {
-        key_of(if draft.vary.is_empty() { self.primary } else { self.variant })
+        key_of(if draft.vary().is_empty() { self.primary } else { self.variant })
     }
 
     /// What lies under the primary key of responses that vary as this one does.
@@ -130,7 +130,7 @@ impl<'a> ListPlace<'a> {
         Labelled {
             key: key_of(self.primary),
             labels: &[],
-            header: StoredResponse::indexing(Arc::clone(&draft.vary)),
+            header: StoredResponse::indexing(draft.names()),
             header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
             payloads: Payloads::new(),
             family: Family::default(),

@@ -103,7 +103,7 @@ impl Asking {
                 base.response.draft.freshened(lines, about)
             }
         };
-        let (draft, facts) = draft.ok_or(NotStored::VaryStar)?;
+        let (draft, facts) = draft?;
         self.judge_draft(&draft, &facts)?;
         Ok((draft, part))
     }
@@ -121,7 +121,7 @@ impl Asking {
     ) -> Option<Arc<Object<StoredResponse>>> {
         let Part { draft, variant, start, complete, data } = part;
         let cache = self.responses.cache();
-        let key = key_of(if draft.vary.is_empty() { &self.primary } else { variant });
+        let key = key_of(if draft.vary().is_empty() { &self.primary } else { variant });
         let held = cache.get(&key);
         let held = held.as_ref().map(|held| held.header());
         if held.is_some_and(|held| held.response().is_some()) {

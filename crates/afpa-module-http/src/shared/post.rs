@@ -58,7 +58,7 @@ impl Posted {
     ) -> Option<Moment> {
         let asking = &self.asking;
         let cache = asking.responses.cache();
-        let tags = draft.map(|draft| &*draft.tags).unwrap_or_default();
+        let tags = draft.map(Draft::tags).unwrap_or_default();
         let tags = tags.iter().map(|tag| &**tag);
         let labels: Vec<&[u8]> = std::iter::once(label_of(&asking.primary)).chain(tags).collect();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.

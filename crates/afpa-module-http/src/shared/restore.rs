@@ -14,7 +14,7 @@ use super::list::{Content, ListPlace};
 use super::policy::Life;
 use super::responses::{Responses, Scope};
 use super::save::digest;
-use super::stored::{Draft, names};
+use super::stored::{Draft, Particulars};
 use super::text::{Text, Value, Writer};
 
 /// What has become of the answers of a snapshot.
@@ -121,7 +121,7 @@ impl Responses {
         };
         let (primary, variant) = (&primary.into(), &variant.into());
         let place = ListPlace { primary, variant, since: present.since };
-        let draft = Arc::new(draft(record, age, now));
+        let Some(draft) = draft(record, age, now).map(Arc::new) else { return Taken::NoRoom };
         match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
             true => Taken::Kept,
             false => Taken::Overtaken,
@@ -150,24 +150,25 @@ enum Taken {
     NoRoom,
 }
 
-fn draft(record: &Record<'_>, age: u64, now: Now) -> Draft {
+/// The response of a record; `None`: its head is longer than one that is kept.
+fn draft(record: &Record<'_>, age: u64, now: Now) -> Option<Draft> {
     let life = Life {
         lifetime: bounded(record.lifetime),
         stale_use: bounded(record.stale_use),
         grace: bounded(record.grace),
     };
-    Draft {
+    let particulars = Particulars {
         facts: record.facts,
         arrival: Arrival::at_age(age, now.steady_ms() / 1000),
         took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
         life,
-        text: text(record),
-        vary: names(record.vary.iter().copied().map(Box::from).collect()),
+        vary: record.vary.iter().copied().map(Box::from).collect(),
         tags: record.tags.iter().copied().map(Label::from).collect(),
-    }
+    };
+    Some(Draft::with(text(record)?, particulars))
 }
 
-fn text(record: &Record<'_>) -> Text {
+fn text(record: &Record<'_>) -> Option<Text> {
     let mut text = Writer::after(record.head);
     for (value, bytes) in [
         (Value::ETag, record.etag),

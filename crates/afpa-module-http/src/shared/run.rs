@@ -331,7 +331,7 @@ fn condition(head: &mut RequestHead, asking: &Asking) {
     };
     let draft = &stored.draft;
     let etag = draft.etag().map(|etag| ("If-None-Match", etag));
-    let modified = draft.facts.last_modified.and(draft.last_modified());
+    let modified = draft.facts.last_modified.get().and(draft.last_modified());
     let modified = modified.map(|date| ("If-Modified-Since", date));
     let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
     head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);

@@ -10,7 +10,7 @@ use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
-use afpa_http::caching::store::SetCookie;
+use afpa_http::caching::store::{NotStored, SetCookie};
 use afpa_http::caching::{ResponseFacts, StoredFacts, Version, fields, vary};
 
 use super::index::Index;
@@ -63,10 +63,26 @@ pub(crate) struct Draft {
     pub(crate) life: Life,
     /// Its head, with the validators and what else is asked for.
     pub(crate) text: Text,
-    /// Names of the fields that it varies by.
-    pub(crate) vary: Arc<[Box<str>]>,
-    /// The labels of its tags.
-    pub(crate) tags: Box<[Label]>,
+    /// Most responses have none of that.
+    more: Option<Box<More>>,
+}
+
+/// What few responses have.
+#[derive(Debug)]
+struct More {
+    vary: Arc<[Box<str>]>,
+    tags: Box<[Label]>,
+}
+
+/// What is kept of a response beside its text.
+#[derive(Debug)]
+pub(crate) struct Particulars {
+    pub(crate) facts: StoredFacts,
+    pub(crate) arrival: Arrival,
+    pub(crate) took_us: u32,
+    pub(crate) life: Life,
+    pub(crate) vary: Vec<Box<str>>,
+    pub(crate) tags: Vec<Label>,
 }
 
 impl StoredResponse {
@@ -188,6 +204,28 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Draft {
+    pub(crate) fn with(text: Text, particulars: Particulars) -> Self {
+        let Particulars { facts, arrival, took_us, life, vary, tags } = particulars;
+        let has_more = !vary.is_empty() || !tags.is_empty();
+        let more = has_more.then(|| Box::new(More { vary: vary.into(), tags: tags.into() }));
+        Self { facts, arrival, took_us, life, text, more }
+    }
+
+    /// Names of the fields that it varies by.
+    pub(crate) fn vary(&self) -> &[Box<str>] {
+        self.more.as_ref().map(|more| &*more.vary).unwrap_or_default()
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn names(&self) -> Arc<[Box<str>]> {
+        self.more.as_ref().map(|more| Arc::clone(&more.vary)).unwrap_or_default()
+    }
+
+    /// The labels of its tags.
+    pub(crate) fn tags(&self) -> &[Label] {
+        self.more.as_ref().map(|more| &*more.tags).unwrap_or_default()
+    }
+
     /// Status line and fields, without Age, Content-Length and the empty line.
     pub(crate) fn head(&self) -> &[u8] {
         self.text.head()
@@ -212,27 +250,30 @@ impl Draft {
 
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
         let StoredFacts { date, last_modified, .. } = self.facts;
-        StoredValidators { etag: self.etag(), last_modified, date }
+        StoredValidators { etag: self.etag(), last_modified: last_modified.get(), date }
     }
 
     /// Whether a request to the server can ask whether the response is still current.
     pub(crate) fn has_validator(&self) -> bool {
-        self.etag().is_some() || self.facts.last_modified.is_some()
+        self.etag().is_some() || self.facts.last_modified.get().is_some()
     }
 
     /// A draft of a head: its status line without CRLF, and its end-to-end fields; with the facts by which it is
-    /// judged. `None`: it varies by what no key can hold.
+    /// judged.
+    ///
+    /// # Errors
+    /// It varies by what no key can hold, or is too long.
     pub(crate) fn new<'b, F>(
         status_line: &[u8],
         status: u16,
         lines: F,
         about: Circumstances<'_>,
-    ) -> Option<(Draft, ResponseFacts)>
+    ) -> Result<(Draft, ResponseFacts), NotStored>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
         let facts = ResponseFacts::of(status, lines.clone(), &about.policy.targets);
-        Some((Self::of(facts, status_line, lines, about)?, facts))
+        Ok((Self::of(facts, status_line, lines, about)?, facts))
     }
 
     /// The same, when the facts are known.
@@ -241,7 +282,7 @@ impl Draft {
         status_line: &[u8],
         lines: F,
         about: Circumstances<'_>,
-    ) -> Option<Draft>
+    ) -> Result<Draft, NotStored>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
@@ -252,7 +293,10 @@ impl Draft {
             let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
             lines.map(|(_, value)| value)
         };
-        let names = if facts.varies { vary::names(values("vary"))? } else { Vec::new() };
+        let names = match facts.varies {
+            true => vary::names(values("vary")).ok_or(NotStored::VaryStar)?,
+            false => Vec::new(),
+        };
         let mut head = Writer::new(status_line);
         if facts.date.is_none() && values("date").next().is_none() {
             facts.date = Some(now.unix());
@@ -281,16 +325,17 @@ impl Draft {
             tags.extend(own.into_iter().take(MOST_TAGS).map(|tag| tag_label(tag).into()));
         }
         tags.truncate(MOST_TAGS);
-        Some(Draft {
+        let text = head.finish().ok_or(NotStored::TooLong)?;
+        let particulars = Particulars {
             took_us: u32::try_from(now.steady_us.saturating_sub(asked.steady_us))
                 .unwrap_or(u32::MAX),
             life: policy.life(&facts, now.unix()),
-            text: head.finish(),
-            vary: self::names(names),
-            tags: tags.into(),
+            vary: names,
+            tags,
             facts: StoredFacts::from(&facts),
             arrival,
-        })
+        };
+        Ok(Draft::with(text, particulars))
     }
 
     /// Writes what a 304 has of the head, with its status line.
@@ -308,7 +353,7 @@ impl Draft {
 
     /// Bytes that it takes up, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        let tags: usize = self.tags.iter().map(|tag| tag.len()).sum();
+        let tags: usize = self.tags().iter().map(|tag| tag.len()).sum();
         size_of::<Self>() + self.text.bytes() + tags
     }
 
@@ -318,7 +363,7 @@ impl Draft {
         &self,
         lines: F,
         about: Circumstances<'_>,
-    ) -> Option<(Draft, ResponseFacts)>
+    ) -> Result<(Draft, ResponseFacts), NotStored>
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
@@ -338,7 +383,7 @@ impl Draft {
         let (draft, facts) =
             Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
         // What it saves is the time of a whole answer, not that of a 304.
-        Some((Draft { took_us: self.took_us, ..draft }, facts))
+        Ok((Draft { took_us: self.took_us, ..draft }, facts))
     }
 
     /// Whether the validator of a 304 is that of this response (RFC 9111 section 4.3.4).
@@ -358,11 +403,6 @@ impl Draft {
 /// Tags of one response; further ones are ignored.
 const MOST_TAGS: usize = 256;
 
-/// Names of fields that a response varies by, as they are kept: no names have no memory of their own.
-pub(super) fn names(names: Vec<Box<str>>) -> Arc<[Box<str>]> {
-    if names.is_empty() { Arc::default() } else { names.into() }
-}
-
 pub(super) fn is(name: &[u8], known: &str) -> bool {
     name.eq_ignore_ascii_case(known.as_bytes())
 }
@@ -374,7 +414,7 @@ mod tests {
     /// Each stored response takes so much beside its key, its labels, its head and its content.
     #[test]
     fn what_is_kept_of_a_response_is_small() {
-        assert!(size_of::<Draft>() <= 184, "{} B", size_of::<Draft>());
+        assert!(size_of::<Draft>() <= 104, "{} B", size_of::<Draft>());
         assert!(size_of::<StoredResponse>() <= 32, "{} B", size_of::<StoredResponse>());
     }
 }

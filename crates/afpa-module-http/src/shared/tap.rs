@@ -76,7 +76,7 @@ impl Storing {
             return Some(Came::Mismatch);
         }
         let about = asking.circumstances(now);
-        let Some((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
+        let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
             return Some(Came::Mismatch);
         };
         // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
@@ -126,8 +126,7 @@ impl Storing {
             (status, reason) => Cow::Owned(format!("HTTP/1.1 {status} {reason}")),
         };
         let about = asking.circumstances(now);
-        let draft = Draft::of(facts, line.as_bytes(), lines, about);
-        let draft = draft.ok_or(NotStored::VaryStar)?;
+        let draft = Draft::of(facts, line.as_bytes(), lines, about)?;
         asking.judge_vary(&draft).map(|()| draft)
     }
 

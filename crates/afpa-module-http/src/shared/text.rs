@@ -1,7 +1,7 @@
 //! A stored head, and those of its values that are asked for, in one piece of memory.
 
 use std::borrow::Cow;
-use std::num::NonZeroU32;
+use std::num::NonZeroU16;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -21,20 +21,23 @@ type Spans = [Option<Span>; 4];
 /// Where a value lies. Before each of them is a status line, so that none begins at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
-    start: NonZeroU32,
-    len: u32,
+    start: NonZeroU16,
+    len: u16,
 }
 
+/// Bytes of the longest text that is kept. The heads of servers have no more, but what is behind one may not fit any more.
+const LONGEST: usize = u16::MAX as usize;
+
 impl Span {
-    /// No head is longer than a `u32` counts: there are limits for those of servers.
+    /// `None`: the text is too long.
     fn of(range: &Range<usize>) -> Option<Self> {
-        let start = NonZeroU32::new(u32::try_from(range.start).ok()?)?;
-        Some(Self { start, len: u32::try_from(range.len()).ok()? })
+        let start = NonZeroU16::new(u16::try_from(range.start).ok()?)?;
+        Some(Self { start, len: u16::try_from(range.len()).ok()? })
     }
 
     fn range(self) -> Range<usize> {
-        let start = self.start.get() as usize;
-        start..start.saturating_add(self.len as usize)
+        let start = usize::from(self.start.get());
+        start..start.saturating_add(self.len.into())
     }
 }
 
@@ -56,13 +59,13 @@ impl Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     bytes: Box<[u8]>,
-    head: u32,
+    head: u16,
     spans: Spans,
 }
 
 impl Text {
     pub(crate) fn head(&self) -> &[u8] {
-        self.bytes.get(..self.head as usize).unwrap_or_default()
+        self.bytes.get(..usize::from(self.head)).unwrap_or_default()
     }
 
     pub(crate) fn value(&self, value: Value) -> Option<&[u8]> {
@@ -135,15 +138,16 @@ impl<'b> Writer<'b> {
         self.behind.push((known, value));
     }
 
-    pub(crate) fn finish(mut self) -> Text {
+    /// `None`: it is too long.
+    pub(crate) fn finish(mut self) -> Option<Text> {
         let head = self.bytes.len();
         for (value, bytes) in std::mem::take(&mut self.behind) {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(&bytes);
             self.note(value, start..self.bytes.len());
         }
-        let head = u32::try_from(head).unwrap_or(u32::MAX);
-        Text { bytes: self.bytes.as_slice().into(), head, spans: self.spans }
+        let head = u16::try_from(head).ok().filter(|_| self.bytes.len() <= LONGEST)?;
+        Some(Text { bytes: self.bytes.as_slice().into(), head, spans: self.spans })
     }
 
     fn note(&mut self, value: Value, range: Range<usize>) {
@@ -165,7 +169,7 @@ mod tests {
         writer.put_behind(Value::LastModified, b"yesterday");
         assert!(writer.has(Value::ETag) && writer.has(Value::LastModified));
         assert!(!writer.has(Value::ContentType));
-        let text = writer.finish();
+        let text = writer.finish().expect("short");
         assert_eq!(text.head(), b"HTTP/1.1 200 OK\r\nServer: s\r\netag: \"1\"\r\n");
         assert_eq!(text.value(Value::ETag), Some(&b"\"1\""[..]));
         assert_eq!(text.value(Value::LastModified), Some(&b"yesterday"[..]));
@@ -178,10 +182,20 @@ mod tests {
         for (value, expected) in [(&b"text/html"[..], "text/html"), (b"a/\xff", "a/\u{fffd}")] {
             let mut writer = Writer::new(b"HTTP/1.1 200 OK");
             writer.put_known(Value::ContentType, b"Content-Type", value);
-            let text = writer.finish();
+            let text = writer.finish().expect("short");
             assert_eq!(text.content_type(), Some(expected));
             let head = [b"HTTP/1.1 200 OK\r\nContent-Type: ", value, b"\r\n"].concat();
             assert_eq!(text.head(), head);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept() {
+        for (len, is_kept) in [(LONGEST, true), (LONGEST + 1, false)] {
+            let mut writer = Writer::after(&vec![b'x'; len - 3]);
+            writer.put_behind(Value::ETag, b"\"1\"");
+            let etag = writer.finish().map(|text| text.value(Value::ETag) == Some(b"\"1\""));
+            assert_eq!(etag, is_kept.then_some(true), "{len}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! A stored response as a record.
 
 use super::fields::{Put, Rest};
-use crate::caching::{ResponseControl, StoredFacts};
+use crate::caching::{StoredControl, StoredFacts};
 
 /// A stored response, with all that decides about its use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,57 +113,32 @@ impl<'b> Record<'b> {
 }
 
 fn put_facts(facts: &StoredFacts, out: &mut Vec<u8>) {
-    out.put_number(u64::from(facts.status));
-    put_control(&facts.control, out);
-    out.put_number(facts.date);
-    out.put_optional_number(facts.last_modified);
+    let StoredFacts { status, control, date, last_modified } = facts;
+    let StoredControl { no_cache, must_revalidate, has_s_maxage, immutable, .. } = *control;
+    out.put_number(u64::from(*status));
+    for flag in [no_cache, must_revalidate, has_s_maxage, immutable] {
+        out.put_number(u64::from(flag));
+    }
+    for seconds in [control.stale_while_revalidate, control.stale_if_error] {
+        out.put_optional_number(seconds.get().map(u64::from));
+    }
+    out.put_number(*date);
+    out.put_optional_number(last_modified.get());
 }
 
 fn facts(rest: &mut Rest<'_>) -> Option<StoredFacts> {
+    let seconds = |rest: &mut Rest<'_>| u32::try_from(rest.number()?).ok();
     Some(StoredFacts {
         status: u16::try_from(rest.number()?).ok()?,
-        control: control(rest)?,
+        control: StoredControl {
+            no_cache: rest.flag()?,
+            must_revalidate: rest.flag()?,
+            has_s_maxage: rest.flag()?,
+            immutable: rest.flag()?,
+            stale_while_revalidate: rest.optional(seconds)?.into(),
+            stale_if_error: rest.optional(seconds)?.into(),
+        },
         date: rest.number()?,
-        last_modified: rest.optional(Rest::number)?,
-    })
-}
-
-fn put_control(control: &ResponseControl, out: &mut Vec<u8>) {
-    for flag in [
-        control.no_store,
-        control.no_cache,
-        control.private,
-        control.has_fields,
-        control.public,
-        control.must_revalidate,
-        control.proxy_revalidate,
-        control.must_understand,
-        control.immutable,
-    ] {
-        out.put_number(u64::from(flag));
-    }
-    for seconds in
-        [control.max_age, control.s_maxage, control.stale_while_revalidate, control.stale_if_error]
-    {
-        out.put_optional_number(seconds.map(u64::from));
-    }
-}
-
-fn control(rest: &mut Rest<'_>) -> Option<ResponseControl> {
-    let seconds = |rest: &mut Rest<'_>| u32::try_from(rest.number()?).ok();
-    Some(ResponseControl {
-        no_store: rest.flag()?,
-        no_cache: rest.flag()?,
-        private: rest.flag()?,
-        has_fields: rest.flag()?,
-        public: rest.flag()?,
-        must_revalidate: rest.flag()?,
-        proxy_revalidate: rest.flag()?,
-        must_understand: rest.flag()?,
-        immutable: rest.flag()?,
-        max_age: rest.optional(seconds)?,
-        s_maxage: rest.optional(seconds)?,
-        stale_while_revalidate: rest.optional(seconds)?,
-        stale_if_error: rest.optional(seconds)?,
+        last_modified: rest.optional(Rest::number)?.into(),
     })
 }

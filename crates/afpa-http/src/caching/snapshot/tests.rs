@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::caching::{ResponseControl, StoredFacts};
+use crate::caching::{Optional, StoredControl, StoredFacts};
 
 const CLOCKS: Clocks = Clocks { unix_us: 1_700_000_000_000_000, boot: 7, boot_us: 5_000_000 };
 
@@ -44,29 +44,21 @@ impl Owned {
 }
 
 fn facts() -> impl Strategy<Value = StoredFacts> {
-    let flags = proptest::array::uniform9(any::<bool>());
-    let seconds = proptest::array::uniform4(any::<Option<u32>>());
+    let flags = proptest::array::uniform4(any::<bool>());
+    let seconds = proptest::array::uniform2(any::<Option<u32>>());
     let times = (any::<u64>(), any::<Option<u64>>());
     (100..=999_u16, flags, seconds, times).prop_map(|(status, flags, seconds, times)| {
-        let [a, b, c, d, e, f, g, h, i] = flags;
-        let [max_age, s_maxage, stale_while_revalidate, stale_if_error] = seconds;
-        let (date, last_modified) = times;
-        let control = ResponseControl {
-            no_store: a,
-            no_cache: b,
-            private: c,
-            has_fields: d,
-            public: e,
-            must_revalidate: f,
-            proxy_revalidate: g,
-            must_understand: h,
-            immutable: i,
-            max_age,
-            s_maxage,
+        let [no_cache, must_revalidate, has_s_maxage, immutable] = flags;
+        let [stale_while_revalidate, stale_if_error] = seconds.map(Optional::from);
+        let control = StoredControl {
+            no_cache,
+            must_revalidate,
+            has_s_maxage,
+            immutable,
             stale_while_revalidate,
             stale_if_error,
         };
-        StoredFacts { status, control, date, last_modified }
+        StoredFacts { status, control, date: times.0, last_modified: times.1.into() }
     })
 }
 

@@ -1,4 +1,4 @@
-use afpa_http::caching::ResponseControl;
+use afpa_http::caching::StoredControl;
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn what_the_programs_cannot_be_told_keeps_answers_out_of_the_kernel() {
 #[test]
 fn a_copy_ends_when_what_is_left_of_its_lifetime_has_a_digit_less() {
     let until = |lifetime, age| {
-        let control = ResponseControl::default();
+        let control = StoredControl::default();
         let stored = Stored { control, lifetime, age, purged: false, grace: 0 };
         KernelTtl::of(&stored).and_then(|ttl| Some((ttl.digits, ttl.until_age()?)))
     };

@@ -66,7 +66,7 @@ impl Rig {
             let mut primary = Vec::new();
             key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
             let mut variant = primary.clone();
-            vary::put_key(&draft.vary, request, &mut variant);
+            vary::put_key(draft.vary(), request, &mut variant);
             let since = responses.cache().moment();
             let (primary, variant) = (&primary.into(), &variant.into());
             let place = ListPlace { primary, variant, since };
