@@ -69,11 +69,11 @@ impl Labels {
 
 /// An object that is to be listed.
 #[derive(Debug)]
-pub struct Labelled<'a, H> {
+pub struct Labelled<H> {
     /// Its name. It begins with a label, and the index holds that as a part of the key.
     pub key: Key,
     /// Further labels. None may begin with a slash.
-    pub labels: &'a [Label],
+    pub labels: Vec<Label>,
     /// Header data of the protocol module.
     pub header: H,
     /// Bytes that this takes up beside the arena, roughly.
@@ -88,8 +88,8 @@ pub struct Labelled<'a, H> {
     pub since: Moment,
 }
 
-impl<'a, H> Labelled<'a, H> {
-    fn into_content(self) -> (Key, &'a [Label], Content<H>) {
+impl<H> Labelled<H> {
+    fn into_content(self) -> (Key, Vec<Label>, Content<H>) {
         let Labelled { key, labels, header, header_bytes, payloads, family, hint, .. } = self;
         let (stamp, coverage) = (None, Coverage::Watched);
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
@@ -115,10 +115,10 @@ impl<H> Cache<H> {
     ///
     /// # Errors
     /// [`Overtaken`] when one of its labels was purged after `since`.
-    pub fn list(&self, new: Labelled<'_, H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
+    pub fn list(&self, new: Labelled<H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let since = new.since;
         let (key, labels, content) = new.into_content();
-        self.list_labelled(key, labels, content, (since, Origin::Source), now)
+        self.list_labelled(key, &labels, content, (since, Origin::Source), now)
     }
 
     /// As [`list`](Self::list), of an object that another process had, and that had so many hits there. What has been listed
@@ -128,13 +128,13 @@ impl<H> Cache<H> {
     /// The same, and when there is an object with its key.
     pub fn list_restored(
         &self,
-        new: Labelled<'_, H>,
+        new: Labelled<H>,
         hits: u64,
         now: Seconds,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let since = new.since;
         let (key, labels, content) = new.into_content();
-        self.list_labelled(key, labels, content, (since, Origin::Restored(hits)), now)
+        self.list_labelled(key, &labels, content, (since, Origin::Restored(hits)), now)
     }
 
     /// Drops the objects that are meant, and those that are on their way. After it has returned, no view serves

@@ -29,8 +29,6 @@ pub struct Object<H> {
     confirmed_at: AtomicU32,
     /// The last second of its life, if a hint gives it one, or else [`NEVER`].
     last: u32,
-    /// The age at which that comes, or else [`NEVER`].
-    expiry: u32,
     coverage: Coverage,
     family: Family,
     keep: Keep,
@@ -126,10 +124,15 @@ impl<H> Object<H> {
         self.family
     }
 
-    /// What the configuration says of it.
-    pub fn hint(&self) -> Hint {
+    /// What the configuration says of it to policies.
+    pub(crate) fn hint(&self) -> Hint {
         let Self { keep, weight, .. } = *self;
-        Hint { keep, weight, expiry: Some(self.expiry).filter(|age| *age != NEVER) }
+        Hint { keep, weight, expiry: None }
+    }
+
+    /// The last second of its life, if a hint has given it one.
+    pub fn last(&self) -> Option<Seconds> {
+        (self.last != NEVER).then(|| Seconds(self.last.into()))
     }
 
     /// Bytes of the arena that its payloads take up.
@@ -175,7 +178,6 @@ impl<H> Object<H> {
             confirmed_in: AtomicU32::new(narrow(birth.checked.epoch)),
             confirmed_at: AtomicU32::new(narrow(birth.checked.at.0)),
             last: narrow(birth.last),
-            expiry: hint.expiry.unwrap_or(NEVER),
             coverage,
             family,
             keep: hint.keep,

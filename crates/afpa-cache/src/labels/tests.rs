@@ -23,6 +23,7 @@ fn put(
     let key = Key::new(0, path.as_bytes());
     let payloads = [Payload::Pinned(room.freeze())].into_iter().collect();
     let (family, hint) = (Family::Other, Hint::default());
+    let labels = labels.to_vec();
     let new = Labelled { key, labels, header: 1, header_bytes: 8, payloads, family, hint, since };
     cache.list(new, Seconds(1))
 }
@@ -179,7 +180,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
         let hint = Hint { expiry: Some(60), ..Hint::default() };
         let new = Labelled {
             key: Key::new(0, path.as_bytes()),
-            labels: &labels(&["t\n"]),
+            labels: labels(&["t\n"]),
             header: 1,
             header_bytes: 8,
             payloads: [Payload::Pinned(room.freeze())].into_iter().collect(),
@@ -208,7 +209,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
 }
 
 fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
-    let (key, labels) = (Key::new(0, path.as_bytes()), &[][..]);
+    let (key, labels) = (Key::new(0, path.as_bytes()), Vec::new());
     let (payloads, family, hint) = (Payloads::new(), Family::Other, Hint::default());
     let new = Labelled { key, labels, header: 2, header_bytes: 8, payloads, family, hint, since };
     cache.list_restored(new, hits, Seconds(1)).is_ok()

@@ -400,7 +400,7 @@ impl<H> Table<H> {
     /// A residency can neither re-check an object nor see its age, so it is offered only objects that need none
     /// of both.
     fn tell_residency(&self, object: &Object<H>) {
-        let lasts = !object.is_suspect() && object.hint().expiry.is_none();
+        let lasts = !object.is_suspect() && object.last().is_none();
         if let Some(residency) = self.residency.as_ref().filter(|_| lasts) {
             residency.published(object.key(), object);
         }

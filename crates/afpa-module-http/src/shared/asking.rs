@@ -52,7 +52,7 @@ pub(super) struct Asking {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) enum Came {
     /// Nothing that can be said.
     #[default]
@@ -62,7 +62,7 @@ pub(super) enum Came {
     /// It was passed on, and not kept.
     Passed,
     /// The stored response is current, and this is its new head.
-    Current(Arc<Draft>),
+    Current(Box<Draft>),
     /// The server says that another response than the stored one is current.
     Mismatch,
     /// The server failed, and the stored response may be used instead.
@@ -139,11 +139,7 @@ impl Asking {
     }
 
     /// Lists the stored response anew, with the head that the server says is current. `None`: it was purged meanwhile.
-    pub(super) fn freshen(
-        &self,
-        draft: Arc<Draft>,
-        now: Now,
-    ) -> Option<Arc<Object<StoredResponse>>> {
+    pub(super) fn freshen(&self, draft: Draft, now: Now) -> Option<Arc<Object<StoredResponse>>> {
         let (before, response) = self.stored_response()?;
         response.end_validation();
         let payload: Option<Payload> = before.payloads().first().cloned();
@@ -151,7 +147,7 @@ impl Asking {
             payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
         let key = self.key(&draft);
         let place = self.place(&key);
-        let object = self.responses.list(&self.policy, &place, draft, content, now)?;
+        let object = self.responses.list(&self.policy, &place, draft, content, now).ok()?;
         self.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
         Some(object)
     }

@@ -44,6 +44,8 @@ pub(super) enum Phase {
     Waiting,
     /// It has, and the answer is to be kept.
     Arriving(Arriving),
+    /// All of the answer has arrived, and this is it.
+    Whole(Arc<Object<StoredResponse>>),
     /// A stored response is the answer: because the server says that it is current, or instead of an error.
     Stored(Arc<Object<StoredResponse>>),
     /// The answer is not for others.
@@ -105,7 +107,7 @@ impl Fetch {
     /// Whether a request may still follow.
     pub(super) fn is_open(&self) -> bool {
         match &self.state().phase {
-            Phase::Waiting | Phase::Arriving(_) => true,
+            Phase::Waiting | Phase::Arriving(_) | Phase::Whole(_) => true,
             Phase::Stored(_) | Phase::Passed | Phase::Failed(_) | Phase::Gone => false,
         }
     }
@@ -116,7 +118,7 @@ impl Fetch {
         match &state.phase {
             Phase::Waiting if self.is_decided.load(Ordering::Relaxed) => true,
             Phase::Waiting => state.wakers.iter().any(Option::is_some),
-            Phase::Arriving(_) => true,
+            Phase::Arriving(_) | Phase::Whole(_) => true,
             Phase::Stored(_) | Phase::Passed | Phase::Failed(_) | Phase::Gone => false,
         }
     }
@@ -132,16 +134,8 @@ impl Fetch {
     }
 
     /// All of an answer has arrived, as its head has announced, and is an object.
-    pub(super) fn arrive_whole(
-        &self,
-        draft: Arc<Draft>,
-        variant: Arc<[u8]>,
-        announced: Option<u64>,
-        object: Arc<Object<StoredResponse>>,
-    ) {
-        let arriving = Arriving::new(draft, variant, announced);
-        let object = Some(object);
-        self.set(Phase::Arriving(Arriving { is_whole: true, object, ..arriving }));
+    pub(super) fn arrive_whole(&self, object: Arc<Object<StoredResponse>>) {
+        self.set(Phase::Whole(object));
     }
 
     pub(super) fn add(&self, data: &[u8]) {
@@ -166,6 +160,7 @@ impl Fetch {
             Phase::Arriving(Arriving { announced, object: Some(object), .. }) => {
                 announced.map(|_| Kept(Arc::clone(object)))
             }
+            Phase::Whole(object) => Some(Kept(Arc::clone(object))),
             _ => None,
         }
     }
@@ -181,7 +176,12 @@ impl Fetch {
 
     /// How it ended. An answer that has arrived as a whole stays.
     pub(super) fn end(&self, phase: Phase) {
-        if !matches!(&self.state().phase, Phase::Arriving(arriving) if arriving.is_whole) {
+        let is_whole = match &self.state().phase {
+            Phase::Arriving(arriving) => arriving.is_whole,
+            Phase::Whole(_) => true,
+            _ => false,
+        };
+        if !is_whole {
             self.set(phase);
         }
     }

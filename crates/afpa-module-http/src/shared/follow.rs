@@ -74,7 +74,7 @@ async fn answer<C: ClientStream>(
     let phase = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_answer(cx, seat))).await;
     let arriving = match phase {
         Ok(Phase::Arriving(arriving)) => arriving,
-        Ok(Phase::Stored(object)) => return for_it(who, object),
+        Ok(Phase::Whole(object) | Phase::Stored(object)) => return for_it(who, object),
         Ok(Phase::Failed(failure)) => return Followed::Failed(failure),
         Ok(Phase::Gone | Phase::Waiting) => return Followed::Again,
         Ok(Phase::Passed) | Err(Ended::Over) => return Followed::Alone,
@@ -107,7 +107,7 @@ async fn answer<C: ClientStream>(
 async fn fetch_object(fetch: &Fetch, seat: &mut Seat) -> Option<Arc<Object<StoredResponse>>> {
     match poll_fn(|cx| fetch.poll_answer(cx, seat)).await {
         Phase::Arriving(arriving) => arriving.object,
-        Phase::Stored(object) => Some(object),
+        Phase::Whole(object) | Phase::Stored(object) => Some(object),
         _ => None,
     }
 }

@@ -32,7 +32,7 @@ impl Comparing {
             return;
         };
         match asking.judge_draft(&draft, &facts) {
-            Ok(()) => drop(asking.freshen(draft.into(), now)),
+            Ok(()) => drop(asking.freshen(draft, now)),
             Err(why) => asking.drop_stored(why),
         }
     }

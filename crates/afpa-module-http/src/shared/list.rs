@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Family, Hint, Key, Labelled, Moment, Object, Payload, Payloads, Pinned, Seconds};
+use afpa_cache::{
+    Family, Hint, Key, Labelled, Moment, Object, Overtaken, Payload, Payloads, Pinned, Seconds,
+};
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
 
@@ -12,23 +14,25 @@ use super::responses::Responses;
 use super::stored::{Draft, Response, StoredResponse};
 
 impl Responses {
-    /// Lists a response whose content is complete. `None`: it was purged meanwhile, or there is no room.
+    /// Lists a response whose content is complete.
+    ///
+    /// # Errors
+    /// It was purged meanwhile: then it is for nobody but those who asked before.
     pub(super) fn list(
         &self,
         policy: &CachePolicy,
         place: &ListPlace<'_>,
-        draft: Arc<Draft>,
+        draft: Draft,
         content: Content,
         now: Now,
-    ) -> Option<Arc<Object<StoredResponse>>> {
-        let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
-        let new = labelled(policy, place, &draft, content);
-        let object = self.cache().list(new, now).ok()?;
-        if !draft.vary().is_empty() {
-            self.note_variant(policy, place, (key, &draft), now);
+    ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
+        let now = Seconds(now.steady_ms() / 1000);
+        let object = self.cache().list(labelled(policy, place, draft, content), now)?;
+        if let Some(draft) = varying(&object) {
+            self.note_variant(policy, place, (object.key(), draft), now);
         }
         self.counts.stored.fetch_add(1, Ordering::Relaxed);
-        Some(object)
+        Ok(object)
     }
 
     /// The same, of what another process kept, and used so often. It takes the place of nothing, and joins other responses of
@@ -37,11 +41,11 @@ impl Responses {
         &self,
         policy: &CachePolicy,
         place: &ListPlace<'_>,
-        (draft, content): (Arc<Draft>, Content),
+        (draft, content): (Draft, Content),
         hits: u64,
         now: Now,
     ) -> bool {
-        let (key, now) = (place.key(&draft), Seconds(now.steady_ms() / 1000));
+        let now = Seconds(now.steady_ms() / 1000);
         let mut index = None;
         if !draft.vary().is_empty() {
             // If another one comes first, that is found behind this.
@@ -51,12 +55,12 @@ impl Responses {
                 return false;
             }
         }
-        let new = labelled(policy, place, &draft, content);
-        let is_listed = self.cache().list_restored(new, hits, now).is_ok();
-        if let Some(index) = index.filter(|_| is_listed) {
-            self.note_in(&index, policy, (key, &draft));
+        let new = labelled(policy, place, draft, content);
+        let Ok(object) = self.cache().list_restored(new, hits, now) else { return false };
+        if let Some((index, draft)) = index.zip(varying(&object)) {
+            self.note_in(&index, policy, (object.key(), draft));
         }
-        is_listed
+        true
     }
 
     /// Notes at the primary key that there is a response for some fields.
@@ -64,7 +68,7 @@ impl Responses {
         &self,
         policy: &CachePolicy,
         place: &ListPlace<'_>,
-        (key, draft): (Key, &Draft),
+        (key, draft): (&Key, &Draft),
         now: Seconds,
     ) {
         let same = self.index(place, draft);
@@ -84,28 +88,35 @@ impl Responses {
         &self,
         index: &Object<StoredResponse>,
         policy: &CachePolicy,
-        (key, draft): (Key, &Draft),
+        (key, draft): (&Key, &Draft),
     ) {
         if let Some(index) = index.header().index()
-            && let Some(oldest) = index.note(key, draft, policy.variants.max(1))
+            && let Some(oldest) = index.note(key.clone(), draft, policy.variants.max(1))
         {
             self.cache().purge(&oldest);
         }
     }
 }
 
+/// The response of an object, if it varies.
+fn varying(object: &Object<StoredResponse>) -> Option<&Draft> {
+    let draft = &object.header().any_response()?.draft;
+    (!draft.vary().is_empty()).then_some(draft)
+}
+
 /// A response as an object.
-fn labelled<'a>(
+fn labelled(
     policy: &CachePolicy,
     place: &ListPlace<'_>,
-    draft: &'a Arc<Draft>,
+    draft: Draft,
     content: Content,
-) -> Labelled<'a, StoredResponse> {
-    let life = policy.keep_for(draft);
+) -> Labelled<StoredResponse> {
+    let life = policy.keep_for(&draft);
     let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(life), ..Hint::default() };
-    let (key, header_bytes, since) = (place.key(draft), draft.bytes(), place.since);
-    let response = |len| Response::new(Arc::clone(draft), len, place.primary.len());
+    let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);
+    let labels = draft.tags().to_vec();
+    let response = |len| Response::new(draft, len, place.primary.len());
     let (header, payloads) = match content {
         Content::Nothing => (StoredResponse::of(response(0)), Payloads::new()),
         Content::Whole(payload, len) => {
@@ -117,19 +128,19 @@ fn labelled<'a>(
             (StoredResponse::parts(response(parts.complete()), parts), payloads)
         }
     };
-    Labelled { key, labels: draft.tags(), header, header_bytes, payloads, family, hint, since }
+    Labelled { key, labels, header, header_bytes, payloads, family, hint, since }
 }
 
-impl<'a> ListPlace<'a> {
+impl ListPlace<'_> {
     fn key(&self, draft: &Draft) -> Key {
         key_of(if draft.vary().is_empty() { self.primary } else { self.variant })
     }
 
     /// What lies under the primary key of responses that vary as this one does.
-    fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<'a, StoredResponse> {
+    fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<StoredResponse> {
         Labelled {
             key: key_of(self.primary),
-            labels: &[],
+            labels: Vec::new(),
             header: StoredResponse::indexing(draft.names()),
             header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
             payloads: Payloads::new(),

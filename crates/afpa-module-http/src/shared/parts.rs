@@ -154,7 +154,8 @@ impl Asking {
             Some(bytes) => Content::Whole(Payload::Pinned(bytes), complete),
             None => Content::Parts(parts),
         };
-        self.responses.list(&self.policy, &self.place(variant), draft, content, now)
+        let place = self.place(variant);
+        self.responses.list(&self.policy, &place, draft.clone(), content, now).ok()
     }
 
     /// Keeps the start of a response that broke off, if its validators tell what it is the start of.
@@ -169,7 +170,7 @@ impl Asking {
 /// Bytes of a representation.
 pub(super) struct Part<'a> {
     /// Of the whole.
-    pub(super) draft: Arc<Draft>,
+    pub(super) draft: &'a Draft,
     /// The key, if it varies.
     pub(super) variant: &'a Arc<[u8]>,
     pub(super) start: u64,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
-use std::sync::Arc;
 
 use afpa_cache::{Label, Moment, Payload};
 use afpa_framework::Now;
@@ -121,7 +120,7 @@ impl Responses {
         };
         let (primary, variant) = (&primary.into(), &variant.into());
         let place = ListPlace { primary, variant, since: present.since };
-        let Some(draft) = draft(record, age, now).map(Arc::new) else { return Taken::NoRoom };
+        let Some(draft) = draft(record, age, now) else { return Taken::NoRoom };
         match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
             true => Taken::Kept,
             false => Taken::Overtaken,

@@ -215,7 +215,7 @@ impl Round<'_> {
             let now = client.now();
             let has_failed = matches!(report.end, End::Failed(_));
             let settled = match came {
-                Came::Current(draft) => self.freshen(&asking, draft, now),
+                Came::Current(draft) => self.freshen(&asking, *draft, now),
                 Came::Error(status) => self.stale(&asking, Some(status), now),
                 Came::Nothing if has_failed && asking.may_replace_error(now) => {
                     self.stale(&asking, None, now)
@@ -286,7 +286,7 @@ impl Round<'_> {
     }
 
     /// The server says that the stored response is current.
-    fn freshen(&self, asking: &Asking, draft: Arc<super::stored::Draft>, now: Now) -> Settled {
+    fn freshen(&self, asking: &Asking, draft: super::stored::Draft, now: Now) -> Settled {
         let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
         let (why, status, stored) = (asking.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };

@@ -70,7 +70,7 @@ fn record<'o>(
     let response = object.header().response()?;
     let (primary, secondary) = response.split(object.key())?;
     let (primary, scope) = primary.split_last_chunk::<SCOPE_LEN>()?;
-    let draft = &*response.draft;
+    let draft = &response.draft;
     let stored = response.at(now);
     let record = Record {
         rules: *rules.get(&u32::from_le_bytes(*scope))?,

@@ -1,7 +1,7 @@
 //! What is kept of a response: its head, ready to be sent, and what decides about its use.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use afpa_cache::{Key, Label, Pinned};
 use afpa_framework::Now;
@@ -42,19 +42,47 @@ enum Other {
 /// A stored response.
 #[derive(Debug)]
 pub(crate) struct Response {
-    pub(crate) draft: Arc<Draft>,
+    pub(crate) draft: Draft,
     /// Bytes of the content.
     pub(crate) len: u64,
     /// Bytes of its key that are the primary key.
     primary_len: u32,
-    /// A soft purge has made it stale.
-    recalled: AtomicBool,
-    /// Steady seconds until which somebody validates it.
-    validated_until: AtomicU64,
+    standing: Standing,
+}
+
+/// What changes of a stored response: the last bit tells whether a soft purge has made it stale, the others the steady seconds
+/// until which somebody validates it, of which they count 68 years.
+#[derive(Debug, Default)]
+struct Standing(AtomicU32);
+
+impl Standing {
+    const RECALLED: u32 = 1;
+
+    fn recall(&self) {
+        self.0.fetch_or(Self::RECALLED, Ordering::Release);
+    }
+
+    fn is_recalled(&self) -> bool {
+        self.0.load(Ordering::Acquire) & Self::RECALLED != 0
+    }
+
+    /// Whether nobody validates it at `now`: the caller does then, until `until`.
+    fn claim(&self, now: u64, until: u64) -> bool {
+        let held = self.0.load(Ordering::Relaxed);
+        let until = u32::try_from(until).unwrap_or(u32::MAX) << 1 | held & Self::RECALLED;
+        let is_free = u64::from(held >> 1) <= now;
+        is_free
+            && self.0.compare_exchange(held, until, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Nobody validates it any more.
+    fn end_validation(&self) {
+        self.0.fetch_and(Self::RECALLED, Ordering::Relaxed);
+    }
 }
 
 /// A response whose head has arrived, and that may be stored.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) facts: StoredFacts,
     pub(crate) arrival: Arrival,
@@ -68,7 +96,7 @@ pub(crate) struct Draft {
 }
 
 /// What few responses have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct More {
     vary: Arc<[Box<str>]>,
     tags: Box<[Label]>,
@@ -117,10 +145,14 @@ impl StoredResponse {
         }
     }
 
+    /// The response, if it is one, or some parts of one.
+    pub(crate) fn any_response(&self) -> Option<&Response> {
+        self.response().or_else(|| self.partial().map(|partial| &partial.response))
+    }
+
     /// A soft purge means it.
     pub(crate) fn recall(&self) {
-        let whole = || self.partial().map(|partial| &partial.response);
-        if let Some(response) = self.response().or_else(whole) {
+        if let Some(response) = self.any_response() {
             response.recall();
         }
     }
@@ -139,10 +171,9 @@ impl StoredResponse {
 }
 
 impl Response {
-    pub(crate) fn new(draft: Arc<Draft>, len: u64, primary_len: usize) -> Self {
-        let (recalled, validated_until) = (AtomicBool::new(false), AtomicU64::new(0));
+    pub(crate) fn new(draft: Draft, len: u64, primary_len: usize) -> Self {
         let primary_len = u32::try_from(primary_len).unwrap_or(u32::MAX);
-        Self { draft, len, primary_len, recalled, validated_until }
+        Self { draft, len, primary_len, standing: Standing::default() }
     }
 
     /// Its key as the primary key and what follows.
@@ -157,29 +188,23 @@ impl Response {
             control: draft.facts.control,
             lifetime: draft.life.lifetime.into(),
             age: draft.arrival.age(now.steady_ms() / 1000),
-            purged: self.recalled.load(Ordering::Acquire),
+            purged: self.standing.is_recalled(),
             grace: draft.life.grace.into(),
         }
     }
 
     pub(crate) fn recall(&self) {
-        self.recalled.store(true, Ordering::Release);
+        self.standing.recall();
     }
 
     /// Whether the caller is the one who validates it now. Whoever was before has had its time.
     pub(crate) fn claim_validation(&self, now: Now, seconds: u64) -> bool {
         let now = now.steady_ms() / 1000;
-        let held = self.validated_until.load(Ordering::Relaxed);
-        let until = now.saturating_add(seconds.max(1));
-        held <= now
-            && self
-                .validated_until
-                .compare_exchange(held, until, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+        self.standing.claim(now, now.saturating_add(seconds.max(1)))
     }
 
     pub(crate) fn end_validation(&self) {
-        self.validated_until.store(0, Ordering::Relaxed);
+        self.standing.end_validation();
     }
 
     pub(crate) fn validators(&self) -> StoredValidators<'_> {
@@ -410,11 +435,25 @@ pub(super) fn is(name: &[u8], known: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use afpa_cache::Object;
 
     /// Each stored response takes so much beside its key, its labels, its head and its content.
     #[test]
     fn what_is_kept_of_a_response_is_small() {
         assert!(size_of::<Draft>() <= 104, "{} B", size_of::<Draft>());
-        assert!(size_of::<StoredResponse>() <= 32, "{} B", size_of::<StoredResponse>());
+        assert!(size_of::<StoredResponse>() <= 120, "{} B", size_of::<StoredResponse>());
+        let object = size_of::<Object<StoredResponse>>();
+        assert!(object <= 216, "{object} B");
+    }
+
+    #[test]
+    fn one_validates_at_a_time_and_a_recall_stays() {
+        let standing = Standing::default();
+        assert!(standing.claim(10, 40) && !standing.claim(39, 50));
+        standing.recall();
+        assert!(!standing.claim(39, 50) && standing.claim(40, 50) && !standing.claim(49, 60));
+        standing.end_validation();
+        assert!(standing.is_recalled() && standing.claim(0, 30) && standing.is_recalled());
+        assert!(!Standing::default().is_recalled());
     }
 }

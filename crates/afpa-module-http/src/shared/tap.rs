@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Object, Payload, Pinned};
+use afpa_cache::{Object, Overtaken, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::parts::ContentRange;
@@ -34,7 +34,6 @@ pub(super) struct Storing {
 
 #[derive(Debug)]
 struct Keeping {
-    draft: Arc<Draft>,
     variant: Arc<[u8]>,
     /// The length that the head announces; of a part, that of the whole.
     announced: Option<u64>,
@@ -46,15 +45,24 @@ struct Keeping {
     arrival: Arrival,
 }
 
-/// How the content arrives.
+/// How the content arrives, behind the head.
 #[derive(Debug)]
 enum Arrival {
     /// It is short, so that it may come all at once. Those who follow are not told before.
-    Expected,
+    Expected(Draft),
     /// It came all at once, and lies in the arena.
-    AtOnce(Pinned),
+    AtOnce(Draft, Pinned),
     /// In chunks, which those who follow see.
-    Begun,
+    Begun(Arc<Draft>),
+}
+
+impl Arrival {
+    fn draft(&self) -> &Draft {
+        match self {
+            Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => draft,
+            Arrival::Begun(draft) => draft,
+        }
+    }
 }
 
 /// The longest content that may come at once; longer content has followers that want it as it comes.
@@ -81,7 +89,7 @@ impl Storing {
         };
         // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
         match asking.judge_draft(&draft, &facts) {
-            Ok(()) => Some(Came::Current(Arc::new(draft))),
+            Ok(()) => Some(Came::Current(Box::new(draft))),
             Err(why) => {
                 asking.drop_stored(why);
                 Some(Came::Mismatch)
@@ -140,19 +148,19 @@ impl Storing {
     ) {
         let announced = part.as_ref().map_or(announced, |part| Some(part.complete));
         let asking = &self.asking;
-        let draft = Arc::new(draft);
         let variant = asking.key(&draft);
         asking.keeps.set(true);
         let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
-        let arrival = if part.is_none() && is_short { Arrival::Expected } else { Arrival::Begun };
-        match arrival {
-            Arrival::Begun => {
-                asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&variant), announced)
-            }
-            _ => asking.fetch.decide(true),
+        let (bytes, begun, arrival) = (0, now, Arrival::Expected(draft));
+        let waits = part.is_none() && is_short;
+        let keeping = Keeping { variant, announced, bytes, part, begun, arrival };
+        self.keeping = Some(match waits {
+            true => keeping,
+            false => keeping.begin(asking),
+        });
+        if waits {
+            asking.fetch.decide(true);
         }
-        let (bytes, begun) = (0, now);
-        self.keeping = Some(Keeping { draft, variant, announced, bytes, part, begun, arrival });
         self.verdict = Ok(());
     }
 
@@ -232,82 +240,101 @@ impl Tap for Storing {
     }
 
     fn content(&mut self, data: &[u8]) {
-        let Some(keeping) = &mut self.keeping else { return };
+        let Some(mut keeping) = self.keeping.take() else { return };
+        let asking = &self.asking;
         keeping.bytes = keeping.bytes.saturating_add(data.len());
-        if matches!(keeping.arrival, Arrival::Expected) && !data.is_empty() {
-            let asking = &self.asking;
-            if keeping.announced == Some(data.len() as u64)
-                && let Some(bytes) = room_for(&asking.responses, &[data], asking.policy.largest)
-            {
-                keeping.arrival = Arrival::AtOnce(bytes);
-                return;
+        if let Arrival::Expected(draft) = keeping.arrival {
+            let is_all = keeping.announced == Some(data.len() as u64);
+            let room = || room_for(&asking.responses, &[data], asking.policy.largest);
+            match if is_all { room() } else { None } {
+                Some(bytes) => {
+                    let arrival = Arrival::AtOnce(draft, bytes);
+                    self.keeping = Some(Keeping { arrival, ..keeping });
+                    return;
+                }
+                None if data.is_empty() => keeping.arrival = Arrival::Expected(draft),
+                None => {
+                    let arrival = Arrival::Expected(draft);
+                    keeping = Keeping { arrival, ..keeping }.begin(asking);
+                }
             }
-            keeping.begin(asking);
         }
-        if keeping.bytes > self.asking.policy.largest || !self.asking.responses.buffer(data.len()) {
+        let is_too_long = keeping.bytes > asking.policy.largest;
+        if is_too_long || !asking.responses.buffer(data.len()) {
             self.give_up();
         } else {
             self.counted += data.len();
-            self.asking.fetch.add(data);
+            asking.fetch.add(data);
+            self.keeping = Some(keeping);
         }
     }
 
     fn whole(&mut self, now: Now) {
         let Some(keeping) = self.keeping.take() else { return };
         let asking = &self.asking;
-        let responses = &asking.responses;
-        let list = |content| {
-            let place = asking.place(&keeping.variant);
-            responses.list(&asking.policy, &place, Arc::clone(&keeping.draft), content, now)
-        };
-        let object = match (&keeping.arrival, &keeping.part) {
-            (Arrival::AtOnce(bytes), _) => {
-                let content = Payload::Pinned(bytes.clone());
-                list(Content::Whole(content, keeping.bytes as u64))
+        match keeping.arrival {
+            Arrival::AtOnce(draft, bytes) => {
+                let content = Content::Whole(Payload::Pinned(bytes), keeping.bytes as u64);
+                let listed = asking.list(&keeping.variant, draft, content, now);
+                asking.ended(listed.is_ok());
+                // If it was purged meanwhile, it is for those who follow already.
+                let (Ok(object) | Err(Overtaken(object))) = listed;
+                asking.fetch.arrive_whole(object);
             }
-            (_, None) => {
-                let chunks = asking.fetch.chunks();
-                content_of(responses, &chunks, asking.policy.largest).and_then(list)
+            arrival => {
+                let keeping = Keeping { arrival, ..keeping }.begin(asking);
+                let object = keeping.list(asking, now);
+                asking.ended(object.is_some());
+                // What has become of a part is not what the client gets.
+                asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
             }
-            (_, Some(part)) if part.length() == keeping.bytes as u64 => {
-                let data = asking.fetch.chunks().concat();
-                asking.keep_part(keeping.as_part(&data), now)
-            }
-            (_, Some(_)) => None,
-        };
-        responses.passes().forget(asking.hash);
-        asking.came.replace(if object.is_some() { Came::Stored } else { Came::Passed });
-        responses.leave(&asking.fetch);
-        keeping.tell(asking, object);
+        }
         self.uncount();
     }
 }
 
-impl Keeping {
-    /// Those who follow see what arrives from now on.
-    fn begin(&mut self, asking: &Asking) {
-        asking.fetch.arrive(Arc::clone(&self.draft), Arc::clone(&self.variant), self.announced);
-        self.arrival = Arrival::Begun;
+impl Asking {
+    fn list(
+        &self,
+        variant: &Arc<[u8]>,
+        draft: Draft,
+        content: Content,
+        now: Now,
+    ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
+        self.responses.list(&self.policy, &self.place(variant), draft, content, now)
     }
 
-    /// Tells those who follow that all has arrived, and what has become of it.
-    fn tell(mut self, asking: &Asking, object: Option<Arc<Object<StoredResponse>>>) {
-        // What has become of a part is not what the client gets.
-        let object = object.filter(|_| self.part.is_none());
-        match (std::mem::replace(&mut self.arrival, Arrival::Begun), object) {
-            (Arrival::AtOnce(_), Some(object)) => {
-                asking.fetch.arrive_whole(self.draft, self.variant, self.announced, object);
+    /// All of the answer has come, and was stored or not.
+    fn ended(&self, is_stored: bool) {
+        self.responses.passes().forget(self.hash);
+        self.came.replace(if is_stored { Came::Stored } else { Came::Passed });
+        self.responses.leave(&self.fetch);
+    }
+}
+
+impl Keeping {
+    /// Those who follow see what arrives from now on, and the head.
+    fn begin(self, asking: &Asking) -> Self {
+        let draft = match self.arrival {
+            Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
+            Arrival::Begun(_) => return self,
+        };
+        asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&self.variant), self.announced);
+        Self { arrival: Arrival::Begun(draft), ..self }
+    }
+
+    /// Lists what has come in chunks. `None`: there is no room, or it was purged meanwhile.
+    fn list(&self, asking: &Asking, now: Now) -> Option<Arc<Object<StoredResponse>>> {
+        let chunks = asking.fetch.chunks();
+        match &self.part {
+            None => {
+                let content = content_of(&asking.responses, &chunks, asking.policy.largest)?;
+                asking.list(&self.variant, self.arrival.draft().clone(), content, now).ok()
             }
-            (Arrival::AtOnce(bytes), None) => {
-                self.begin(asking);
-                asking.fetch.add(&bytes);
-                asking.fetch.complete(None);
+            Some(part) if part.length() == self.bytes as u64 => {
+                asking.keep_part(self.as_part(&chunks.concat()), now)
             }
-            (Arrival::Expected, object) => {
-                self.begin(asking);
-                asking.fetch.complete(object);
-            }
-            (Arrival::Begun, object) => asking.fetch.complete(object),
+            Some(_) => None,
         }
     }
 
@@ -317,7 +344,7 @@ impl Keeping {
             Some(part) => (part.range.start, part.complete),
             None => (0, self.announced.unwrap_or_default()),
         };
-        Part { draft: Arc::clone(&self.draft), variant: &self.variant, start, complete, data }
+        Part { draft: self.arrival.draft(), variant: &self.variant, start, complete, data }
     }
 }
 

@@ -1,4 +1,5 @@
 use std::io::Cursor;
+use std::sync::Arc;
 
 use afpa_cache::{Arena, CacheSettings, Key, Object};
 use afpa_http::caching::snapshot;
@@ -46,7 +47,6 @@ impl Process {
         let (policy, host) = (&*self.policy, &b"host"[..]);
         let about = Circumstances { policy, asked: now, now, host };
         let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star").0;
-        let draft = Arc::new(draft);
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();
         let (primary, variant) = (&primary.into(), &variant.into());
@@ -125,7 +125,7 @@ fn what_is_restored_is_what_was_kept() {
     // All but when it came, which is said in another way.
     let parts = |object: &Object<StoredResponse>| {
         let draft = &object.header().response().expect("a response").draft;
-        let Draft { facts, took_us, life, .. } = &**draft;
+        let Draft { facts, took_us, life, .. } = draft;
         let (vary, tags) = (draft.vary(), draft.tags());
         let values = (draft.etag(), draft.last_modified(), draft.content_type(), draft.language());
         format!("{:?}", (facts, took_us, life, draft.head(), values, (vary, tags)))
