@@ -4,15 +4,15 @@
 //! response's Vary, or left out because the operator said so. A primary key is
 //!
 //! ```text
-//! the label of the URL, of which the last byte is its end
+//! the label of the URL                                                            its own end
 //! the length of the scheme, the port as Host has it, what routers in front say    a zero byte
-//! cookies                                                                        a zero byte
-//! the path that the server gets, if it is not that of the URL
-//! the number of the site and its rules, of fixed length
+//! cookies                                                                         a zero byte
+//! the path that the server gets, if it is not that of the URL                     a zero byte
+//! the number of the site and its rules                                            of fixed length
 //! ```
 //!
-//! A part that may hold any byte comes last but for that number, and no other part holds the byte that ends it, so that two requests
-//! have one key only if all parts are the same. The label comes first, so that the keys of what a purge means begin alike.
+//! No part holds the byte that ends it, so that two requests have one key only if all parts are the same. The label
+//! comes first, so that the keys of what a purge means begin alike.
 
 pub(crate) use afpa_cache::{END, label_of};
 use afpa_http::{Known, Request, Target, target};
@@ -70,6 +70,7 @@ pub(crate) fn put_primary(
     if place.path != place.url {
         out.extend_from_slice(place.path);
     }
+    out.push(0);
     out.extend_from_slice(&place.scope.to_le_bytes());
 }
 
@@ -112,6 +113,7 @@ pub(crate) fn url(primary: &[u8]) -> Option<String> {
 }
 
 /// A primary key, cut where its parts begin.
+#[derive(Debug, PartialEq, Eq)]
 struct Split<'k> {
     name: &'k [u8],
     /// As URLs have it.
@@ -137,8 +139,8 @@ fn split(primary: &[u8]) -> Option<Split<'_>> {
     let (&scheme, rest) = rest.split_first()?;
     let (port, rest) = cut(rest, 0)?;
     let (cookies, rest) = cut(rest, 0)?;
-    let (path_at_server, scope) = rest.split_last_chunk()?;
-    let scope = u32::from_le_bytes(*scope);
+    let (path_at_server, scope) = cut(rest, 0)?;
+    let scope = u32::from_le_bytes(scope.try_into().ok()?);
     Some(Split { name, path, query, scheme, port, cookies, path_at_server, scope })
 }
 
@@ -274,6 +276,8 @@ pub(crate) fn is_simple(request: &Request<'_, '_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use afpa_http::{FieldSlots, RequestLimits, request};
 
@@ -369,7 +373,7 @@ mod tests {
         let cookies = CachePolicy { cookies: vec!["a".into(), "b".into()], ..plain };
         assert!(taken(&cookies, false, &format!("{head}Cookie: c=1")).is_some());
         assert!(taken(&cookies, false, &format!("{head}Cookie: b=1")).is_none());
-        assert!(parts(b"").is_none() && parts(b"ua/\n\x04\0\0\x01\0").is_none());
+        assert!(parts(b"").is_none() && parts(b"ua/\n\x04\0\0\0\x01\0").is_none());
     }
 
     #[test]
@@ -404,6 +408,68 @@ mod tests {
         let paths = |key| parts(key).map(|parts| (parts.url, parts.path));
         assert_eq!(paths(&same), Some((b"/app/a".to_vec(), b"/app/a".to_vec())));
         assert_eq!(paths(&other), Some((b"/app/a".to_vec(), b"/a".to_vec())));
+    }
+
+    proptest! {
+        /// All parts can be told from the key, so no two requests that differ in one have the same.
+        #[test]
+        fn a_key_tells_each_of_its_parts(
+            host in "[A-Za-z0-9.-]{1,12}",
+            port in "(:[0-9]{1,5})?",
+            url in proptest::collection::vec("[ -~é?%]{1,6}", 0..3),
+            path in proptest::option::of("/[ -~é]{0,9}"),
+            query in proptest::option::of("[!-\"$-~]{0,9}"),
+            marks in proptest::collection::vec((0..MARKS.len(), "[!-~]{0,6}"), 0..3),
+            cookies in proptest::collection::vec(("[ab]", "[!-+--:<-~]{0,6}"), 0..4),
+            scope in any::<u32>(),
+        ) {
+            let url = format!("/{}", url.join("/"));
+            let mut room = Vec::new();
+            target::encode(url.as_bytes(), &mut room);
+            let encoded = String::from_utf8(room).expect("ASCII");
+            let question = query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+            let lines = |name: usize, value: &str| format!("{}: {value}\r\n", MARKS[name]);
+            let marked: String = marks.iter().map(|(name, value)| lines(*name, value)).collect();
+            let baked = cookies.iter().map(|(name, value)| format!("Cookie: {name}={value}\r\n"));
+            let baked: String = baked.collect();
+            let head = format!("GET /x{question} HTTP/1.1\r\nHost: {host}{port}\r\n{marked}{baked}\r\n");
+            let mut slots = FieldSlots::new();
+            let request = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
+            prop_assume!(request.is_ok());
+            let request = request.expect("valid").expect("whole");
+            let policy = CachePolicy {
+                cookies: vec!["a".into(), "b".into()],
+                ..CachePolicy::default()
+            };
+            let at_server = path.as_deref().unwrap_or(&url).as_bytes();
+            let place = Place { scope, url: url.as_bytes(), path: at_server, secure: false };
+            let mut key = Vec::new();
+            put_primary(&policy, &exchange::Settings::default(), true, &request, place, &mut key);
+            let told = |name: &str| {
+                let mut told = vec![b'\n'];
+                for (_, value) in cookies.iter().filter(|(own, _)| own == name) {
+                    told.push(b';');
+                    told.extend_from_slice(value.as_bytes());
+                }
+                told
+            };
+            let mut believed = port.clone().into_bytes();
+            for (name, value) in &marks {
+                believed.extend_from_slice(format!("\n{name}{value}").as_bytes());
+            }
+            let (name, cookies) = (host.to_ascii_lowercase(), [told("a"), told("b")].concat());
+            let expected = Split {
+                name: name.as_bytes(),
+                path: encoded.as_bytes(),
+                query: question.as_bytes(),
+                scheme: 4,
+                port: &believed,
+                cookies: &cookies,
+                path_at_server: if at_server == url.as_bytes() { b"" } else { at_server },
+                scope,
+            };
+            prop_assert_eq!(split(&key), Some(expected));
+        }
     }
 
     #[test]

@@ -376,10 +376,14 @@ impl Draft {
         }
     }
 
-    /// Bytes that it takes up, roughly.
+    /// Bytes that it points at, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        let tags: usize = self.tags().iter().map(|tag| tag.len()).sum();
-        size_of::<Self>() + self.text.bytes() + tags
+        let more = |more: &More| {
+            let names = more.vary.iter().map(|name| name.len() + size_of::<Box<str>>());
+            let tags = more.tags.iter().map(|tag| tag.len() + size_of::<Label>());
+            size_of::<More>() + names.sum::<usize>() + tags.sum::<usize>()
+        };
+        self.text.bytes() + self.more.as_deref().map_or(0, more)
     }
 
     /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock sends no

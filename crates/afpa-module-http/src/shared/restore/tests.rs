@@ -60,7 +60,7 @@ impl Process {
     fn key(&self, path: &str) -> Vec<u8> {
         let (path, variant) = path.split_at(path.find('\n').unwrap_or(path.len()));
         let label = key::url_label(b"host", path.as_bytes(), None);
-        [&label[..], b"\x04\0\0", &self.scope.to_le_bytes(), variant.as_bytes()].concat()
+        [&label[..], b"\x04\0\0\0", &self.scope.to_le_bytes(), variant.as_bytes()].concat()
     }
 
     fn object(&self, path: &str) -> Option<Arc<Object<StoredResponse>>> {
