@@ -156,6 +156,38 @@ fn what_is_absent_is_answered_without_a_thread() {
     assert_eq!(client.get("/none.txt").text(), "now");
 }
 
+/// Answers that are there leave together with those that nothing is there, because no thread is asked.
+#[test]
+fn what_is_absent_does_not_part_what_is_answered_together() {
+    const BURSTS: u64 = HITS / AT_ONCE;
+    let (tree, server) = serve("hello.txt", "hello");
+    let kind = rustix::fs::statfs(tree.path()).expect("a file system").f_type;
+    if kind == TMPFS {
+        skip!("this file system keeps no names of what is absent");
+    }
+    let mut client = server.connect();
+    let targets: Vec<&str> =
+        ["/hello.txt", "/none.txt"].into_iter().cycle().take(AT_ONCE as usize).collect();
+    let one = |target: &&str| format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+    let all: String = targets.iter().map(one).collect();
+    let mut burst = || {
+        client.send(&all);
+        for target in &targets {
+            let expected = if *target == "/none.txt" { 404 } else { 200 };
+            assert_eq!(client.receive().status, expected);
+        }
+    };
+    (0..10).for_each(|_| burst());
+    let strace = trace!(server);
+    (0..BURSTS).for_each(|_| burst());
+    let counts = strace.counts();
+    figure!(
+        "system calls of {BURSTS} times {AT_ONCE} answers, every other that nothing is there: {counts:?}"
+    );
+    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    assert!((BURSTS..=BURSTS + SLACK).contains(&writes), "{writes} writes: {counts:?}");
+}
+
 /// All connections and requests are there when the server looks, so how fast a client is does not matter. The server
 /// accepts, reads, writes and closes. It neither registers the connection nor reads only to see its end.
 #[test]

@@ -44,6 +44,10 @@ impl Missed<'_, '_, '_> {
             return Miss::Answered(responder.fixed(asked, Status::OK, (kind, content), out));
         }
         Miss::Answered(match route {
+            // Who asks for what is not there, as robots do all day, is not worth a thread each time.
+            Route::File { root, path } if root.is_absent_again(path) => {
+                responder.page(Asked { source: "uncached", ..asked }, Status::NOT_FOUND, out)
+            }
             Route::File { root, path } => {
                 return Miss::Uncached(Uncached {
                     request: KeptRequest::new(&asked, head.into(), global.limits),

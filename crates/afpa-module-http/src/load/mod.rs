@@ -64,10 +64,6 @@ pub(crate) async fn load(
     helpers: Helpers,
     now: Seconds,
 ) -> Loaded {
-    // Who asks for what is not there, as robots do all day, is not worth a thread each time.
-    if doc_root.is_absent_again(&path) {
-        return Loaded::Failed(Status::NOT_FOUND);
-    }
     let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {

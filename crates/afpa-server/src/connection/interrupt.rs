@@ -1,7 +1,7 @@
 //! The deferred-interrupt context: from the arrival of data to the answers that the cache has.
 //!
-//! Nothing here waits, opens a file or allocates on a hit. In the fast path, the kernel's softirq does the
-//! same three steps on one segment.
+//! Nothing here waits, opens a file or allocates on a hit; the module may ask the kernel for a name, if that waits for
+//! nothing either. In the fast path, the kernel's softirq does the same three steps on one segment.
 
 use std::rc::Rc;
 
