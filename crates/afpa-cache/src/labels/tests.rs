@@ -140,6 +140,14 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     }
     sweeper.join().expect("swept");
     assert_eq!(cache.stats().objects, 0);
+    for number in 0..OBJECTS {
+        put(&cache, &format!("uhost/{number}\n"), &[], cache.moment()).expect("listed");
+    }
+    let begun = Instant::now();
+    assert_eq!(cache.purge_labels(Labels::BeginWith((*b"uhost/").into())), OBJECTS);
+    println!("{OBJECTS} objects of a host were purged in {:?}", begun.elapsed());
+    cache.sweep();
+    assert_eq!(cache.stats().objects, 0);
 }
 
 /// Notes what it is told.

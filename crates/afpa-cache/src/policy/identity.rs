@@ -57,7 +57,7 @@ impl Identities {
     }
 
     /// Identities that were not taken back.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn in_use(&self) -> usize {
         self.places as usize - self.free.len()
     }
