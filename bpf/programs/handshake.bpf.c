@@ -259,6 +259,9 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 		return TCX_NEXT; /* the kernel drops it */
 	own = *s;
 	reason = may_open(skb, &own, &listener);
+	/* No flow was there when the segment came, but another processor has opened and assigned it since (N5). */
+	if (reason == AFPA_SOCKETLESS_REPLAYED && bpf_map_lookup_elem(&flows, &own.key))
+		return GO_ON;
 	if (reason != AFPA_ANSWERED) {
 		count_at(own.place, reason);
 		return TCX_NEXT;

@@ -44,7 +44,7 @@ fn send_at_once(bench: &Bench, frames: [Vec<u8>; 2]) {
 #[track_caller]
 fn takes_one_answer(bench: &Bench, client: &mut RawClient, text: &str) {
     let answers = client.collect(SOON);
-    assert_eq!(resets(&answers), 0, "{answers:?}");
+    assert_eq!(resets(&answers), 0, "{answers:?} {:?}", bench.counts());
     let mut bytes: Vec<Option<u8>> = Vec::new();
     let parts = data(answers);
     for part in &parts {
