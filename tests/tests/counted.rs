@@ -16,9 +16,13 @@ const SLACK: u64 = 60;
 
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const READS: [&str; 5] = ["read", "recv", "recvfrom", "recvmsg", "readv"];
+const WRITES: [&str; 5] = ["write", "send", "sendto", "sendmsg", "writev"];
 
-/// The number of tmpfs in `statfs(2)`: it forgets at once what was not found.
-const TMPFS: i64 = 0x0102_1994;
+/// Whether the file system of a tree forgets at once what was not found, as tmpfs does.
+fn forgets_what_is_absent(tree: &Tree) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    rustix::fs::statfs(tree.path()).expect("a file system").f_type == TMPFS
+}
 
 const LAST_REQUEST: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
@@ -118,7 +122,7 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     let counts = strace.counts();
     figure!("system calls of {HITS} hits: {counts:?}");
     let reads = sum(&counts, &READS);
-    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    let writes = sum(&counts, &WRITES);
     let waits = sum(&counts, &WAITS);
     assert!((HITS..=HITS + SLACK).contains(&reads), "{reads} reads");
     assert!((HITS..=HITS + SLACK).contains(&writes), "{writes} writes");
@@ -134,8 +138,7 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
 #[test]
 fn what_is_absent_is_answered_without_a_thread() {
     let (tree, server) = serve("hello.txt", "hello");
-    let kind = rustix::fs::statfs(tree.path()).expect("a file system").f_type;
-    if kind == TMPFS {
+    if forgets_what_is_absent(&tree) {
         skip!("this file system keeps no names of what is absent");
     }
     let mut client = server.connect();
@@ -161,8 +164,7 @@ fn what_is_absent_is_answered_without_a_thread() {
 fn what_is_absent_does_not_part_what_is_answered_together() {
     const BURSTS: u64 = HITS / AT_ONCE;
     let (tree, server) = serve("hello.txt", "hello");
-    let kind = rustix::fs::statfs(tree.path()).expect("a file system").f_type;
-    if kind == TMPFS {
+    if forgets_what_is_absent(&tree) {
         skip!("this file system keeps no names of what is absent");
     }
     let mut client = server.connect();
@@ -184,7 +186,7 @@ fn what_is_absent_does_not_part_what_is_answered_together() {
     figure!(
         "system calls of {BURSTS} times {AT_ONCE} answers, every other that nothing is there: {counts:?}"
     );
-    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    let writes = sum(&counts, &WRITES);
     assert!((BURSTS..=BURSTS + SLACK).contains(&writes), "{writes} writes: {counts:?}");
 }
 
@@ -293,7 +295,7 @@ fn a_file_from_the_page_cache_is_handed_on_in_one_piece() {
     }
     let counts = strace.counts();
     figure!("system calls of {HITS} files: {counts:?}");
-    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    let writes = sum(&counts, &WRITES);
     let looks = sum(&counts, &["stat", "fstat", "newfstatat", "statx"]);
     assert!((HITS..=HITS + SLACK).contains(&writes), "{writes} writes: the heads");
     assert!((HITS..=HITS + SLACK).contains(&looks), "{looks} looks at the version");
@@ -322,7 +324,7 @@ fn pipelined_hits_share_their_reads_and_writes() {
     }
     let counts = strace.counts();
     figure!("system calls of 50 pipelines of {BATCH}: {counts:?}");
-    let writes = sum(&counts, &["write", "send", "sendto", "sendmsg", "writev"]);
+    let writes = sum(&counts, &WRITES);
     let gathered = (50..=50 + SLACK).contains(&writes);
     assert!(gathered, "answers are gathered into one write: {writes}");
 }

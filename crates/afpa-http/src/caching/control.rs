@@ -74,11 +74,6 @@ impl ResponseControl {
         self.max_age.is_some() || self.s_maxage.is_some()
     }
 
-    /// Whether it must not be used once it is stale (section 4.2.4).
-    pub fn forbids_stale(&self) -> bool {
-        self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
-    }
-
     pub(super) fn directive(&mut self, name: &[u8], argument: Option<&[u8]>) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let seconds = || Some(seconds(argument));

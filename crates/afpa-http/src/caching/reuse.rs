@@ -40,7 +40,7 @@ impl StoredControl {
     }
 
     /// Whether it must not be used once it is stale (section 4.2.4).
-    fn forbids_stale(&self) -> bool {
+    pub fn forbids_stale(&self) -> bool {
         self.must_not_be_stale() || self.has_s_maxage
     }
 }

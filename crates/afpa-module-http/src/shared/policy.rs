@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use afpa_framework::Network;
-use afpa_http::caching::ResponseFacts;
 use afpa_http::caching::control::bounded;
 use afpa_http::caching::freshness::{Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
+use afpa_http::caching::{ResponseFacts, StoredControl};
 
 use super::stored::Draft;
 
@@ -127,7 +127,7 @@ impl CachePolicy {
         let windows = [control.stale_while_revalidate, control.stale_if_error];
         let window = windows.into_iter().flatten().max();
         let grace = bounded(self.grace);
-        let allowed = if control.forbids_stale() { 0 } else { grace };
+        let allowed = if StoredControl::from(control).forbids_stale() { 0 } else { grace };
         Life {
             lifetime: bounded(self.forced(facts.status).unwrap_or_else(own)),
             stale_use: window.unwrap_or(0).max(allowed),

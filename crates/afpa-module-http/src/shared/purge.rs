@@ -1,7 +1,7 @@
 //! The PURGE method, for those who may: a purge of the URL of the request, or of the tags in its Surrogate-Key.
 
 use afpa_framework::Client;
-use afpa_http::{Method, Request, target};
+use afpa_http::{Method, Request};
 
 use super::labels::Purge;
 use super::look_up::{Distributed, Found};
@@ -24,19 +24,18 @@ pub(super) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static
     let tags = fields(request, "surrogate-key").flat_map(|value| value.split(|&byte| byte == b' '));
     let mut tags = tags.filter(|tag| !tag.is_empty()).peekable();
     if tags.peek().is_none() {
-        return Some(Found::Purged(cache.responses.purge(&url(request), soft)));
+        return Some(Found::Purged(cache.responses.purge(&url(asked), soft)));
     }
     let count = tags.map(|tag| cache.responses.purge(&Purge::Tag(tag.to_vec()), soft)).sum();
     Some(Found::Purged(count))
 }
 
 /// The URL of the request, with its query, or else with any.
-fn url(request: &Request<'_, '_>) -> Purge {
-    let mut room = Vec::new();
-    let path = request.target.path().unwrap_or_default();
-    let path = target::normalise(path, &mut room).unwrap_or(path).to_vec();
+fn url(asked: &Distributed<'_, '_, '_>) -> Purge {
+    let request = asked.request;
     let host = Some(request.host.name().as_bytes().to_vec());
-    Purge::Url { host, path, query: request.target.query().map(<[u8]>::to_vec) }
+    let query = request.target.query().map(<[u8]>::to_vec);
+    Purge::Url { host, path: asked.url.to_vec(), query }
 }
 
 fn fields<'b>(request: &Request<'_, 'b>, wanted: &'static str) -> impl Iterator<Item = &'b [u8]> {

@@ -13,7 +13,7 @@ use super::list::{Content, ListPlace};
 use super::policy::Life;
 use super::responses::{Responses, Scope};
 use super::save::digest;
-use super::stored::{Draft, Particulars};
+use super::stored::{Draft, More};
 use super::text::{Text, Value, Writer};
 
 /// What has become of the answers of a snapshot.
@@ -156,15 +156,16 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Option<Draft> {
         stale_use: bounded(record.stale_use),
         grace: bounded(record.grace),
     };
-    let particulars = Particulars {
+    let vary = record.vary.iter().copied().map(Box::from).collect();
+    let tags = record.tags.iter().copied().map(Label::from).collect();
+    Some(Draft {
         facts: record.facts,
         arrival: Arrival::at_age(age, now.steady_ms() / 1000),
         took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
         life,
-        vary: record.vary.iter().copied().map(Box::from).collect(),
-        tags: record.tags.iter().copied().map(Label::from).collect(),
-    };
-    Some(Draft::with(text(record)?, particulars))
+        text: text(record)?,
+        more: More::of(vary, tags),
+    })
 }
 
 fn text(record: &Record<'_>) -> Option<Text> {

@@ -92,25 +92,22 @@ pub(crate) struct Draft {
     /// Its head, with the validators and what else is asked for.
     pub(crate) text: Text,
     /// Most responses have none of that.
-    more: Option<Box<More>>,
+    pub(crate) more: Option<Box<More>>,
 }
 
 /// What few responses have.
 #[derive(Clone, Debug)]
-struct More {
+pub(crate) struct More {
     vary: Arc<[Box<str>]>,
     tags: Box<[Label]>,
 }
 
-/// What is kept of a response beside its text.
-#[derive(Debug)]
-pub(crate) struct Particulars {
-    pub(crate) facts: StoredFacts,
-    pub(crate) arrival: Arrival,
-    pub(crate) took_us: u32,
-    pub(crate) life: Life,
-    pub(crate) vary: Vec<Box<str>>,
-    pub(crate) tags: Vec<Label>,
+impl More {
+    /// `None`: the response has none of it.
+    pub(crate) fn of(vary: Vec<Box<str>>, tags: Vec<Label>) -> Option<Box<Self>> {
+        let has_more = !vary.is_empty() || !tags.is_empty();
+        has_more.then(|| Box::new(Self { vary: vary.into(), tags: tags.into() }))
+    }
 }
 
 impl StoredResponse {
@@ -229,13 +226,6 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Draft {
-    pub(crate) fn with(text: Text, particulars: Particulars) -> Self {
-        let Particulars { facts, arrival, took_us, life, vary, tags } = particulars;
-        let has_more = !vary.is_empty() || !tags.is_empty();
-        let more = has_more.then(|| Box::new(More { vary: vary.into(), tags: tags.into() }));
-        Self { facts, arrival, took_us, life, text, more }
-    }
-
     /// Names of the fields that it varies by.
     pub(crate) fn vary(&self) -> &[Box<str>] {
         self.more.as_ref().map(|more| &*more.vary).unwrap_or_default()
@@ -350,17 +340,15 @@ impl Draft {
             tags.extend(own.into_iter().take(MOST_TAGS).map(|tag| tag_label(tag).into()));
         }
         tags.truncate(MOST_TAGS);
-        let text = head.finish().ok_or(NotStored::TooLong)?;
-        let particulars = Particulars {
+        Ok(Draft {
             took_us: u32::try_from(now.steady_us.saturating_sub(asked.steady_us))
                 .unwrap_or(u32::MAX),
             life: policy.life(&facts, now.unix()),
-            vary: names,
-            tags,
+            text: head.finish().ok_or(NotStored::TooLong)?,
+            more: More::of(names, tags),
             facts: StoredFacts::from(&facts),
             arrival,
-        };
-        Ok(Draft::with(text, particulars))
+        })
     }
 
     /// Writes what a 304 has of the head, with its status line.

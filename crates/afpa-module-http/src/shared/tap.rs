@@ -243,20 +243,11 @@ impl Tap for Storing {
         let Some(mut keeping) = self.keeping.take() else { return };
         let asking = &self.asking;
         keeping.bytes = keeping.bytes.saturating_add(data.len());
-        if let Arrival::Expected(draft) = keeping.arrival {
-            let is_all = keeping.announced == Some(data.len() as u64);
-            let room = || room_for(&asking.responses, &[data], asking.policy.largest);
-            match if is_all { room() } else { None } {
-                Some(bytes) => {
-                    let arrival = Arrival::AtOnce(draft, bytes);
-                    self.keeping = Some(Keeping { arrival, ..keeping });
-                    return;
-                }
-                None if data.is_empty() => keeping.arrival = Arrival::Expected(draft),
-                None => {
-                    let arrival = Arrival::Expected(draft);
-                    keeping = Keeping { arrival, ..keeping }.begin(asking);
-                }
+        if matches!(keeping.arrival, Arrival::Expected(_)) && !data.is_empty() {
+            keeping = keeping.at_once_or_begin(asking, data);
+            if matches!(keeping.arrival, Arrival::AtOnce(..)) {
+                self.keeping = Some(keeping);
+                return;
             }
         }
         let is_too_long = keeping.bytes > asking.policy.largest;
@@ -313,6 +304,18 @@ impl Asking {
 }
 
 impl Keeping {
+    /// Takes the first of the content: as all of it, which was expected, if it is that and there is room.
+    fn at_once_or_begin(self, asking: &Asking, data: &[u8]) -> Self {
+        let is_all = self.announced == Some(data.len() as u64);
+        let room = || room_for(&asking.responses, &[data], asking.policy.largest);
+        match (self.arrival, if is_all { room() } else { None }) {
+            (Arrival::Expected(draft), Some(bytes)) => {
+                Self { arrival: Arrival::AtOnce(draft, bytes), ..self }
+            }
+            (arrival, _) => Self { arrival, ..self }.begin(asking),
+        }
+    }
+
     /// Those who follow see what arrives from now on, and the head.
     fn begin(self, asking: &Asking) -> Self {
         let draft = match self.arrival {
