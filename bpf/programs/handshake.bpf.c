@@ -241,6 +241,15 @@ static __always_inline int assign_unopened(struct __sk_buff *skb, const struct s
 	return deliver(skb);
 }
 
+/*
+ * Has another processor opened the connection since the segment was found to have no flow? By then it may have assigned it, too:
+ * the listener would reset what goes up (N5).
+ */
+static __always_inline bool opened_meanwhile(const struct segment *s)
+{
+	return bpf_map_lookup_elem(&flows, &s->key);
+}
+
 /* Open the connection. Returns a verdict, or GO_ON: the segment begins anew, and finds the flow. */
 __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
@@ -259,10 +268,9 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 		return TCX_NEXT; /* the kernel drops it */
 	own = *s;
 	reason = may_open(skb, &own, &listener);
-	/* No flow was there when the segment came, but another processor has opened and assigned it since (N5). */
-	if (reason == AFPA_SOCKETLESS_REPLAYED && bpf_map_lookup_elem(&flows, &own.key))
-		return GO_ON;
 	if (reason != AFPA_ANSWERED) {
+		if (opened_meanwhile(&own))
+			return GO_ON;
 		count_at(own.place, reason);
 		return TCX_NEXT;
 	}
@@ -278,8 +286,8 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	afpa_client_way_recall(&own.key, &fresh->way, CLIENT_WAY_OF_COOKIE);
 	fresh->way_known = rtx_clock(now);
 	if (has_too_many(&own.key) || bpf_map_update_elem(&flows, &own.key, mine->fresh, BPF_NOEXIST)) {
-		if (bpf_map_lookup_elem(&flows, &own.key))
-			return GO_ON; /* another processor has opened it just now */
+		if (opened_meanwhile(&own))
+			return GO_ON;
 		count_at(own.place, has_too_many(&own.key) ? AFPA_SOCKETLESS_TOO_MANY : AFPA_PASS_FLOWS_FULL);
 		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
 	}
