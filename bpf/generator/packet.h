@@ -81,6 +81,19 @@ static __always_inline __u32 fold(__u64 sum)
 	return sum;
 }
 
+/* Behind the timestamps: MSS 1460, SACK permitted, window scale 7, three NOP. */
+static const __u8 syn_options[] = { 2, 4, 0x05, 0xb4, 4, 2, 3, 3, 7, 1, 1, 1 };
+
+static __always_inline __u32 syn_options_sum(void)
+{
+	__u32 sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < sizeof(syn_options); i += 2)
+		sum += syn_options[i] | syn_options[i + 1] << 8;
+	return fold(sum);
+}
+
 /* Offset of the TCP header, or NOT_OURS. */
 static __always_inline int read_network(void *data, void *end, __u32 *to)
 {

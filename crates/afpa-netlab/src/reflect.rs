@@ -15,8 +15,17 @@ use crate::object::{Aligned, Attachment, Fields, Loaded, internet_sum, store};
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/reflector.o")));
 const BACKLOG: i32 = 65535;
 
+/// Who opens and closes the connections that the reflector answers on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshakes {
+    /// The kernel's TCP; they stay open until the reflector is dropped.
+    Kernel,
+    /// The program, one request a connection.
+    Program,
+}
+
 /// A TC program that answers every segment with payload by the same response, and a listener for
-/// the handshakes. Connections stay open until it is dropped.
+/// the handshakes.
 pub struct Reflector {
     _attachment: Attachment,
     _object: Loaded,
@@ -26,12 +35,17 @@ pub struct Reflector {
 
 impl Reflector {
     /// Answers on `address` and `interface` of the calling thread's namespace, with a body of
-    /// `body` bytes.
+    /// `body` bytes. Where the program has the handshakes, the listener only holds the port.
     ///
     /// # Errors
     ///
     /// When the response is longer than the program's answers, or the program cannot be attached.
-    pub fn start(interface: &str, address: SocketAddr, body: usize) -> Result<Self> {
+    pub fn start(
+        interface: &str,
+        address: SocketAddr,
+        body: usize,
+        handshakes: Handshakes,
+    ) -> Result<Self> {
         let response = response(body);
         let object = Loaded::load("reflector", &OBJECT.0, &[])?;
         let layout = object.layout("answer")?;
@@ -49,7 +63,11 @@ impl Reflector {
         store(&object.map("answers")?, 0, &answer)?;
         limits::use_all_open_files()?;
         // In this order: whoever can connect is answered.
-        let attachment = object.attach("reflect", interface)?;
+        let program = match handshakes {
+            Handshakes::Kernel => "reflect",
+            Handshakes::Program => "reflect_once",
+        };
+        let attachment = object.attach(program, interface)?;
         let listener = listen(address)?;
         let accepting = listener.try_clone()?;
         let acceptor = Some(thread::spawn(move || hold_connections(&accepting)));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use afpa_netlab::load::{Generator, Interval, LoadOptions, Target, browser_headers};
-use afpa_netlab::reflect::Reflector;
+use afpa_netlab::reflect::{Handshakes, Reflector};
 use afpa_netlab::{Bed, BedOptions, Offloads, Path, missing_privilege};
 
 macro_rules! skip_unless_privileged {
@@ -450,7 +450,8 @@ fn the_reflector_answers_both_families_with_and_without_offloads() {
         for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
             let address = SocketAddr::new(address, 80);
             for body in [512, 5_000, 60_000] {
-                let reflector = || Reflector::start(Bed::DEVICE, address, body).unwrap();
+                let reflector =
+                    || Reflector::start(Bed::DEVICE, address, body, Handshakes::Kernel).unwrap();
                 let _reflector = bed.server().run(reflector).unwrap();
                 let target = Target { headers: browser_headers(), ..Target::get("/") };
                 let mut options = LoadOptions::new(address, vec![target]);
@@ -466,5 +467,35 @@ fn the_reflector_answers_both_families_with_and_without_offloads() {
                 assert_eq!(count(&interval, "gaps"), 0, "{interval:?}");
             }
         }
+    }
+}
+
+/// ... and opens and closes the connections of sockets as well, which are rightly done.
+#[test]
+fn the_reflector_has_the_handshakes_of_one_request_a_connection() {
+    skip_unless_privileged!();
+    let bed = Bed::create(&BedOptions::default()).unwrap();
+    for address in [IpAddr::from(Bed::SERVER_V4), Bed::SERVER_V6.into()] {
+        let address = SocketAddr::new(address, 80);
+        let start = || Reflector::start(Bed::DEVICE, address, 5_000, Handshakes::Program).unwrap();
+        let _reflector = bed.server().run(start).unwrap();
+        let mut stream = bed.client().run(|| TcpStream::connect(address)).unwrap().unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, content) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert_eq!(content.len(), 5_000);
+        drop(stream);
+        let options = LoadOptions {
+            connections: 8,
+            once: true,
+            ..LoadOptions::new(address, vec![Target::get("/")])
+        };
+        let interval = load(&bed, &options);
+        println!("{address}: {}", interval.line());
+        assert_eq!(interval.errors, 0, "{interval:?}");
+        assert!(count(&interval, "responses") > 1000, "{interval:?}");
+        assert_eq!(count(&interval, "gaps") + count(&interval, "stale"), 0, "{interval:?}");
     }
 }

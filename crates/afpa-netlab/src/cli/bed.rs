@@ -126,7 +126,9 @@ impl Bed {
         }
         if let Some(body) = self.reflector {
             let program = std::env::current_exe()?;
-            let command = format!("{} reflect --listen {address} --body {body}", program.display());
+            let once = if self.load.once { " --once" } else { "" };
+            let command =
+                format!("{} reflect --listen {address} --body {body}{once}", program.display());
             contenders.push(Contender::new("reflector", command));
         }
         for (name, command) in &self.ready {

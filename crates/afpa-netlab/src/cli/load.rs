@@ -74,7 +74,7 @@ pub(super) struct LoadWords {
     connections: u32,
     /// One request a connection; asks with "Connection: close".
     #[arg(long, conflicts_with = "active")]
-    once: bool,
+    pub(super) once: bool,
     /// Requests outstanding at any time; all connections take their turns. 0: one on each
     /// connection, of more than 512 connections 256; with --late-acks 512.
     #[arg(long, default_value_t = 0)]

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use afpa_netlab::Bed;
+use afpa_netlab::reflect::{Handshakes, Reflector};
 use anyhow::Result;
 use clap::Args;
 
@@ -15,18 +17,21 @@ pub(super) struct Reflect {
     #[arg(long)]
     listen: SocketAddr,
     /// Interface that requests come in by.
-    #[arg(long, default_value = afpa_netlab::Bed::DEVICE)]
+    #[arg(long, default_value = Bed::DEVICE)]
     interface: String,
     /// Bytes of the response's body.
     #[arg(long, default_value_t = 512)]
     body: usize,
+    /// Answer one request a connection, and open and close the connections as well.
+    #[arg(long)]
+    once: bool,
 }
 
 impl Reflect {
     pub(super) fn run(self) -> Result<()> {
         let ending = Ending::watch()?;
-        let _reflector =
-            afpa_netlab::reflect::Reflector::start(&self.interface, self.listen, self.body)?;
+        let handshakes = if self.once { Handshakes::Program } else { Handshakes::Kernel };
+        let _reflector = Reflector::start(&self.interface, self.listen, self.body, handshakes)?;
         ending.wait(|| false)
     }
 }

@@ -140,7 +140,11 @@ impl Turns<'_> {
             USER => serve(false, Bypass::Usual),
             ATTACHED | ATTACHED_SOCKETLESS => attached(Bypass::Usual),
             ATTACHED_READING => attached(Bypass::Never),
-            REFLECTOR => Box::new(Reflector { programs: self.programs.clone(), body: case.size() }),
+            REFLECTOR => Box::new(Reflector {
+                programs: self.programs.clone(),
+                body: case.size(),
+                once: case.tc().is_some_and(|load| load.once),
+            }),
             _ => servers::find(name, &self.programs)
                 .with_context(|| format!("no server '{name}'"))?,
         })

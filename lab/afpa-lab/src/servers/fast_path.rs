@@ -64,6 +64,8 @@ pub(crate) struct Attached {
 pub(crate) struct Reflector {
     pub(crate) programs: Programs,
     pub(crate) body: u64,
+    /// It answers one request a connection, and opens and closes the connections as well.
+    pub(crate) once: bool,
 }
 
 /// The name of AFPA's control socket in the folder of a server.
@@ -248,7 +250,8 @@ impl Server for Reflector {
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let launch = Launch::new(self.program())
             .args(["reflect", "--listen", &setup.address.to_string()])
-            .args(["--body", &self.body.to_string()]);
+            .args(["--body", &self.body.to_string()])
+            .args(self.once.then_some("--once"));
         Running::nothing(setup).and(setup, launch, setup.address)
     }
 }
