@@ -46,17 +46,23 @@ fn what_follows_a_last_request_does_not_destroy_its_response() {
 /// reset.
 #[test]
 fn what_follows_a_last_request_does_not_destroy_the_responses_before_it() {
-    let (content, tree) = (patterned(1_000_000), Tree::new());
-    tree.file("large.bin", &content);
-    let server = Server::start(tree.path(), |_| {});
-    for pause in [Duration::ZERO, Duration::from_millis(20)] {
-        let mut client = server.connect();
-        client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\nGET /none HTTP/1.0\r\n\r\n");
-        std::thread::sleep(pause);
-        client.send("GET /none HTTP/1.1\r\nHost: h\r\n\r\n");
-        assert!(client.receive().body == content);
-        assert_eq!(client.receive().status, 404);
-        assert!(client.take_all().is_empty(), "an orderly end");
+    for (size, pinned) in [(1_000_000, false), (100_000, false), (30_000, true), (30_000, false)] {
+        let (content, tree) = (patterned(size), Tree::new());
+        tree.file("large.bin", &content);
+        let server = Server::start(tree.path(), |launch| {
+            if !pinned {
+                launch.set(|settings| _ = settings.set("cache.pin_threshold", "\"0B\""));
+            }
+        });
+        for pause in [Duration::ZERO, Duration::from_millis(20)] {
+            let mut client = Client::connect_narrow(server.address(), 4096).unwrap();
+            client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\nGET /none HTTP/1.0\r\n\r\n");
+            std::thread::sleep(pause);
+            client.send("GET /none HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert!(client.receive().body == content, "{size} bytes, {pinned}");
+            assert_eq!(client.receive().status, 404);
+            assert!(client.take_all().is_empty(), "an orderly end");
+        }
     }
 }
 

@@ -83,6 +83,31 @@ fn kept_connections_outlive_a_change_of_strategy() {
     assert_eq!(by_completion(&proxy), 1);
 }
 
+/// A client that sends more behind its last request, while the response is on its way: it must not go with a reset.
+#[test]
+fn what_follows_a_last_request_does_not_destroy_its_response() {
+    let content = patterned(30_000);
+    let (name, length) = (content.clone(), content.len());
+    let server = Raw::start(move |mut stream| {
+        while read_head(&mut stream).is_some() {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            let answer = [head.as_bytes(), &name].concat();
+            if stream.write_all(&answer).is_err() {
+                return;
+            }
+        }
+    });
+    for io in WAYS {
+        let proxy = proxy!(io, &server);
+        let mut client = Client::connect_narrow(proxy.address(), 4096).unwrap();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(100));
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(client.receive().body == content, "{io}");
+        assert!(client.take_all().is_empty(), "an orderly end");
+    }
+}
+
 /// A server that closes each connection after some answers, without having said so.
 #[test]
 fn a_server_may_close_what_is_idle() {
