@@ -219,6 +219,7 @@ int afpa_egress(struct __sk_buff *skb)
 	struct afpa_flow *flow;
 	struct segment s = {};
 	struct work *work;
+	bool speaks_first;
 	__u32 zero = 0;
 
 	if (skb->tc_index == MARK_DOWN)
@@ -255,9 +256,11 @@ int afpa_egress(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if (flow->unsafe_at && s.length)
 		note_unsafe(flow->unsafe_at, bpf_ktime_get_ns()); /* V5: before the client can have it */
-	if (flow->socketless == AFPA_SOCKETLESS_ASSIGNED)
-		flow->socketless = AFPA_SOCKETLESS_NOT; /* its socket speaks */
-	if (tx_passes(flow, &s))
+	speaks_first = flow->socketless == AFPA_SOCKETLESS_ASSIGNED;
+	if (speaks_first)
+		flow->socketless = AFPA_SOCKETLESS_NOT;
+	/* What its socket acknowledges first is what admits the client (P5). */
+	if (!speaks_first && tx_passes(flow, &s))
 		return tx_pass(flow, &s);
 	work = bpf_map_lookup_elem(&egress_work, &zero);
 	if (!work)

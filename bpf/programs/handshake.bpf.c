@@ -5,6 +5,7 @@
  * kernel's, as if nothing were here.
  */
 #include <afpa/conn/assign.h>
+#include <afpa/conn/assigned.h>
 #include <afpa/conn/bypass.h>
 #include <afpa/conn/client_way.h>
 #include <afpa/conn/listener.h>
@@ -37,15 +38,11 @@ static __always_inline bool fits_cookie(struct agreed *agreed, const struct syn_
 	return o->mss - kept <= kept / 8;
 }
 
-/*
- * Is there nothing of this tuple but a listener that takes connections from here, and has room for one (`at_once`)? A flow
- * whose socket is gone, or that was closed by both sides, is removed.
- */
+/* Has the kernel nothing of this tuple but a listener that takes connections from here, and has room for one (`at_once`)? */
 static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const struct segment *s, bool at_once)
 {
 	enum afpa_reason reason = AFPA_PASS_NO_SOCKET;
 	struct bpf_sock *found = find_socket(skb, s);
-	struct afpa_flow *flow;
 	struct tcp_sock *tcp;
 
 	if (!found)
@@ -56,12 +53,16 @@ static __always_inline enum afpa_reason may_begin(struct __sk_buff *skb, const s
 												 AFPA_SOCKETLESS_UNFIT;
 	}
 	bpf_sk_release(found);
-	if (reason != AFPA_ANSWERED)
-		return reason;
-	flow = bpf_map_lookup_elem(&flows, &s->key);
+	return reason;
+}
+
+/* A new connection takes the tuple: the flow of one whose socket is gone, or that was closed by both sides, is removed. */
+static __always_inline void remove_ended(const struct segment *s)
+{
+	const struct afpa_flow *flow = bpf_map_lookup_elem(&flows, &s->key);
+
 	if (flow && (flow->socketless == AFPA_SOCKETLESS_NOT || flow->socketless == AFPA_SOCKETLESS_LAST_ACK))
 		flow_remove(&s->key);
-	return AFPA_ANSWERED;
 }
 
 /* Did the packet come from where the way leads to? */
@@ -127,7 +128,11 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 	if (has_too_many(&s->key) && !is_syn_repeated(s, now))
 		return AFPA_SOCKETLESS_TOO_MANY;
 	reason = is_known(skb, work, s, now);
-	return reason == AFPA_ANSWERED ? may_begin(skb, s, true) : reason;
+	if (reason == AFPA_ANSWERED)
+		reason = may_begin(skb, s, true);
+	if (reason == AFPA_ANSWERED)
+		remove_ended(s);
+	return reason;
 }
 
 /* Answer a SYN, or leave it to the kernel's TCP. */
@@ -169,10 +174,10 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 
 /* --- its cookie comes back --- */
 
-/* The round trip of the handshake, in microseconds, by the timestamp that the client echoes; 0: not known. */
-static __always_inline __u32 handshake_rtt(const struct segment *s)
+/* The round trip of the handshake, in microseconds, by the timestamp of ours that the client echoes; 0: not known. */
+static __always_inline __u32 handshake_rtt(const struct segment *s, __u32 ts_now)
 {
-	__u32 trip = timestamp_now(&s->key) - s->ts_echo;
+	__u32 trip = ts_now - s->ts_echo;
 
 	if (!s->timestamps || trip > 60000)
 		return 0;
@@ -194,17 +199,9 @@ static __always_inline void begin_flow(struct afpa_flow *flow, const struct segm
 	flow->window = bpf_htons(first_window(mss) >> (flow->server_scale & 15));
 	flow->mss = (kept < mss ? kept : mss) - (cookie & COOKIE_TIMESTAMPS ? TIMESTAMP_SIZE : 0);
 	flow->ts_offset = timestamp_offset(&s->key);
-	flow->ts_sent = timestamp_now(&s->key);
+	flow->ts_sent = timestamp_at(flow);
 	flow->ts_seen = s->ts_value;
-	path_learn(flow, handshake_rtt(s));
-}
-
-/* Was a connection with these first numbers assigned before (N5)? */
-static __always_inline bool is_replayed(const struct segment *s)
-{
-	const __u32 *isn = bpf_map_lookup_elem(&assigned, &s->key);
-
-	return isn && *isn == s->seq - 1;
+	path_learn(flow, handshake_rtt(s, flow->ts_sent));
 }
 
 /* May the tuple begin, and by which listener? */
@@ -212,7 +209,7 @@ static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const st
 {
 	if (!!((s->ack - 1) & COOKIE_TIMESTAMPS) != s->timestamps)
 		return AFPA_SOCKETLESS_UNFIT; /* not where every stack puts them */
-	if (is_replayed(s))
+	if (was_assigned(&s->key, s->seq - 1))
 		return AFPA_SOCKETLESS_REPLAYED;
 	if (!find_listener(s, NULL, 0, listener))
 		return AFPA_PASS_NOT_LISTENING;
@@ -222,9 +219,9 @@ static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const st
 /* There is no room for a flow: the first request makes it a connection of the kernel's that no program knows. */
 static __always_inline int assign_unopened(struct __sk_buff *skb, const struct segment *s)
 {
-	struct assignment a = { .cookie = s->ack - 1, .ts_now = timestamp_now(&s->key), .rtt = handshake_rtt(s) / 1000 };
+	__u32 ts_now = timestamp_now(&s->key);
+	struct assignment a = { .cookie = s->ack - 1, .ts_now = ts_now, .rtt = handshake_rtt(s, ts_now) / 1000 };
 	struct bpf_sock *found = find_socket(skb, s);
-	__u32 isn = s->seq - 1;
 	struct tcp_sock *tcp;
 	int error = -1;
 
@@ -237,7 +234,7 @@ static __always_inline int assign_unopened(struct __sk_buff *skb, const struct s
 	count_at(s->place, error ? AFPA_SOCKETLESS_REFUSED : AFPA_SOCKETLESS_TO_KERNEL);
 	if (error)
 		return TCX_DROP;
-	bpf_map_update_elem(&assigned, &s->key, &isn, BPF_ANY);
+	remember_assigned(&s->key, s->seq - 1);
 	return deliver(skb);
 }
 

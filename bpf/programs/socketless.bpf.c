@@ -4,6 +4,7 @@
  * programs by a tail call. They are acknowledged, they end the connection, or they are assigned to the kernel's TCP.
  */
 #include <afpa/conn/assign.h>
+#include <afpa/conn/assigned.h>
 #include <afpa/conn/handover.h>
 #include <afpa/conn/socketless.h>
 #include <afpa/tx/frame.h>
@@ -124,7 +125,7 @@ static __always_inline int assign_segment(struct __sk_buff *skb, struct work *wo
 		return send_empty(skb, work, s, r, TCP_RST | TCP_ACK);
 	}
 	note_assigned(flow, s, &work->turn);
-	bpf_map_update_elem(&assigned, &s->key, &r->client_isn, BPF_ANY);
+	remember_assigned(&s->key, r->client_isn);
 	count_at(s->place, work->turn.reason);
 	count_at(s->place, AFPA_SOCKETLESS_TO_KERNEL);
 	return deliver(skb);
@@ -176,14 +177,6 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 	return deliver(skb);
 }
 
-/* Is it the SYN that the connection began with? */
-static __always_inline bool is_first_syn(const struct segment *s)
-{
-	const __u32 *isn = bpf_map_lookup_elem(&assigned, &s->key);
-
-	return isn && *isn == s->seq;
-}
-
 /*
  * A segment of a connection that was assigned. The kernel makes the socket when it processes that segment, and a list of
  * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: what follows at once on
@@ -217,7 +210,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			return TCX_DROP;
 		}
 	} else if (s->flags & TCP_SYN) {
-		if (!is_first_syn(s)) { /* the client has begun anew */
+		if (!was_assigned(&s->key, s->seq)) { /* not its own: the client has begun anew */
 			bpf_sk_release(found);
 			flow_remove(&s->key);
 			return GO_ON;

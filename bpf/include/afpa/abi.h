@@ -51,6 +51,7 @@
 #define AFPA_CLIENTS_COUNTED 65536 /* clients whose connections without a socket are counted; a power of two */
 #define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
 #define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
+#define AFPA_ASSIGNED_WAYS 8      /* assigned connections of a set */
 #define AFPA_COOKIE_SHIFT 34      /* a cookie's period is 2^34 ns, about 17 seconds: it is valid in this one and in the next */
 #define AFPA_FLOOD_SHIFT 27       /* SYNs are counted for 2^27 ns, 134 ms, before the count begins anew */
 #define AFPA_POLICE_PREFIXES 524288 /* allowed and denied prefixes */
@@ -128,6 +129,8 @@ struct afpa_shared {
 	__u64 cookie_ns;              /* coarse monotonic time at which a SYN was answered last; written by the programs; 0: never */
 	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
 	__u32 window_scale;           /* shift of the window that is announced: what the kernel's TCP would announce here */
+	__u32 assigned_sets;          /* entries of the `assigned` map */
+	__u32 reserved;
 
 	/* Police: conn/police.h. */
 	__u32 police;                 /* bits of enum afpa_police_part; 0: nobody is refused */
@@ -147,6 +150,11 @@ enum afpa_handshake {
 	AFPA_HANDSHAKE_TIMESTAMPS = 2,
 	AFPA_HANDSHAKE_SACK = 4,
 	AFPA_HANDSHAKE_SCALING = 8,
+};
+
+/* assigned: one set of hashes of connections; 0: none. */
+struct afpa_assigned_set {
+	__u64 hashes[AFPA_ASSIGNED_WAYS];
 };
 
 /* police_prefixes: a prefix of addresses. The kernel counts bits from `family` on. */

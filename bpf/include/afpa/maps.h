@@ -109,17 +109,6 @@ struct {
 	__type(value, struct afpa_syn_answer);
 } syn_answers SEC(".maps");
 
-/*
- * Connections that were assigned to the kernel's TCP: their tuples, and the client's initial sequence number. While
- * their cookies are valid, nothing may open them a second time. When it is full, the oldest are forgotten.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct afpa_flow_key);
-	__type(value, __u32);
-} assigned SEC(".maps");
-
 /* Interfaces that have both programs, by index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

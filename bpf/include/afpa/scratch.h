@@ -30,6 +30,7 @@ struct turn {
 	__u16 head_bits;          /* which of them are HEAD */
 	__u8 ask;                 /* it begins with a request, so `whose_turn` may be the reason */
 	__u8 arm_rtx;             /* an answer of one segment left, and the connection has no rtx timer */
+	__u8 closes;              /* one request, which asks for the connection's end */
 };
 
 /* One line of a head, as http/line.h cuts it. */

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
+use afpa_abi::{ANSWER_MAX, ASSIGNED_WAYS, PoliceSet, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 
 use crate::cache::pinned::Pinned;
@@ -17,11 +17,14 @@ use crate::conn::socketless::Tracking;
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
-use crate::region::{Buckets, Marks, Pages, Region, Slots};
+use crate::region::{Pages, Region, Slots, Words};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
 use crate::verify;
+
+/// Assigned connections that are remembered, as a multiple of the flows; 8 bytes each.
+const ASSIGNED_FOR_EACH_FLOW: u32 = 4;
 
 /// Why the fast path cannot be had, and what would help.
 #[derive(Debug, thiserror::Error)]
@@ -86,13 +89,13 @@ pub struct FastPath {
     pub(crate) police_prefixes: MapHandle,
     pub(crate) police_in_force: Mutex<InForce>,
     pub(crate) police_classes: MapHandle,
-    pub(crate) client_connections: MapHandle,
+    pub(crate) client_connections: Words,
     pub(crate) routes: MapHandle,
     pub(crate) routes_in_force: Mutex<RoutesInForce>,
     pub(crate) police_listeners: MapHandle,
-    pub(crate) buckets: Buckets,
+    pub(crate) buckets: Words,
     pub(crate) region: Region,
-    pub(crate) marks: Marks,
+    pub(crate) marks: Words,
     pub(crate) slots: Slots,
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
@@ -129,10 +132,12 @@ impl FastPath {
             .map_err(|error| explain("objects cannot be mapped", &error))?;
         let pages = Pages::map(&map("pages")?)
             .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
-        let buckets = Buckets::map(&map("police_buckets")?)
+        let buckets = Words::map(&map("police_buckets")?, size_of::<PoliceSet>())
             .map_err(|error| explain("buckets cannot be mapped", &error))?;
-        let marks = Marks::map(&map("unsafe_marks")?)
+        let marks = Words::map(&map("unsafe_marks")?, size_of::<u64>())
             .map_err(|error| explain("notes of unsafe requests cannot be mapped", &error))?;
+        let client_connections = Words::map(&map("client_connections")?, size_of::<u64>())
+            .map_err(|error| explain("counts of connections cannot be mapped", &error))?;
         let mut lacks = Vec::new();
         let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
         let rtx = RtxPrograms::take(&mut program)
@@ -200,7 +205,7 @@ impl FastPath {
             police_prefixes: map("police_prefixes")?,
             police_in_force: Mutex::default(),
             police_classes: map("police_classes")?,
-            client_connections: map("client_connections")?,
+            client_connections,
             routes: map("routes")?,
             routes_in_force: Mutex::default(),
             police_listeners: map("police_listeners")?,
@@ -212,7 +217,10 @@ impl FastPath {
             lacks,
             settings,
         };
-        fast_path.configure(header_blocks).map_err(|error| explain("no random numbers", &error))?;
+        let assigned_sets = map("assigned")?.max_entries();
+        fast_path
+            .configure(header_blocks, assigned_sets)
+            .map_err(|error| explain("no random numbers", &error))?;
         fast_path.join().map_err(|error| explain("programs cannot be joined", &error))?;
         Ok(fast_path)
     }
@@ -236,7 +244,7 @@ impl FastPath {
         put(&self.alive, 0, &self.answer)
     }
 
-    fn configure(&self, header_blocks: u32) -> std::io::Result<()> {
+    fn configure(&self, header_blocks: u32, assigned_sets: u32) -> std::io::Result<()> {
         let mut random = [0; 8];
         let mut source = std::fs::File::open("/dev/urandom")?;
         let mut secret = || -> std::io::Result<u64> {
@@ -269,6 +277,7 @@ impl FastPath {
         self.set_flood_syns(self.settings.flood_syns);
         self.set_client_connections(self.settings.client_connections);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
+        self.region.assigned_sets().store(assigned_sets, Ordering::Relaxed);
         self.drain(); // until somebody looks at TCP here
         Ok(())
     }
@@ -349,7 +358,8 @@ fn prepare_maps(
             "pages" => settings.pages.saturating_add(1),
             "transfers" => settings.transfers,
             "rtx_timers" => settings.rtx_timers,
-            "flows" | "assigned" => settings.flows,
+            "flows" => settings.flows,
+            "assigned" => settings.flows.div_ceil(ASSIGNED_WAYS as u32 / ASSIGNED_FOR_EACH_FLOW),
             "sites" => settings.hosts,
             "partials" => settings.partial_heads,
             "checked" => header_blocks,

@@ -7,8 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afpa_abi::{
-    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, PoliceSet,
-    Shared, Slot, UNSAFE_MARKS,
+    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, Shared, Slot,
 };
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -61,6 +60,11 @@ impl Region {
     pub(crate) fn checked_mask(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).checked_mask) }
+    }
+
+    pub(crate) fn assigned_sets(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).assigned_sets) }
     }
 
     pub(crate) fn answer_max(&self) -> &AtomicU32 {
@@ -249,47 +253,33 @@ impl Region {
     }
 }
 
-/// The mapped array of the police's buckets.
-pub(crate) struct Buckets {
+/// A mapped array of words, which both worlds read and write at any time.
+pub(crate) struct Words {
     map: MmapRaw,
     words: usize,
 }
 
-impl Buckets {
-    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
-        if map.value_size() as usize != size_of::<PoliceSet>() {
-            return Err(std::io::Error::other("sets of buckets have another size than expected"));
+impl Words {
+    /// Entries of another size than `entry` bytes are refused.
+    pub(crate) fn map(map: &MapHandle, entry: usize) -> std::io::Result<Self> {
+        if map.value_size() as usize != entry {
+            return Err(std::io::Error::other("its entries have another size than expected"));
         }
-        let bytes = map.max_entries() as usize * size_of::<PoliceSet>();
+        let bytes = map.max_entries() as usize * entry;
         let mapped = MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?;
         Ok(Self { map: mapped, words: bytes / size_of::<u64>() })
     }
 
-    /// All of them, which the programs read and write at any time.
-    pub(crate) fn words(&self) -> &[AtomicU64] {
-        // JUSTIFICATION: both worlds take tokens out of the same buckets.
+    /// All of them.
+    pub(crate) fn all(&self) -> &[AtomicU64] {
+        // JUSTIFICATION: both worlds read what one of them writes.
         // SAFETY: the mapping has so many words, aligned to a page, and lives as long as self; all access is atomic.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), self.words) }
     }
-}
 
-/// The mapped notes of unsafe requests.
-pub(crate) struct Marks(MmapRaw);
-
-impl Marks {
-    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
-        if map.value_size() != 8 || map.max_entries() as usize != UNSAFE_MARKS {
-            return Err(std::io::Error::other("notes have another size than expected"));
-        }
-        let bytes = UNSAFE_MARKS * size_of::<u64>();
-        Ok(Self(MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?))
-    }
-
-    /// The note at a place, which the programs write at any time.
+    /// The word at a place, which is below the number of words.
     pub(crate) fn at(&self, place: usize) -> &AtomicU64 {
-        // JUSTIFICATION: both worlds read what one of them writes.
-        // SAFETY: the remainder is within the mapping, whose words are aligned; mapped as long as self.
-        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(place % UNSAFE_MARKS)) }
+        &self.all()[place]
     }
 }
 

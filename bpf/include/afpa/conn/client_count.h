@@ -15,6 +15,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, AFPA_CLIENTS_COUNTED);
 	__type(key, __u32);
 	__type(value, __u64);

@@ -172,7 +172,7 @@ static __always_inline void hand_over(struct afpa_flow *flow, const struct segme
 		flow->responses_pending = 0;
 		flow->head_bits = 0;
 	}
-	if (turn->certainty == REQUEST_UNSURE || s->seq != flow->client_next ||
+	if (turn->certainty == REQUEST_UNSURE || turn->closes || s->seq != flow->client_next ||
 	    flow->responses_pending + turn->requests > AFPA_RESPONSES_PENDING_MAX) {
 		flow->owner = AFPA_OWNER_USER_FINAL;
 		return;

@@ -12,7 +12,7 @@
  *  N4 The kernel's TCP begins at the numbers of the segment that is assigned. So this is the next one in both
  *     directions, and from then on no number is translated until an answer begins a new offset.
  *  N5 A connection is assigned once. Until its socket is seen, only the same segment may be assigned again; and while
- *     its cookie is valid (`assigned`), no segment opens the tuple with the same first number.
+ *     its cookie is valid (conn/assigned.h), no segment opens the tuple with the same first number.
  *  N6 Only the exact numbers end a connection (RFC 5961, 3 and 4): others are acknowledged, at most twice a second.
  */
 #ifndef AFPA_CONN_SOCKETLESS_H

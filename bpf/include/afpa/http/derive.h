@@ -77,6 +77,7 @@ static __always_inline void derive(struct __sk_buff *skb, struct work *work, con
 	if (there == have + s->length && there <= AFPA_HEAD_MAX) {
 		turn->certainty = derive_request(work, there, listener, &turn->reason);
 		turn->head_bits = work->request.head;
+		turn->closes = turn->certainty != REQUEST_UNSURE && work->request.block.flags & AFPA_BLOCK_CLOSE;
 	}
 	if (turn->certainty == REQUEST_UNSURE) {
 		work->passing.listener = listener->id;

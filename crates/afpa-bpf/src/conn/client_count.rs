@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use afpa_abi::{CLIENTS_COUNTED, HASH_PRIME, address_bytes};
-use libbpf_rs::{MapCore, MapFlags};
 
 use crate::load::FastPath;
 
@@ -18,9 +17,7 @@ impl FastPath {
     /// limit, and two clients in a hundred thousand are counted as none.
     pub fn connections_of(&self, client: IpAddr) -> u32 {
         let (place, tag) = locate(self.region.hash_seed().load(Ordering::Relaxed), client);
-        let word = self.client_connections.lookup(&place.to_ne_bytes(), MapFlags::ANY);
-        let word = word.ok().flatten().and_then(|bytes| Some(*bytes.first_chunk()?));
-        let word = word.map_or(0, u64::from_ne_bytes);
+        let word = self.client_connections.at(place as usize).load(Ordering::Relaxed);
         if word >> 32 == tag { word as u32 } else { 0 }
     }
 }

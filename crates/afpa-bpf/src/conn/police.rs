@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<afpa_abi::PoliceSet>() == 8 * afpa_abi::POLICE_W
 
 impl PoliceKernel for FastPath {
     fn words(&self) -> &[AtomicU64] {
-        self.buckets.words()
+        self.buckets.all()
     }
 
     fn seed(&self) -> u64 {

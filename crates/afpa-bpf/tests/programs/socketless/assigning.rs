@@ -115,6 +115,51 @@ fn a_connection_for_which_there_was_no_room_is_assigned_once() {
     assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
 }
 
+/// Most of as many as the table of flows has room for are remembered; that is a quarter of what the sets have room for.
+#[test]
+fn those_before_the_last_ones_are_remembered_as_well() {
+    let Some(bench) = Bench::with(Settings { flows: 16, ..Settings::default() }) else { return };
+    let assigned: Vec<_> = (0..12)
+        .map(|_| {
+            let mut client = bench.open();
+            let request = client.get("/user.html");
+            client.push(&request);
+            assert!(client.take_response().text().ends_with("from nginx"));
+            client.acknowledge();
+            client.reset();
+            (client, request)
+        })
+        .collect();
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 12, "{:?}", bench.counts());
+    std::thread::sleep(SOON);
+    let opens = bench.tcp("TcpPassiveOpens");
+    for (client, request) in &assigned {
+        client.send(request);
+        let answers = client.answers(SOON);
+        assert!(data(answers.clone()).is_empty() && resets(&answers) == 1, "{answers:?}");
+    }
+    assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
+    assert_eq!(bench.count(Reason::SocketlessReplayed), 12, "{:?}", bench.counts());
+}
+
+/// Nothing of the response is read, and the flow goes with the connection.
+#[test]
+fn a_request_that_is_the_last_one_leaves_the_connection_to_user_mode() {
+    let Some(bench) = bench() else { return };
+    let mut client = bench.open();
+    let request =
+        client.data(b"GET /user.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".to_vec());
+    client.push(&request);
+    let mut stream = is_served(&bench, &mut client, &request.payload);
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::ResponseEnd), 0, "{:?}", bench.counts());
+    let further = client.get("/kernel.html");
+    client.push(&further); // against its word
+    assert!(read(&mut stream, further.payload.len()) == further.payload, "the server's to decide");
+    assert_eq!(bench.count(Reason::PassUserFinal), 1, "{:?}", bench.counts());
+    client_closes(&bench, &mut client, stream);
+}
+
 #[test]
 fn a_full_accept_queue_loses_nothing() {
     let Some(bench) = Bench::listening(1, |_| ()) else { return };
