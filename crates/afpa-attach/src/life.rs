@@ -457,7 +457,8 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         flood_syns: settings.flood_syns,
         socketless_idle: settings.server_timeout,
         keep_in: pin_dir.map(PinDir::path),
-        answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
+        answer_max: u32::try_from(settings.answer_max).unwrap_or(u32::MAX),
+        last_answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
         pages: if several_segments { PAGES } else { 0 },
         transfers: if several_segments { TRANSFERS } else { 1 },
         ..defaults

@@ -228,6 +228,7 @@ mod tests {
             root: "/".into(),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             scope: crate::Scope { extensions: Vec::new(), excluded: Vec::new(), longest: 0 },
+            answer_max: 0,
             keeps: crate::kept::KeptScope::default(),
             symlinks: afpa_cache::root::SymlinkPolicy::Always,
             server_timeout: Duration::from_secs(1),

@@ -20,8 +20,10 @@ pub struct AttachSettings {
     /// Names by which clients call it, each a site of its own. Empty: its addresses and `localhost`, which
     /// must all get the same answers.
     pub hosts: Vec<String>,
-    /// Which files.
+    /// Which files, and the longest answer of all.
     pub scope: Scope,
+    /// The longest answer to a request that does not ask for the end of a connection without a socket.
+    pub answer_max: usize,
     /// What is kept that no file stands behind.
     pub keeps: KeptScope,
     /// Symbolic links that are followed.

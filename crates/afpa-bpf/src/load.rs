@@ -151,7 +151,9 @@ impl FastPath {
             .ok()
             .filter(|_| rtx.is_some());
         if transfer.is_none() {
-            settings.answer_max = settings.answer_max.min(ANSWER_MAX as u32);
+            for most in [&mut settings.answer_max, &mut settings.last_answer_max] {
+                *most = (*most).min(ANSWER_MAX as u32);
+            }
         }
         let socketless = SocketlessPrograms::take(&mut program)
             .map_err(|why| {
@@ -269,7 +271,7 @@ impl FastPath {
         self.region.hash_seed().store(secret()?, Ordering::Relaxed);
         self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
         self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
-        self.region.answer_max().store(self.answer_max() as u32, Ordering::Relaxed);
+        self.region.answer_max().store(self.longest_answer() as u32, Ordering::Relaxed);
         self.set_bypass_after(self.settings.bypass_after);
         let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
         self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);

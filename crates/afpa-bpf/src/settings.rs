@@ -22,6 +22,9 @@ pub struct Settings {
     /// Longest answer, head and content, that is given here. Those that are longer than one segment need
     /// pages and transfers.
     pub answer_max: u32,
+    /// The same of answers to requests that ask for the connection's end, on connections without a socket: longer ones pay
+    /// here, because a socket would have to be made for them. No less than `answer_max`.
+    pub last_answer_max: u32,
     /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
     pub pages: u32,
     /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
@@ -91,6 +94,7 @@ impl Default for Settings {
         Self {
             objects: 8192,
             answer_max: ANSWER_MAX as u32,
+            last_answer_max: 0,
             pages: 1024,
             transfers: 1024,
             rtx_timers: 16384,

@@ -141,12 +141,16 @@ const ONE_SEGMENT: usize = afpa_abi::ANSWER_MAX;
 /// cross behind 14 KB (`make bench-fast-path`), and a mix of sizes is served best so (`docs/figures.md`).
 const LONG_ENOUGH: usize = 16 * KIB;
 
+/// Where user mode would need a socket for that one answer, the two cross behind 32 KB (`docs/decisions/answer-size.md`).
+const LAST_LONG_ENOUGH: usize = 34 * KIB;
+
 impl FastPath {
     fn read(mut s: Section<'_, '_>) -> Self {
         FastPath {
             mode: s.choice("mode", FastPathMode::Auto),
             objects: s.count("objects", 8192, 16..=1_000_000),
             answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
+            last_answer_max: s.size("last_answer_max", LAST_LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
             memory: s.size("memory", 64 * MIB, 64 * KIB..=2 * GIB),
             retired: s.size("retired", 16 * MIB, 0..=2 * GIB),
             transfers: s.count("transfers", 4096, 16..=1_000_000),

@@ -211,6 +211,8 @@ pub struct FastPath {
     pub objects: usize,
     /// Bytes of the longest of them.
     pub answer_max: usize,
+    /// The same where a request asks for the end of its connection, which has no socket.
+    pub last_answer_max: usize,
     /// Bytes that they may take up.
     pub memory: usize,
     /// Bytes of this for old versions of changed objects, while they are still being sent.

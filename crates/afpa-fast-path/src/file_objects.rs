@@ -41,7 +41,7 @@ impl Pinnable<HttpHeader> for FileObjects {
     ) {
         let modified = HttpDate::new(object.header().last_modified);
         let closing = fast_path.may_close().then(|| ClosingHeads::of(object));
-        let longest = fast_path.answer_max();
+        let longest = fast_path.longest_answer();
         let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
         pin(&PinCopy { variants: &variants, until: None });
     }

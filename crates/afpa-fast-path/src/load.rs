@@ -312,6 +312,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
     Settings {
         objects: count(objects),
         answer_max: count(settings.answer_max),
+        last_answer_max: count(settings.last_answer_max),
         pages: count(pages),
         transfers: if pages == 0 { 1 } else { count(settings.transfers) },
         retired_bytes: settings.retired,
@@ -343,7 +344,11 @@ fn bypass_time(settings: &FastPathSettings) -> Duration {
 /// How many answers, and pages of long ones, the memory is good for. Where there are long ones, at least
 /// half of it is theirs.
 fn objects_and_pages(settings: &FastPathSettings) -> (usize, usize) {
-    if settings.answer_max <= ANSWER_MAX {
+    let longest = match settings.socketless {
+        true => settings.answer_max.max(settings.last_answer_max),
+        false => settings.answer_max,
+    };
+    if longest <= ANSWER_MAX {
         return (settings.objects.min(settings.memory / VARIANT_BYTES), 0);
     }
     let objects = settings.objects.min(settings.memory / 2 / VARIANT_BYTES);

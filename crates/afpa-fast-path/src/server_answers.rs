@@ -149,7 +149,7 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         let Some(copy) = StoredResponse::kernel_copy(object, tells, at(steady)) else { return };
         let comparable = copy.etag.len() <= ETAG_MAX;
         let Some(freshness) = self.freshness(&copy).filter(|_| comparable) else { return };
-        let longest = fast_path.answer_max();
+        let longest = fast_path.longest_answer();
         let kept = variant(&copy, freshness, false, longest);
         let closing = fast_path.may_close().then(|| variant(&copy, freshness, true, longest));
         let variants: Vec<Variant<'_>> = std::iter::once(kept).chain(closing).collect();

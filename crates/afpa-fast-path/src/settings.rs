@@ -16,6 +16,8 @@ pub struct FastPathSettings {
     pub objects: usize,
     /// Bytes of the longest answer, head and content.
     pub answer_max: usize,
+    /// The same where the request asks for the end of a connection without a socket.
+    pub last_answer_max: usize,
     /// Bytes that all answers may take up.
     pub memory: usize,
     /// Bytes of this for replaced answers that clients may still need.
@@ -120,6 +122,7 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         mode: FastPathUse::Auto,
         objects: 8192,
         answer_max: 65_536,
+        last_answer_max: 65_536,
         memory: 64 << 20,
         retired: 16 << 20,
         transfers: 1024,

@@ -18,6 +18,7 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
         },
         objects: wanted.objects,
         answer_max: wanted.answer_max,
+        last_answer_max: wanted.last_answer_max,
         memory: wanted.memory,
         retired: wanted.retired,
         transfers: wanted.transfers,

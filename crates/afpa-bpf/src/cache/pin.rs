@@ -58,11 +58,12 @@ impl FastPath {
         rules: &PinRules,
     ) -> Result<Vec<u64>, PinError> {
         let mut pinned = self.lock_pinned();
-        let longest = self.answer_max();
         let key = ObjectKey { codings: rules.codings(), ..self.object_key(site, path) };
         let drafts = variants
             .iter()
-            .map(|variant| Draft::new(site, path, variant, longest))
+            .map(|variant| {
+                Draft::new(site, path, &self.as_answered(variant), self.longest_answer())
+            })
             .collect::<Result<Vec<_>, _>>();
         let drafts = match drafts {
             Ok(drafts) => drafts,
@@ -147,8 +148,24 @@ impl FastPath {
     }
 
     /// Longest answer, head and content, that may be pinned.
-    pub fn answer_max(&self) -> usize {
-        (self.settings.answer_max as usize).min(LONGEST_ANSWER)
+    pub fn longest_answer(&self) -> usize {
+        [false, true].map(|closing| self.answer_max(closing)).into_iter().max().unwrap_or(0)
+    }
+
+    /// The same for requests that ask for the connection's end, or for those that do not.
+    fn answer_max(&self, closing: bool) -> usize {
+        let most = match closing && self.may_close() {
+            true => self.settings.answer_max.max(self.settings.last_answer_max),
+            false => self.settings.answer_max,
+        };
+        (most as usize).min(LONGEST_ANSWER)
+    }
+
+    /// The variant without the answer that only the other kind of requests gets.
+    fn as_answered<'o>(&self, variant: &Variant<'o>) -> Variant<'o> {
+        let length = variant.whole.map_or(0, |whole| whole.head.len() + whole.body.len());
+        let left_out = length > self.answer_max(variant.closing) && length <= self.longest_answer();
+        Variant { whole: variant.whole.filter(|_| !left_out), ..*variant }
     }
 
     /// Slots and pages that there are, in use or not.

@@ -51,6 +51,9 @@ pub struct Attach {
     /// Longest answer that the kernel gives, head and content, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
+    /// The same where a request asks for the end of a connection without a socket (`--socketless`); no less than `--answer-max`
+    #[arg(long, value_name = "BYTES", default_value_t = 34_816, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
+    pub last_answer_max: u64,
     /// Let the server alone serve a connection after this many consecutive requests that the kernel could
     /// not answer; 0: never
     #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
@@ -153,8 +156,12 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         scope: Scope {
             extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
             excluded: options.exclude.clone(),
-            longest: options.answer_max as usize,
+            longest: match options.socketless {
+                true => options.answer_max.max(options.last_answer_max) as usize,
+                false => options.answer_max as usize,
+            },
         },
+        answer_max: options.answer_max as usize,
         keeps: KeptScope {
             prefixes: options.cache.clone(),
             excluded: options.exclude.clone(),

@@ -157,6 +157,9 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
     keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);
     keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
+    let (new_value, old_value) =
+        (&mut new.fast_path.last_answer_max, &old.fast_path.last_answer_max);
+    keep("[fast_path] last_answer_max", new_value, old_value);
     keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);
     keep("[fast_path] retired", &mut new.fast_path.retired, &old.fast_path.retired);
     keep("[fast_path] transfers", &mut new.fast_path.transfers, &old.fast_path.transfers);

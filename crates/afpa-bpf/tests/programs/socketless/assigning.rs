@@ -147,8 +147,7 @@ fn those_before_the_last_ones_are_remembered_as_well() {
 fn a_request_that_is_the_last_one_leaves_the_connection_to_user_mode() {
     let Some(bench) = bench() else { return };
     let mut client = bench.open();
-    let request =
-        client.data(b"GET /user.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".to_vec());
+    let request = client.data(b"GET /user.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     client.push(&request);
     let mut stream = is_served(&bench, &mut client, &request.payload);
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());

@@ -411,6 +411,29 @@ fn take_but_the_last(client: &mut RawClient) -> Segment {
     }
 }
 
+/// A socket would have to be made for it alone. Behind one that keeps the connection there may be more, which cost less there.
+#[test]
+fn a_last_answer_may_be_longer_than_others() {
+    let Some(bench) = Bench::with(Settings { last_answer_max: 65_536, ..Settings::default() })
+    else {
+        return;
+    };
+    crate::support::Sample::new(vec![b'k'; 30_000]).pin_both(&bench.fast_path, "/some.html");
+    let mut client = bench.open();
+    client.push(&client.get("/some.html"));
+    assert!(client.absorb(SOON).ends_with(&"k".repeat(30_000)));
+    assert_eq!(bench.count(Reason::TransferBegun), 0, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
+    client.reset();
+    let mut client = bench.open();
+    client
+        .push(&client.data("GET /some.html HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n"));
+    let last = take_but_the_last(&mut client);
+    client.accept(&last);
+    assert_eq!(bench.count(Reason::TransferBegun), 1, "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
+}
+
 /// As a server's TCP does it: nobody waits for a FIN of its own, which might come behind a delayed acknowledgement.
 #[test]
 fn the_last_segment_of_a_long_answer_carries_the_end() {

@@ -98,7 +98,11 @@ impl Bench {
     }
 
     fn before(world: World, listeners: Vec<TcpListener>, settings: Settings) -> Option<Self> {
-        let settings = Settings { socketless: true, answer_max: 65_536, pages: 64, ..settings };
+        let answer_max = match settings.last_answer_max {
+            0 => 65_536,
+            _ => settings.answer_max,
+        };
+        let settings = Settings { socketless: true, answer_max, pages: 64, ..settings };
         let fast_path = world.fast_path(settings)?;
         if let Err(why) = inside(world.server(), || fast_path.look_at_tcp()) {
             println!("SKIP: {why}");
