@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use afpa_testkit::tree::patterned;
 use afpa_testkit::{Asked, Client, ReceiveError, Server, Tree, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -116,6 +117,24 @@ fn one_request_a_connection() {
     }
     eventually("the kernel's, too", || logged("/hello.txt", 200) >= TURNS);
     assert!(lines(&server).iter().all(|line| line["client"] == "10.77.64.1"));
+}
+
+/// For an answer that would need a socket for itself alone, the kernel is the better place up to a greater length.
+#[test]
+fn the_last_answer_of_a_connection_may_be_longer_than_others() {
+    let Some(lab) = lab() else { return };
+    let (tree, content) = (site(), patterned(20_000));
+    tree.file("some.png", &content);
+    let server = server(&lab, &tree, &[]);
+    let ask = |lines: &str| {
+        let before = answers(&server);
+        assert!(server.connect().get_with("/some.png", lines).body == content, "{lines}");
+        answers(&server) > before
+    };
+    eventually("the kernel answers", || ask("Connection: close\r\n"));
+    for _ in 0..20 {
+        assert!(!ask(""), "{:#?}", stats(&server)["fast_path"]);
+    }
 }
 
 /// Processor 1, which is there again at the end.
