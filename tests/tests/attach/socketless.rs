@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use afpa_testkit::response::{Asked, ReceiveError};
+use afpa_testkit::tree::patterned;
 use afpa_testkit::{Client, eventually};
 use afpa_tests::CHROMIUM;
 use afpa_tests::attach::{Attached, Kind, Lab, PORT};
@@ -64,6 +65,33 @@ fn nginx_says_the_same_with_and_without_sockets() {
 #[test]
 fn apache_says_the_same_with_and_without_sockets() {
     same_answers_with_and_without(Kind::Apache);
+}
+
+/// 20 KB are more than the kernel sends on connections that stay, and less than what a socket would be made for.
+#[test]
+fn a_last_answer_may_be_longer_than_others() {
+    let lab = lab!(Kind::Nginx);
+    lab.file("/some.html", patterned(20_000));
+    let ask = |lines: &str| {
+        let mut client = lab.connect();
+        client.send(format!("GET /some.html HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n{lines}\r\n"));
+        let mut response = client.receive();
+        response.fields.retain(|(name, _)| name != "Date");
+        response
+    };
+    const LAST: &str = "Connection: close\r\n";
+    let (own, own_last) = (ask(""), ask(LAST));
+    let Some(attached) = attach(&lab) else { return };
+    eventually("the kernel answers", || {
+        let before = attached.answered();
+        assert!(ask(LAST) == own_last);
+        attached.answered() > before
+    });
+    let before = attached.answered();
+    for _ in 0..20 {
+        assert!(ask("") == own);
+    }
+    assert_eq!(attached.answered(), before, "{:?}", attached.statistics());
 }
 
 /// Programs that people use, on the client's side: they must not notice.
