@@ -57,7 +57,7 @@ pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
 pub use rtx::RtxThread;
-pub use settings::{BYPASS_AFTER, Settings};
+pub use settings::{BYPASS_AFTER, Settings, longest_answer};
 pub use stats::Counters;
 
 /// The eBPF object this crate was built with.

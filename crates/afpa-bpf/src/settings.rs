@@ -89,6 +89,11 @@ pub struct Settings {
     pub without_tcx: bool,
 }
 
+/// The longest answer to any request. The last one of a connection may be longer where connections begin without a socket.
+pub fn longest_answer<N: Ord>(socketless: bool, answer_max: N, last_answer_max: N) -> N {
+    if socketless { answer_max.max(last_answer_max) } else { answer_max }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

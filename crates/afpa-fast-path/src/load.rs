@@ -10,7 +10,7 @@ use std::time::Duration;
 use afpa_bpf::preflight::{Finding, Watch};
 use afpa_bpf::{
     ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, PinDir, PinDirOwner,
-    PinDirRefused, PortClaim, Settings, VARIANT_BYTES, carrying, interfaces,
+    PinDirRefused, PortClaim, Settings, VARIANT_BYTES, carrying, interfaces, longest_answer,
 };
 use afpa_police::PoliceKernel;
 use afpa_server::KernelActivity;
@@ -344,11 +344,8 @@ fn bypass_time(settings: &FastPathSettings) -> Duration {
 /// How many answers, and pages of long ones, the memory is good for. Where there are long ones, at least
 /// half of it is theirs.
 fn objects_and_pages(settings: &FastPathSettings) -> (usize, usize) {
-    let longest = match settings.socketless {
-        true => settings.answer_max.max(settings.last_answer_max),
-        false => settings.answer_max,
-    };
-    if longest <= ANSWER_MAX {
+    let FastPathSettings { socketless, answer_max, last_answer_max, .. } = *settings;
+    if longest_answer(socketless, answer_max, last_answer_max) <= ANSWER_MAX {
         return (settings.objects.min(settings.memory / VARIANT_BYTES), 0);
     }
     let objects = settings.objects.min(settings.memory / 2 / VARIANT_BYTES);

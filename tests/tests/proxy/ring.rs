@@ -87,11 +87,11 @@ fn kept_connections_outlive_a_change_of_strategy() {
 #[test]
 fn what_follows_a_last_request_does_not_destroy_its_response() {
     let content = patterned(30_000);
-    let (name, length) = (content.clone(), content.len());
+    let (sent, length) = (content.clone(), content.len());
     let server = Raw::start(move |mut stream| {
         while read_head(&mut stream).is_some() {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-            let answer = [head.as_bytes(), &name].concat();
+            let answer = [head.as_bytes(), &sent].concat();
             if stream.write_all(&answer).is_err() {
                 return;
             }

@@ -23,9 +23,7 @@ _Static_assert(sizeof(struct afpa_assigned_set) == 64, "a set is one cache line"
 /* Never 0. The secret is the cookies', which outlives this process as the map does. */
 static __always_inline __u64 hash_of_assigned(const struct afpa_flow_key *key, __u32 client_isn)
 {
-	__u64 hash = mix_addresses(shared.cookie_key[0], key);
-
-	return mix(mix(hash, (__u64)key->client_port << 16 | key->server_port), client_isn) | 1;
+	return mix(mix_tuple(shared.cookie_key[0], key), client_isn) | 1;
 }
 
 static __always_inline struct afpa_assigned_set *assigned_set(__u64 hash)

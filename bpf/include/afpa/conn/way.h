@@ -29,9 +29,14 @@ static __always_inline __u64 mix_addresses(__u64 hash, const struct afpa_flow_ke
 	return hash;
 }
 
+static __always_inline __u64 mix_tuple(__u64 hash, const struct afpa_flow_key *key)
+{
+	return mix(mix_addresses(hash, key), (__u64)key->client_port << 16 | key->server_port);
+}
+
 static __always_inline __u64 way_hash_tuple(const struct afpa_flow_key *key)
 {
-	return mix(mix_addresses(shared.hash_seed, key), (__u64)key->client_port << 16 | key->server_port);
+	return mix_tuple(shared.hash_seed, key);
 }
 
 static __always_inline __u64 way_proof(__u64 tuple, const struct afpa_way *way)

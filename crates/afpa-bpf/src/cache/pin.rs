@@ -15,6 +15,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use crate::conn::listen::SiteNumber;
 use crate::load::FastPath;
 use crate::net::sum::path_hash;
+use crate::settings::{Settings, longest_answer};
 
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
@@ -149,15 +150,13 @@ impl FastPath {
 
     /// Longest answer, head and content, that may be pinned.
     pub fn longest_answer(&self) -> usize {
-        [false, true].map(|closing| self.answer_max(closing)).into_iter().max().unwrap_or(0)
+        self.answer_max(true)
     }
 
     /// The same for requests that ask for the connection's end, or for those that do not.
     fn answer_max(&self, closing: bool) -> usize {
-        let most = match closing && self.may_close() {
-            true => self.settings.answer_max.max(self.settings.last_answer_max),
-            false => self.settings.answer_max,
-        };
+        let Settings { answer_max, last_answer_max, .. } = self.settings;
+        let most = longest_answer(closing && self.may_close(), answer_max, last_answer_max);
         (most as usize).min(LONGEST_ANSWER)
     }
 

@@ -117,8 +117,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         })
         .await?;
         self.worker.turns.sent(sent);
-        self.worker.counters.sent_bytes.add(sent as u64);
-        self.in_flight = self.in_flight.saturating_add(sent as u64);
+        self.count_sent(sent);
         self.worker.pipe.release(held, sent);
         Ok((sent as u64, sent == all))
     }

@@ -51,8 +51,7 @@ impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
 
     fn count_sent(&mut self, sent: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(n)) = sent {
-            self.worker.counters.sent_bytes.add(*n as u64);
-            self.connection.in_flight = self.connection.in_flight.saturating_add(*n as u64);
+            self.connection.count_sent(*n);
             self.moved += *n as u64;
         }
     }

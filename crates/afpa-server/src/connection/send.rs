@@ -58,8 +58,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     async fn send_gathered(&mut self, mut out: Outbox, more: bool) -> Result<(), End> {
         let sent = poll_fn(|cx| self.transport.poll_send_gathered(cx, &mut out.bytes, more)).await;
         let sent = sent.map_err(|_| End::Gone)?;
-        self.worker.counters.sent_bytes.add(sent as u64);
-        self.in_flight = self.in_flight.saturating_add(sent as u64);
+        self.count_sent(sent);
         if sent == out.bytes.len() {
             self.return_outbox(out);
             return Ok(());
@@ -141,8 +140,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
             Poll::Pending => Poll::Pending,
         })
         .await?;
-        self.worker.counters.sent_bytes.add(n as u64);
+        self.count_sent(n);
         Ok(n)
+    }
+
+    /// So many bytes have left, and may still be on their way.
+    pub(super) fn count_sent(&mut self, bytes: usize) {
+        self.worker.counters.sent_bytes.add(bytes as u64);
+        self.in_flight = self.in_flight.saturating_add(bytes as u64);
     }
 
     /// As `while_client_reads`, but each attempt waits for its turn among the long responses of the core. `left`:

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use afpa_attach::kept::KeptScope;
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
-use afpa_bpf::Admission;
+use afpa_bpf::{Admission, longest_answer};
 use afpa_cache::root::SymlinkPolicy;
 use afpa_config::prefixes_of_files;
 use afpa_police::{Class, Classes, Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
@@ -156,10 +156,8 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         scope: Scope {
             extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
             excluded: options.exclude.clone(),
-            longest: match options.socketless {
-                true => options.answer_max.max(options.last_answer_max) as usize,
-                false => options.answer_max as usize,
-            },
+            longest: longest_answer(options.socketless, options.answer_max, options.last_answer_max)
+                as usize,
         },
         answer_max: options.answer_max as usize,
         keeps: KeptScope {
