@@ -105,6 +105,8 @@ impl AttachedPrograms {
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
         running.core.look_at_tcp();
+        // A busy machine may take its time to run a new thread, and clients come as soon as this returns.
+        running.core.beat();
         let heartbeat = std::thread::Builder::new()
             .name("afpa-fast-path".to_owned())
             .spawn(move || heartbeat.run())

@@ -1,4 +1,4 @@
-//! System calls of a process, counted by strace.
+//! System calls of a process, counted or delayed by strace.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +27,24 @@ impl Strace {
     /// # Errors
     /// Why this machine does not allow it: the test then says SKIP.
     pub fn attach(pid: u32) -> Result<Self, String> {
+        Self::with(pid, &[])
+    }
+
+    /// Attaches to `pid`, and has each of its threads begin so much later than it would: on a busy machine a new
+    /// thread may wait before it runs. A thread begins with `prctl(2)`, by which it takes its name.
+    ///
+    /// # Errors
+    /// Why this machine does not allow it: the test then says SKIP.
+    pub fn delaying_threads(pid: u32, by: Duration) -> Result<Self, String> {
+        let delay = format!("inject=prctl:delay_enter={}", by.as_micros());
+        Self::with(pid, &["-e", "trace=prctl", "-e", &delay])
+    }
+
+    fn with(pid: u32, arguments: &[&str]) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let errors = File::create(folder.path().join("errors")).map_err(|e| e.to_string())?;
         let mut command = Command::new("strace");
-        command.arg("-f").arg("-o").arg(folder.path().join("calls"));
+        command.arg("-f").args(arguments).arg("-o").arg(folder.path().join("calls"));
         command.arg("-p").arg(pid.to_string()).stdin(Stdio::null()).stderr(errors);
         let child = command.spawn().map_err(|error| format!("strace: {error}"))?;
         let mut strace = Self { child, folder };

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use afpa_testkit::server::program;
+use afpa_testkit::strace::Strace;
 use afpa_testkit::{Client, Server, Tree, eventually, figure, skip};
 
-use crate::lab::{Lab, PORT, stats, warm};
+use crate::lab::{Lab, PORT, answers, stats, warm};
 
 fn site() -> Tree {
     let tree = Tree::new();
@@ -75,6 +76,33 @@ fn nobody_connects_before_the_programs_are_there() {
     assert_eq!(lab.attached(), 4, "two programs on two interfaces: {}", server.log());
     let mut client = Client::of(first.expect("connected"));
     assert_eq!(client.get("/hello.txt").text(), "hello");
+}
+
+/// The kernel's answers are to wait for no thread of ours: a connection that comes before the first heartbeat is user
+/// mode's for as long as it lives.
+#[test]
+fn the_first_connection_is_answered_however_late_threads_begin() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let address = SocketAddr::from(([10, 77, 0, 1], PORT));
+    let server = Server::launch(tree.path(), |launch| {
+        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path("on");
+    });
+    let late = match Strace::delaying_threads(server.pid(), Duration::from_millis(300)) {
+        Ok(late) => late,
+        Err(why) => skip!("{why}"),
+    };
+    let mut first = None;
+    eventually("a connection", || {
+        first = TcpStream::connect(address).ok();
+        first.is_some()
+    });
+    let mut client = Client::of(first.expect("connected"));
+    eventually("the kernel answers it", || {
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+        answers(&server) > 0
+    });
+    drop(late);
 }
 
 #[test]
