@@ -5,7 +5,7 @@
 //! that stand behind the proxy, authorities and certificates for clients and servers of TLS.
 
 pub mod attach;
-pub mod bpf_fs;
+pub mod bpf_home;
 pub mod bridge;
 pub mod codings;
 pub mod dates;

@@ -24,7 +24,7 @@ struct Pins(PathBuf);
 
 impl Pins {
     fn new() -> Option<Self> {
-        if let Err(reason) = afpa_tests::bpf_fs::private() {
+        if let Err(reason) = afpa_testkit::bpf_fs::private() {
             eprintln!("SKIP: no BPF file system of our own: {reason}");
         }
         let folder = PathBuf::from(format!("/sys/fs/bpf/afpa-kill-{}", std::process::id()));

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod aloud;
+pub mod bpf_fs;
 pub mod client;
 pub mod curl;
 pub mod exclusive;

@@ -11,13 +11,14 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use afpa_netlab::{Bed, BedOptions};
-use afpa_testkit::{Client, Endpoint, Running, eventually, eventually_within, server::program};
+use afpa_testkit::{
+    Client, Endpoint, Running, bpf_fs, eventually, eventually_within, server::program,
+};
 use serde_json::Value;
 
 mod kind;
 
 pub use self::kind::Kind;
-use crate::bpf_fs;
 
 /// The port of the server under test, in a namespace of the test's own.
 pub const PORT: u16 = 8080;

@@ -8,7 +8,7 @@ use std::process::Command;
 use afpa_testkit::proc::Process;
 use afpa_testkit::{eventually, skip};
 use afpa_tests::attach::{Attached, Lab};
-use afpa_tests::bpf_fs;
+use afpa_tests::bpf_home;
 
 const STRANGER: &str = "12345";
 
@@ -82,7 +82,7 @@ fn the_control_socket_lies_where_nobody_else_can_write() {
 #[test]
 fn a_pin_folder_that_somebody_else_made_is_not_used() {
     let lab = lab!();
-    if let Err(error) = bpf_fs::make_home_for_root_alone() {
+    if let Err(error) = bpf_home::make_home_for_root_alone() {
         skip!("no BPF file system: {error}");
     }
     lab.file("small.html", "small");
@@ -101,7 +101,7 @@ fn a_pin_folder_that_somebody_else_made_is_not_used() {
 #[test]
 fn detach_deletes_nothing_through_a_link() {
     let lab = lab!();
-    if let Err(error) = bpf_fs::make_home_for_root_alone() {
+    if let Err(error) = bpf_home::make_home_for_root_alone() {
         skip!("no BPF file system: {error}");
     }
     let precious = lab.folder.path().join("precious");

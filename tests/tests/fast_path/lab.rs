@@ -4,8 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
 use afpa_netlab::{Bed, BedOptions};
-use afpa_testkit::{Client, Endpoint, Launch, Server, eventually};
-use afpa_tests::bpf_fs;
+use afpa_testkit::{Client, Endpoint, Launch, Server, bpf_fs, eventually};
 use serde_json::Value;
 
 /// Port of the server whose kernel answers; the next one is for a server without.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use afpa_testkit::{Asked, Client, ReceiveError, Tree, eventually};
-use afpa_tests::{bpf_fs, bridge};
+use afpa_tests::{bpf_home, bridge};
 use rustix::process::Signal;
 
 use crate::lab::{Lab, answers, is_from_kernel, stats, warm};
@@ -40,7 +40,7 @@ fn nothing_is_left_after_term_and_quit() {
 #[test]
 fn a_home_that_root_made_for_itself_is_opened_to_everybody() {
     let Some(lab) = Lab::new() else { return };
-    if let Err(error) = bpf_fs::make_home_for_root_alone() {
+    if let Err(error) = bpf_home::make_home_for_root_alone() {
         afpa_testkit::skip!("no BPF file system: {error}");
     }
     let tree = site();

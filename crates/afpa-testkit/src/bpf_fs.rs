@@ -1,6 +1,5 @@
 //! A BPF file system of a test's own: machines need not have one, and nothing is left on theirs.
 
-use std::path::Path;
 use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
@@ -16,13 +15,6 @@ pub fn private() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no mount namespace: {error}"))?;
     mount(&["--make-rprivate", "/"])?;
     mount(&["-t", "bpf", "-o", "mode=0755", "none", "/sys/fs/bpf"])
-}
-
-/// AFPA's folder there, as an AFPA of old made it.
-pub fn make_home_for_root_alone() -> std::io::Result<()> {
-    let home = Path::new(afpa_bpf::HOME);
-    std::fs::create_dir(home)?;
-    std::fs::set_permissions(home, std::os::unix::fs::PermissionsExt::from_mode(0o755))
 }
 
 fn mount(arguments: &[&str]) -> Result<(), String> {
