@@ -8,13 +8,18 @@ use std::time::Duration;
 use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
 use afpa_bpf::{FastPath, FoundFastPath, Settings};
 use afpa_netlab::Bed;
-use afpa_testkit::eventually;
+use afpa_testkit::{bpf_fs, eventually};
 
-/// A folder of ours on the BPF file system, removed with its pins.
-struct Pins(PathBuf);
+/// A folder on a BPF file system of ours, removed with its pins.
+pub(super) struct Pins(PathBuf);
 
 impl Pins {
-    fn new() -> Option<Self> {
+    /// Before the [`World`]: its namespaces are mounts as well.
+    pub(super) fn new() -> Option<Self> {
+        if let Err(reason) = bpf_fs::private() {
+            println!("SKIP: no BPF file system of our own: {reason}");
+            return None;
+        }
         let folder = PathBuf::from(format!("/sys/fs/bpf/afpa-test-{}", std::process::id()));
         match std::fs::create_dir(&folder) {
             Ok(()) => Some(Self(folder)),
@@ -25,7 +30,7 @@ impl Pins {
         }
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         Settings { keep_in: Some(self.0.clone()), ..Settings::default() }
     }
 }
@@ -48,8 +53,8 @@ fn connections_with_an_offset_outlive_the_process_and_its_filters_are_taken_over
 }
 
 fn outlive(adapt: impl Fn(Settings) -> Settings) {
-    let Some(mut world) = World::new() else { return };
     let Some(pins) = Pins::new() else { return };
+    let Some(mut world) = World::new() else { return };
     world.file("user.html", b"from nginx");
     world.nginx("");
     world.await_server();

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use crate::life::Pins;
 use crate::support::socketless::{
     Bench, SOON, data, listen, post, read, resets, respond, set_tcp_option,
 };
@@ -81,6 +82,28 @@ fn a_replayed_request_behind_a_hit_is_executed_once() {
     for segment in [&request, &hit, &request] {
         is_not_executed_again(&bench, &client, segment);
     }
+}
+
+/// Its cookie is valid for the next process, too: so is what was assigned.
+#[test]
+fn a_request_of_the_process_before_is_not_executed_again() {
+    let Some(pins) = Pins::new() else { return };
+    let Some(bench) = Bench::with(pins.settings()) else { return };
+    let mut client = bench.open();
+    let request = client.get("/user.html");
+    client.push(&request);
+    assert!(client.take_response().text().ends_with("from nginx"));
+    client.acknowledge();
+    client.reset();
+    // As many flows as were kept, whatever the settings are now.
+    let settings = Settings { flows: 32, sizes_as_kept: true, ..pins.settings() };
+    let bench = bench.next_process(settings).expect("it could be had before");
+    assert_eq!(bench.count(Reason::SocketlessReplayed), 0, "{:?}", bench.counts());
+    is_not_executed_again(&bench, &client, &request);
+    assert_eq!(bench.count(Reason::SocketlessReplayed), 3, "{:?}", bench.counts());
+    // What was not executed before is.
+    let mut client = bench.open();
+    assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
 }
 
 #[test]
