@@ -29,7 +29,7 @@ const LAST_REQUEST: &str = "GET /hello.txt HTTP/1.1\r\nHost: h\r\nConnection: cl
 /// Counts the system calls of a server from now on.
 macro_rules! trace {
     ($server:expr) => {
-        match Strace::attach($server.pid()) {
+        match Strace::of(&$server) {
             Ok(strace) => strace,
             Err(why) => skip!("{why}"),
         }

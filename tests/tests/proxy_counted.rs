@@ -45,7 +45,7 @@ fn a_small_distributed_request_costs_a_read_and_a_write_on_each_side() {
     for _ in 0..100 {
         assert_eq!(client.get("/small").body.len(), 102);
     }
-    let strace = match Strace::attach(server.pid()) {
+    let strace = match Strace::of(&server) {
         Ok(strace) => strace,
         Err(why) => skip!("{why}"),
     };
@@ -88,7 +88,7 @@ macro_rules! by_completion {
 
 macro_rules! trace {
     ($server:expr) => {
-        match Strace::attach($server.pid()) {
+        match Strace::of(&$server) {
             Ok(strace) => strace,
             Err(why) => skip!("{why}"),
         }

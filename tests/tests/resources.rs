@@ -320,6 +320,7 @@ fn many_connections_leave_neither_descriptors_nor_memory_however_the_engine_wait
                 }
             });
         };
+        server.settle();
         let process = server.process();
         let descriptors = || process.descriptors().expect("descriptors");
         let at_start = descriptors();

@@ -35,6 +35,24 @@ impl Process {
         Ok(fs::read_dir(format!("/proc/{}/task", self.0))?.count())
     }
 
+    /// Whether every thread has taken a name of its own: until then it bears that of the thread that started it.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn have_threads_begun(self) -> io::Result<bool> {
+        let name =
+            |thread: &str| fs::read_to_string(format!("/proc/{}/task/{thread}/comm", self.0));
+        let first = self.0.to_string();
+        let process = name(&first)?;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.0))? {
+            let thread = thread?.file_name().to_string_lossy().into_owned();
+            if thread != first && name(&thread)? == process {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Real, effective, saved and file-system user of the process.
     ///
     /// # Errors

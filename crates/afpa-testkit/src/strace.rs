@@ -11,6 +11,8 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::server::Server;
+
 /// Number of calls by name.
 pub type Counts = BTreeMap<String, u64>;
 
@@ -22,6 +24,16 @@ pub struct Strace {
 }
 
 impl Strace {
+    /// Attaches to a server as soon as all of its threads work.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    #[track_caller]
+    pub fn of(server: &Server) -> Result<Self, String> {
+        server.settle();
+        Self::attach(server.pid())
+    }
+
     /// Attaches to `pid` and waits until every thread is being traced.
     ///
     /// # Errors

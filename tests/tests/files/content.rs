@@ -177,6 +177,7 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
     tree.file("large.bin", patterned(20_000_000));
     let server = serve(&tree);
     assert_eq!(server.get("/large.bin").status, 200);
+    server.settle();
     let before = server.process().descriptors().expect("descriptors");
     for round in 0..50 {
         let (client, _) = stalled_download(&server);

@@ -245,6 +245,7 @@ fn reloading_under_load_loses_no_response_and_leaks_nothing() {
     };
     reload("other.html");
     reload("index.html");
+    server.settle();
     let process = server.process();
     let held =
         || (process.descriptors().expect("descriptors"), process.threads().expect("threads"));

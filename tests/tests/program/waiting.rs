@@ -272,6 +272,7 @@ fn many_connections_leave_nothing_behind() {
     let descriptors = || server.process().descriptors().expect("its descriptors");
     is_answered(&mut server.connect());
     eventually("it is at rest", || by_completion(&server) == 0);
+    server.settle();
     let before = descriptors();
     for round in 0..2000 {
         let mut client = server.connect();

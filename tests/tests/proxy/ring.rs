@@ -315,6 +315,7 @@ fn no_descriptor_is_left_behind() {
             }
         };
         (0..6).for_each(&mut ask);
+        proxy.settle();
         let before = descriptors();
         (0..60).for_each(&mut ask);
         eventually("all that has ended is closed", || descriptors() <= before + 3);

@@ -161,6 +161,19 @@ impl Server {
         self.connect().get(target)
     }
 
+    /// Waits until all of its threads work, for tests that count what it holds or calls: on a busy machine, a thread
+    /// may begin after the first answers, and open what it needs then.
+    ///
+    /// # Panics
+    /// When they do not begin, or its administration does not answer.
+    #[track_caller]
+    pub fn settle(&self) {
+        let begun = || self.process().have_threads_begun().is_ok_and(|begun| begun);
+        eventually("its threads have begun", begun);
+        let mut admin = Client::connect(&self.control()).expect("its control socket");
+        assert_eq!(admin.get("/health").status, 200);
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
