@@ -32,7 +32,10 @@ static __always_inline const struct tcp_sock *untrusted(const struct tcp_sock *t
 	return bpf_ksym_exists(bpf_rdonly_cast) ? read_only(tcp, struct tcp_sock) : tcp;
 }
 
-/* Is the socket idle, and at exactly the numbers of the segment? */
+/*
+ * Is the socket idle, and at exactly the numbers of the segment? All that it has sent is acknowledged, by this segment at
+ * the latest.
+ */
 static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const struct segment *s)
 {
 	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
@@ -41,7 +44,7 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 		return AFPA_PASS_NO_SOCKET;
 	if (tcp->rcv_nxt != s->seq || tcp->copied_seq != s->seq)
 		return AFPA_PASS_NO_SOCKET;
-	if (tcp->snd_nxt != s->ack || tcp->snd_una != s->ack || tcp->write_seq != s->ack)
+	if (tcp->snd_nxt != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
 	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
 	if (untrusted(tcp)->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair))
@@ -225,7 +228,8 @@ static __always_inline enum afpa_reason prove_socket(struct __sk_buff *skb, cons
 
 /*
  * Prove the request behind that one by the socket that exists now. Nothing was answered on the connection yet, so the
- * numbers of the socket are those of the wire.
+ * numbers of the socket are those of the wire. A client that asks again at once acknowledges the response with its next
+ * request, and by nothing before it: then the socket waits for that acknowledgement, and `commit` sends it up.
  */
 static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, const struct segment *s,
 							struct afpa_flow *flow)
@@ -241,8 +245,10 @@ static __always_inline enum afpa_reason confirm_socket(struct __sk_buff *skb, co
 		reason = AFPA_PASS_OTHER_SOCKET;
 	} else if (tcp) {
 		reason = prove(tcp, s);
-		if (reason == AFPA_ANSWERED)
+		if (reason == AFPA_ANSWERED) {
 			learn(flow, tcp, s);
+			flow->acked_to_kernel = tcp->snd_una;
+		}
 	}
 	bpf_sk_release(found);
 	return reason;

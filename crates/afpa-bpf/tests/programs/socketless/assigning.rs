@@ -7,8 +7,9 @@ use crate::life::Pins;
 use crate::support::socketless::{
     Bench, SOON, data, listen, post, read, resets, respond, set_tcp_option,
 };
-use crate::support::{SERVER_V4, inside, serve_server};
+use crate::support::{SENT_AGAIN, SERVER_V4, inside, serve_server};
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::eventually;
 use afpa_testkit::packet::{FIN, RST, SYN, Segment, SynOptions};
 use afpa_testkit::tcp::RawClient;
 
@@ -305,6 +306,31 @@ fn a_listener_that_defers_accepting_accepts_at_once() {
     let request = client.data(post(b"one euro"));
     client.push(&request);
     is_served(&bench, &mut client, &request.payload);
+}
+
+/// The client acknowledges a response by its next request and by nothing else, as clients do that ask again at once. The
+/// kernel answers that, and the server's TCP learns what was acknowledged.
+#[test]
+fn a_request_that_acknowledges_the_response_before_it_is_answered() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
+    let address = client.address();
+    let unacknowledged = || {
+        let sockets = bench.sockets_of(address);
+        sockets.split_whitespace().nth(2).map(str::to_owned).unwrap_or(sockets)
+    };
+    assert_ne!(unacknowledged(), "0");
+    let reply = client.ask(&client.get("/kernel.html"));
+    assert!(reply.is_from_kernel(), "{reply:?} {:?}", bench.counts());
+    eventually("the server's TCP is told", || unacknowledged() == "0");
+    client.acknowledge();
+    assert!(data(client.collect(SENT_AGAIN)).is_empty(), "nothing is sent again");
+    for _ in 0..2 {
+        assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
+        assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
+    }
+    assert_eq!(bench.count(Reason::PassNoSocket), 0, "{:?}", bench.counts());
 }
 
 #[test]
