@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use afpa_testkit::eventually;
 use afpa_testkit::server::free_address;
 
 /// A server made of a function. Ended when dropped.
@@ -116,6 +117,29 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
         }
     }
     (!head.is_empty()).then(|| String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Closes the server's side, and waits until its end has arrived at the proxy: until the proxy's TCP has acknowledged it
+/// (FIN_WAIT2), a request on another connection may overtake it.
+///
+/// # Panics
+/// When it does not arrive.
+pub fn end(stream: &TcpStream) {
+    const FIN_WAIT2: &str = "05";
+    stream.shutdown(Shutdown::Write).expect("its end is sent");
+    let own = stream.local_addr().expect("an address").port();
+    let peer = stream.peer_addr().expect("an address").port();
+    let (own, peer) = (format!(":{own:04X}"), format!(":{peer:04X}"));
+    let has_arrived = |line: &str| {
+        // "sl local_address rem_address st ..."
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next().is_some_and(|local| local.ends_with(&own))
+            && fields.next().is_some_and(|remote| remote.ends_with(&peer))
+            && fields.next() == Some(FIN_WAIT2)
+    };
+    eventually("the end has arrived", || {
+        std::fs::read_to_string("/proc/net/tcp").expect("sockets").lines().any(has_arrived)
+    });
 }
 
 /// The content of the request with this head, as it lies on the wire. A server that answers without having read it would
