@@ -1,10 +1,11 @@
 //! What a start, `afpa check`, statistics and metrics say of the fast path.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use afpa_netlab::Bed;
 use afpa_testkit::server::program;
 use afpa_testkit::strace::Strace;
 use afpa_testkit::{Client, Server, Tree, eventually, figure, skip};
@@ -59,22 +60,33 @@ fn the_kernel_answers_soon_after_the_start() {
     assert!(took < Duration::from_secs(30), "{took:?}");
 }
 
+const FIRST: SocketAddr = SocketAddr::new(IpAddr::V4(Bed::SERVER_V4), PORT);
+
+/// A server with the fast path that may not listen yet.
+fn launch(lab: &Lab, tree: &Tree) -> Server {
+    Server::launch(tree.path(), |launch| {
+        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(FIRST)).fast_path("on");
+    })
+}
+
+/// The first connection that it takes.
+fn first_client() -> Client {
+    let mut first = None;
+    eventually("a connection", || {
+        first = TcpStream::connect(FIRST).ok();
+        first.is_some()
+    });
+    Client::of(first.expect("connected"))
+}
+
 /// Who connects while programs are loaded would wait for them. So there is nobody to connect to, until they are there.
 #[test]
 fn nobody_connects_before_the_programs_are_there() {
     let Some(lab) = Lab::new() else { return };
     let tree = site();
-    let address = SocketAddr::from(([10, 77, 0, 1], PORT));
-    let server = Server::launch(tree.path(), |launch| {
-        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path("on");
-    });
-    let mut first = None;
-    eventually("a connection", || {
-        first = TcpStream::connect(address).ok();
-        first.is_some()
-    });
+    let server = launch(&lab, &tree);
+    let mut client = first_client();
     assert_eq!(lab.attached(), 4, "two programs on two interfaces: {}", server.log());
-    let mut client = Client::of(first.expect("connected"));
     assert_eq!(client.get("/hello.txt").text(), "hello");
 }
 
@@ -84,20 +96,12 @@ fn nobody_connects_before_the_programs_are_there() {
 fn the_first_connection_is_answered_however_late_threads_begin() {
     let Some(lab) = Lab::new() else { return };
     let tree = site();
-    let address = SocketAddr::from(([10, 77, 0, 1], PORT));
-    let server = Server::launch(tree.path(), |launch| {
-        launch.inside(lab.namespace(), afpa_testkit::Endpoint::Tcp(address)).fast_path("on");
-    });
+    let server = launch(&lab, &tree);
     let late = match Strace::delaying_threads(server.pid(), Duration::from_millis(300)) {
         Ok(late) => late,
         Err(why) => skip!("{why}"),
     };
-    let mut first = None;
-    eventually("a connection", || {
-        first = TcpStream::connect(address).ok();
-        first.is_some()
-    });
-    let mut client = Client::of(first.expect("connected"));
+    let mut client = first_client();
     eventually("the kernel answers it", || {
         assert_eq!(client.get("/hello.txt").text(), "hello");
         answers(&server) > 0

@@ -41,6 +41,18 @@ fn client_closes(bench: &Bench, client: &mut RawClient, mut stream: std::net::Tc
     assert_eq!(bench.sockets_of(client.address()), "");
 }
 
+/// A connection that nginx had the first request of, and that its client has reset; and that request.
+#[track_caller]
+fn assigned_and_gone(bench: &Bench) -> (RawClient, Segment) {
+    let mut client = bench.open();
+    let request = client.get("/user.html");
+    client.push(&request);
+    assert!(client.take_response().text().ends_with("from nginx"));
+    client.acknowledge();
+    client.reset();
+    (client, request)
+}
+
 /// A duplicate of the segment changes nothing, and nobody accepts anything.
 #[track_caller]
 fn is_not_executed_again(bench: &Bench, client: &RawClient, segment: &Segment) {
@@ -90,12 +102,7 @@ fn a_replayed_request_behind_a_hit_is_executed_once() {
 fn a_request_of_the_process_before_is_not_executed_again() {
     let Some(pins) = Pins::new() else { return };
     let Some(bench) = Bench::with(pins.settings()) else { return };
-    let mut client = bench.open();
-    let request = client.get("/user.html");
-    client.push(&request);
-    assert!(client.take_response().text().ends_with("from nginx"));
-    client.acknowledge();
-    client.reset();
+    let (client, request) = assigned_and_gone(&bench);
     // As many flows as were kept, whatever the settings are now.
     let settings = Settings { flows: 32, sizes_as_kept: true, ..pins.settings() };
     let bench = bench.next_process(settings).expect("it could be had before");
@@ -143,17 +150,7 @@ fn a_connection_for_which_there_was_no_room_is_assigned_once() {
 #[test]
 fn those_before_the_last_ones_are_remembered_as_well() {
     let Some(bench) = Bench::with(Settings { flows: 16, ..Settings::default() }) else { return };
-    let assigned: Vec<_> = (0..12)
-        .map(|_| {
-            let mut client = bench.open();
-            let request = client.get("/user.html");
-            client.push(&request);
-            assert!(client.take_response().text().ends_with("from nginx"));
-            client.acknowledge();
-            client.reset();
-            (client, request)
-        })
-        .collect();
+    let assigned: Vec<_> = (0..12).map(|_| assigned_and_gone(&bench)).collect();
     assert_eq!(bench.count(Reason::SocketlessToKernel), 12, "{:?}", bench.counts());
     std::thread::sleep(SOON);
     let opens = bench.tcp("TcpPassiveOpens");
