@@ -1,6 +1,7 @@
 //! Assigned once: trap by trap, a request that the kernel's TCP gets is executed once, whole, and by one listener.
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::life::Pins;
@@ -313,10 +314,7 @@ fn a_request_that_acknowledges_the_response_before_it_is_answered() {
     let mut client = bench.open();
     assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
     let address = client.address();
-    let unacknowledged = || {
-        let sockets = bench.sockets_of(address);
-        sockets.split_whitespace().nth(2).map(str::to_owned).unwrap_or(sockets)
-    };
+    let unacknowledged = || unacknowledged(&bench, address);
     assert_ne!(unacknowledged(), "0");
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(reply.is_from_kernel(), "{reply:?} {:?}", bench.counts());
@@ -328,6 +326,28 @@ fn a_request_that_acknowledges_the_response_before_it_is_answered() {
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     }
     assert_eq!(bench.count(Reason::PassNoSocket), 0, "{:?}", bench.counts());
+}
+
+/// The same before an answer that the client acknowledges on its way.
+#[test]
+fn a_long_answer_may_follow_a_response_that_only_its_request_acknowledges() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
+    let address = client.address();
+    assert_ne!(unacknowledged(&bench, address), "0");
+    client.push(&client.get("/some.html"));
+    assert!(client.absorb(SOON).ends_with(&"k".repeat(30_000)));
+    assert_eq!(bench.count(Reason::TransferBegun), 1, "{:?}", bench.counts());
+    eventually("the server's TCP is told", || unacknowledged(&bench, address) == "0");
+    assert!(data(client.collect(SENT_AGAIN)).is_empty(), "nothing is sent again");
+    assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
+}
+
+/// How many bytes the server's TCP believes to be on their way, as `ss` says it.
+fn unacknowledged(bench: &Bench, client: SocketAddr) -> String {
+    let sockets = bench.sockets_of(client);
+    sockets.split_whitespace().nth(2).map(str::to_owned).unwrap_or(sockets)
 }
 
 #[test]
