@@ -11,7 +11,7 @@ use crate::tool;
 
 const FOLDER: &str = "/run/netns";
 const PREFIX: &str = "afpa-";
-const KILL_PATIENCE: Duration = Duration::from_millis(500);
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What [`reap`] did.
 #[derive(Debug, Default)]
@@ -103,12 +103,16 @@ pub(crate) fn kill_processes(name: &str) -> Result<()> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
         let alive = processes(name)?;
-        if alive.is_empty() || Instant::now() > deadline {
+        if alive.is_empty() {
             return Ok(());
         }
+        let last = Instant::now() > deadline; // asking may have taken all the time there was
         for pid in alive.into_iter().filter_map(Pid::from_raw) {
             // Gone in the meantime is as good.
             let _ = kill_process(pid, Signal::KILL);
+        }
+        if last {
+            return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -32,7 +32,7 @@ fn say_hello_over(bed: &Bed, server: IpAddr) -> String {
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
-    TcpStream::connect_timeout(&address, Duration::from_secs(2)).unwrap()
+    TcpStream::connect_timeout(&address, Duration::from_secs(30)).unwrap()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_dropped_namespace_takes_its_processes_along() {
     skip_unless_privileged!();
     let namespace = Namespace::create("doomed").unwrap();
     let mut sleeper = namespace.command("sleep").arg("60").spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(2);
+    let patience = Instant::now() + Duration::from_secs(30);
     while namespace.processes().unwrap().is_empty() && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(5));
     }

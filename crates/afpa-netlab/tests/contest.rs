@@ -6,6 +6,7 @@ use std::time::Duration;
 use afpa_netlab::contest::{Contender, ContestOptions, hold, standings};
 use afpa_netlab::load::{LoadOptions, Target};
 use afpa_netlab::{Bed, missing_privilege};
+use afpa_testkit::eventually;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_afpa-netlab");
 
@@ -35,7 +36,7 @@ fn each_turn_meets_its_own_server() {
     let options = ContestOptions {
         rounds: 2,
         warm_up: Duration::from_millis(50),
-        duration: Duration::from_millis(200),
+        duration: Duration::from_secs(1),
         ..ContestOptions::new(
             vec![reflector("small", 100), reflector("large", 900)],
             LoadOptions::new(address, vec![Target::get("/")]),
@@ -110,7 +111,7 @@ fn run_sets_a_bed_up_and_passes_the_status_on() {
         command.arg("run").args(words).output().unwrap()
     };
     // Nobody listens there, and it is the server's side that says so: status 7.
-    let refused = "curl --silent --max-time 2 http://10.77.0.1/; test $? -eq 7";
+    let refused = "curl --silent --max-time 30 http://10.77.0.1/; test $? -eq 7";
     let ok = run(&["--inject", "--delay", "5ms", "--", "sh", "-c", refused]);
     assert!(ok.status.success(), "{ok:?}");
     let text = String::from_utf8(ok.stdout).unwrap();
@@ -131,12 +132,15 @@ fn reflect_ends_when_it_is_asked_to() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let filters = || {
+        let show = ["filter", "show", "dev", "eth0", "ingress"];
+        let output = bed.server().command("tc").args(show).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    eventually("it reflects", || !filters().is_empty());
     assert!(reflect.try_wait().unwrap().is_none());
     let pid = rustix::process::Pid::from_child(&reflect);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(reflect.wait().unwrap().success());
-    let filters =
-        bed.server().command("tc").args(["filter", "show", "dev", "eth0", "ingress"]).output();
-    assert_eq!(String::from_utf8(filters.unwrap().stdout).unwrap().trim(), "");
+    assert_eq!(filters(), "");
 }

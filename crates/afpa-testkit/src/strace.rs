@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io,
+    ops::Deref,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -14,13 +15,35 @@ use tempfile::TempDir;
 use crate::server::Server;
 
 /// Number of calls by name.
-pub type Counts = BTreeMap<String, u64>;
+#[derive(Debug)]
+pub struct Counts {
+    calls: BTreeMap<String, u64>,
+    /// For how long they were counted.
+    time: Duration,
+}
+
+impl Counts {
+    /// No fewer than a server makes in this time whether it is asked or not: the ticks of its clock. A busy machine may take
+    /// many times as long for the same requests as an idle one.
+    pub fn made_by_time(&self) -> u64 {
+        self.time.as_millis() as u64 / 10
+    }
+}
+
+impl Deref for Counts {
+    type Target = BTreeMap<String, u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.calls
+    }
+}
 
 /// strace attached to all threads of a process.
 #[derive(Debug)]
 pub struct Strace {
     child: Child,
     folder: TempDir,
+    begun: Instant,
 }
 
 impl Strace {
@@ -59,7 +82,7 @@ impl Strace {
         command.arg("-f").args(arguments).arg("-o").arg(folder.path().join("calls"));
         command.arg("-p").arg(pid.to_string()).stdin(Stdio::null()).stderr(errors);
         let child = command.spawn().map_err(|error| format!("strace: {error}"))?;
-        let mut strace = Self { child, folder };
+        let mut strace = Self { child, folder, begun: Instant::now() };
         strace.wait_until_attached(pid)?;
         Ok(strace)
     }
@@ -71,7 +94,8 @@ impl Strace {
     pub fn counts(mut self) -> Counts {
         self.stop();
         let log = std::fs::read(self.folder.path().join("calls")).unwrap_or_default();
-        count_calls(&String::from_utf8_lossy(&log))
+        let time = self.begun.elapsed();
+        Counts { calls: count_calls(&String::from_utf8_lossy(&log)), time }
     }
 
     fn wait_until_attached(&mut self, pid: u32) -> Result<(), String> {
@@ -110,8 +134,8 @@ impl Drop for Strace {
 }
 
 /// Counts the lines that begin a call; those that resume an interrupted one do not count again.
-fn count_calls(log: &str) -> Counts {
-    let mut counts = Counts::new();
+fn count_calls(log: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
     for line in log.lines() {
         // "<thread> name(arguments..."
         let call = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();

@@ -217,7 +217,7 @@ fn each_strategy_makes_the_calls_that_are_its_own() {
     let each = |arguments: &[&str]| -> Option<Vec<(String, u64)>> {
         let counts = calls(tree.path(), arguments, REQUESTS as usize)?;
         // What was begun or ended while strace came and went is not a request's.
-        let each = counts.into_iter().map(|(name, count)| (name, (count + 2) / REQUESTS));
+        let each = counts.iter().map(|(name, count)| (name.clone(), (count + 2) / REQUESTS));
         // With debug assertions the library looks at each descriptor that it closes.
         Some(each.filter(|(name, count)| *count > 0 && name != "fcntl").collect())
     };

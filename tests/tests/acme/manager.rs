@@ -214,17 +214,18 @@ fn an_authority_that_says_nothing_is_asked_again() {
 /// A reload begins another manager while a client waits: that one has to end the waiting.
 #[test]
 fn what_a_client_waits_for_is_ordered_by_the_next_manager() {
-    let bed = Bed { patience: Duration::from_millis(200), ..Bed::new() };
+    let mut bed = Bed { patience: Duration::from_secs(60), ..Bed::new() };
     let silent = TcpListener::bind(free_address()).expect("bound");
     let directory = format!("https://{}/directory", silent.local_addr().expect("an address"));
     let on_demand = OnDemand { names: vec!["a.test".into()], most: 10, per_hour: 10 };
     let settings = AcmeSettings { directory, on_demand, ..AcmeSettings::new(bed.state()) };
     let first = bed.start_with(settings.clone(), bed.shared.clone());
-    let demand = &bed.shared.demand;
-    assert_eq!(demand.ask("a.test", now()), Answer::Wait);
+    assert_eq!(bed.shared.demand.ask("a.test", now()), Answer::Wait);
     let _asked = silent.accept().expect("the authority is asked");
     drop(first);
-    assert_eq!(demand.ask("a.test", now()), Answer::Wait, "nobody has given it up");
+    assert_eq!(bed.shared.demand.ask("a.test", now()), Answer::Wait, "nobody has given it up");
+    bed.patience = Duration::from_millis(200);
+    let demand = &bed.shared.demand;
     let _second = bed.start_with(settings, bed.shared.clone());
     eventually("it is given up", || demand.ask("a.test", now()) == Answer::GoOn);
 }

@@ -1,10 +1,12 @@
 //! Requests that servers answer: content both ways, trailers, stored responses, servers that fail.
 
 use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use afpa_h2::frame::{flag, kind};
-use afpa_testkit::{Server, eventually_within, tree::patterned};
+use afpa_testkit::{Server, eventually, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
 use afpa_tests::proxy::{Raw, configuration, read_content, read_head, server_row};
 
@@ -148,10 +150,13 @@ fn large_content_goes_both_ways_on_several_streams() {
 
 #[test]
 fn slow_answers_do_not_hold_up_quick_ones() {
-    let slow = Raw::start(|mut stream| {
+    let told = Arc::new(AtomicBool::new(false));
+    let may_answer = Arc::clone(&told);
+    let slow = Raw::start(move |mut stream| {
         while let Some(head) = read_head(&mut stream) {
-            let delay = if head.starts_with("GET /slow") { 400 } else { 0 };
-            std::thread::sleep(Duration::from_millis(delay));
+            if head.starts_with("GET /slow") {
+                eventually("it may answer", || may_answer.load(Ordering::Acquire));
+            }
             let name = head.split(' ').nth(1).expect("a target").to_owned();
             let response =
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
@@ -166,6 +171,7 @@ fn slow_answers_do_not_hold_up_quick_ones() {
     for _ in 0..3 {
         assert_eq!(client.get("/quick").text(), "/quick");
     }
+    told.store(true, Ordering::Release);
     assert_eq!(client.response(slow_id).text(), "/slow");
     assert_eq!(client.complete.last(), Some(&slow_id));
 }

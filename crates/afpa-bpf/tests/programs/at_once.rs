@@ -43,7 +43,7 @@ fn send_at_once(bench: &Bench, frames: [Vec<u8>; 2]) {
 /// What comes is one answer, whose bytes come once or more often, in whatever pieces. The client takes it.
 #[track_caller]
 fn takes_one_answer(bench: &Bench, client: &mut RawClient, text: &str) {
-    let answers = client.collect(SOON);
+    let answers = client.answers(SOON);
     assert_eq!(resets(&answers), 0, "{answers:?} {:?}", bench.counts());
     let mut bytes: Vec<Option<u8>> = Vec::new();
     let parts = data(answers);
@@ -154,7 +154,7 @@ fn a_request_and_the_end_behind_it() {
         client.seq = request.end();
         takes_one_answer(&bench, &mut client, "from the kernel");
         client.send(&Segment { flags: FIN | ACK, ..client.next() });
-        let end = client.collect(SOON);
+        let end = client.answers(SOON);
         assert!(end.iter().any(|segment| segment.flags & FIN != 0), "{end:?} {:?}", bench.counts());
         assert_eq!(resets(&end), 0, "{end:?}");
         client.reset();

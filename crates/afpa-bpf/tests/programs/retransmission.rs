@@ -195,7 +195,7 @@ fn after_many_tries_it_is_left_to_the_client() {
     assert!(again(&lab, &client, ONCE).is_empty());
     assert_eq!((lab.count(Reason::RtxGivenUp), lab.count(Reason::RtxRetransmitted)), (1, 0));
     client.send(&request);
-    is_repetition(&data(client.collect(SOON))[0], &lost);
+    is_repetition(&data(client.answers(SOON))[0], &lost);
     client.ack = lost.seq.wrapping_add(lost.payload.len() as u32);
     client.send(&client.next());
     // So many losses make the way doubtful: the kernel shows it before the next answer (E4).
@@ -221,7 +221,7 @@ fn one_of_two_that_repeat_at_once_stands_back() {
     // The one that crossed it was lost, too, and the client asks again in its time: it is answered, and ours waits.
     std::thread::sleep(Duration::from_millis(150));
     client.send(&request);
-    let answered = data(client.collect(SOON)).remove(0);
+    let answered = data(client.answers(SOON)).remove(0);
     is_repetition(&answered, &lost);
     assert_eq!(lab.count(Reason::AnsweredRetransmission), 1);
     let repeated = comes_back(&lab, &client);
@@ -259,7 +259,7 @@ fn a_full_queue_leaves_losses_to_the_client() {
     is_repetition(&comes_back(&lab, &one), &lost);
     assert!(data(other.collect(SOON)).is_empty());
     other.send(&request);
-    is_repetition(&data(other.collect(SOON))[0], &without_timer);
+    is_repetition(&data(other.answers(SOON))[0], &without_timer);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn an_answer_that_was_lost_before_a_response_of_user_mode() {
     client.send(&one);
     client.send(&two);
     client.seq = two.seq.wrapping_add(two.payload.len() as u32);
-    let segments = data(client.collect(SOON));
+    let segments = data(client.answers(SOON));
     let ends = segments.iter().map(|s| s.seq.wrapping_add(s.payload.len() as u32));
     let end = ends.max_by_key(|end| end.wrapping_sub(segments[0].seq)).expect("segments");
     client.send(&Segment { sack: vec![(segments[1].seq, end)], ..client.next() });

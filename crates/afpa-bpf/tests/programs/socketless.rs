@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::support::{SERVER_V4, SERVER_V6, Sample, World, counted, inside};
 use afpa_bpf::{FastPath, Reason, Settings};
-use afpa_testkit::Client;
+use afpa_testkit::{Client, eventually};
 
 /// nginx, one pinned object, and SYNs answered by the programs.
 fn world() -> Option<(World, FastPath)> {
@@ -39,13 +39,18 @@ fn world_with(settings: Settings) -> Option<(World, FastPath)> {
 
 /// A connection without a socket: the client is known, because its handshake before was the kernel's.
 fn connect(world: &World, fast_path: &FastPath, address: &str) -> Client {
-    fast_path.beat();
-    let mut known = world.connect(address);
-    assert!(known.get("/kernel.html").is_from_kernel());
-    let before = counted(fast_path, Reason::SocketlessSyn);
-    let client = world.connect(address);
-    assert_eq!(counted(fast_path, Reason::SocketlessSyn), before + 1, "{:?}", counts(fast_path));
-    client
+    // A client is not known for long: on a busy machine it may be forgotten before it comes back.
+    for _ in 0..10 {
+        fast_path.beat();
+        let mut known = world.connect(address);
+        assert!(known.get("/kernel.html").is_from_kernel());
+        let before = counted(fast_path, Reason::SocketlessSyn);
+        let client = world.connect(address);
+        if counted(fast_path, Reason::SocketlessSyn) == before + 1 {
+            return client;
+        }
+    }
+    panic!("not without a socket: {:?}", counts(fast_path));
 }
 
 fn counts(fast_path: &FastPath) -> Vec<(&'static str, u64)> {
@@ -99,13 +104,7 @@ fn a_client_that_closes_is_forgotten() {
     assert!(client.get("/kernel.html").is_from_kernel());
     let before = counted(&fast_path, Reason::SocketlessClosed);
     drop(client);
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(
-        counted(&fast_path, Reason::SocketlessClosed),
-        before + 1,
-        "{:?}",
-        counts(&fast_path)
-    );
+    eventually("it is closed", || counted(&fast_path, Reason::SocketlessClosed) == before + 1);
 }
 
 /// The answer closes the connection, and nothing of it is left.
@@ -121,9 +120,9 @@ fn one_request_a_connection(address: &str) {
         assert_eq!(reply.is_from_kernel(), target == "/closing.html", "{:?}", counts(&fast_path));
         client.assert_closed();
         drop(client);
+        let expected = closed + u64::from(target == "/closing.html");
         std::thread::sleep(Duration::from_millis(20));
-        let now = counted(&fast_path, Reason::SocketlessClosed);
-        assert_eq!(now - closed, u64::from(target == "/closing.html"), "{:?}", counts(&fast_path));
+        eventually("it is closed", || counted(&fast_path, Reason::SocketlessClosed) == expected);
     }
 }
 

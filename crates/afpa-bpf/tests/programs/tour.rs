@@ -67,9 +67,9 @@ fn expect_counted(counters: &Counters, reasons: &[Reason]) {
 }
 
 fn connected(lab: &Lab) -> RawClient {
-    let mut client = lab.connected();
+    let client = lab.connected();
     lab.fast_path.beat();
-    client.absorb(Duration::from_millis(1));
+    client.collect(Duration::from_millis(1));
     client
 }
 

@@ -164,7 +164,7 @@ fn a_response_that_stalls_or_breaks_off_is_seen_as_a_fragment() {
                 std::thread::sleep(Duration::from_millis(50));
             }
         });
-        let rig = Rig::to(&[&server], |plan| plan.exchange.idle = Duration::from_millis(300));
+        let rig = Rig::to(&[&server], |plan| plan.exchange.idle = Duration::from_secs(2));
         let mut client = rig.connect();
         client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let received = client.read_to_close().expect("it ends");
@@ -217,9 +217,11 @@ fn a_client_that_goes_away_takes_the_exchange_with_it() {
 
 #[test]
 fn a_drain_waits_for_the_exchange_and_tells_the_client() {
-    let server = Backend::start(|mut conn| {
+    let (drains, answers) = std::sync::mpsc::channel();
+    let answers = std::sync::Mutex::new(answers);
+    let server = Backend::start(move |mut conn| {
         conn.request();
-        std::thread::sleep(Duration::from_millis(400));
+        answers.lock().expect("one connection").recv().expect("it may answer");
         conn.send(OK);
         conn.wait_for_end();
     });
@@ -228,6 +230,9 @@ fn a_drain_waits_for_the_exchange_and_tells_the_client() {
     client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     eventually("the server has the request", || server.first().ends_with("\r\n\r\n"));
     rig.engine.drain();
+    // The workers hear of it at once, the first of them before it hears of anything else.
+    std::thread::sleep(Duration::from_millis(100));
+    drains.send(()).expect("the server waits");
     let response = client.receive();
     assert_eq!(response.text(), "ok");
     assert!(response.says_close(), "{response:?}");

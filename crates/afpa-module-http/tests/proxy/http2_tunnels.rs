@@ -410,7 +410,7 @@ fn a_tunnel_ends_with_its_connection_and_with_its_time() {
     });
     let rig = Rig::to(&[&server], |plan| {
         by_http2(plan);
-        plan.exchange.tunnel_idle = std::time::Duration::from_millis(200);
+        plan.exchange.tunnel_idle = std::time::Duration::from_secs(2);
     });
     for (path, asked) in [("/gone", 1), ("/idle", 3)] {
         let mut client = tunnelled(&rig, path);

@@ -212,7 +212,7 @@ fn a_router_in_front_names_the_client_before_its_first_request() {
     let server = Backend::saying(OK);
     let rig = Rig::to(&[&server], |plan| {
         plan.proxy_from = ["127.0.0.0/8".parse().expect("a network")].into();
-        plan.engine.head_timeout = Duration::from_millis(500);
+        plan.engine.head_timeout = Duration::from_secs(2);
     });
     let mut client = rig.connect();
     let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";

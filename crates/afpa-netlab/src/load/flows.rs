@@ -23,7 +23,7 @@ const RESEND_AFTER: Duration = Duration::from_millis(200);
 /// A flow whose request has been outstanding for so long counts as an error, once.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
 /// How long outstanding responses are awaited at the end.
-const DRAIN: Duration = Duration::from_millis(300);
+const DRAIN: Duration = Duration::from_secs(3);
 /// Connections that are looked after in one go: a part of very many, so that the core is left to
 /// the generator.
 const LOOK_AFTER: usize = 4096;

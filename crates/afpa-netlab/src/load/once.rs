@@ -22,7 +22,7 @@ const RESEND_AFTER: u64 = 200_000_000;
 /// A connection on which nothing came for so long is an error, and given up.
 const STALLED_AFTER: u64 = 2_000_000_000;
 /// How long the ends of connections are awaited at the end.
-const DRAIN: Duration = Duration::from_millis(300);
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// What a SYN offers: as `syn_options` in the program.
 const SYN_OPTIONS: SynOptions = SynOptions { mss: Some(1460), sack: true, scale: Some(7) };

@@ -141,8 +141,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut counting = Counting::prepare(0, folder.path()).unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        counting.begin().unwrap();
         let begun = Instant::now();
+        counting.begin().unwrap();
         std::thread::sleep(Duration::from_millis(100));
         counting.pause().unwrap();
         let longest = begun.elapsed().as_secs_f64() + 0.1;

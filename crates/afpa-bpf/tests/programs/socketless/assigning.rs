@@ -285,14 +285,15 @@ fn several_listeners_of_a_port_share_what_is_assigned() {
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         let request = client.data(post(b"one euro"));
         client.push(&request);
-        std::thread::sleep(Duration::from_millis(3));
-        for (listener, taken) in bench.listeners.iter().zip(&mut taken) {
-            if let Ok((mut stream, _)) = listener.accept() {
-                stream.set_nonblocking(false).expect("blocking");
-                assert!(read(&mut stream, request.payload.len()) == request.payload);
-                *taken += 1;
-            }
-        }
+        eventually("one of them has it", || {
+            let accepted =
+                (0..2).find_map(|number| Some((number, bench.listeners[number].accept().ok()?)));
+            let Some((number, (mut stream, _))) = accepted else { return false };
+            stream.set_nonblocking(false).expect("blocking");
+            assert!(read(&mut stream, request.payload.len()) == request.payload);
+            taken[number] += 1;
+            true
+        });
     }
     assert!(taken[0] + taken[1] == 24 && taken[0] > 0 && taken[1] > 0, "{taken:?}");
 }
@@ -337,7 +338,7 @@ fn a_long_answer_may_follow_a_response_that_only_its_request_acknowledges() {
     let address = client.address();
     assert_ne!(unacknowledged(&bench, address), "0");
     client.push(&client.get("/some.html"));
-    assert!(client.absorb(SOON).ends_with(&"k".repeat(30_000)));
+    client.absorb(&"k".repeat(30_000));
     assert_eq!(bench.count(Reason::TransferBegun), 1, "{:?}", bench.counts());
     eventually("the server's TCP is told", || unacknowledged(&bench, address) == "0");
     assert!(data(client.collect(SENT_AGAIN)).is_empty(), "nothing is sent again");

@@ -1,6 +1,6 @@
 //! The end of a connection without a socket: by the client, by time, by a reset, and what crosses it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::socketless::{Bench, SOON, data, resets};
 use afpa_bpf::{Reason, Settings};
@@ -172,6 +172,7 @@ fn resets_count_by_their_exact_number() {
     let Some(bench) = Bench::new() else { return };
     let mut client = bench.open();
     hit(&mut client);
+    let begun = Instant::now();
     for off in [1, 77, 10_000, u32::MAX, u32::MAX - 500, 1 << 30] {
         let seq = client.seq.wrapping_add(off);
         client.send(&Segment { flags: RST, seq, ack: 0, ..client.next() });
@@ -179,7 +180,9 @@ fn resets_count_by_their_exact_number() {
     }
     client.send(&Segment { flags: RST, checksum_holds: false, ..client.next() });
     let challenges = client.collect(SOON);
-    assert!(challenges.len() <= 1 && challenges.iter().all(|s| s.flags == ACK), "{challenges:?}");
+    let most = 1 + begun.elapsed().as_millis() as usize / 477; // units of its clock, of which each has more
+    assert!(challenges.len() <= most, "{challenges:?}");
+    assert!(challenges.iter().all(|s| s.flags == ACK), "{challenges:?}");
     hit(&mut client);
     assert_eq!(bench.count(Reason::SocketlessReset), 0);
     client.reset();
@@ -240,15 +243,17 @@ fn a_keep_alive_probe_acknowledges_no_request_whose_answer_is_outstanding() {
     let answers = client.collect(SOON);
     assert!(answers.is_empty(), "{answers:?}");
     client.send(&Segment { ts_value: client.next().ts_value, ..request });
-    let again = data(client.collect(SOON));
+    let again = data(client.answers(SOON));
     assert_eq!(again[0].payload, lost[0].payload);
     client.accept(&again[0]);
     client.acknowledge();
     bench.goes_on(&mut client);
 }
 
+const IDLE: Duration = Duration::from_secs(1);
+
 fn impatient() -> Settings {
-    Settings { socketless_idle: Duration::from_millis(300), ..Settings::default() }
+    Settings { socketless_idle: IDLE, ..Settings::default() }
 }
 
 #[test]
@@ -258,7 +263,7 @@ fn an_idle_connection_is_closed() {
         let mut client = bench.open();
         (0..hits).for_each(|_| hit(&mut client));
         assert_eq!(bench.sweep().socketless, 1, "not yet");
-        assert!(client.collect(Duration::from_millis(400)).is_empty());
+        assert!(client.collect(IDLE + SOON).is_empty());
         bench.sweep();
         takes_fin(&mut client);
         // A half-closed connection stays for as long as the client needs.
@@ -278,7 +283,7 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_reset() {
     for path in ["/kernel.html", "/user.html"] {
         let mut client = bench.open();
         hit(&mut client);
-        std::thread::sleep(Duration::from_millis(400));
+        std::thread::sleep(IDLE + SOON);
         let request = client.get(path); // under way
         bench.sweep();
         let end = client.answers(SOON);
@@ -297,7 +302,7 @@ fn a_request_at_the_moment_of_the_sweep_is_answered_or_reset() {
     for _ in 0..5 {
         let mut client = bench.open();
         hit(&mut client);
-        std::thread::sleep(Duration::from_millis(310));
+        std::thread::sleep(IDLE + Duration::from_millis(10));
         let request = client.get("/kernel.html");
         std::thread::scope(|scope| {
             scope.spawn(|| bench.sweep());
@@ -335,7 +340,7 @@ fn the_end_waits_for_an_answer() {
     let mut client = bench.open();
     let request = client.get("/kernel.html");
     client.push(&request);
-    let answer = client.collect(SOON).remove(0);
+    let answer = client.answers(SOON).remove(0);
     assert!(answer.is_from_kernel());
     bench.fast_path.drain();
     for _ in 0..3 {
@@ -357,7 +362,7 @@ fn a_lost_fin_comes_again() {
     hit(&mut client);
     bench.fast_path.drain();
     assert_eq!(bench.close(), 0);
-    let lost = client.collect(SOON);
+    let lost = client.answers(SOON);
     std::thread::sleep(Duration::from_millis(1100)); // longer than the sweep lets it rest
     bench.sweep();
     let fin = takes_fin(&mut client);
@@ -421,7 +426,7 @@ fn a_last_answer_may_be_longer_than_others() {
     crate::support::Sample::new(vec![b'k'; 30_000]).pin_both(&bench.fast_path, "/some.html");
     let mut client = bench.open();
     client.push(&client.get("/some.html"));
-    assert!(client.absorb(SOON).ends_with(&"k".repeat(30_000)));
+    client.absorb(&"k".repeat(30_000));
     assert_eq!(bench.count(Reason::TransferBegun), 0, "{:?}", bench.counts());
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
     client.reset();

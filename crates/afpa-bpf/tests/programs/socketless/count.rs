@@ -18,14 +18,14 @@ fn a_client_opens_as_many_as_it_may_and_then_the_kernel_does() {
     assert_eq!(bench.fast_path.connections_of(client), MOST);
     let mut further = bench.raw();
     further.connect();
-    assert_eq!(bench.count(Reason::SocketlessOpened), MOST.into(), "{:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessOpened), u64::from(MOST), "{:?}", bench.counts());
     assert!(bench.count(Reason::SocketlessTooMany) >= 1);
     assert_ne!(bench.sockets_of(further.address()), "", "it is the kernel's from the beginning");
 
     // One ends, another is assigned: there is room for two.
     let mut first = open.remove(0);
     first.finish();
-    let fin = first.collect(SOON);
+    let fin = first.answers(SOON);
     first.accept(&fin[0]);
     first.acknowledge();
     bench.await_count(Reason::SocketlessClosed, 1);

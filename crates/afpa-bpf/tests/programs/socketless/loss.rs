@@ -31,7 +31,9 @@ fn now(client: &RawClient, segment: &Segment) -> Segment {
 
 fn service_timers(bench: &Bench, time: Duration) {
     let deadline = Instant::now() + time;
-    while Instant::now() < deadline {
+    let mut least = time.as_millis() / 10; // times, although the processor may be away for most of the time
+    while least > 0 || Instant::now() < deadline {
+        least = least.saturating_sub(1);
         inside(bench.world.server(), || bench.fast_path.service_timers()).expect("serviced");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -280,7 +282,7 @@ fn a_reset_ends_a_long_answer() {
     let mut client = bench.open_with(|habits| habits.window = 60_000);
     let request = client.get("/some.html");
     client.push(&request);
-    assert!(data(client.collect(SOON)).len() > 1);
+    assert!(data(client.answers(SOON)).len() > 1);
     client.reset();
     std::thread::sleep(SOON);
     assert_eq!(bench.fast_path.transfers().expect("counted"), 0);
@@ -319,7 +321,7 @@ fn a_version_that_is_gone_ends_a_long_answer_at_the_client() {
     let mut client = bench.open_with(|habits| habits.window = 60_000);
     let request = client.get("/some.html");
     client.push(&request);
-    assert!(data(client.collect(SOON)).len() > 1);
+    assert!(data(client.answers(SOON)).len() > 1);
     assert!(bench.fast_path.unpin(SITE, b"/some.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
     bench.fast_path.reclaim().expect("reclaimed");

@@ -107,12 +107,12 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
             period - 2_000_000_000 - now().1.min(period - 3_000_000_000),
         ));
     }
-    let mut late = bench.world.raw();
+    let mut late: Vec<_> = (0..4).map(|_| bench.world.raw()).collect();
     let mut client = bench.raw();
     let (made, _) = now();
     let answer = syn_ack(&mut client, |_| ());
-    let of_late = syn_ack(&mut late, |_| ());
-    assert_eq!(bench.count(Reason::SocketlessSyn), 2);
+    let of_late: Vec<_> = late.iter_mut().map(|late| syn_ack(late, |_| ())).collect();
+    assert_eq!(bench.count(Reason::SocketlessSyn), 5);
     assert_eq!(now().0, made, "the test was too slow");
     while now().0 == made {
         std::thread::sleep(Duration::from_millis(20));
@@ -124,10 +124,16 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(20));
-    learn(&mut late, &of_late);
-    late.send(&late.get("/kernel.html"));
-    let answers = late.answers(SOON);
-    assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
+    for (late, answer) in late.iter_mut().zip(&of_late) {
+        learn(late, answer);
+        late.send(&late.get("/kernel.html"));
+    }
+    std::thread::sleep(SOON);
+    let answers: Vec<_> = late.iter().map(|late| late.collect(SOON)).collect();
+    // One in 128 looks like a segment that has overtaken the first of its connection, and is dropped (N2).
+    let reset = answers.iter().filter(|one| one.len() == 1 && resets(one) == 1).count();
+    assert!(reset >= 2 && answers.concat().len() == reset, "{answers:?} {:?}", bench.counts());
+    assert_eq!(bench.count(Reason::SocketlessOpened), 1, "{:?}", bench.counts());
 }
 
 fn monotonic() -> u64 {

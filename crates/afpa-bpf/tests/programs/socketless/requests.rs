@@ -106,7 +106,7 @@ fn a_client_with_a_small_window_gets_no_more_than_it_takes() {
         habits.window = 100; // less than an answer
     });
     client.push(&client.get("/kernel.html"));
-    let answers = data(client.collect(SOON));
+    let answers = data(client.answers(SOON));
     let most = answers.iter().map(|s| s.end().wrapping_sub(client.ack)).max().expect("some");
     assert!(most <= 100, "{answers:?}"); // the same bytes may come again
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());

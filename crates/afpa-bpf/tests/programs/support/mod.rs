@@ -43,9 +43,8 @@ pub fn kernel_answers(fast_path: &FastPath, client: &mut RawClient) {
 pub fn closes_cleanly(world: &World, fast_path: &FastPath, mut client: RawClient) {
     use afpa_testkit::packet::FIN;
     client.finish();
-    let answers = client.collect(Duration::from_millis(150));
-    let fin = answers.iter().find(|s| s.flags & FIN != 0).expect("the server closes, too");
-    assert_eq!((fin.seq, fin.ack), (client.ack, client.seq), "{answers:?}");
+    let fin = client.await_segment("the server's FIN", |segment| segment.flags & FIN != 0);
+    assert_eq!((fin.seq, fin.ack), (client.ack, client.seq), "{fin:?}");
     client.ack = client.ack.wrapping_add(1);
     client.acknowledge();
     std::thread::sleep(Duration::from_millis(1100));
