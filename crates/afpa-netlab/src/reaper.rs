@@ -102,16 +102,11 @@ pub(crate) fn remove(name: &str) -> Result<()> {
 pub(crate) fn kill_processes(name: &str) -> Result<()> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
-        let alive = processes(name)?;
-        if alive.is_empty() {
-            return Ok(());
-        }
-        let last = Instant::now() > deadline; // asking may have taken all the time there was
-        for pid in alive.into_iter().filter_map(Pid::from_raw) {
-            // Gone in the meantime is as good.
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if last {
+        let is_late = Instant::now() > deadline; // asking may take all the time there is
+        // Whoever asks from within is told of the `ip` that looked, too, which is gone by then.
+        let alive = processes(name)?.into_iter().filter_map(Pid::from_raw);
+        let killed = alive.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
+        if killed == 0 || is_late {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
