@@ -9,6 +9,8 @@ use crate::packet::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// As long as Linux waits with the acknowledgement of a part (RFC 9293, 3.8.6.3).
+const DELAYED_ACK: Duration = Duration::from_millis(40);
 const LARGEST_FRAME: usize = 65_600;
 
 /// What carries the frames of a [`RawClient`].
@@ -292,7 +294,14 @@ impl RawClient {
                 self.rest.take_if(|rest| rest.payload.is_empty());
                 return response;
             }
-            let segment = self.await_segment("a response", |segment| self.is_new(segment));
+            // A part is acknowledged in time: a server may keep the rest until then (Nagle's algorithm, RFC 9293, 3.7.4).
+            let soon = self.rest.is_some().then(|| self.receive(DELAYED_ACK)).flatten();
+            let segment = soon.filter(|segment| self.is_new(segment)).unwrap_or_else(|| {
+                if self.rest.is_some() {
+                    self.acknowledge();
+                }
+                self.await_segment("a response", |segment| self.is_new(segment))
+            });
             self.accept(&segment);
             match &mut self.rest {
                 Some(rest) => rest.payload.extend(segment.payload),

@@ -101,11 +101,12 @@ fn a_body_that_stops_coming_ends_the_connection() {
 
 #[test]
 fn a_reader_that_stands_still_is_cut_off_and_a_slow_one_is_not() {
+    const PAST_IT: Duration = Duration::from_secs(5);
     let tree = Tree::new();
     let large = patterned(4_000_000);
     tree.file("large.bin", &large);
     let server = server(&tree, |settings| {
-        settings.write_time(Duration::from_secs(3));
+        settings.write_time(Duration::from_secs(2));
     });
     let ask = "GET /large.bin HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     let mut still = Client::connect_narrow(server.address(), 4096).expect("connect");
@@ -121,10 +122,11 @@ fn a_reader_that_stands_still_is_cut_off_and_a_slow_one_is_not() {
             break;
         }
         got.extend_from_slice(&piece[..count]);
-        if start.elapsed() < Duration::from_secs(5) {
-            thread::sleep(Duration::from_millis(2));
+        if start.elapsed() < PAST_IT {
+            thread::sleep(Duration::from_millis(6));
         }
     }
+    thread::sleep(PAST_IT.saturating_sub(start.elapsed()));
     let (count, took) = (got.len(), start.elapsed());
     assert!(got.ends_with(&large), "the slow reader got {count} bytes in {took:?}, not all");
     let bytes = still.read_to_close().expect("the still one is cut off");

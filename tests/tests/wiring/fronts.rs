@@ -3,12 +3,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_netlab::Bed;
-use afpa_testkit::Client;
 use afpa_testkit::aloud::say;
+use afpa_testkit::{Client, eventually};
 use afpa_tests::tcp::{Lab, PORT, Plan};
 use socket2::{Domain, Socket, Type};
 
@@ -247,13 +248,13 @@ fn a_card_that_moves_between_bridges_under_load_gives_no_wrong_byte() {
     ip(server, &format!("link add br1 address {card} type bridge"));
     ip(server, "link set br1 up");
     attach(&lab, "br1");
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
+    let asked = [const { AtomicU32::new(0) }; 3];
     std::thread::scope(|scope| {
         let (lab, done) = (&lab, &done);
-        let ask = move || {
+        let ask = move |asked: &AtomicU32| {
             let mut client = lab.client();
-            let mut asked = 0;
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 user_mode_is_right(&mut client);
                 let reply = client.get("/kernel.html");
                 let right: &[u8] = match reply.is_from_kernel() {
@@ -261,21 +262,23 @@ fn a_card_that_moves_between_bridges_under_load_gives_no_wrong_byte() {
                     false => b"from nginx, the pinned one",
                 };
                 assert_eq!(reply.body, right, "{reply:?}\n{}", lab.tally());
-                asked += 1;
+                asked.fetch_add(1, Ordering::Relaxed);
             }
-            asked
         };
-        let clients: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
+        let clients: Vec<_> = asked.iter().map(|asked| scope.spawn(move || ask(asked))).collect();
         for (from, to) in [("br0", "br1"), ("br1", "br0")].repeat(4) {
             std::thread::sleep(Duration::from_millis(150));
             ip(server, &format!("link set eth0 master {to}"));
             ip(server, &format!("addr add 10.77.0.1/16 dev {to}"));
             ip(server, &format!("addr del 10.77.0.1/16 dev {from}"));
         }
-        std::thread::sleep(Duration::from_millis(300));
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        eventually("all of them are served", || {
+            clients.iter().any(|client| client.is_finished()) // one that panics is found below
+                || asked.iter().all(|asked| asked.load(Ordering::Relaxed) > 2)
+        });
+        done.store(true, Ordering::Relaxed);
         for client in clients {
-            assert!(client.join().expect("no panic") > 2);
+            client.join().expect("no panic");
         }
     });
     nothing_was_dropped(&lab);
