@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -195,16 +196,19 @@ fn the_log_tells_how_long_a_load_took() {
     });
     let text = "so many words, and more of them\n".repeat(1_500);
     let book = fs::File::create(tree.file("book.txt", &text)).expect("a file");
-    let write = || book.write_all_at(text.as_bytes(), 0).expect("written");
+    let write = &|| book.write_all_at(text.as_bytes(), 0).expect("written");
     write();
     let waited = thread::scope(|scope| {
+        let (writes, is_written) = mpsc::channel();
         // What is small is pinned; of a file that is being written, when that has ended.
-        scope.spawn(|| {
+        scope.spawn(move || {
             for _ in 0..100 {
                 write();
+                let _ = writes.send(());
                 thread::sleep(Duration::from_millis(2));
             }
         });
+        is_written.recv().expect("it is being written");
         let start = Instant::now();
         assert_eq!(server.get("/book.txt").status, 200);
         start.elapsed().as_micros() as u64

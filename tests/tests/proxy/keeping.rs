@@ -34,8 +34,8 @@ impl Checked {
                 assert!(head.contains("\r\nHost: check.example\r\n"), "{head}");
                 let take = |left: usize| left.checked_sub(1);
                 let fails = fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok();
-                answer(&mut stream, if fails { 503 } else { 204 }, "");
                 count.fetch_add(1, Ordering::SeqCst);
+                answer(&mut stream, if fails { 503 } else { 204 }, "");
             }
         });
         Self { server, checks, bad }
@@ -163,11 +163,11 @@ fn traffic_follows_a_name_to_its_new_address() {
         names.to()
     );
     let proxy = proxy(&[server], &settings);
-    assert_eq!(proxy.get("/").text(), "first");
-    let traffic = Traffic::start(&proxy, 3, Duration::from_millis(2));
     let wait_for = |text: &str| {
         eventually_within(SOON, text, || proxy.get("/").text() == text);
     };
+    wait_for("first"); // its name may be looked up in vain at first, if the name server is late
+    let traffic = Traffic::start(&proxy, 3, Duration::from_millis(2));
     let asked = names.asked();
     eventually_within(SOON, "its time to live ends", || names.asked() > asked);
     assert_eq!(proxy.get("/").text(), "first");

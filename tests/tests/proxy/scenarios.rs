@@ -196,7 +196,7 @@ fn garbage_is_not_passed_on_and_its_server_is_ejected() {
 fn a_slow_server_gets_less_by_least_connections() {
     let answer =
         |name: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
-    let slow = Raw::answering(answer("slow"), Duration::from_millis(100));
+    let slow = Raw::answering(answer("slow"), Duration::from_millis(300));
     let fast = Raw::answering(answer("fast"), Duration::from_millis(2));
     let proxy = proxy(&[slow.to(), fast.to()], "select = \"least-connections\"\n");
     let traffic = Traffic::start(&proxy, 8, Duration::ZERO);
@@ -243,13 +243,13 @@ fn a_full_server_has_a_queue_and_beyond_it_503() {
     let slow = Raw::start(move |mut stream| {
         while read_head(&mut stream).is_some() {
             had.fetch_max(has.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(150));
+            std::thread::sleep(Duration::from_millis(600));
             has.fetch_sub(1, Ordering::SeqCst);
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow");
         }
     });
     let server = format!("{{ to = \"{}\", max_connections = 2 }}", slow.to());
-    let proxy = proxy(&[server], "[server_group.queue]\nlength = 4\ntimeout = \"2s\"\n");
+    let proxy = proxy(&[server], "[server_group.queue]\nlength = 4\ntimeout = \"10s\"\n");
     let ask = || {
         let mut client = proxy.connect();
         std::thread::spawn(move || client.get("/").status)

@@ -286,7 +286,7 @@ fn what_is_kept_outlives_a_reload() {
 fn the_answers_that_save_most_are_listed_first() {
     let origin = Origin::start(|asked: &Asked| {
         if asked.target.starts_with("/slow") {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_secs(1));
         }
         ok("Cache-Control: max-age=600\r\n", "answer")
     });

@@ -202,8 +202,10 @@ const SHORT: Duration = Duration::from_millis(15);
 #[test]
 fn not_while_a_server_that_has_read_everything_owes_a_response() {
     let Some(lab) = lab() else { return };
-    let server = Scripted::start(&lab, |stream| {
+    let (read, is_read) = std::sync::mpsc::channel();
+    let server = Scripted::start(&lab, move |stream| {
         take_requests(stream, 1);
+        read.send(()).expect("the client waits");
         std::thread::sleep(Duration::from_millis(200)); // everything is acknowledged on both sides
         take_requests(stream, 1);
         for name in ["first", "other"] {
@@ -216,6 +218,7 @@ fn not_while_a_server_that_has_read_everything_owes_a_response() {
     let mut client = server.connect(&lab);
     is_back(&mut client, "at first");
     client.send(USER);
+    is_read.recv().expect("the server takes it");
     std::thread::sleep(Duration::from_millis(100));
     client.send(KERNEL);
     assert_eq!(client.receive().body, b"first");

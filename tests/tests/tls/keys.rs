@@ -95,7 +95,9 @@ fn the_process_that_reads_can_do_nothing_else_and_ends_with_afpa() {
     let Some(bed) = Bed::new() else { return };
     let first = bed.certificate();
     let reader = bed.reader().expect("a process that reads keys");
-    let status = fs::read_to_string(reader.join("status")).expect("its status");
+    let status = || fs::read_to_string(reader.join("status")).expect("its status");
+    eventually("it has given its rights up", || status().contains("\nNoNewPrivs:\t1"));
+    let status = status();
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_owned()

@@ -101,7 +101,7 @@ fn a_way_that_changes_to_a_device_without_ethernet_carries_nothing_untranslated(
         connection.send("GET /large.html HTTP/1.1\r\nHost: server\r\n\r\n");
         let silence = connection.try_receive(Asked::Body);
         assert!(matches!(silence, Err(ReceiveError::TimedOut(_))), "{silence:?}");
-        assert!(lab.count(Reason::DropNoWay) > before, "{}", lab.tally());
+        lab.await_count(Reason::DropNoWay, before + 1);
         for (side, route) in &changed {
             ip(side, &format!("route del {route}"));
         }

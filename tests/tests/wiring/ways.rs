@@ -91,7 +91,7 @@ fn a_way_that_changes_to_a_device_without_programs_carries_nothing_untranslated(
     client.send("GET /large.html HTTP/1.1\r\nHost: server\r\n\r\n");
     let silence = client.try_receive(Asked::Body);
     assert!(matches!(silence, Err(ReceiveError::TimedOut(_))), "{silence:?}");
-    assert!(lab.count(Reason::DropNoWay) > 0, "{}", lab.tally());
+    lab.await_count(Reason::DropNoWay, 1);
     ip(lab.bed.server(), &format!("route del {client_v4}/32"));
     client.set_patience(Duration::from_secs(10)).expect("a time-out");
     assert!(client.receive().body == large());
