@@ -389,7 +389,7 @@ struct afpa_flow {
 	__u32 processor;              /* the one that assigned it */
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 	__u32 unsafe_at;                 /* one more than the place where the last unsafe request is noted; 0: there was none since the last safe one */
-	__u32 reserved;
+	__u32 answered;               /* `rtx_clock` of the last answer: the server may think that the connection is idle */
 };
 
 /* transfers: an answer of several segments on its way. Which flow's, which bytes; then how far it is. */

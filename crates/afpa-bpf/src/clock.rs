@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, UNIX_EPOCH};
 
-use afpa_abi::{DATE_LENGTH, Date};
+use afpa_abi::{DATE_LENGTH, Date, TICK_SHIFT};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::load::FastPath;
@@ -37,6 +37,11 @@ pub fn monotonic_ns() -> u64 {
 /// Nanoseconds of the clock that they count ages by, which goes on while the host is suspended.
 pub fn boot_ns() -> u64 {
     nanoseconds(ClockId::Boottime)
+}
+
+/// Coarse monotonic time in the programs' unit, 2^20 nanoseconds; they keep its lower half.
+pub(crate) fn ticks() -> u64 {
+    nanoseconds(ClockId::MonotonicCoarse) >> TICK_SHIFT
 }
 
 fn nanoseconds(clock: ClockId) -> u64 {

@@ -12,12 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afpa_abi::{
-    Flow, RTX_DUE, RTX_MAX, RtxTimer, TICK_SHIFT, Transfer, rtx_kind, rtx_kinds, rtx_state,
-};
+use afpa_abi::{Flow, RTX_DUE, RTX_MAX, RtxTimer, Transfer, rtx_kind, rtx_kinds, rtx_state};
 use libbpf_rs::{MapCore, MapFlags};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::ticks;
 use crate::load::{FastPath, RtxPrograms};
 
 /// No time-out of an answer is shorter.
@@ -71,13 +69,13 @@ impl FastPath {
         let last = serviced + ANSWERS;
         while serviced < last
             && let Some(Reverse((due, entry))) = timers.waiting.peek().copied()
-            && due <= now()
+            && due <= ticks()
         {
             timers.waiting.pop();
             serviced += 1;
             let wait = self.service(programs, &entry)?;
             if wait > 0 {
-                timers.waiting.push(Reverse((now() + u64::from(wait), entry)));
+                timers.waiting.push(Reverse((ticks() + u64::from(wait), entry)));
             }
         }
         Ok(serviced)
@@ -152,7 +150,7 @@ impl FastPath {
             let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
             flow[offset_of!(Flow, retransmits)] = RTX_MAX as u8;
             let sent = offset_of!(Flow, answer_sent);
-            let earlier = (now() as u32).wrapping_sub(60_000);
+            let earlier = (ticks() as u32).wrapping_sub(60_000);
             flow[sent..sent + 4].copy_from_slice(&earlier.to_ne_bytes());
             self.flows.update(&key, &flow, MapFlags::ANY)?;
         }
@@ -182,14 +180,8 @@ fn word(entry: &Entry, at: usize) -> u32 {
     entry[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default()
 }
 
-/// Monotonic time in the programs' unit, 2^20 nanoseconds; they keep its lower half.
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64) >> TICK_SHIFT
-}
-
 fn due(entry: &Entry) -> u64 {
-    let (now, due) = (now(), word(entry, offset_of!(RtxTimer, due)));
+    let (now, due) = (ticks(), word(entry, offset_of!(RtxTimer, due)));
     now.saturating_add_signed(i64::from(due.wrapping_sub(now as u32) as i32))
 }
 

@@ -133,6 +133,27 @@ fn connections_that_only_the_kernel_answers_are_not_idle() {
     client.assert_closed();
 }
 
+/// The time for a head is that for the first one; behind an answer of the kernel it is the time for the next request.
+#[test]
+fn between_answers_of_the_kernel_a_connection_may_rest_for_the_idle_time() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let server = lab.server(&tree, |launch| {
+        launch.set(|settings| {
+            settings.head_time(Duration::from_secs(1)).idle_time(Duration::from_secs(60));
+        });
+    });
+    warm(&server, "/hello.txt");
+    let mut client = server.connect();
+    let before = answers(&server);
+    for _ in 0..3 {
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+        thread::sleep(Duration::from_secs(3));
+    }
+    assert_eq!(client.get("/hello.txt").text(), "hello");
+    assert_eq!(answers(&server), before + 4, "user mode saw it");
+}
+
 #[test]
 fn a_process_that_stands_still_is_not_spoken_for() {
     let Some(lab) = Lab::new() else { return };

@@ -80,6 +80,7 @@ static __always_inline void take_turn(struct afpa_flow *flow, const struct segme
 	flow->answer_kind = c->kind;
 	flow->answer_date = c->date;
 	flow->used_ns = turn->now;
+	flow->answered = rtx_clock(turn->now);
 	flow->passed = 0;
 	flow->way_doubted = false;
 	if (c->closes)

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, Transfer, flow_flags, socketless};
+use afpa_abi::{Flow, FlowKey, TICK_SHIFT, Transfer, flow_flags, socketless};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::ticks;
 use crate::load::FastPath;
 
 /// What a sweep did.
@@ -117,12 +118,13 @@ impl FastPath {
         Ok(self.flow(key)?.map(|flow| now.saturating_sub(Duration::from_nanos(flow.used_ns))))
     }
 
-    /// Time since the last answer on a connection, to the second; None: nothing was answered on it. Unlike
+    /// Time since the last answer on a connection, to a few milliseconds; None: nothing was answered on it. Unlike
     /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
     pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
         let answered = self.flow(key)?.filter(|flow| flow.tx_offset != 0);
-        let now = clock_gettime(ClockId::Realtime).tv_sec as u64;
-        Ok(answered.map(|flow| Duration::from_secs(now.saturating_sub(flow.answer_date.into()))))
+        // An answer may come between the two looks.
+        let ago = |flow: Flow| (ticks() as u32).wrapping_sub(flow.answered).cast_signed().max(0);
+        Ok(answered.map(|flow| Duration::from_nanos((ago(flow) as u64) << TICK_SHIFT)))
     }
 
     pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {

@@ -1,5 +1,7 @@
 //! Which requests the kernel answers, and with what: byte by byte what user mode says.
 
+use std::time::Duration;
+
 use afpa_testkit::{Client, eventually};
 
 use super::{Kernel, get};
@@ -144,6 +146,22 @@ fn what_varies_is_told_apart_as_in_user_mode() {
     ] {
         (0..3).for_each(|_| assert!(!same(&kernel, &mut client, &mut user, &request), "{request}"));
     }
+}
+
+/// The time for a head is that for the first one; behind an answer of the kernel it is the time for the next request. What is
+/// kept has the Date of its server, which may be of long ago.
+#[test]
+fn between_answers_of_the_kernel_a_connection_may_rest_for_the_idle_time() {
+    let timeouts = "[timeouts]\nhead = \"1s\"\nidle = \"1m\"\n";
+    let Some(kernel) = Kernel::of(timeouts, "", reply) else { return };
+    let request = get("/plain", "");
+    kernel.warm(&request);
+    let (mut client, before) = (kernel.proxy.connect(), kernel.hits());
+    for rest in [3, 3, 0] {
+        assert_eq!(client.exchange(&request).status, 200);
+        std::thread::sleep(Duration::from_secs(rest));
+    }
+    assert_eq!(kernel.hits(), before + 3, "user mode saw it");
 }
 
 #[test]
