@@ -202,12 +202,12 @@ fn nothing_older_than_the_last_announced_change_is_ever_served() {
         for version in 1..=CHANGES {
             page.change(&cache, version);
             // Threads begin when the machine lets them: the changes do not get far ahead of the readers.
-            while served.load(Ordering::Relaxed) < version / 3 {
+            while served.load(Ordering::Relaxed) <= version / 3 {
                 std::thread::yield_now();
             }
         }
         page.end();
     });
-    assert!(served.into_inner() >= 1000, "hardly anything was served: the test showed nothing");
+    assert!(served.into_inner() > 1000, "hardly anything was served: the test showed nothing");
     assert_all_is_let_go(&cache);
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -65,6 +66,21 @@ impl Namespace {
             let inside = scope.spawn(|| self.enter().map(|()| work()));
             inside.join().map_err(|_| anyhow!("the work inside {} panicked", self.name))?
         })
+    }
+
+    /// Has the kernel's TCP wait for two seconds before it sends again what is not acknowledged, where it can be told to
+    /// (from Linux 6.11 on). A peer that is a process waits for the processor on a busy machine; what comes again because
+    /// it was late looks like something new to it.
+    ///
+    /// # Errors
+    ///
+    /// When `sysctl` fails.
+    pub fn send_again_late(&self) -> Result<()> {
+        if !Path::new("/proc/sys/net/ipv4/tcp_rto_min_us").exists() {
+            return Ok(());
+        }
+        let longer = ["net.ipv4.tcp_early_retrans=0", "net.ipv4.tcp_rto_min_us=2000000"];
+        tool::finish(self.command("sysctl").arg("-qw").args(longer)).map(drop)
     }
 
     /// Moves the calling thread inside, for good. Threads it spawns later are inside too.

@@ -76,20 +76,6 @@ pub fn skip() -> bool {
     true
 }
 
-/// Where nothing is lost, nothing needs to be sent again. But whoever is a process waits for the processor on a busy machine,
-/// and a kernel that is not acknowledged in time would send its last segment once more: it waits longer, where it can be
-/// told to (from Linux 6.11 on).
-fn let_both_wait(bed: &Bed) {
-    if !FilePath::new("/proc/sys/net/ipv4/tcp_rto_min_us").exists() {
-        return;
-    }
-    for side in [bed.client(), bed.server()] {
-        let longer = ["net.ipv4.tcp_early_retrans=0", "net.ipv4.tcp_rto_min_us=2000000"];
-        let done = side.command("sysctl").arg("-qw").args(longer).status().expect("sysctl runs");
-        assert!(done.success(), "sysctl {longer:?}");
-    }
-}
-
 impl Lab {
     /// nginx with these files under its root, and the fast path in front of it. None: SKIP was said.
     pub fn new(plan: Plan, files: &[(&str, &[u8])]) -> Option<Self> {
@@ -133,7 +119,10 @@ impl Lab {
             assert!(done.success(), "sysctl {setting}");
         }
         if matches!(plan.path, Path::Direct(_)) {
-            let_both_wait(&bed);
+            // Where nothing is lost, nothing needs to be sent again.
+            for side in [bed.client(), bed.server()] {
+                side.send_again_late().expect("its kernel is told");
+            }
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (name, content) in files {

@@ -111,15 +111,8 @@ impl FastPath {
         Ok(translated)
     }
 
-    /// Time since each connection was last used, as a server's idle timer should see it; None: unknown.
-    pub fn idle_time(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
-        Ok(self.flow(key)?.map(|flow| now.saturating_sub(Duration::from_nanos(flow.used_ns))))
-    }
-
-    /// Time since the last answer on a connection, to a few milliseconds; None: nothing was answered on it. Unlike
-    /// [`FastPath::idle_time`] it does not let a client hold a connection by mere acknowledgements.
+    /// Time since the last answer on a connection, to a few milliseconds; None: nothing was answered on it. Mere
+    /// acknowledgements do not count, lest a client holds a connection by them.
     pub fn since_answer(&self, key: &FlowKey) -> libbpf_rs::Result<Option<Duration>> {
         let answered = self.flow(key)?.filter(|flow| flow.tx_offset != 0);
         // An answer may come between the two looks.

@@ -230,7 +230,7 @@ fn a_drain_waits_for_the_exchange_and_tells_the_client() {
     client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     eventually("the server has the request", || server.first().ends_with("\r\n\r\n"));
     rig.engine.drain();
-    // The workers hear of it at once, the first of them before it hears of anything else.
+    // A worker hears of it a moment later.
     std::thread::sleep(Duration::from_millis(100));
     drains.send(()).expect("the server waits");
     let response = client.receive();

@@ -30,13 +30,7 @@ fn now(client: &RawClient, segment: &Segment) -> Segment {
 }
 
 fn service_timers(bench: &Bench, time: Duration) {
-    let deadline = Instant::now() + time;
-    let mut least = time.as_millis() / 10; // times, although the processor may be away for most of the time
-    while least > 0 || Instant::now() < deadline {
-        least = least.saturating_sub(1);
-        inside(bench.world.server(), || bench.fast_path.service_timers()).expect("serviced");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    bench.world.service_timers(&bench.fast_path, time);
 }
 
 #[test]

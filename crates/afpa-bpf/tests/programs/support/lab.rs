@@ -1,13 +1,13 @@
 //! A server with long answers pinned, and what hand-made clients do with them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 
 use afpa_testkit::packet::Segment;
 use afpa_testkit::tcp::RawClient;
 
-use super::{Sample, World, inside};
+use super::{Sample, World};
 
 pub const SOON: Duration = Duration::from_millis(60);
 pub const UNIT: usize = 1448;
@@ -54,13 +54,7 @@ impl Lab {
 
     /// Time goes by, and timers are serviced.
     pub fn service_timers(&self, time: Duration) {
-        let deadline = Instant::now() + time;
-        let mut least = time.as_millis() / 10; // times, although the processor may be away for most of the time
-        while least > 0 || Instant::now() < deadline {
-            least = least.saturating_sub(1);
-            inside(self.world.server(), || self.fast_path.service_timers()).expect("serviced");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.world.service_timers(&self.fast_path, time);
     }
 
     /// All is as after any answer: both contexts serve the connection.

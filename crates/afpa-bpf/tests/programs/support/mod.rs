@@ -10,7 +10,7 @@ pub mod socketless;
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_bpf::{Coding, FastPath, Reason, Response, Settings, Variant};
 use afpa_netlab::inject::{Impairment, Rules};
@@ -78,12 +78,9 @@ impl World {
 
     /// A client by hand is a process, which waits for the processor on a busy machine. If it acknowledges late, the server's
     /// TCP sends its last segment once more, and a test would take that for an answer. No packet is lost here: it waits
-    /// longer, where the kernel (from 6.11 on) can be told to.
+    /// longer, where the kernel can be told to.
     fn let_the_server_wait(&self) {
-        if std::path::Path::new("/proc/sys/net/ipv4/tcp_rto_min_us").exists() {
-            let longer = ["net.ipv4.tcp_early_retrans=0", "net.ipv4.tcp_rto_min_us=2000000"];
-            longer.iter().for_each(|setting| self.set(self.server(), "sysctl", &["-qw", setting]));
-        }
+        self.server().send_again_late().expect("its kernel is told");
     }
 
     /// With a lossy wire between the two: of a hundred packets each way, `percent` are lost, as many repeated, as
@@ -114,6 +111,17 @@ impl World {
     /// The server's namespace.
     pub fn server(&self) -> &Namespace {
         self.bed.server()
+    }
+
+    /// Time goes by, and timers are serviced.
+    pub fn service_timers(&self, fast_path: &FastPath, time: Duration) {
+        let deadline = Instant::now() + time;
+        let mut least = time.as_millis() / 10; // times, although the processor may be away for most of the time
+        while least > 0 || Instant::now() < deadline {
+            least = least.saturating_sub(1);
+            inside(self.server(), || fast_path.service_timers()).expect("serviced");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// A command inside the server's namespace, ended with the world.
