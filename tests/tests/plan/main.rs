@@ -1,4 +1,5 @@
 //! The plan of the house and its words.
 
 mod house;
+mod rules;
 mod words;
