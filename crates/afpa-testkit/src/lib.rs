@@ -21,6 +21,7 @@ pub mod bpf_fs;
 pub mod client;
 pub mod curl;
 pub mod exclusive;
+pub mod held;
 pub mod limits;
 pub mod nginx;
 pub mod packet;

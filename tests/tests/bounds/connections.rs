@@ -1,0 +1,51 @@
+//! `[limits] connections`: what one connection can hold.
+
+use std::time::Duration;
+
+use afpa_testkit::{
+    Client, Server, Tree, eventually,
+    exclusive::exclusive,
+    held::{Growth, MIB},
+    limits::raise_open_files,
+    skip,
+    tree::patterned,
+};
+
+/// Each holds a file that nobody else asks for and that the cache has ejected, beside its socket.
+#[test]
+fn a_connection_holds_two_descriptors_at_most() {
+    const CONNECTIONS: usize = 600;
+    const LENGTH: usize = 300_000;
+    let _alone = exclusive();
+    if let Err(why) = raise_open_files(4 * CONNECTIONS as u64) {
+        skip!("{why}");
+    }
+    let tree = Tree::new();
+    let content = patterned(LENGTH);
+    for number in 0..CONNECTIONS {
+        tree.file(format!("{number}.bin"), &content);
+    }
+    tree.file("hello.txt", "hello");
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1").set(|settings| {
+            settings.connections(CONNECTIONS).connections_per_client(CONNECTIONS);
+            settings.write_time(Duration::from_secs(600)).set("cache.open_files", 16);
+        });
+    });
+    server.settle();
+    let before = server.held();
+    let mut readers = Vec::new();
+    for number in 0..CONNECTIONS - 8 {
+        let mut reader = Client::connect_narrow(server.address(), 4096).expect("connected");
+        reader.send(format!("GET /{number}.bin HTTP/1.1\r\nHost: h\r\n\r\n"));
+        let mut first = [0; 12];
+        assert!(reader.read_raw(&mut first).expect("an answer") > 0);
+        assert_eq!(&first, b"HTTP/1.1 200", "connection {number}");
+        readers.push(reader);
+    }
+    let bound = Growth { memory: 64 * MIB, descriptors: 2 * CONNECTIONS + 16 + 16, threads: 16 };
+    server.held().since(before).is_at_most("connections that each hold a file", bound);
+    drop(readers);
+    eventually("they are let go", || server.held().descriptors < before.descriptors + 64);
+    assert_eq!(server.get("/hello.txt").text(), "hello");
+}
