@@ -17,9 +17,11 @@ use crate::units::{Listen, human_size, show_size};
 const DESCRIPTOR_RESERVE: usize = 256;
 
 impl Config {
-    /// Descriptors needed when every limit is reached at once.
+    /// Descriptors needed when every limit is reached at once. A connection is a socket, and may hold another
+    /// descriptor beside it: that of a file which the cache has ejected meanwhile, or of a connection to a server.
     pub fn descriptors(&self) -> usize {
-        self.limits.connections + self.cache.open_files + self.workers * 8 + DESCRIPTOR_RESERVE
+        let connections = 2 * self.limits.connections;
+        connections + self.cache.open_files + self.workers * 8 + DESCRIPTOR_RESERVE
     }
 }
 

@@ -190,7 +190,7 @@ impl Privileged {
         tls: &mut TlsState,
     ) -> anyhow::Result<Self> {
         let [descriptors, _] = privileges::raise_limits(Needs {
-            descriptors: (config.limits.connections + config.cache.open_files + 256) as u64,
+            descriptors: config.descriptors() as u64,
             locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
         });
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
