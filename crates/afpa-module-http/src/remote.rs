@@ -133,7 +133,11 @@ pub(crate) fn prepare(
     let affinity = affinity(to.affinity);
     let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
     let cookie = cookie.and_then(|name| cookie_value(request, name)).map(Box::from);
-    let asked = AskedServer { head: request.method == Method::Head, upgrade: head.asks_upgrade() };
+    let asked = AskedServer {
+        head: request.method == Method::Head,
+        upgrade: head.asks_upgrade(),
+        trailers: head.takes_trailers(),
+    };
     let job = Job {
         group: Arc::clone(group),
         settings: Arc::clone(settings),

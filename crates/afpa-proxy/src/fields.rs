@@ -1,7 +1,6 @@
 //! What an intermediary does with field lines: some concern only one connection, some it writes itself
 //! (RFC 9110 section 7.6.1).
 
-use afpa_http::chunked::Trailers;
 use afpa_http::syntax::list;
 
 /// What an intermediary does with a field of a message that it passes on.
@@ -135,7 +134,7 @@ impl<'b> Nominated<'b> {
 pub(crate) struct OwnedNominated(Vec<Box<[u8]>>);
 
 impl OwnedNominated {
-    fn contains(&self, name: &[u8]) -> bool {
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
         let mut options = self.0.iter().flat_map(|line| list(line));
         options.any(|option| option.eq_ignore_ascii_case(name))
     }
@@ -153,47 +152,9 @@ pub(crate) fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the end of a chunked content: the last chunk, and those trailer fields that may be passed on.
-pub(crate) fn put_last_chunk(out: &mut Vec<u8>, trailers: &Trailers, nominated: &OwnedNominated) {
-    out.extend_from_slice(b"0\r\n");
-    for (name, value) in trailers.fields() {
-        if may_trail(name) && !nominated.contains(name) {
-            put(out, name, value);
-        }
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Fields that change how a message is framed, routed, authenticated, cached or understood. They have no
-/// meaning in the trailer section (RFC 9110 section 6.5.1; the list is that of RFC 7230 section 4.1.2), and
-/// are left out there, because some readers treat trailer fields as fields of the head.
-const NEVER_TRAIL: [&str; 20] = [
-    "age",
-    "authorization",
-    "cache-control",
-    "content-encoding",
-    "content-range",
-    "cookie",
-    "expires",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "location",
-    "pragma",
-    "range",
-    "retry-after",
-    "set-cookie",
-    "vary",
-    "warning",
-    "www-authenticate",
-];
-
-/// Whether a field means something in a trailer section, and is not only for this connection.
-fn may_trail(name: &[u8]) -> bool {
-    let alike = |never: &&str| name.len() == never.len() && is_alike(name, never.as_bytes());
-    kind(name) == Kind::EndToEnd && !NEVER_TRAIL.iter().any(alike)
+/// A byte of a name as those read it who do not distinguish cases, nor `_` from `-`.
+pub(crate) fn plain(byte: &u8) -> u8 {
+    if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
 }
 
 /// Whether CGI does not distinguish the two names.
@@ -242,31 +203,6 @@ mod tests {
                     assert_eq!(is_same(&name, usual), expected, "{}", name.escape_ascii());
                 }
             }
-        }
-    }
-
-    #[test]
-    fn what_means_something_only_before_the_content_does_not_trail() {
-        for name in NEVER_TRAIL.iter().map(|name| name.as_bytes()).chain([
-            b"Transfer-Encoding".as_slice(),
-            b"content_length",
-            b"HOST",
-            b"TE",
-            b"Trailer",
-            b"Via",
-            b"Date",
-            b"Expect",
-            b"Content-Type",
-            b"X_Forwarded_For",
-            b"Set_Cookie",
-            b"Proxy-Authorization",
-        ]) {
-            assert!(!may_trail(name), "{}", name.escape_ascii());
-        }
-        for name in
-            [b"Server-Timing".as_slice(), b"Content-Digest", b"ETag", b"X-Sum", b"grpc-status"]
-        {
-            assert!(may_trail(name), "{}", name.escape_ascii());
         }
     }
 

@@ -11,6 +11,7 @@
 //! * [`forwarded`]: the client of a request that came through routers in front;
 //! * [`select`]: which server of a group gets a request;
 //! * [`observe`]: counters of servers and groups;
+//! * `trailers`: which fields of a trailer section are passed on;
 //! * `websocket`: what AFPA answers itself in its handshake.
 //!
 //! With I/O, on one core and without a lock:
@@ -37,4 +38,5 @@ pub mod request;
 pub mod resolve;
 pub mod response;
 pub mod select;
+mod trailers;
 mod websocket;

@@ -99,6 +99,30 @@ fn content_goes_up_with_a_length_and_without_one() {
     assert!(client.response(id).text().contains("3\r\nnow\r\n0\r\n"));
 }
 
+#[test]
+fn forged_trailers_of_a_stream_reach_no_server() {
+    let server = mirror();
+    let settings = "[server_group.request]\nclient_subject = \"X-Client-Subject\"\n";
+    let proxy = proxy(&[server.to()], settings);
+    let mut client = H2Client::connect(&proxy);
+    let forged = [
+        ("x-client-subject", "CN=admin"),
+        ("x_client_subject", "CN=admin"),
+        ("x-forwarded-for", "CN=admin"),
+        ("x_sum", "CN=admin"),
+        ("cookie", "CN=admin"),
+    ];
+    for names in [None, Some("x-client-subject, x_client_subject, x-forwarded-for, x_sum, cookie")] {
+        let mut fields = request("POST", "/");
+        fields.extend(names.map(|names| ("trailer", names)));
+        let id = client.open(&fields, false);
+        client.frame(kind::DATA, 0, id, b"abc");
+        client.frame(kind::HEADERS, 5, id, &block(&forged));
+        let got = client.response(id).text().to_owned();
+        assert!(got.contains("abc") && !got.contains("CN=admin"), "{got}");
+    }
+}
+
 /// A server that counts content of a length, and answers with the count and as much content.
 fn counter() -> Raw {
     Raw::start(|mut stream| {

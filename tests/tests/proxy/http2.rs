@@ -312,11 +312,12 @@ fn content_passes_both_ways_with_a_node_of_http2() {
             let mut sender = Client::of(client.tcp().try_clone().expect("another"));
             let upload = content.clone();
             let thread = std::thread::spawn(move || {
+                let head = "POST / HTTP/1.1\r\nHost: h\r\nConnection: TE\r\nTE: trailers\r\n";
                 if round == 0 {
-                    sender.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
+                    sender.send(format!("{head}Content-Length: 2000000\r\n\r\n"));
                     return sender.send(&upload);
                 }
-                sender.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+                sender.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n"));
                 for piece in upload.chunks(70_001) {
                     sender.send(
                         [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat(),

@@ -117,6 +117,11 @@ fn trailer_fields_follow_chunks_to_whoever_can_have_them() {
         assert!(trailers.eq(expected), "{response:?}");
     }
     assert!(server.first().contains("\r\nTE: trailers\r\n"), "{}", server.first());
+    // Who does not ask for trailer fields gets those that the head names.
+    let response = client.get("/");
+    let expected = [("X-Sum", "1"), ("X-Sum", "2")];
+    let trailers = response.trailers.iter().map(|(name, value)| (&name[..], &value[..]));
+    assert!(trailers.eq(expected), "{response:?}");
     let response = client.exchange("GET / HTTP/1.0\r\nHost: x\r\n\r\n");
     assert_eq!((response.text(), response.framing), ("hello", Framing::Close));
     assert_eq!(response.field("Trailer"), None);

@@ -13,7 +13,7 @@ fn content_is_passed_on_in_its_framing_and_what_follows_is_the_next_request() {
     let mut client = rig.connect();
     client.send(
         "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello\
-         POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\
+         POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, Host\r\n\r\n\
          2;evil=1\r\nab\r\n00003\r\ncde\r\n0\r\nHost: evil\r\nX-Sum:  1 \r\n\r\n\
          GET /c HTTP/1.1\r\nHost: x\r\n\r\n",
     );
@@ -27,6 +27,35 @@ fn content_is_passed_on_in_its_framing_and_what_follows_is_the_next_request() {
         received.contains("\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\nX-Sum: 1\r\n\r\nGET /c "),
         "{received}"
     );
+}
+
+/// Fields of a trailer section that no server may get, though `Trailer` names them: AFPA writes or removes them in
+/// heads, or they mean something only there.
+const FORGED: &str = "X-Client-Subject: CN=admin\r\nX_Client_Subject: CN=admin\r\nx-client_subject: CN=admin\r\n\
+    X-Forwarded-For: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nVia: 1.1 x\r\n\
+    X-Real-IP: 6.6.6.6\r\nAuthorization: x\r\nCookie: x\r\nX-Hop: x\r\nX_Sum: x\r\nEarly-Data: 1\r\n\
+    X-HTTP-Method-Override: x\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\nProxy-Anything: x\r\n";
+
+#[test]
+fn trailer_fields_that_nobody_named_or_that_mean_something_in_heads_reach_no_server() {
+    let server = Backend::saying(OK);
+    let rig = Rig::to(&[&server], |plan| {
+        plan.exchange.request.client_subject = Some("X-Client-Subject".into());
+        plan.exchange.request.x_forwarded = afpa_proxy::request::Mark::Keep;
+        plan.exchange.request.forwarded = afpa_proxy::request::Mark::Keep;
+    });
+    let names: Vec<&str> = FORGED.lines().filter_map(|line| line.split(':').next()).collect();
+    let mut client = rig.connect();
+    for named in [names.join(","), format!("X-Sum\r\nTrailer: {}", names.join(" , "))] {
+        let response = client.exchange(format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nConnection: x-hop\r\nTransfer-Encoding: chunked\r\n\
+             Trailer: {named}\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\nX-Unnamed: 2\r\n{FORGED}\r\n"
+        ));
+        assert_eq!(response.status, 200);
+    }
+    let received = String::from_utf8_lossy(&server.received().concat()).into_owned();
+    let trailers = received.split("\r\n0\r\n").skip(1).map(|rest| rest.split("POST").next());
+    assert!(trailers.eq([Some("\r\n"), Some("X-Sum: 1\r\n\r\n")]), "{received}");
 }
 
 #[test]

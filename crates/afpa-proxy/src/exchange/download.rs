@@ -11,10 +11,10 @@ use afpa_http::{Connection, Version};
 use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
 use crate::end::Content;
-use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::http2::gone;
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
+use crate::trailers::{MayTrail, put_last_chunk};
 
 /// What the response to the client depends on, apart from the server.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +47,8 @@ pub(super) struct Download {
     /// The client did not take at once what was gathered.
     slow: bool,
     phase: Phase,
-    /// Names of trailer fields that concern only this connection.
-    nominated: OwnedNominated,
+    /// The fields that may trail the content.
+    may_trail: MayTrail,
     interims: u32,
     /// The client does not get the final response.
     withheld: bool,
@@ -149,7 +149,7 @@ impl Download {
             lent: false,
             slow: false,
             phase: Phase::Head,
-            nominated: OwnedNominated::default(),
+            may_trail: MayTrail::default(),
             interims: 0,
             withheld: false,
             summary: Summary::default(),
@@ -407,7 +407,7 @@ impl Download {
         self.summary.ends_with_connection = delivery == Delivery::Close;
         self.summary.persistence = if keep { Persistence::Keep } else { Persistence::Close };
         if delivery == Delivery::Chunked {
-            self.nominated = response.nominated();
+            self.may_trail = response.may_trail(terms.asked);
         }
         let content = Content::new(&response.ending);
         self.phase = match content.is_done() {
@@ -470,7 +470,7 @@ impl Download {
         if let Phase::Content(content, Delivery::Chunked) = &self.phase
             && !self.withheld
         {
-            put_last_chunk(&mut self.out, content.trailers(), &self.nominated);
+            put_last_chunk(&mut self.out, content.trailers(), &self.may_trail);
         }
         self.phase = Phase::Last;
     }

@@ -6,9 +6,9 @@ use afpa_framework::ClientStream;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
-use crate::fields::{OwnedNominated, put_last_chunk};
 use crate::pool::{Pool, ServerStream};
 use crate::request::RequestHead;
+use crate::trailers::{MayTrail, put_last_chunk};
 
 /// The head of a request, and its content as it arrives. More content is read only when what was read has
 /// been sent, so the client is slowed down to the speed of the server.
@@ -17,8 +17,8 @@ pub(super) struct Upload {
     /// Content that is still to be taken from the client.
     content: Option<Content>,
     chunked: bool,
-    /// Names of trailer fields that concern only the client's connection.
-    nominated: OwnedNominated,
+    /// The fields that may trail the content.
+    may_trail: MayTrail,
     /// The request has content: its head is sent from `out`, too, together with the first content.
     gathers: bool,
     /// Head and content that wait to be sent.
@@ -74,7 +74,7 @@ impl Upload {
         Self {
             content,
             chunked,
-            nominated: head.nominated().clone(),
+            may_trail: head.may_trail().clone(),
             gathers,
             out,
             sent: 0,
@@ -213,7 +213,7 @@ impl Upload {
             at += progress.consumed;
             if progress.done {
                 if self.chunked {
-                    put_last_chunk(&mut self.out, content.trailers(), &self.nominated);
+                    put_last_chunk(&mut self.out, content.trailers(), &self.may_trail);
                 }
                 self.content = None;
                 return Ok(at);
@@ -269,7 +269,7 @@ mod tests {
         let input = b"3;evil=\"x\"\r\nabc\r\n00002\r\nde\r\n0\r\nTrailer: x\r\nX-Sum:1\r\n\r\nGET ";
         let taken = upload.encode(input).expect("well-formed");
         assert_eq!(&input[taken..], b"GET ");
-        assert_eq!(upload.out, b"3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 1\r\n\r\n");
+        assert_eq!(upload.out, b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "nobody named it");
         assert!(upload.content.is_none() && upload.has_taken());
 
         let mut upload = Upload::new(BodyLength::Length(4), None, &head, &pool);

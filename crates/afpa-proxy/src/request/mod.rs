@@ -13,7 +13,8 @@ use std::net::IpAddr;
 use afpa_http::syntax::{list, number};
 use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
 
-use crate::fields::{self, Kind, Nominated, OwnedNominated, put, put_length};
+use crate::fields::{self, Kind, Nominated, put, put_length};
+use crate::trailers::MayTrail;
 pub use policy::{HostPolicy, Mark, RequestPolicy};
 pub use upgrade::Upgrade;
 
@@ -69,8 +70,9 @@ pub struct RequestHead {
     /// The position at which the server's own name is inserted as the host.
     host_at: Option<usize>,
     upgrade: Upgrade,
-    /// Trailer fields that concern only the client's connection.
-    nominated: OwnedNominated,
+    /// The fields that may trail the content.
+    may_trail: MayTrail,
+    takes_trailers: bool,
 }
 
 impl RequestHead {
@@ -133,9 +135,14 @@ impl RequestHead {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Names of trailer fields that must not be passed on.
-    pub(crate) fn nominated(&self) -> &OwnedNominated {
-        &self.nominated
+    /// Which trailer fields are passed on.
+    pub(crate) fn may_trail(&self) -> &MayTrail {
+        &self.may_trail
+    }
+
+    /// Whether the client takes the trailer fields of a response.
+    pub fn takes_trailers(&self) -> bool {
+        self.takes_trailers
     }
 
     /// Writes the head of `request` with a normalised `path`, in the memory of an earlier one.
@@ -158,10 +165,8 @@ impl RequestHead {
             true => Upgrade::of(request, survey.upgrade),
             false => Upgrade::None,
         };
-        self.nominated = match request.body {
-            BodyLength::Chunked => survey.nominated.to_owned(),
-            BodyLength::None | BodyLength::Length(_) => OwnedNominated::default(),
-        };
+        self.may_trail = MayTrail::of_request(request, survey.nominated, policy);
+        self.takes_trailers = self.upgrade == Upgrade::None && survey.takes_trailers(request);
 
         let out = &mut self.bytes;
         // One allocation holds it: the fields that are added are short.
@@ -188,7 +193,7 @@ impl RequestHead {
         if self.upgrade != Upgrade::None {
             put(out, b"Connection", b"upgrade");
             put(out, b"Upgrade", survey.upgrade);
-        } else if survey.takes_trailers(request) {
+        } else if self.takes_trailers {
             put(out, b"Connection", b"TE");
             put(out, b"TE", b"trailers");
         }

@@ -75,10 +75,9 @@ impl Default for RequestPolicy {
 
 impl RequestPolicy {
     /// Whether servers could take a field for the one with the client's subject. Some read `_` as `-`.
-    pub(super) fn is_subject(&self, name: &[u8]) -> bool {
-        let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    pub(crate) fn is_subject(&self, name: &[u8]) -> bool {
         let own = self.client_subject.as_deref().map(str::as_bytes);
-        own.is_some_and(|own| own.iter().map(plain).eq(name.iter().map(plain)))
+        own.is_some_and(|own| own.iter().map(fields::plain).eq(name.iter().map(fields::plain)))
     }
 
     /// Whether servers get a field of this name that says more than what the client sent, its host and its scheme.

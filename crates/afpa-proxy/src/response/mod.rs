@@ -6,7 +6,8 @@ use std::mem::MaybeUninit;
 use afpa_http::{Connection, HttpDate, Version};
 
 use crate::end::{Ending, Framing, FramingError};
-use crate::fields::{self, Kind, Nominated, OwnedNominated, put, put_length};
+use crate::fields::{self, Kind, Nominated, put, put_length};
+use crate::trailers::MayTrail;
 
 /// The most field lines a response can have.
 pub const MAX_FIELDS: usize = 128;
@@ -27,6 +28,8 @@ pub struct Asked {
     pub head: bool,
     /// The request asked for a change of protocol (Upgrade).
     pub upgrade: bool,
+    /// The client takes trailer fields (TE).
+    pub trailers: bool,
 }
 
 /// Why a response is not passed on; the answer is 502, and the connection is not used again.
@@ -276,9 +279,10 @@ impl Response<'_, '_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Fields that concern only this connection, for the trailer section.
-    pub(crate) fn nominated(&self) -> OwnedNominated {
-        self.nominated.to_owned()
+    /// The fields that may trail the content.
+    pub(crate) fn may_trail(&self, asked: Asked) -> MayTrail {
+        let lines = self.lines.iter().map(|line| (line.name.as_bytes(), line.value));
+        MayTrail::of_response(lines, self.nominated, asked.trailers)
     }
 
     fn has(&self, name: &[u8]) -> bool {

@@ -163,7 +163,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(input in proptest::collection::vec(any::<u8>(), 0..200), head in any::<bool>()) {
         let mut slots = Slots::default();
-        let _ = parse(&input, &mut slots, LIMIT, Asked { head, upgrade: head });
+        let _ = parse(&input, &mut slots, LIMIT, Asked { head, upgrade: head, trailers: head });
     }
 
     /// What is passed on is one head again, and says the same about its end as the delivery does.
@@ -180,7 +180,7 @@ proptest! {
             input += &format!("{name}: {value}\r\n");
         }
         input += "\r\n";
-        let asked = Asked { head, upgrade: false };
+        let asked = Asked { head, ..Asked::default() };
         let mut slots = Slots::default();
         let Ok(Some(first)) = parse(input.as_bytes(), &mut slots, LIMIT, asked) else {
             return Ok(());
