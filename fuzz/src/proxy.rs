@@ -58,7 +58,8 @@ fn read(ending: &Ending, wire: &[u8], step: usize) -> Result<Read, EndError> {
 pub fn response(data: &[u8]) {
     const LIMIT: usize = 512;
     let Some((&flags, wire)) = data.split_first() else { return };
-    let asked = Asked { head: flags & 1 != 0, upgrade: flags & 2 != 0, trailers: flags & 4 != 0 };
+    let (head, upgrade) = (flags & 1 != 0, flags & 2 != 0);
+    let asked = Asked { head, upgrade, trailers: flags & 8 != 0, tunnel: flags & 16 != 0 };
     let client = if flags & 4 == 0 { Version::Http11 } else { Version::Http10 };
     let answer = |input: &[u8]| {
         let mut slots = Slots::default();

@@ -119,6 +119,8 @@ impl ResponseReader {
         message.state = match status {
             101 if tunnels => State::UntilEnd,
             101 => return Err(BadResponse),
+            // The client would take it for a tunnel.
+            200..=299 if self.may_tunnel => return Err(BadResponse),
             _ if interim => State::Head,
             204 | 304 => State::Done,
             _ if self.asked_head => State::Done,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
-use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status};
+use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status, Version};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
@@ -119,6 +119,9 @@ pub(crate) fn prepare(
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
+    if asks_tunnel(request) && !head.asks_upgrade() {
+        return Err(NotSent::Status(Status::NOT_IMPLEMENTED));
+    }
     // The limits come last, so that a request that is refused for another reason does not count.
     let admit = |site: &Site| {
         if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
@@ -137,6 +140,7 @@ pub(crate) fn prepare(
         head: request.method == Method::Head,
         upgrade: head.asks_upgrade(),
         trailers: head.takes_trailers(),
+        tunnel: asks_tunnel(request),
     };
     let job = Job {
         group: Arc::clone(group),
@@ -156,6 +160,12 @@ pub(crate) fn prepare(
         tap: None,
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
+}
+
+/// Whether a request is an extended CONNECT, whose client takes every success for a tunnel (RFC 8441 section 5). Nothing
+/// else has Upgrade in HTTP/2.
+pub(crate) fn asks_tunnel(request: &Request<'_, '_>) -> bool {
+    request.version == Version::Http2 && request.has(Known::Upgrade)
 }
 
 /// Whether a request may be asked twice without harm (RFC 8470 section 4).

@@ -12,7 +12,7 @@ use afpa_router::{
 
 use crate::doc_root::DocRoot;
 use crate::global::Global;
-use crate::remote::Distributed;
+use crate::remote::{Distributed, asks_tunnel};
 
 /// Where a request goes, and what it is counted for.
 pub(crate) struct Routed<'m> {
@@ -76,6 +76,12 @@ pub(crate) fn route<'m>(
     // Another connection, for this name, would be asked for the certificate that the site demands.
     if routed.site.is_some_and(|site| !global.admits(site, tls)) {
         routed.route = Route::Error(Status::MISDIRECTED_REQUEST);
+    }
+    if asks_tunnel(request)
+        && matches!(routed.route, Route::File { .. } | Route::Fixed(_) | Route::Options)
+    {
+        // A success would be a tunnel to nowhere.
+        routed.route = Route::Error(Status::NOT_IMPLEMENTED);
     }
     routed
 }

@@ -11,6 +11,7 @@
 //! * [`forwarded`]: the client of a request that came through routers in front;
 //! * [`select`]: which server of a group gets a request;
 //! * [`observe`]: counters of servers and groups;
+//! * `switch`: what a server says to a request for another protocol;
 //! * `trailers`: which fields of a trailer section are passed on;
 //! * `websocket`: what AFPA answers itself in its handshake.
 //!
@@ -38,5 +39,6 @@ pub mod request;
 pub mod resolve;
 pub mod response;
 pub mod select;
+mod switch;
 mod trailers;
 mod websocket;

@@ -8,7 +8,7 @@ mod traffic;
 use afpa_testkit::Server;
 pub use backend::{Backend, Kind};
 pub use names::Names;
-pub use raw::{Raw, answer, end, read_content, read_head};
+pub use raw::{Raw, answer, end, read_content, read_head, switched};
 use serde_json::Value;
 pub use traffic::{Sample, Traffic};
 

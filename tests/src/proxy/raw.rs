@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use afpa_testkit::eventually;
 use afpa_testkit::server::free_address;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// A server made of a function. Ended when dropped.
 #[derive(Debug)]
@@ -162,6 +165,21 @@ pub fn read_content(stream: &mut TcpStream, head: &str) -> Option<String> {
         }
     }
     Some(String::from_utf8_lossy(&content).into_owned())
+}
+
+/// The 101 that opens the WebSocket which the request with this head asks for (RFC 6455 section 4.2.2).
+///
+/// # Panics
+/// When it has no key.
+pub fn switched(head: &str) -> String {
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    let key = lines.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
+    let key = key.expect("a key").1.to_owned() + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    let accept = STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, key.as_bytes()));
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+    )
 }
 
 /// Writes a whole answer; whether it was taken.

@@ -38,6 +38,7 @@ impl Missed<'_, '_, '_> {
     ) -> Miss<Uncached, Remote> {
         let Self { asked, head, route, plan, global, responder, core } = self;
         if !matches!(route, Route::Refused(_))
+            && !remote::asks_tunnel(asked.request)
             && let Some(content) = global.challenge(asked.request)
         {
             let (kind, content) = ("application/octet-stream", content.as_bytes());

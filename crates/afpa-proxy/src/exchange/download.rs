@@ -14,12 +14,15 @@ use crate::end::Content;
 use crate::pool::http2::gone;
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
+use crate::switch;
 use crate::trailers::{MayTrail, put_last_chunk};
 
 /// What the response to the client depends on, apart from the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) asked: Asked,
+    /// The head of the request, as the server has it.
+    pub(super) request: &'a [u8],
     /// The client's version.
     pub(super) version: Version,
     /// Whether the connection to the client may go on.
@@ -378,6 +381,10 @@ impl Download {
         }
         self.summary.status = response.status;
         if response.status == 101 {
+            let for_http2 = terms.version == Version::Http2;
+            if !switch::is_as_asked(terms.request, &response, for_http2) {
+                return Err(Broken::Bad(BadResponse::Upgrade));
+            }
             response.write_interim(&mut self.out);
             self.phase = Phase::Tunnel;
             return Ok(true);

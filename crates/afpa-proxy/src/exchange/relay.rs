@@ -10,6 +10,7 @@ use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
 use super::{Exchange, Job, millis, tunnel};
 use crate::pool::ServerStream;
+use crate::response::BadResponse;
 use crate::select::{AttemptOutcome, Lease};
 
 /// One attempt with one server.
@@ -99,6 +100,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         };
         let terms = Terms {
             asked: *asked,
+            request: head.bytes(),
             version: *version,
             // If the request was not sent as a whole, the rest of its content would be read as a request.
             keep: *keep_alive && upload.is_done() && !core.draining.get(),
@@ -199,6 +201,10 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             }
             Broken::Unprocessed => {
                 self.failed(Fault::unprocessed(Failure::Reset, AttemptOutcome::Reset))
+            }
+            // Whether the server has a tunnel at this path is up to the client.
+            Broken::Bad(why @ BadResponse::NoTunnel) => {
+                self.failed(Fault::nobodys(Failure::BadResponse(why)))
             }
             Broken::Bad(why) => self
                 .failed(Fault::of_server(Failure::BadResponse(why), AttemptOutcome::BadResponse)),

@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 
+use afpa_http::syntax::list;
 use afpa_http::{Connection, HttpDate, Version};
 
 use crate::end::{Ending, Framing, FramingError};
@@ -30,6 +31,8 @@ pub struct Asked {
     pub upgrade: bool,
     /// The client takes trailer fields (TE).
     pub trailers: bool,
+    /// The client takes every success for the tunnel that it has asked for (RFC 8441 section 5).
+    pub tunnel: bool,
 }
 
 /// Why a response is not passed on; the answer is 502, and the connection is not used again.
@@ -44,9 +47,12 @@ pub enum BadResponse {
     /// A status code that does not exist (RFC 9110 section 15).
     #[error("the status code is not between 100 and 599")]
     Status,
-    /// 101, although the request asked for no other protocol.
+    /// 101, although the request asked for no other protocol, or not for this one.
     #[error("a change of protocol that was not asked for")]
     Upgrade,
+    /// A success that the client would take for the tunnel that it has asked for.
+    #[error("no change to the protocol that was asked for, and no refusal")]
+    NoTunnel,
     /// It has more Connection lines than a sensible server sends.
     #[error("too many Connection fields")]
     Connection,
@@ -143,6 +149,9 @@ fn understand<'s, 'b>(
     if status == 101 && !asked.upgrade {
         return Err(BadResponse::Upgrade);
     }
+    if asked.tunnel && (200..300).contains(&status) {
+        return Err(BadResponse::NoTunnel);
+    }
     let mut framing = Framing::default();
     let (mut nominated, mut has_date, mut upgrade) = (Nominated::default(), false, None);
     for line in lines {
@@ -190,6 +199,16 @@ impl Response<'_, '_> {
     pub fn end_to_end(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let lines = self.lines.iter().map(|line| (line.name.as_bytes(), line.value));
         lines.filter(|(name, _)| !self.is_hop_by_hop(name) && fields::kind(name) != Kind::Trailer)
+    }
+
+    /// The protocols that it says are spoken from here on, if `Connection` names `Upgrade` (RFC 9110 section 7.8).
+    pub(crate) fn protocols(&self) -> impl Iterator<Item = &[u8]> {
+        let says_so = self.nominated.contains(b"upgrade");
+        let lines = self
+            .lines
+            .iter()
+            .filter(move |line| says_so && fields::kind(line.name.as_bytes()) == Kind::Upgrade);
+        lines.flat_map(|line| list(line.value))
     }
 
     /// Whether a final response follows.

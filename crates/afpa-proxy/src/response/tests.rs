@@ -163,7 +163,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(input in proptest::collection::vec(any::<u8>(), 0..200), head in any::<bool>()) {
         let mut slots = Slots::default();
-        let _ = parse(&input, &mut slots, LIMIT, Asked { head, upgrade: head, trailers: head });
+        let _ = parse(&input, &mut slots, LIMIT, Asked { head, upgrade: head, trailers: head, tunnel: false });
     }
 
     /// What is passed on is one head again, and says the same about its end as the delivery does.
