@@ -15,6 +15,18 @@ pub struct Timeouts {
     pub write: Duration,
 }
 
+/// Why a response breaks off, as far as it concerns its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BreakOff {
+    /// The server failed, or its connection to AFPA did.
+    #[default]
+    Failed,
+    /// The server does not want to go on with it.
+    Cancelled,
+    /// It is too much work for the server.
+    TooMuch,
+}
+
 /// The connection to the client, which the engine lends to *derive remote response*.
 ///
 /// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
@@ -74,6 +86,9 @@ pub trait ClientStream {
     /// Has the connection end with a reset. A response without a length that breaks off would otherwise look
     /// complete, and so would a tunnel.
     fn reset_at_end(&mut self);
+
+    /// The response has broken off. Only HTTP/2 has words for the reason.
+    fn breaks_off(&mut self, _why: BreakOff) {}
 
     /// The time.
     fn now(&self) -> Now;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use afpa_h2::frame::{flag, kind};
+use afpa_h2::PREFACE;
+use afpa_h2::frame::{FrameHeader, HEADER, flag, kind, put, put_settings};
+use afpa_h2::hpack::Decoder;
 use afpa_testkit::{Server, eventually, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
 use afpa_tests::proxy::{Raw, configuration, read_content, read_head, server_row};
@@ -99,6 +101,60 @@ fn content_goes_up_with_a_length_and_without_one() {
     assert!(client.response(id).text().contains("3\r\nnow\r\n0\r\n"));
 }
 
+/// A server of HTTP/2 that begins each response, and resets its stream with the code that the path names.
+fn resetting() -> Raw {
+    Raw::start(|mut stream| {
+        stream.read_exact(&mut [0; PREFACE.len()]).expect("a preface");
+        let mut out = Vec::new();
+        put_settings(&mut out, &[]);
+        let (mut decoder, mut header) = (Decoder::default(), [0; HEADER]);
+        while stream.write_all(&out).is_ok() && stream.read_exact(&mut header).is_ok() {
+            out.clear();
+            let FrameHeader { length, kind: of, flags, stream: id } =
+                FrameHeader::read(&header).expect("a header");
+            let mut payload = vec![0; length];
+            stream.read_exact(&mut payload).expect("a payload");
+            match of {
+                kind::SETTINGS if flags & flag::ACK == 0 => {
+                    put(&mut out, kind::SETTINGS, flag::ACK, 0, b"");
+                }
+                kind::HEADERS => {
+                    let mut code = 0_u32;
+                    let path = |name: &[u8], value: &[u8]| {
+                        if name == b":path" {
+                            let digits = str::from_utf8(&value[1..]).expect("text");
+                            code = digits.parse().expect("a code");
+                        }
+                    };
+                    decoder.decode(&payload, path).expect("a field block");
+                    let head = block(&[(":status", "200")]);
+                    put(&mut out, kind::HEADERS, flag::END_HEADERS, id, &head);
+                    put(&mut out, kind::DATA, 0, id, b"begun");
+                    put(&mut out, kind::RST_STREAM, 0, id, &code.to_be_bytes());
+                }
+                _ => {}
+            }
+        }
+    })
+}
+
+#[test]
+fn a_server_s_reset_reaches_the_client_as_what_it_means_for_it() {
+    let server = resetting();
+    let settings = "http2 = true\n[server_group.errors]\npercent = 0\n";
+    let proxy = proxy(&[server.to()], settings);
+    let mut client = H2Client::connect(&proxy);
+    // CANCEL and ENHANCE_YOUR_CALM are about the request. After NO_ERROR something is missing, after REFUSED_STREAM the
+    // client must not believe that nobody has looked at its request, and all others are about our connection.
+    for code in 0..=14 {
+        let id = client.request(&request("GET", &format!("/{code}")), b"");
+        let expected = if matches!(code, 8 | 11) { code } else { 2 };
+        let got = client.whole(id);
+        assert_eq!((got.reset, got.ended), (Some(expected), false), "code {code}: {got:?}");
+    }
+    client.ping();
+}
+
 #[test]
 fn forged_trailers_of_a_stream_reach_no_server() {
     let server = mirror();
@@ -112,7 +168,8 @@ fn forged_trailers_of_a_stream_reach_no_server() {
         ("x_sum", "CN=admin"),
         ("cookie", "CN=admin"),
     ];
-    for names in [None, Some("x-client-subject, x_client_subject, x-forwarded-for, x_sum, cookie")] {
+    for names in [None, Some("x-client-subject, x_client_subject, x-forwarded-for, x_sum, cookie")]
+    {
         let mut fields = request("POST", "/");
         fields.extend(names.map(|names| ("trailer", names)));
         let id = client.open(&fields, false);

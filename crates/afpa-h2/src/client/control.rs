@@ -75,8 +75,9 @@ impl Connection {
             return self.endpoint.charge(now_ms).map(|()| None);
         };
         let is_untouched = !stream.headed && stream.own.interims == 0;
-        let is_refused = u32::from_be_bytes(code) == ErrorCode::Refused as u32;
-        let why = if is_refused && is_untouched { Gone::Unprocessed } else { Gone::Reset };
+        let code = u32::from_be_bytes(code);
+        let is_refused = code == ErrorCode::Refused as u32;
+        let why = if is_refused && is_untouched { Gone::Unprocessed } else { Gone::Reset(code) };
         Ok(self.forget(id, false).then_some(Event::Gone { id, why }))
     }
 

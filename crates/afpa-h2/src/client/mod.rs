@@ -64,8 +64,10 @@ pub enum Event<'i> {
 pub enum Gone {
     /// The server has not looked at the request, so it may be sent again (RFC 9113 section 8.7).
     Unprocessed,
-    /// The server has reset it.
-    Reset,
+    /// The server has reset it, with this code (section 7).
+    Reset(u32),
+    /// The connection has ended.
+    Lost,
     /// What came on it is no response of HTTP/2 (section 8.1.1).
     Malformed,
 }

@@ -150,7 +150,7 @@ fn goaway_names_the_streams_that_were_not_processed() {
 
 #[test]
 fn only_an_untouched_stream_can_be_refused() {
-    for (before, why) in [(false, Gone::Unprocessed), (true, Gone::Reset)] {
+    for (before, why) in [(false, Gone::Unprocessed), (true, Gone::Reset(7))] {
         let mut connection = ready(Limits::default());
         let id = open(&mut connection, true);
         if before {

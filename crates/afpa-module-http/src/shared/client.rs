@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use afpa_framework::clock::steady;
-use afpa_framework::{ClientStream, Now, Timeouts};
+use afpa_framework::{BreakOff, ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
 use super::asking::Asking;
@@ -144,6 +144,10 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
 
     fn reset_at_end(&mut self) {
         self.client.reset_at_end();
+    }
+
+    fn breaks_off(&mut self, why: BreakOff) {
+        self.client.breaks_off(why);
     }
 
     fn now(&self) -> Now {

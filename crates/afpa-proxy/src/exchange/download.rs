@@ -4,7 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientStream, Persistence};
+use afpa_framework::{BreakOff, ClientStream, Persistence};
+use afpa_h2::ErrorCode;
 use afpa_h2::client::Gone;
 use afpa_http::{Connection, Version};
 
@@ -84,6 +85,8 @@ pub(super) struct Summary {
     pub(super) keeps: bool,
     /// Whether the end of the response is certain.
     pub(super) exact: bool,
+    /// Why it breaks off, if it does.
+    pub(super) break_off: BreakOff,
     /// Whether only the end of the client's connection ends the response.
     pub(super) ends_with_connection: bool,
     /// Whether the connection to the client goes on.
@@ -99,6 +102,7 @@ impl Default for Summary {
             begun: false,
             keeps: false,
             exact: false,
+            break_off: BreakOff::default(),
             ends_with_connection: false,
             persistence: Persistence::Close,
         }
@@ -130,6 +134,18 @@ pub(super) enum Broken {
     Bad(BadResponse),
     /// Its content is malformed, or breaks off.
     Content,
+}
+
+/// What the end of a stream tells the client of its response. All other codes are about the connection to the server, or
+/// would have the client believe that nobody has looked at its request (REFUSED_STREAM).
+fn break_off(gone: Option<Gone>) -> BreakOff {
+    const CANCEL: u32 = ErrorCode::Cancel as u32;
+    const CALM: u32 = ErrorCode::EnhanceYourCalm as u32;
+    match gone {
+        Some(Gone::Reset(CANCEL)) => BreakOff::Cancelled,
+        Some(Gone::Reset(CALM)) => BreakOff::TooMuch,
+        _ => BreakOff::Failed,
+    }
 }
 
 /// Content up to this size leaves together with the head, in one write.
@@ -219,7 +235,8 @@ impl Download {
     }
 
     /// The connection, or the stream, has ended before the response.
-    fn ended_early(&self, gone: Option<Gone>) -> Broken {
+    fn ended_early(&mut self, gone: Option<Gone>) -> Broken {
+        self.summary.break_off = break_off(gone);
         match (&self.phase, gone) {
             (Phase::Head, Some(Gone::Unprocessed)) => Broken::Unprocessed,
             (Phase::Head, Some(Gone::Malformed)) => Broken::Bad(BadResponse::Http2),

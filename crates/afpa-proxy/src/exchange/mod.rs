@@ -230,6 +230,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 if outcome == Some(AttemptOutcome::IdleTimeout) {
                     distrust(&stream);
                 }
+                self.client.breaks_off(summary.break_off);
                 if summary.ends_with_connection {
                     self.client.reset_at_end();
                 }

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientStream, Module, Now, Outbox, Part, Receipt, Timeouts};
+use afpa_framework::{BreakOff, ClientStream, Module, Now, Outbox, Part, Receipt, Timeouts};
 use afpa_h2::{ErrorCode, ResponseEvent, ResponseReader, StreamId};
 
 use super::mux::{KEPT, Mux};
@@ -23,6 +23,8 @@ pub(super) struct StreamClient<M: Module> {
     /// What was given back; it belongs to no request, because a stream has one only.
     surplus: Vec<u8>,
     broken: bool,
+    /// Why the response breaks off, if it does.
+    why_broken: BreakOff,
     /// Bytes of content received, and bytes of the response.
     moved: u64,
 }
@@ -36,7 +38,9 @@ impl<M: Module> StreamClient<M> {
         listener: u32,
     ) -> Self {
         let entry = worker.table.enter(listener);
-        Self { worker, mux, id, entry, reader, surplus: Vec::new(), broken: false, moved: 0 }
+        let why_broken = BreakOff::default();
+        let (surplus, broken, moved) = (Vec::new(), false, 0);
+        Self { worker, mux, id, entry, reader, surplus, broken, why_broken, moved }
     }
 
     /// The exchange is over. What the module has left in the outbox is the answer, if the server gave none: an error
@@ -64,9 +68,7 @@ impl<M: Module> StreamClient<M> {
             stream.whole = true;
             mux.announce(self.id);
         } else {
-            // A reset connection is CANCEL in a tunnel (RFC 8441 section 5).
-            let code = if is_tunnel { ErrorCode::Cancel } else { ErrorCode::Internal };
-            mux.reset(self.id, code);
+            mux.reset(self.id, code_of(self.why_broken, is_tunnel));
         }
         mux.wake();
         out.receipt.take()
@@ -128,6 +130,18 @@ impl<M: Module> StreamClient<M> {
 impl<M: Module> Drop for StreamClient<M> {
     fn drop(&mut self) {
         self.worker.table.leave(self.entry);
+    }
+}
+
+/// What the client of a response that breaks off is told. Codes about the connection to the server say nothing about this
+/// one (docs/rules/passing.md, T5).
+fn code_of(why: BreakOff, is_tunnel: bool) -> ErrorCode {
+    match why {
+        // A reset connection is CANCEL in a tunnel (RFC 8441 section 5).
+        _ if is_tunnel => ErrorCode::Cancel,
+        BreakOff::Failed => ErrorCode::Internal,
+        BreakOff::Cancelled => ErrorCode::Cancel,
+        BreakOff::TooMuch => ErrorCode::EnhanceYourCalm,
     }
 }
 
@@ -219,6 +233,10 @@ impl<M: Module> ClientStream for StreamClient<M> {
 
     fn reset_at_end(&mut self) {
         self.broken = true;
+    }
+
+    fn breaks_off(&mut self, why: BreakOff) {
+        self.why_broken = why;
     }
 
     fn now(&self) -> Now {

@@ -280,7 +280,7 @@ mod tests {
         slot.content(b"abc", true);
         assert_eq!(slot.read(&mut [0; 100]), (7, 3));
         assert_eq!(slot.read(&mut [0; 100]), (0, 0));
-        slot.gone(Gone::Reset);
+        slot.gone(Gone::Reset(0));
         assert!(slot.why_gone().is_none() && slot.is_closed(), "the response was whole");
     }
 }

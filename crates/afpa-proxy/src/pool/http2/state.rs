@@ -250,7 +250,7 @@ impl State {
             tally.closed();
         }
         for slot in self.slots.values_mut() {
-            slot.gone(Gone::Reset);
+            slot.gone(Gone::Lost);
         }
         if let Some(opener) = self.opener.take() {
             opener.wake();
