@@ -85,6 +85,12 @@ fn extension(path: &[u8]) -> Option<String> {
     (!extension.is_empty()).then(|| extension.to_ascii_lowercase())
 }
 
+/// Whether a media type, with its parameters, is that of server-sent events (HTML, section 9.2).
+pub fn is_events(value: &[u8]) -> bool {
+    let kind = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,11 +115,11 @@ fn an_answer_that_grows_beyond_the_limit_is_whole_for_everybody() {
     });
     let proxy = origin.proxy("wait = \"30s\"\nmax_object = \"16KiB\"");
     let mut clients = [proxy.connect(), proxy.connect(), proxy.connect()];
-    for (client, number) in clients.iter_mut().zip(1..) {
+    for client in &mut clients {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
-        eventually_within(SOON, "it waits", || in_flight(&proxy) == number);
-        eventually_within(SOON, "the server was asked", || origin.count("/") == 1);
+        eventually_within(SOON, "the server was asked", || origin.count("/") >= 1);
     }
+    // Whoever has waited for too long by now has asked for itself.
     go.send(()).expect("it waits");
     for client in &mut clients {
         assert_eq!(client.receive().body.len(), CHUNKS * 1000);
@@ -177,4 +177,57 @@ fn a_slow_client_holds_nobody_up() {
     assert_eq!(proxy.get("/").body.len(), content.len());
     assert_eq!(origin.count("/"), 1);
     assert_eq!(slow.receive().body.len(), content.len());
+}
+
+/// A server whose answer to each request begins, says who asked, and goes on when it is told to, or for ever. It tells
+/// when its client has gone.
+fn endless(kind: &'static str) -> (Origin, mpsc::Receiver<()>) {
+    let (gone, told) = mpsc::channel();
+    let origin = Origin::start(move |asked: &Asked| {
+        let (gone, number) = (gone.clone(), asked.number);
+        Reply::With(Box::new(move |stream| {
+            let head = format!(
+                "HTTP/1.1 200 X\r\nContent-Type: {kind}\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n3\r\n<{number}>\r\n"
+            );
+            let _written = stream.write_all(head.as_bytes());
+            while stream.write_all(b"1\r\n.\r\n").is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _nobody = gone.send(());
+        }))
+    });
+    (origin, told)
+}
+
+#[test]
+fn nobody_waits_for_what_may_never_end_and_its_server_hears_when_its_client_goes() {
+    for kind in ["text/event-stream; charset=utf-8", "Text/Event-Stream", "application/x-ndjson"] {
+        let (origin, told) = endless(kind);
+        let proxy = origin.proxy("wait = \"60s\"");
+        let mut clients = [proxy.connect(), proxy.connect(), proxy.connect()];
+        for (client, number) in clients.iter_mut().zip(1..) {
+            client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+            let mut begun = Vec::new();
+            while !begun.ends_with(format!("<{number}>").as_bytes()) {
+                begun.extend(client.take(1));
+            }
+        }
+        for client in clients {
+            drop(client);
+            told.recv_timeout(SOON).unwrap_or_else(|_| panic!("a server of {kind} goes on"));
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_events_does_not_wait_for_the_head_of_others() {
+    let (origin, go) = held(message(200, "Content-Type: text/event-stream\r\n", ": late\n\n"));
+    let proxy = origin.proxy("wait = \"60s\"");
+    let mut clients: Vec<_> = (0..2).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\nAccept: text/html, text/event-stream\r\n\r\n");
+    }
+    eventually_within(SOON, "each asks itself", || origin.count("/") == 2);
+    clients.iter().for_each(|_| go.send(()).expect("it waits"));
 }

@@ -3,6 +3,7 @@
 use super::control::LONGEST;
 use super::targeted;
 use super::{Optional, ResponseControl, StoredControl};
+use crate::media;
 use crate::syntax::{list, trim};
 
 /// The Expires field (section 5.3).
@@ -42,6 +43,8 @@ pub struct ResponseFacts {
     pub varies_by_more: bool,
     /// Whether it sets cookies.
     pub sets_cookie: bool,
+    /// Whether it is a stream of events (`text/event-stream`).
+    pub is_events: bool,
 }
 
 /// What of the facts still counts once the response is stored.
@@ -93,6 +96,7 @@ impl ResponseFacts {
                     };
                 }
                 10 if is(name, "set-cookie") => facts.sets_cookie = true,
+                12 if is(name, "content-type") => facts.is_events |= media::is_events(value),
                 13 if is(name, "cache-control") => facts.control.add(value),
                 13 if is(name, "last-modified") => facts.last_modified = date(value),
                 _ => {}

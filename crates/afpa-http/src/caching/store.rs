@@ -51,11 +51,13 @@ pub enum NotStored {
     TooLong,
     /// It is no part that could be used: it has several, contradicts itself, or is one of nothing that is known.
     Part,
+    /// It is a stream of events, each of which is for whoever listens now.
+    Events,
 }
 
 impl NotStored {
     /// Every reason.
-    pub const ALL: [NotStored; 12] = [
+    pub const ALL: [NotStored; 13] = [
         NotStored::RequestNoStore,
         NotStored::Authorization,
         NotStored::NoStore,
@@ -68,6 +70,7 @@ impl NotStored {
         NotStored::Useless,
         NotStored::TooLong,
         NotStored::Part,
+        NotStored::Events,
     ];
 
     /// A word for Cache-Status, logs and metrics.
@@ -85,6 +88,7 @@ impl NotStored {
             NotStored::Useless => "no-lifetime",
             NotStored::TooLong => "too-long",
             NotStored::Part => "part",
+            NotStored::Events => "events",
         }
     }
 }
@@ -134,6 +138,9 @@ pub fn judge(
     let shared = control.public || control.must_revalidate || control.s_maxage.is_some();
     if requested.authorised && !shared {
         return Err(NotStored::Authorization);
+    }
+    if facts.is_events {
+        return Err(NotStored::Events);
     }
     if facts.sets_cookie && cookies == SetCookie::Pass {
         return Err(NotStored::SetCookie);

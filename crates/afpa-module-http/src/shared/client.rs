@@ -23,13 +23,14 @@ pub(super) struct Outlived<'c, C> {
     /// It knows whether the answer is to be kept, as far as that is known.
     asking: Rc<Asking>,
     is_gone: bool,
+    for_nobody: bool,
     backlog: Backlog,
 }
 
 impl<'c, C: ClientStream> Outlived<'c, C> {
-    pub(super) fn new(client: &'c mut C, asking: Rc<Asking>) -> Self {
+    pub(super) fn new(client: &'c mut C, asking: Rc<Asking>, for_nobody: bool) -> Self {
         let backlog = Backlog::new(Arc::clone(&asking.responses));
-        Self { client, asking, is_gone: false, backlog }
+        Self { client, asking, is_gone: false, for_nobody, backlog }
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -76,11 +77,18 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.for_nobody && !self.asking.keeps.get() {
+            return Poll::Ready(());
+        }
         if !self.is_gone {
             self.is_gone = self.client.poll_gone(cx).is_ready();
         }
         // Before its head has come, an answer that nobody else waits for is not worth the server's work.
-        match self.is_gone && !(self.asking.keeps.get() && self.asking.fetch.is_wanted()) {
+        let is_wanted = || {
+            let now_ms = self.client.cached_now().steady_ms();
+            self.asking.keeps.get() && self.asking.fetch.is_wanted(now_ms)
+        };
+        match self.is_gone && !is_wanted() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

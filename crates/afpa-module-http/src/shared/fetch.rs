@@ -64,6 +64,8 @@ pub(super) struct Arriving {
     pub(super) variant: Arc<[u8]>,
     /// The length that the head announces.
     pub(super) announced: Option<u64>,
+    /// Steady milliseconds at which the head came.
+    begun_ms: u64,
     chunks: Vec<Arc<[u8]>>,
     pub(super) is_whole: bool,
     /// The object that it has become.
@@ -71,10 +73,17 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    fn new(draft: Arc<Draft>, variant: Arc<[u8]>, announced: Option<u64>) -> Self {
-        Self { draft, variant, announced, chunks: Vec::new(), is_whole: false, object: None }
+    /// Until when it is worth to wait for all of it, in steady milliseconds; `None`: as long as it takes. Without a length
+    /// nobody knows whether it ends at all.
+    pub(super) fn waits_until(&self) -> Option<u64> {
+        let is_open = self.announced.is_none() && !self.is_whole;
+        is_open.then(|| self.begun_ms.saturating_add(SOON_MS))
     }
 }
+
+/// How long an answer without a length may take behind its head, in milliseconds, until those who follow go to a server
+/// themselves.
+pub(super) const SOON_MS: u64 = 250;
 
 /// What a follower finds.
 #[derive(Debug)]
@@ -112,10 +121,16 @@ impl Fetch {
         }
     }
 
-    /// Whether its answer is for somebody else than who leads: for those who follow, or for whoever asks later.
-    pub(super) fn is_wanted(&self) -> bool {
+    /// Whether its answer is for somebody else than who leads: for those who follow, or for whoever asks later. Nobody
+    /// asks later for what may never end.
+    pub(super) fn is_wanted(&self, now_ms: u64) -> bool {
         let state = self.state();
         match &state.phase {
+            Phase::Arriving(arriving)
+                if arriving.waits_until().is_some_and(|end| end <= now_ms) =>
+            {
+                state.wakers.iter().any(Option::is_some)
+            }
             Phase::Waiting if self.is_decided.load(Ordering::Relaxed) => true,
             Phase::Waiting => state.wakers.iter().any(Option::is_some),
             Phase::Arriving(_) | Phase::Whole(_) => true,
@@ -129,8 +144,22 @@ impl Fetch {
     }
 
     /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
-    pub(super) fn arrive(&self, draft: Arc<Draft>, variant: Arc<[u8]>, announced: Option<u64>) {
-        self.set(Phase::Arriving(Arriving::new(draft, variant, announced)));
+    pub(super) fn arrive(
+        &self,
+        (draft, variant): (Arc<Draft>, Arc<[u8]>),
+        announced: Option<u64>,
+        begun_ms: u64,
+    ) {
+        let (chunks, is_whole, object) = (Vec::new(), false, None);
+        self.set(Phase::Arriving(Arriving {
+            draft,
+            variant,
+            announced,
+            begun_ms,
+            chunks,
+            is_whole,
+            object,
+        }));
     }
 
     /// All of an answer has arrived, as its head has announced, and is an object.

@@ -86,6 +86,12 @@ async fn answer<C: ClientStream>(
     // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
     let may_stream = who.streams && arriving.announced.is_some();
     if !may_stream && !arriving.is_whole {
+        if let Some(until) = arriving.waits_until() {
+            if until <= client.now().steady_ms() {
+                return Followed::Alone;
+            }
+            waiting = Waiting { until: until.min(waiting.until), armed: false };
+        }
         let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
         return match whole {
             Ok(()) => match fetch_object(fetch, seat).await {

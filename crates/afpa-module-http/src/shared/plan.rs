@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use afpa_cache::{Moment, Object};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::Requested;
-use afpa_http::{Known, Method};
+use afpa_http::syntax::list;
+use afpa_http::{Known, Method, Request, media};
 use afpa_proxy::request::scheme;
 
 use super::key::{self, Place};
@@ -93,7 +94,10 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
         since,
         requested,
         why,
-        collapses: is_for_all && !requested.authorised && !survey.control.no_store,
+        collapses: is_for_all
+            && !requested.authorised
+            && !survey.control.no_store
+            && !wants_events(request),
         stored,
         base,
         ranged,
@@ -102,6 +106,12 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
     };
     let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// Whether a request asks for a stream of events, whose server may say nothing, not even a head, before there is one.
+fn wants_events(request: &Request<'_, '_>) -> bool {
+    let mut lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
+    lines.any(|(_, value)| list(value).any(media::is_events))
 }
 
 /// Passes on a request whose method is neither GET nor HEAD.

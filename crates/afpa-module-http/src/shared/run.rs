@@ -97,6 +97,8 @@ pub(super) struct Lead {
     pub(super) fetch: Arc<Fetch>,
     /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
     pub(super) keeps: bool,
+    /// There is no client: an answer that is not kept is not read.
+    pub(super) for_nobody: bool,
 }
 
 /// How often a request begins anew because whoever it followed has gone, or what was to be validated has.
@@ -119,12 +121,14 @@ impl Round<'_> {
                 || self.tries > TRIES
                 || responses.passes().has(fetch.hash, now.steady_ms() / 1000);
             if alone {
-                return self.lead(job, core, client, Lead { fetch, keeps: false }).await;
+                let lead = Lead { fetch, keeps: false, for_nobody: false };
+                return self.lead(job, core, client, lead).await;
             }
             let (joined, leads) = responses.join(&fetch);
             if leads {
                 drop(joined);
-                return self.lead(job, core, client, Lead { fetch, keeps: true }).await;
+                let lead = Lead { fetch, keeps: true, for_nobody: false };
+                return self.lead(job, core, client, lead).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
@@ -191,7 +195,7 @@ impl Round<'_> {
         client: &mut C,
         lead: Lead,
     ) -> (Ran, Option<Rest>) {
-        let Lead { fetch, keeps } = lead;
+        let Lead { fetch, keeps, for_nobody } = lead;
         let responses = Arc::clone(&self.cache.responses);
         let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
@@ -203,7 +207,7 @@ impl Round<'_> {
                 condition(&mut job.head, &asking);
             }
             job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let mut outlived = Outlived::new(client, Rc::clone(&asking));
+            let mut outlived = Outlived::new(client, Rc::clone(&asking), for_nobody);
             let mut report = exchange::run(job, core, &mut outlived).await;
             job.tap = None;
             let came = asking.came.take();

@@ -322,7 +322,8 @@ impl Keeping {
             Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
             Arrival::Begun(_) => return self,
         };
-        asking.fetch.arrive(Arc::clone(&draft), Arc::clone(&self.variant), self.announced);
+        let answer = (Arc::clone(&draft), Arc::clone(&self.variant));
+        asking.fetch.arrive(answer, self.announced, self.begun.steady_ms());
         Self { arrival: Arrival::Begun(draft), ..self }
     }
 

@@ -37,7 +37,7 @@ fn followers_see_what_arrives_each_at_its_own_pace() {
     let (fetch, draft) = (fetch(), draft());
     let (mut fast, mut slow) = (Seat::default(), Seat::default());
     assert!(fetch.poll_answer(&context(), &mut fast).is_pending());
-    fetch.arrive(Arc::clone(&draft), (*b"key").into(), None);
+    fetch.arrive((Arc::clone(&draft), (*b"key").into()), None, 0);
     assert!(matches!(fetch.poll_answer(&context(), &mut fast), Poll::Ready(Phase::Arriving(_))));
     assert_eq!(next(&fetch, &mut fast, &draft, 0), None);
     fetch.add(b"one");
@@ -58,9 +58,9 @@ fn followers_see_what_arrives_each_at_its_own_pace() {
 fn what_came_of_an_attempt_that_failed_is_not_mixed_with_the_next_one() {
     let (fetch, first, second) = (fetch(), draft(), draft());
     let mut seat = Seat::default();
-    fetch.arrive(Arc::clone(&first), (*b"key").into(), None);
+    fetch.arrive((Arc::clone(&first), (*b"key").into()), None, 0);
     fetch.add(b"one");
-    fetch.arrive(Arc::clone(&second), (*b"key").into(), None);
+    fetch.arrive((Arc::clone(&second), (*b"key").into()), None, 0);
     fetch.add(b"other");
     assert_eq!(next(&fetch, &mut seat, &first, 1), Some(b"broken".to_vec()));
     assert_eq!(next(&fetch, &mut seat, &second, 0), Some(b"other".to_vec()));
@@ -82,8 +82,22 @@ fn who_leads_and_goes_leaves_nobody_waiting() {
     assert!(matches!(ready, Poll::Ready(Phase::Passed)), "what was decided stays");
 
     let (cut, draft) = (fetch(), draft());
-    cut.arrive(Arc::clone(&draft), (*b"key").into(), None);
+    cut.arrive((Arc::clone(&draft), (*b"key").into()), None, 0);
     cut.add(b"half");
     cut.abandon();
     assert_eq!(next(&cut, &mut Seat::default(), &draft, 0), Some(b"broken".to_vec()));
+}
+
+#[test]
+fn what_has_no_length_is_wanted_for_a_moment_and_then_by_those_who_wait() {
+    let (fetch, draft) = (fetch(), draft());
+    fetch.arrive((Arc::clone(&draft), (*b"key").into()), None, 1_000);
+    assert!(fetch.is_wanted(1_000 + SOON_MS - 1) && !fetch.is_wanted(1_000 + SOON_MS));
+    let mut seat = Seat::default();
+    assert!(fetch.poll_whole(&context(), &mut seat).is_pending());
+    assert!(fetch.is_wanted(1_000 + SOON_MS));
+    fetch.stand_up(&mut seat);
+    assert!(!fetch.is_wanted(1_000 + SOON_MS));
+    fetch.arrive((draft, (*b"key").into()), Some(5), 1_000);
+    assert!(fetch.is_wanted(u64::MAX), "what has a length ends");
 }
