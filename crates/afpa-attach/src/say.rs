@@ -1,10 +1,9 @@
 //! Lines for the operator.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
-/// Prints a line for the operator. An error of standard output must not end the attachment.
+/// Prints a line for the operator. What becomes of standard output must not end the attachment.
 pub(crate) fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
     let clear = if std::io::stdout().is_terminal() { "\r\x1b[K" } else { "" };
-    let _gone = writeln!(out, "{clear}afpa attach: {line}").and_then(|()| out.flush());
+    afpa_say::status(&format!("{clear}afpa attach: {line}\n"));
 }

@@ -1,6 +1,6 @@
 //! What the operator sees while it runs.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 use afpa_cache::watch::Watcher;
@@ -40,9 +40,8 @@ impl Status {
         let rate = answered.saturating_sub(self.answered) as f64 / seconds;
         (self.answered, self.since) = (answered, Instant::now());
         let work = if standing.busy { ", asking" } else { "" };
-        let mut out = std::io::stdout().lock();
         let line =
             format!("{rate:.0} answers/s, {answered} in all, {} pinned{work}", standing.pinned);
-        let _gone = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+        afpa_say::status(&format!("\r\x1b[K{line}"));
     }
 }

@@ -133,7 +133,7 @@ fn keep_complaint(_: PrintLevel, text: String) {
 fn verdict() -> Option<String> {
     let log = COMPLAINT.take();
     if std::env::var_os("AFPA_BPF_VERBOSE").is_some() {
-        eprintln!("{log}");
+        afpa_say::error(&format!("{log}\n"));
     }
     log.lines()
         .rev()

@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "AFPA_LOG";
 pub fn start(settings: &Log) -> anyhow::Result<()> {
     let filter = filter(settings, std::env::var(VARIABLE).ok().as_deref())?;
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let subscriber = subscriber(settings.format, filter, colours, io::stderr);
+    let subscriber = subscriber(settings.format, filter, colours, || afpa_say::Errors);
     tracing::subscriber::set_global_default(subscriber).context("logging was started twice")
 }
 
@@ -37,7 +37,11 @@ fn subscriber<W>(format: LogFormat, filter: EnvFilter, colours: bool, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        // It would print them, and panic where that fails.
+        .log_internal_errors(false);
     match format {
         LogFormat::Text => Box::new(builder.with_ansi(colours).with_target(false).finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),

@@ -7,6 +7,7 @@ use afpa::commands;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    afpa_say::begin();
     // A process of AFPA's own, which nobody starts by hand.
     let is_reader = std::env::args_os().next().is_some_and(|name| name == afpa::keys::PROCESS);
     let outcome = match is_reader {

@@ -10,10 +10,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-arena", &[]),
     ("afpa-abi", &[]),
     ("afpa-police", &["afpa-abi"]),
-    ("afpa-bpf", &["afpa-abi", "afpa-police"]),
+    ("afpa-say", &[]),
+    ("afpa-bpf", &["afpa-abi", "afpa-police", "afpa-say"]),
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-self-check", &["afpa-bpf"]),
-    ("afpa-attach", &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-self-check"]),
+    (
+        "afpa-attach",
+        &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-say", "afpa-self-check"],
+    ),
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
@@ -83,6 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-police",
             "afpa-proxy",
             "afpa-router",
+            "afpa-say",
             "afpa-server",
             "afpa-tls",
         ],
@@ -174,6 +179,55 @@ fn architecture_shows_the_same_arrows() {
             assert!(row.contains(short), "the row of {name} does not name {short}");
         }
     }
+}
+
+/// Standard error and standard output may be a pipe whose reader has gone, or that nobody reads: `println!` and its like
+/// panic there, or wait for ever. In the program the lines go through `afpa-say`.
+#[test]
+fn the_program_prints_nothing_but_by_afpa_say() {
+    const FORBIDDEN: [&str; 7] = [
+        "print!(",
+        "println!(",
+        "dbg!(",
+        "stderr().lock",
+        "stdout().lock",
+        "(io::stdout())",
+        "(io::stderr())",
+    ];
+    let manifests = manifests();
+    for name in crates_of("afpa") {
+        for file in sources(&manifests[name].0.join("src")) {
+            if file
+                .components()
+                .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "testing")
+                || file.file_stem().is_some_and(|name| name == "tests")
+            {
+                continue;
+            }
+            let text = fs::read_to_string(&file).expect("a source file");
+            let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            for line in product.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                let found = FORBIDDEN.iter().find(|call| line.contains(*call));
+                assert!(found.is_none(), "{}: use afpa-say: {line}", file.display());
+            }
+        }
+    }
+}
+
+/// A crate and all that it imports, however far away.
+fn crates_of(name: &'static str) -> Vec<&'static str> {
+    let planned: BTreeMap<_, _> = ARROWS.iter().copied().collect();
+    let mut found = vec![name];
+    let mut at = 0;
+    while let Some(name) = found.get(at) {
+        for import in planned[name] {
+            if !found.contains(import) {
+                found.push(import);
+            }
+        }
+        at += 1;
+    }
+    found
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

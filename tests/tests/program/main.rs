@@ -3,5 +3,6 @@
 mod admin;
 mod hints;
 mod logs;
+mod messages;
 mod signals;
 mod waiting;

@@ -4,6 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -33,6 +34,9 @@ pub struct Launch {
     namespace: Option<String>,
     fast_path: &'static str,
     written: Option<String>,
+    output: Option<OwnedFd>,
+    error: Option<OwnedFd>,
+    control: Option<PathBuf>,
 }
 
 impl Launch {
@@ -51,6 +55,9 @@ impl Launch {
             namespace: None,
             fast_path: "off",
             written: None,
+            output: None,
+            error: None,
+            control: None,
         }
     }
 
@@ -134,6 +141,24 @@ impl Launch {
         self
     }
 
+    /// Standard output goes there, and not to the log.
+    pub fn standard_output(&mut self, to: impl Into<OwnedFd>) -> &mut Self {
+        self.output = Some(to.into());
+        self
+    }
+
+    /// Standard error goes there, and not to the log.
+    pub fn standard_error(&mut self, to: impl Into<OwnedFd>) -> &mut Self {
+        self.error = Some(to.into());
+        self
+    }
+
+    /// The path of the control socket, in place of one in the home.
+    pub fn control_at(&mut self, path: impl Into<PathBuf>) -> &mut Self {
+        self.control = Some(path.into());
+        self
+    }
+
     /// The folder for sockets, logs and the configuration; everybody may write there.
     pub fn home(&self) -> &Path {
         &self.home
@@ -169,7 +194,11 @@ impl Launch {
             command.arg("--io").arg(io);
         }
         command.args(&self.arguments).envs(self.environment.iter().map(|(k, v)| (k, v)));
-        command.stdin(Stdio::null()).stdout(log.try_clone().expect("log file")).stderr(log);
+        let stream = |told: &Option<OwnedFd>| {
+            let to = told.as_ref().map(|to| to.try_clone().expect("a descriptor"));
+            Stdio::from(to.unwrap_or_else(|| log.try_clone().expect("log file").into()))
+        };
+        command.stdin(Stdio::null()).stdout(stream(&self.output)).stderr(stream(&self.error));
         command.spawn().unwrap_or_else(|error| panic!("run {}: {error}", program().display()))
     }
 
@@ -185,7 +214,7 @@ impl Launch {
     }
 
     pub(super) fn control(&self) -> PathBuf {
-        self.home.join("control.sock")
+        self.control.clone().unwrap_or_else(|| self.home.join("control.sock"))
     }
 
     pub(super) fn configuration(&self) -> PathBuf {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -44,6 +45,9 @@ pub struct AccessLog {
     thread: Option<Thread>,
     counts: Arc<Counts>,
 }
+
+/// How long the end of a log waits for its last lines. A disk or a reader may never take them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What has become of the records.
 #[derive(Debug, Default)]
@@ -145,6 +149,13 @@ impl Drop for AccessLog {
         if let Some(thread) = self.thread.take() {
             thread.orders.stop.store(true, Ordering::Release);
             thread.wake();
+            let deadline = Instant::now() + PATIENCE;
+            while !thread.join.is_finished() {
+                if Instant::now() >= deadline {
+                    return tracing::warn!("the access log takes no lines: its last ones are lost");
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
             // If the log thread panicked, the panic has been printed already.
             let _ = thread.join.join();
         }

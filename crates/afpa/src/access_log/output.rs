@@ -4,6 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// How long a write waits for the reader of a pipe, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A file or standard output. Writing may fail for a while and then work again.
 pub(super) struct Output {
@@ -25,7 +33,7 @@ pub(super) struct LineCounts {
 
 impl Output {
     pub(super) fn standard() -> Self {
-        Output { stream: Box::new(io::stdout()), path: None, failing: None, torn: false }
+        Output { stream: Box::new(afpa_say::Output), path: None, failing: None, torn: false }
     }
 
     /// Appends to `path`, which is created for its user and group to read.
@@ -74,11 +82,17 @@ impl Output {
             self.stream.write_all(b"\n")?;
             self.torn = false;
         }
+        // A reader that was there until now is waited for; then lines are lost until it is back.
+        let deadline = self.failing.is_none().then(|| Instant::now() + PATIENCE);
+        let is_early = || deadline.is_some_and(|deadline| Instant::now() < deadline);
         while !rest.is_empty() {
             match self.stream.write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => *rest = rest.get(count..).unwrap_or(&[]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_early() => {
+                    std::thread::sleep(PAUSE);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -105,8 +119,19 @@ impl Output {
     }
 }
 
+/// A named pipe is not waited for: without a reader it is an error.
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .custom_flags(nonblocking)
+        .open(path);
+    file.map_err(|error| match error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) {
+        true => io::Error::new(error.kind(), "it is a pipe that nobody reads"),
+        false => error,
+    })
 }
 
 fn count_lines(bytes: &[u8]) -> u64 {
@@ -157,6 +182,22 @@ mod tests {
         let mut output = Output::file(Path::new("/dev/full")).unwrap();
         assert_eq!(output.write(b"a\nb\n"), LineCounts { written: 0, lost: 2 });
         assert_eq!(output.failing, Some(2));
+    }
+
+    #[test]
+    fn a_pipe_needs_a_reader_and_one_that_falls_behind_loses_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = Output::file(&path).err().unwrap();
+        assert_eq!(error.to_string(), "it is a pipe that nobody reads");
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let _reader = OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
+        let mut output = Output::file(&path).unwrap();
+        let lines = "line\n".repeat(400_000);
+        let counts = output.write(lines.as_bytes());
+        assert!(counts.lost > 0 && counts.written > 0, "{counts:?}");
+        assert_eq!(output.write(b"a\n"), LineCounts { written: 0, lost: 1 });
     }
 
     #[test]

@@ -6,7 +6,6 @@ pub mod pause;
 pub mod route;
 mod stats;
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use afpa_fast_path::expectation;
@@ -155,25 +154,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    match error.downcast_ref::<ConfigError>() {
-        // These name the file and line themselves.
-        Some(config) => eprintln!("{config}"),
-        None => eprintln!("afpa: {error:#}"),
-    }
+    afpa_say::error(&words(error));
     let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)
         || error.is::<control::NotAUrl>();
     ExitCode::from(if usage { 2 } else { 1 })
 }
 
-/// A reader that closes the pipe early (`| head`) is not an error.
 fn write(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
-    }
+    afpa_say::result(bytes).context("cannot write to standard output")
 }
 
 fn target(options: &cli::Target) -> Target {
@@ -185,6 +173,16 @@ fn target(options: &cli::Target) -> Target {
 }
 
 #[cfg(test)]
+/// An error as it is printed. Each one of a configuration says where it is, behind the program's name.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    let text = match error.downcast_ref::<ConfigError>() {
+        Some(config) => config.to_string(),
+        None => return format!("afpa: {error:#}\n"),
+    };
+    let each = text.trim_end().split("\n\n").map(|finding| format!("afpa: {finding}\n"));
+    each.collect::<Vec<_>>().join("\n")
+}
+
 mod tests {
     use super::*;
 

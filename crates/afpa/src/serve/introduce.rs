@@ -46,7 +46,7 @@ impl Server {
                 .find(|a| matches!(a, Address::Tcp(_)))
                 .map(|a| url(a, false)),
         };
-        eprint!("{summary}");
+        afpa_say::error(&summary.to_string());
     }
 
     fn watches(&self) -> Watches {

@@ -46,7 +46,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     let loaded = options.configuration()?;
     logging::start(&loaded.config.log)?;
     if !loaded.warnings.is_empty() {
-        eprint!("{}", loaded.rendered_warnings());
+        afpa_say::error(&loaded.rendered_warnings());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -14,6 +14,7 @@ use super::start::update_prober;
 use super::{Server, convert, police};
 use crate::access_log::{AccessLog, Sinks};
 use crate::cli::Serve;
+use crate::commands;
 use crate::fast_path::settings as fast_path_settings;
 
 impl Server {
@@ -26,7 +27,7 @@ impl Server {
                 tracing::info!("reloaded");
             }
             Err(error) => {
-                eprintln!("{error:#}");
+                afpa_say::error(&commands::words(&error));
                 tracing::error!("the reload failed, the running configuration stays");
             }
         }
@@ -36,7 +37,7 @@ impl Server {
     fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
         let loaded = options.configuration_by(&|path| self.tls.read_file(path))?;
         if !loaded.warnings.is_empty() {
-            eprint!("{}", loaded.rendered_warnings());
+            afpa_say::error(&loaded.rendered_warnings());
         }
         let mut config = keep_what_stays(loaded.config, &self.config);
         if !self.has_rings {

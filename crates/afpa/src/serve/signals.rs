@@ -1,12 +1,27 @@
-//! The life of a server after its start: signals, with the same meaning as in nginx.
+//! The life of a server after its start: signals, with the same meaning as in nginx. Those that have none here do nothing:
+//! by default the kernel would have them end the process.
 
 use std::time::Duration;
 
+use anyhow::Context as _;
+use nix::sys::signal::{SigSet, Signal as Number};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::Server;
 use crate::cli::Serve;
+
+/// They end a process by default, but nobody means that here. XFSZ comes when a log is as long as a file may be
+/// (`ulimit -f`): the write fails as well.
+const IGNORED: [Number; 7] = [
+    Number::SIGALRM,
+    Number::SIGVTALRM,
+    Number::SIGPROF,
+    Number::SIGIO,
+    Number::SIGPWR,
+    Number::SIGSTKFLT,
+    Number::SIGXFSZ,
+];
 
 /// The signals that are handled, from [`Signals::listen`] on.
 pub(super) struct Signals {
@@ -15,23 +30,33 @@ pub(super) struct Signals {
     quit: Signal,
     hangup: Signal,
     reopen: Signal,
+    upgrade: Signal,
 }
 
 impl Signals {
-    /// From now on no signal is lost.
-    pub(super) fn listen() -> std::io::Result<Self> {
+    /// From now on no signal is lost. To be called before the first thread is started.
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        for number in IGNORED {
+            // A handler stays when its `Signal` is dropped, and it does nothing then.
+            let handler = signal(SignalKind::from_raw(number as i32));
+            drop(handler.with_context(|| number.to_string())?);
+        }
+        // A message on a terminal that stops those in the background (`stty tostop`): blocked, it is written all the same.
+        SigSet::from(Number::SIGTTOU).thread_block().context("cannot block SIGTTOU")?;
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
             reopen: signal(SignalKind::user_defined1())?,
+            upgrade: signal(SignalKind::user_defined2())?,
         })
     }
 
     /// Handles them until the server has ended.
     pub(super) async fn follow(self, mut server: Server, options: &Serve) -> anyhow::Result<()> {
-        let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen } = self;
+        let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen, mut upgrade } =
+            self;
         // Half the interval, so that one notification may be late.
         let mut look = tokio::time::interval(server.config.tls.reread);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -58,6 +83,10 @@ impl Signals {
                 _ = look.tick() => server.tls.tick(&server.config),
                 () = demand.settled() => server.tls.take_on_demand(server.acme.on_demand_files()),
                 _ = reopen.recv() => server.reopen_logs(),
+                _ = upgrade.recv() => tracing::warn!(
+                    "SIGUSR2: this version does not change its program while it serves: send QUIT, which frees the \
+                     addresses and lets requests end, and start the new one"
+                ),
                 () = pause(beat) => server.notifier.watchdog(),
             }
         }

@@ -46,7 +46,8 @@ impl Collector for Metrics {
         self.0.groups().encode(out)?;
         let log = self.0.access_log.load();
         counter(out, "access_log_lines", "Lines written to the access log", log.written())?;
-        counter(out, "access_log_dropped_lines", "Lines the access log lost", log.dropped())
+        counter(out, "access_log_dropped_lines", "Lines the access log lost", log.dropped())?;
+        counter(out, "messages_lost", "Messages that standard error did not take", afpa_say::lost())
     }
 }
 

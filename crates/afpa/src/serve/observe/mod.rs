@@ -204,6 +204,7 @@ impl Observed {
                     "hits": http.hits.get(),
                     "misses": http.misses.get(),
                 })
+            "messages_lost": afpa_say::lost(),
             }).collect::<Vec<_>>(),
         })
     }
