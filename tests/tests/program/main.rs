@@ -4,5 +4,6 @@ mod admin;
 mod hints;
 mod logs;
 mod messages;
+mod metrics;
 mod signals;
 mod waiting;

@@ -17,7 +17,7 @@ use afpa_http::{
 use afpa_module_http::Purge;
 use afpa_server::{BoundListener, Engine, Settings};
 
-use super::observe::Observed;
+use super::observe::{Exposition, Observed};
 
 /// The module of the administration.
 pub(crate) struct Admin {
@@ -65,7 +65,7 @@ impl Admin {
     fn answer(&self, trusted: bool, request: &Request<'_, '_>) -> Answer {
         let path = request.target.path().unwrap_or_default();
         match (&request.method, path) {
-            (Method::Get | Method::Head, b"/metrics") => self.metrics(),
+            (Method::Get | Method::Head, b"/metrics") => self.metrics(Exposition::wanted(request)),
             (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
             (Method::Get | Method::Head, b"/stats") => self.stats(),
             (Method::Get | Method::Head, b"/top") if trusted => self.top(request.target.query()),
@@ -87,10 +87,10 @@ impl Admin {
         }
     }
 
-    fn metrics(&self) -> Answer {
-        const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        match self.observed.metrics() {
-            Ok(text) => Answer { status: Status::OK, content_type: TYPE, body: text.into_bytes() },
+    fn metrics(&self, format: Exposition) -> Answer {
+        let content_type = format.content_type();
+        match self.observed.metrics(format) {
+            Ok(text) => Answer { status: Status::OK, content_type, body: text.into_bytes() },
             Err(_) => Answer::error(Status::INTERNAL_SERVER_ERROR),
         }
     }

@@ -208,16 +208,7 @@ impl Groups {
         let unit = Unit::Seconds;
         let mut family = out.encode_descriptor(&name, help, Some(&unit), MetricType::Histogram)?;
         for (group, server) in self.servers() {
-            let times = of(server);
-            let bound = |us: Option<u32>| us.map_or(f64::MAX, |us| f64::from(us) / 1e6);
-            let buckets: Vec<_> = times.buckets().map(|(us, count)| (bound(us), count)).collect();
-            let labels = own_labels(group, server);
-            family.encode_family(&labels.as_slice())?.encode_histogram::<[(&str, &str); 0]>(
-                times.sum_us() as f64 / 1e6,
-                times.count(),
-                &buckets,
-                None,
-            )?;
+            super::metrics::times(&mut family, &own_labels(group, server), of(server))?;
         }
         Ok(())
     }
@@ -287,6 +278,7 @@ mod tests {
             format!("afpa_server_available{{{other}}} 0\n"),
             format!("afpa_server_first_byte_seconds_bucket{{le=\"0.001\",{own}}} 1\n"),
             format!("afpa_server_first_byte_seconds_bucket{{le=\"0.0005\",{own}}} 0\n"),
+            format!("afpa_server_first_byte_seconds_bucket{{le=\"+Inf\",{own}}} 1\n"),
             format!("afpa_server_duration_seconds_count{{{own}}} 1\n"),
             format!("afpa_server_http2_connections{{{own}}} 0\n"),
             format!("afpa_server_http2_connections_opened_total{{{own}}} 0\n"),

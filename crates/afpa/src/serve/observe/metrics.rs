@@ -4,16 +4,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use afpa_proxy::observe::Histogram;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text::encode};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Observed;
 
-/// The text exposition of all metrics.
-pub(super) fn text(observed: &Arc<Observed>) -> Result<String, fmt::Error> {
+/// All metrics, as OpenMetrics.
+pub(super) fn page(observed: &Arc<Observed>) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Metrics(Arc::clone(observed))));
     let mut text = String::new();
@@ -212,6 +213,20 @@ impl Metrics {
         bytes(out, "received", "Bytes received", seen.engine(|c| &c.received_bytes))?;
         bytes(out, "sent", "Bytes sent", seen.engine(|c| &c.sent_bytes))
     }
+}
+
+/// Adds one member to a family of histograms, in seconds.
+pub(super) fn times(
+    family: &mut MetricEncoder<'_>,
+    labels: &[(&str, &str)],
+    times: &Histogram,
+) -> fmt::Result {
+    // The encoder writes this as `+Inf`, and no other value so.
+    let bound = |us: Option<u32>| us.map_or(f64::INFINITY, |us| f64::from(us) / 1e6);
+    let buckets: Vec<_> = times.buckets().map(|(us, count)| (bound(us), count)).collect();
+    let sum = times.sum_us() as f64 / 1e6;
+    let mut metric = family.encode_family(&labels)?;
+    metric.encode_histogram::<[(&str, &str); 0]>(sum, times.count(), &buckets, None)
 }
 
 /// `afpa_NAME_total`; the exposition adds the suffix.

@@ -1,6 +1,7 @@
 //! The statistics of a running server, as JSON for `afpa stats` and dashboards.
 
 mod certificates;
+mod exposition;
 mod groups;
 mod metrics;
 mod police;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use super::serving::Serving;
 use crate::access_log::AccessLog;
 use certificates::OrderedCertificates;
+pub(super) use exposition::Exposition;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
@@ -105,8 +107,8 @@ impl Observed {
     }
 
     /// The same numbers for Prometheus.
-    pub(super) fn metrics(self: &Arc<Self>) -> Result<String, std::fmt::Error> {
-        metrics::text(self)
+    pub(super) fn metrics(self: &Arc<Self>, format: Exposition) -> Result<String, std::fmt::Error> {
+        Ok(format.of(metrics::page(self)?))
     }
 
     /// Everything, in the order in which people read it.

@@ -174,12 +174,7 @@ fn encode_rows(
     let unit = Unit::Seconds;
     let mut family = out.encode_descriptor(&name, &help, Some(&unit), MetricType::Histogram)?;
     for (row, times) in rows.iter().filter_map(|row| Some((row, row.counts.duration.as_ref()?))) {
-        let bound = |us: Option<u32>| us.map_or(f64::MAX, |us| f64::from(us) / 1e6);
-        let buckets: Vec<_> = times.buckets().map(|(us, count)| (bound(us), count)).collect();
-        let (sum, labels) = (times.sum_us() as f64 / 1e6, row.labels());
-        let labels = labels.as_slice();
-        let mut metric = family.encode_family(&labels)?;
-        metric.encode_histogram::<[(&str, &str); 0]>(sum, times.count(), &buckets, None)?;
+        super::metrics::times(&mut family, &row.labels(), times)?;
     }
     Ok(())
 }
