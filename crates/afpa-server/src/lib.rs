@@ -11,7 +11,7 @@
 //! * `turns`: which long response sends next when a core is behind;
 //! * [`io`]: readiness or completion, and which of them suits a load;
 //! * `pipe`: pages of a file on their way from the file to a socket;
-//! * [`listener`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
+//! * [`listener`], [`socket_file`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -23,6 +23,7 @@ pub mod limits;
 pub mod listener;
 mod pipe;
 pub mod settings;
+pub mod socket_file;
 pub mod transport;
 mod turns;
 pub mod worker;

@@ -1,17 +1,17 @@
 //! Listening sockets.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
 use afpa_tls::ListenerTls;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::socket_file::{self, SocketFile};
 
 /// Listening sockets for one address: one per worker for TCP (`SO_REUSEPORT` lets the kernel
 /// spread connections over them without a lock), one shared socket for a unix path.
@@ -57,7 +57,8 @@ impl ListenerSettings {
 #[derive(Debug)]
 enum Sockets {
     Tcp(Vec<std::net::TcpListener>),
-    Unix(UnixListener, #[allow(dead_code, reason = "kept for its drop")] UnlinkOnDrop),
+    /// The file goes first: as long as it is there, clients find somebody who listens, and nobody takes it for stale.
+    Unix(#[allow(dead_code, reason = "kept for its drop")] SocketFile, UnixListener),
 }
 
 /// One worker's share of a [`BoundListener`].
@@ -97,14 +98,14 @@ impl BoundListener {
     }
 
     fn bind_unix(path: &Path, backlog: i32) -> io::Result<Self> {
-        remove_stale_socket(path)?;
+        socket_file::remove_stale(path)?;
         let listener = UnixListener::bind(path)?;
+        let file = SocketFile::of(path)?;
         listener.set_nonblocking(true)?;
-        let unlink = UnlinkOnDrop(path.to_owned());
         Ok(Self {
             address: Address::Unix(path.to_owned()),
             settings: ListenerSettings::default(),
-            sockets: Sockets::Unix(listener, unlink),
+            sockets: Sockets::Unix(file, listener),
             backlog,
         })
     }
@@ -148,7 +149,7 @@ impl BoundListener {
                 let socket = sockets.get(index).ok_or(io::ErrorKind::NotFound)?;
                 Ok(WorkerSocket::Tcp(socket.try_clone()?))
             }
-            Sockets::Unix(listener, _) => Ok(WorkerSocket::Unix(listener.try_clone()?)),
+            Sockets::Unix(_, listener) => Ok(WorkerSocket::Unix(listener.try_clone()?)),
         }
     }
 
@@ -194,33 +195,11 @@ fn refuse_if_another_process_listens(address: SocketAddr) -> io::Result<()> {
     probe.bind(&address.into())
 }
 
-/// Removes a socket file on which no server listens. Anything else with that path is left alone.
-fn remove_stale_socket(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            format!("{} exists and is not a socket", path.display()),
-        )),
-        Ok(_) if UnixStream::connect(path).is_ok() => Err(io::ErrorKind::AddrInUse.into()),
-        Ok(_) => fs::remove_file(path),
-    }
-}
-
-#[derive(Debug)]
-struct UnlinkOnDrop(PathBuf);
-
-impl Drop for UnlinkOnDrop {
-    fn drop(&mut self) {
-        // Best effort: the next start removes a stale socket anyway.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn port_zero_becomes_one_port_for_all_workers() {
@@ -265,6 +244,20 @@ mod tests {
         first.listen().expect("nobody else does");
         let error = second.listen().expect_err("in use");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_unix_socket_that_took_the_place_of_another_stays_when_that_one_ends() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s");
+        let address = Address::Unix(path.clone());
+        let old = BoundListener::bind(&address, 1, 16).expect("binds");
+        fs::remove_file(&path).expect("somebody makes room");
+        let new = BoundListener::bind(&address, 1, 16).expect("binds");
+        drop(old);
+        UnixStream::connect(&path).expect("the new one is still there");
+        drop(new);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use afpa_bpf::Process;
 use anyhow::bail;
+use afpa_server::socket_file;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
 
@@ -190,7 +191,7 @@ fn ask_who(socket: &Path) -> Option<Running> {
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             // Its process ended without cleaning up. A failure to remove it changes nothing.
-            let _ = fs::remove_file(&socket);
+            let _ = socket_file::remove_stale(&socket);
             None
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

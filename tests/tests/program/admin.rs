@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use afpa_testkit::{Client, Server, Tree, server::program};
+use afpa_testkit::{Asked, Client, Endpoint, Server, Tree, eventually, server::program};
 use serde_json::Value;
 
 fn site() -> (Tree, Server) {
@@ -109,6 +109,34 @@ fn health_says_that_all_is_well() {
         let response = Client::connect(&endpoint).expect("connect").get("/health");
         assert_eq!(response.status, 200, "{response:?}");
     }
+}
+
+/// Anybody may reach the metrics; the operator needs the control socket then most of all.
+#[test]
+fn half_requests_to_the_metrics_take_no_place_from_the_operator_or_from_others_for_long() {
+    let (_tree, server) = site();
+    let half = || {
+        let mut client = Client::connect(&server.admin()).expect("connect");
+        let _refused = client.try_send("GET /");
+        client
+    };
+    let mut held: Vec<Client> = (0..100).map(|_| half()).collect();
+    for order in [&["deny", "add", "198.51.100.7"][..], &["purge", "/hello.txt"], &["stats"]] {
+        succeeded(&server.command(order));
+    }
+    // Another client has a place at the metrics meanwhile.
+    let Endpoint::Tcp(metrics) = server.admin() else { panic!("metrics are served by TCP") };
+    let other = "127.0.0.99".parse().expect("an address");
+    let response = Client::connect_from(other, metrics).expect("connect").get("/health");
+    assert_eq!(response.status, 200, "{response:?}");
+    // And the places come back, though nobody gives one up.
+    eventually("a place is free again", || {
+        Client::connect(&server.admin()).is_ok_and(|mut client| {
+            client.try_send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").is_ok()
+                && client.try_receive(Asked::Body).is_ok_and(|response| response.status == 200)
+        })
+    });
+    held.clear();
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod hints;
 mod logs;
 mod messages;
 mod metrics;
+mod overlap;
 mod signals;
 mod waiting;

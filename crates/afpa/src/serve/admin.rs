@@ -5,6 +5,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afpa_framework::{
     Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Persistence,
@@ -15,7 +16,7 @@ use afpa_http::{
     ResponseHead, Status, page, request, target,
 };
 use afpa_module_http::Purge;
-use afpa_server::{BoundListener, Engine, Settings};
+use afpa_server::{Address, BoundListener, Engine, Settings};
 
 use super::observe::{Exposition, Observed};
 
@@ -28,20 +29,67 @@ pub(crate) struct Admin {
 /// owner can enter its folder.
 pub(crate) struct Trusted(bool);
 
-/// Serves the control socket and, if wanted, metrics over TCP.
-pub(super) fn start(
-    observed: Arc<Observed>,
-    control: Option<BoundListener>,
-    metrics: Option<BoundListener>,
-) -> anyhow::Result<Engine<Admin>> {
-    let settings =
-        Settings { workers: 1, connections: 64, helper_threads: 1, ..Settings::default() };
+/// The two ways to the administration. Each has an engine of its own, so that it answers when workers are busy, and so
+/// that whoever can reach the metrics takes no place from the operator at the control socket.
+pub(crate) struct Administration {
+    control: Option<Engine<Admin>>,
+    metrics: Option<Engine<Admin>>,
+    /// The control socket has a path that the next process wants, too.
+    shares_path: bool,
+}
+
+impl Administration {
+    /// Serves the control socket and, if wanted, metrics over TCP.
+    ///
+    /// # Errors
+    /// When one of them cannot be listened on.
+    pub(super) fn start(
+        observed: &Arc<Observed>,
+        control: Option<BoundListener>,
+        metrics: Option<BoundListener>,
+        shares_path: bool,
+    ) -> anyhow::Result<Self> {
+        let serve = |listener: Option<BoundListener>| {
+            listener.map(|listener| start(Arc::clone(observed), listener)).transpose()
+        };
+        Ok(Self { control: serve(control)?, metrics: serve(metrics)?, shares_path })
+    }
+
+    /// Where it can be reached.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.control.iter().chain(&self.metrics).flat_map(Engine::addresses)
+    }
+
+    /// Gives the addresses up that the next process needs, as workers do with theirs.
+    pub(super) fn drain(&mut self) {
+        let control = self.control.iter_mut().filter(|_| self.shares_path);
+        control.chain(&mut self.metrics).for_each(Engine::drain);
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.control.iter_mut().chain(&mut self.metrics).for_each(Engine::stop);
+    }
+}
+
+/// Requests are short and arrive at once. Anybody may come to the metrics: nobody gets more than a part of the places, or
+/// keeps one for long.
+fn start(observed: Arc<Observed>, listener: BoundListener) -> anyhow::Result<Engine<Admin>> {
+    const WAIT: Duration = Duration::from_secs(5);
+    let settings = Settings {
+        workers: 1,
+        connections: 512,
+        connections_per_client: 64,
+        head_timeout: WAIT,
+        idle_timeout: WAIT,
+        body_timeout: WAIT,
+        write_timeout: WAIT,
+        helper_threads: 1,
+        ..Settings::default()
+    };
     let largest_head = RequestLimits::default().head;
     let mut engine =
         Engine::start(&settings, largest_head, move |_| Admin { observed: Arc::clone(&observed) })?;
-    for listener in control.into_iter().chain(metrics) {
-        engine.listen(listener)?;
-    }
+    engine.listen(listener)?;
     Ok(engine)
 }
 

@@ -124,6 +124,7 @@ impl Server {
         let patience = self.config.timeouts.shutdown;
         tracing::info!(open = self.engine.open_connections(), ?patience, "draining");
         self.engine.drain();
+        self.admin.drain();
         let deadline = Instant::now() + patience;
         while self.engine.is_running() {
             if Instant::now() >= deadline {

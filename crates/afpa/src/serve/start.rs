@@ -20,7 +20,7 @@ use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
 
 use super::acme::AcmeState;
-use super::admin::{self, Admin};
+use super::admin::Administration;
 use super::build::{Next, Opened};
 use super::convert;
 use super::drop_thread::DropThread;
@@ -40,8 +40,8 @@ use crate::privileges::{self, Identity, Limit, Needs};
 pub(crate) struct Server {
     pub(super) config: Config,
     pub(super) engine: Engine<Http>,
-    /// Serves control socket and metrics. It is an engine of its own, so that it answers when workers are busy.
-    pub(super) admin: Engine<Admin>,
+    /// Serves control socket and metrics.
+    pub(super) admin: Administration,
     pub(super) observed: Arc<Observed>,
     pub(super) arena: Arena,
     /// The answers of servers that are kept.
@@ -142,7 +142,8 @@ impl Server {
         // An authority asks at once.
         acme_state.adopt(acme)?;
         tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
-        let admin = admin::start(Arc::clone(&observed), control, admin)?;
+        let shares_path = config.control.is_some();
+        let admin = Administration::start(&observed, control, admin, shares_path)?;
         snapshot.read(found, &responses);
         let server = Self {
             config,
