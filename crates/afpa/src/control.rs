@@ -9,12 +9,13 @@ mod folders;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use afpa_bpf::Process;
-use anyhow::bail;
 use afpa_server::socket_file;
+use anyhow::bail;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
 
@@ -25,7 +26,7 @@ pub use client::Socket;
 /// Which afpa is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The only one that is running for this user.
+    /// The only one that is running for this user in this network namespace.
     Any,
     /// The one with this process id.
     Process(u32),
@@ -124,8 +125,11 @@ const SYSTEM_FOLDER: &str = "/run/afpa";
 
 /// An afpa that listens.
 struct Running {
+    /// As this process sees it; 0 if it does not, as from one container to another.
     pid: u32,
     socket: PathBuf,
+    /// It serves in another network namespace: whoever asks here does not mean it, unless it is named.
+    is_elsewhere: bool,
 }
 
 fn own_folder() -> PathBuf {
@@ -146,15 +150,21 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
         return Ok(Socket::new(path));
     }
     let mut running = running(folders);
-    if let Target::Process(pid) = target {
-        let list = list(&running);
-        running.retain(|running| running.pid == *pid);
-        if running.is_empty() {
-            bail!("no afpa with process id {pid} is running for this user{list}");
+    let all = list(&running);
+    match target {
+        Target::Process(pid) => {
+            running.retain(|running| running.pid == *pid);
+            if running.is_empty() {
+                bail!("no afpa with process id {pid} is running for this user{all}");
+            }
         }
+        _ => running.retain(|running| !running.is_elsewhere),
     }
     match running.as_slice() {
         [running] => Ok(Socket::new(&running.socket)),
+        [] if !all.is_empty() => bail!(
+            "no afpa is running in this network namespace: if one of another is meant, say which{all}"
+        ),
         [] => bail!(
             "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach"
         ),
@@ -165,8 +175,12 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
 /// A line for each, with the command that started it.
 fn list(running: &[Running]) -> String {
     let lines = running.iter().map(|running| {
+        if running.pid == 0 {
+            return format!("\n  --control {}  (of another container)", running.socket.display());
+        }
+        let place = if running.is_elsewhere { "  (in another network namespace)" } else { "" };
         let command = Process::new(running.pid).command;
-        format!("\n  --pid {}  {command}", running.pid)
+        format!("\n  --pid {}  {command}{place}", running.pid)
     });
     lines.collect()
 }
@@ -185,9 +199,11 @@ fn ask_who(socket: &Path) -> Option<Running> {
     let socket = socket.to_owned();
     match UnixStream::connect(&socket) {
         Ok(stream) => {
-            let peer = || getsockopt(&stream, PeerCredentials).ok();
-            let pid = named.or_else(|| Some(peer()?.pid().unsigned_abs()))?;
-            Some(Running { pid, socket })
+            // The name may have its number in another PID namespace.
+            let peer = getsockopt(&stream, PeerCredentials).ok();
+            let pid = peer.map(|peer| peer.pid().unsigned_abs()).or(named)?;
+            let is_elsewhere = pid == 0 || is_elsewhere(&format!("/proc/{pid}/ns/net"));
+            Some(Running { pid, socket, is_elsewhere })
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             // Its process ended without cleaning up. A failure to remove it changes nothing.
@@ -195,7 +211,20 @@ fn ask_who(socket: &Path) -> Option<Running> {
             None
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(_) => Some(Running { pid: named?, socket }),
+        Err(_) => Some(Running { pid: named?, socket, is_elsewhere: false }),
+    }
+}
+
+/// Whether a network namespace is another one than ours. One that cannot be looked at is taken for ours: then this user can
+/// give orders to no process there but its own.
+fn is_elsewhere(namespace: &str) -> bool {
+    let identity = |path: &str| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    match (identity(namespace), identity("/proc/self/ns/net")) {
+        (Some(theirs), Some(ours)) => theirs != ours,
+        _ => false,
     }
 }
 
@@ -262,14 +291,17 @@ mod tests {
         let stale = folder.join("7.sock");
         drop(UnixListener::bind(&stale).unwrap());
         fs::write(folder.join("notes"), "").unwrap();
-        let _live = UnixListener::bind(folder.join("42.sock")).unwrap();
+        let me = std::process::id();
+        // As a container calls it, which has numbers of its own.
+        let _live = UnixListener::bind(folder.join("1.sock")).unwrap();
         let folders = [folder.clone()];
         assert!(choose(&Target::Any, &folders).is_ok());
         assert!(!stale.exists());
-        assert!(choose(&Target::Process(42), &folders).is_ok());
+        assert!(choose(&Target::Process(me), &folders).is_ok());
         let error = refused(&Target::Process(7), &folder);
-        let expected = "no afpa with process id 7 is running for this user\n  --pid 42  ";
-        assert!(error.starts_with(expected), "{error}");
+        let expected =
+            format!("no afpa with process id 7 is running for this user\n  --pid {me}  ");
+        assert!(error.starts_with(&expected), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod hints;
 mod logs;
 mod messages;
 mod metrics;
+mod namespaces;
 mod overlap;
 mod signals;
 mod waiting;
