@@ -193,11 +193,13 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Persistence;
 
-    /// A time-out ends the connection. A last answer, if there is one, goes into `out`.
+    /// A time-out ends the connection. A last answer, if there is one, goes into `out`. `input` is what has arrived and is
+    /// no request yet.
     fn timed_out(
         &mut self,
         connection: &mut Self::Connection,
         why: Timeout,
+        input: &[u8],
         now: Now,
         out: &mut Outbox,
     );

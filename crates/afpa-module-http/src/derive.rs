@@ -12,7 +12,9 @@ use afpa_framework::{
     Persistence, Receipt, Secured, Timeout, Waiting,
 };
 use afpa_http::caching::cache_status::Outcome;
-use afpa_http::{BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request};
+use afpa_http::{
+    BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request, request::Said,
+};
 use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
@@ -200,7 +202,7 @@ impl Module for Http {
                 // With a router, the content may be for a server: routing decides.
                 if self.global.router.is_none() && self.global.leaves_content(&parsed) {
                     let status = Status::CONTENT_TOO_LARGE;
-                    self.responder.refuse(connection.client, status, now, out);
+                    self.responder.refuse(connection.client, Said::of(&parsed), status, now, out);
                     return Derived::Refused;
                 }
                 if connection.has_streams {
@@ -212,7 +214,11 @@ impl Module for Http {
                 Derived::Request(HttpRequest { parsed, head }, consumed)
             }
             Err(refusal) => {
-                self.responder.refuse(connection.client, refusal.status(), now, out);
+                let mut said = Said::in_head(input);
+                if connection.has_streams && said != Said::NOTHING {
+                    said.version = Version::Http2.name();
+                }
+                self.responder.refuse(connection.client, said, refusal.status(), now, out);
                 Derived::Refused
             }
         }
@@ -347,18 +353,21 @@ impl Module for Http {
         &mut self,
         connection: &mut HttpConnection,
         why: Timeout,
+        input: &[u8],
         now: Now,
         out: &mut Outbox,
     ) {
         // A client that has sent no request gets no answer. Nor does one whose request was answered before
         // its content had arrived.
         if why == Timeout::Head {
-            self.responder.refuse(connection.client, Status::REQUEST_TIMEOUT, now, out);
+            let (said, status) = (Said::in_head(input), Status::REQUEST_TIMEOUT);
+            self.responder.refuse(connection.client, said, status, now, out);
         }
     }
 
     fn refuse_connection(&mut self, client: Client, now: Now, out: &mut Outbox) {
-        self.responder.refuse(client, Status::SERVICE_UNAVAILABLE, now, out);
+        let status = Status::SERVICE_UNAVAILABLE;
+        self.responder.refuse(client, Said::NOTHING, status, now, out);
     }
 
     fn sent(&mut self, receipt: &Receipt, now: Now, body_bytes: u64) {

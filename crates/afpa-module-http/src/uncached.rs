@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afpa_cache::Seconds;
 use afpa_framework::{Helpers, Now, Outbox, Persistence};
-use afpa_http::{FieldSlots, Status, target};
+use afpa_http::{FieldSlots, Status, request::Said, target};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::doc_root::DocRoot;
@@ -56,7 +56,8 @@ impl LoadedRequest {
         let Self { request, root, loaded } = self;
         let mut slots = FieldSlots::default();
         let Some(parsed) = request.parse(&mut slots) else {
-            responder.refuse(request.client, Status::INTERNAL_SERVER_ERROR, now, out);
+            let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
+            responder.refuse(request.client, said, status, now, out);
             return Persistence::Close;
         };
         let asked = Asked {

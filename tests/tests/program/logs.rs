@@ -242,3 +242,38 @@ fn no_client_can_write_a_line_of_its_own_into_the_log() {
         }
     }
 }
+
+/// The request line was read, so the line of the log names it: whoever looks for the client's fault needs it.
+#[test]
+fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {
+    let tree = site();
+    let server = Server::start(tree.path(), |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+        launch.set(|settings| {
+            settings.head_time(Duration::from_millis(300)).set("limits.body", "\"1KiB\"");
+        });
+    });
+    let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(20_000));
+    let cases: [(&str, u16, &str, &str); 7] = [
+        ("GET /bad HTTP/1.1\r\nHost: h\r\nbad line\r\n\r\n", 400, "GET", "/bad"),
+        ("GET /two HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n", 400, "GET", "/two"),
+        ("GET /none HTTP/1.1\r\n\r\n", 400, "GET", "/none"),
+        ("PUT /big HTTP/1.1\r\nHost: h\r\nContent-Length: 9999\r\n\r\n", 413, "PUT", "/big"),
+        (&long, 414, "GET", "/xxx"),
+        ("GET /slow HTTP/1.1\r\nHost: h\r\n", 408, "GET", "/slow"),
+        ("nonsense\r\n\r\n", 400, "-", "-"),
+    ];
+    for (number, (request, status, method, target)) in cases.into_iter().enumerate() {
+        let mut client = server.connect();
+        client.send(request);
+        assert_eq!(client.receive().status, status, "{request:.40}");
+        let lines = log_lines(&server.home().join("access.log"), number + 1);
+        let line: Value = serde_json::from_str(&lines[number]).expect("JSON");
+        assert_eq!(line["status"], status, "{line}");
+        assert_eq!(line["method"], method, "{line}");
+        let named = line["target"].as_str().expect("a target");
+        assert!(named.starts_with(target), "{line}");
+        assert_eq!(line["host"] == "h", request.contains("Host: h"), "{line}");
+    }
+}

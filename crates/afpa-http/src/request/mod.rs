@@ -11,6 +11,7 @@ mod form;
 mod framing;
 mod host;
 mod refusal;
+mod said;
 mod scan;
 
 pub use classes::{CLASSED, FieldClass, FieldClasses};
@@ -19,6 +20,7 @@ pub use form::{Scheme, Target};
 pub use framing::BodyLength;
 pub use host::Host;
 pub use refusal::Refusal;
+pub use said::Said;
 
 use crate::Method;
 use fields::Index;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Miss, Outbox, Persistence};
-use afpa_http::Status;
+use afpa_http::{Status, request::Said};
 use afpa_proxy::exchange;
 
 use super::HttpConnection;
@@ -80,7 +80,7 @@ impl Missed<'_, '_, '_> {
             Route::ContentTooLarge => {
                 let status = Status::CONTENT_TOO_LARGE;
                 asked.count(status.code());
-                responder.refuse(asked.client, status, asked.now, out);
+                responder.refuse(asked.client, Said::of(asked.request), status, asked.now, out);
                 Persistence::Close
             }
         })

@@ -1,7 +1,7 @@
 //! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
 use afpa_framework::{AccessRecord, Client, Now, Outbox, Persistence};
-use afpa_http::{Connection, Method, ResponseHead, Status, page};
+use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
@@ -146,8 +146,15 @@ impl Responder {
         persistence
     }
 
-    /// The answer to input that is not a request: only the client is known.
-    pub(crate) fn refuse(&mut self, client: Client, status: Status, now: Now, out: &mut Outbox) {
+    /// The answer to input that is not taken for a request. The log has what was `said` in it.
+    pub(crate) fn refuse(
+        &mut self,
+        client: Client,
+        said: Said<'_>,
+        status: Status,
+        now: Now,
+        out: &mut Outbox,
+    ) {
         let body = page::error_page(status);
         let mut head = page_head(status, body.len());
         if status == Status::SERVICE_UNAVAILABLE {
@@ -160,15 +167,15 @@ impl Responder {
             self.sink.record(&AccessRecord {
                 time_unix_us: now.unix_us,
                 client,
-                method: "-",
-                target: b"-",
-                version: "-",
+                method: said.method,
+                target: said.target,
+                version: said.version,
                 status: status.code(),
                 body_bytes: body.len() as u64,
                 duration_us: 0,
-                host: b"",
-                referer: b"",
-                user_agent: b"",
+                host: said.host,
+                referer: said.referer,
+                user_agent: said.user_agent,
                 weight: 1,
                 source: "refused",
                 remote: None,

@@ -230,7 +230,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         {
             let mut module = self.worker.module.borrow_mut();
             let mut out = self.worker.outbox.borrow_mut();
-            module.timed_out(&mut self.data, why, self.worker.clock.now(), &mut out);
+            let now = self.worker.clock.now();
+            module.timed_out(&mut self.data, why, &self.input, now, &mut out);
         }
         let silent = self.worker.outbox.borrow().is_empty();
         match self.send_response().await {

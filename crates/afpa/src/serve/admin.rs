@@ -414,7 +414,7 @@ impl Module for Admin {
         match never {}
     }
 
-    fn timed_out(&mut self, _: &mut Trusted, _: Timeout, _: Now, _: &mut Outbox) {}
+    fn timed_out(&mut self, _: &mut Trusted, _: Timeout, _: &[u8], _: Now, _: &mut Outbox) {}
 
     fn refuse_connection(&mut self, _: Client, now: Now, out: &mut Outbox) {
         send(&Answer::error(Status::SERVICE_UNAVAILABLE), now, true, Connection::Close, out);
