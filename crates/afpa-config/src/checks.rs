@@ -167,7 +167,11 @@ impl Checks<'_> {
         for (key, name) in [("user", user), ("group", group)] {
             if let Some(name) = name {
                 let cause = format!("{key} \"{name}\" does not exist");
-                self.error("", key, cause, format!("create it or correct `{key}`"));
+                let remedy = match accounts::missing_database() {
+                    None => format!("create it or correct `{key}`"),
+                    Some(file) => format!("there is no {file}: give `{key}` as a number"),
+                };
+                self.error("", key, cause, remedy);
             }
         }
     }

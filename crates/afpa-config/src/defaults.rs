@@ -34,8 +34,8 @@ impl Config {
         }
         let mut config = Config {
             workers: workers.unwrap_or(machine.cores),
-            user: top.text_or("user", "user name", "auto", rules::account),
-            group: top.text_or("group", "group name", "auto", rules::account),
+            user: top.text_or("user", "user name or number as text", "auto", rules::account),
+            group: top.text_or("group", "group name or number as text", "auto", rules::account),
             engine: Engine::read(reader.section("engine")),
             limits: Limits::read(reader.section("limits")),
             http2: Http2::read(reader.section("http2")),

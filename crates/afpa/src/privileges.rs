@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use afpa_config::{accounts, human_size};
+use afpa_config::{accounts, accounts::Account, human_size};
 use anyhow::{Context as _, bail};
 use nix::sys::prctl;
-use nix::unistd::{self, Gid, Uid, User};
+use nix::unistd::{self, Gid, Uid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
@@ -130,7 +130,7 @@ impl Identity {
             Some(name) => user_by_name(name)?,
             None if me.is_root() => unprivileged_user()?,
             None if group.is_none() => return Ok(None),
-            None => User::from_uid(me)?.with_context(|| format!("user {me} has no name"))?,
+            None => user_by_name(&me.to_string())?,
         };
         let gid = match group {
             Some(name) => group_by_name(name)?,
@@ -152,8 +152,12 @@ impl Identity {
             prctl::set_keepcaps(!keep.is_empty()).context("cannot keep capabilities")?;
             let login = std::ffi::CString::new(name.as_str()).context("a user name with a NUL")?;
             // Groups first: afterwards there is no right left to change them.
-            unistd::initgroups(&login, *gid)
-                .with_context(|| format!("cannot take the groups of {name}"))?;
+            let groups = match name.parse::<u32>() {
+                // It has no name, by which groups could have it for a member.
+                Ok(_) => unistd::setgroups(&[*gid]),
+                Err(_) => unistd::initgroups(&login, *gid),
+            };
+            groups.with_context(|| format!("cannot take the groups of {name}"))?;
             unistd::setresgid(*gid, *gid, *gid)
                 .with_context(|| format!("cannot become group {gid}"))?;
             unistd::setresuid(*uid, *uid, *uid).with_context(|| format!("cannot become {name}"))?;
@@ -188,23 +192,40 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     thread::set_capabilities(None, sets).context("cannot give up capabilities")
 }
 
-fn user_by_name(name: &str) -> anyhow::Result<User> {
-    let remedy = || format!("user {name:?} does not exist: create it or correct `user`");
-    accounts::user(name)?.with_context(remedy)
+fn user_by_name(name: &str) -> anyhow::Result<Account> {
+    let remedy = || match accounts::missing_database() {
+        None => format!("user {name:?} does not exist: create it or correct `user`"),
+        Some(file) => {
+            format!("there is no {file} in which user {name:?} could be: give `user` as a number")
+        }
+    };
+    accounts::user(name).context("the users cannot be looked up")?.with_context(remedy)
 }
 
 fn group_by_name(name: &str) -> anyhow::Result<Gid> {
-    let remedy = || format!("group {name:?} does not exist: create it or correct `group`");
-    accounts::group(name)?.map(|group| group.gid).with_context(remedy)
+    let remedy = || match accounts::missing_database() {
+        None => format!("group {name:?} does not exist: create it or correct `group`"),
+        Some(file) => {
+            format!("there is no {file} in which group {name:?} could be: give `group` as a number")
+        }
+    };
+    accounts::group(name).context("the groups cannot be looked up")?.with_context(remedy)
 }
 
-fn unprivileged_user() -> anyhow::Result<User> {
+fn unprivileged_user() -> anyhow::Result<Account> {
     for name in UNPRIVILEGED {
-        if let Some(user) = User::from_name(name)? {
+        if let Some(user) = accounts::user(name).context("the users cannot be looked up")? {
             return Ok(user);
         }
     }
-    bail!("there is no user {}: say whom to become with `user`", UNPRIVILEGED.join(" or "))
+    let names = UNPRIVILEGED.join(" or ");
+    match accounts::missing_database() {
+        Some(file) => bail!(
+            "started as root, afpa becomes {names}, but there is no {file}: say whom to become by number (--user 65534, or \
+             `user = \"65534\"`)"
+        ),
+        None => bail!("there is no user {names}: say whom to become with `user`"),
+    }
 }
 
 #[cfg(test)]
