@@ -151,6 +151,9 @@ pub struct Stats {
     /// Instead of all numbers, the kept answers of servers that have saved most time
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "20")]
     pub top: Option<u32>,
+    /// All numbers, behind the ten lines that matter
+    #[arg(long)]
+    pub all: bool,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,

@@ -250,7 +250,7 @@ fn what_is_counted(server: &Server) {
     let line =
         format!("afpa_site_kernel_responses_total{{site=\"one.test\",class=\"2xx\"}} {own}\n");
     assert!(metrics.contains(&line), "{line}{metrics}");
-    let table = server.command(&["stats"]);
+    let table = server.command(&["stats", "--all"]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("no: its hosts begin with a star"), "{table}");
 }

@@ -42,7 +42,7 @@ fn it_says_that_it_is_in_use_and_where() {
     assert!(has("afpa_fast_path_interface_packets_total{interface=\"eth0\",reason=\"answered\"} "));
     assert!(has("afpa_fast_path_attached{interface=\"eth0\"} 1"));
     assert!(has("afpa_fast_path_answering 1") && has("afpa_fast_path_objects 1"));
-    let table = server.command(&["stats"]);
+    let table = server.command(&["stats", "--all"]);
     let table = String::from_utf8_lossy(&table.stdout);
     assert!(table.contains("\nFast path\n") && table.contains("eth0"), "{table}");
 }

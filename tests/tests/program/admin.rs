@@ -196,8 +196,12 @@ fn statistics_are_told_to_programs_and_to_people() {
     let hits = after.keys().filter(|path| path.contains("hit")).map(grown).fold(0.0, f64::max);
     assert!(hits >= 24.0, "{hits} hits: {after:#?}");
     let people = succeeded(&server.command(&["stats"]));
-    assert!(people.lines().count() > 5 && !people.trim_start().starts_with('{'), "{people}");
-    assert!(people.to_lowercase().contains("hit"), "{people}");
+    assert_eq!(people.lines().count(), 11, "ten lines, and how to see the rest: {people}");
+    for row in ["requests", "kernel", "memory", "files", "servers", "errors", "cache", "limited"] {
+        assert!(people.contains(&format!("\n  {row}  ")), "{row}: {people}");
+    }
+    let all = succeeded(&server.command(&["stats", "--all"]));
+    assert!(all.contains("\nCache\n") && all.lines().count() > 50, "{all}");
 }
 
 #[test]
@@ -259,6 +263,7 @@ fn check_names_file_line_and_cause_of_what_is_wrong() {
         let (good, said) = check(text);
         assert!(!good, "{text}: {said}");
         assert!(said.contains(&format!("afpa.toml:{line}")), "{text}: {said}");
+        assert!(said.starts_with("afpa: "), "{text}: {said}");
         assert!(said.contains(cause), "{text}: {said}");
     }
 }

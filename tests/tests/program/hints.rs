@@ -70,7 +70,7 @@ fn people_are_told_which_policy_is_in_use_and_why() {
     let server = Server::start(tree.path(), |launch| {
         launch.written(|endpoint| configuration(&endpoint.to_string(), &tree, ""));
     });
-    let output = server.command(&["stats"]);
+    let output = server.command(&["stats", "--all"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let row = text.lines().find(|line| line.contains("pinned") && line.contains("s3-fifo"));
     assert!(row.is_some_and(|row| row.contains("too few requests to judge")), "{text}");

@@ -124,7 +124,7 @@ fn requests_count_for_their_site_and_request_set() {
     let sites = rows(&server, "sites");
     assert_eq!((&sites[1]["site"], &sites[1]["refused"]), (&"b.test".into(), &1.into()));
     assert!(sites[0]["duration_99_us"].as_u64() > Some(0), "{sites:?}");
-    let table = String::from_utf8(server.command(&["stats"]).stdout).expect("text");
+    let table = String::from_utf8(server.command(&["stats", "--all"]).stdout).expect("text");
     assert!(table.contains("\nRequest sets\n"), "{table}");
 }
 

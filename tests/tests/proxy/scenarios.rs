@@ -298,7 +298,7 @@ fn tables_and_metrics_show_groups_and_servers() {
     let row = server_row(&proxy, &server.to());
     assert_eq!((&row["requests"], &row["2xx_3xx"]), (&5.into(), &5.into()), "{row}");
     assert!(row["first_byte_50_us"].as_u64().is_some_and(|us| us >= 500), "{row}");
-    let table = proxy.command(&["stats"]);
+    let table = proxy.command(&["stats", "--all"]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("Servers\n") && table.contains(&server.to()), "{table}");
     let metrics = afpa_testkit::Client::connect(&proxy.admin()).expect("connected").get("/metrics");

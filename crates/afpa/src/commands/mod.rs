@@ -8,6 +8,7 @@ mod stats;
 
 use std::process::ExitCode;
 
+use std::time::{Duration, Instant};
 use afpa_fast_path::expectation;
 use afpa_police::{NotAPrefix, Prefix};
 use anyhow::Context as _;
@@ -47,15 +48,38 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
 /// When there is no process to ask, or it does not answer.
 pub fn stats(options: &Stats) -> anyhow::Result<()> {
     let socket = control::find(&target(&options.target))?;
-    let answer = match options.top {
-        Some(most) => socket.get(&format!("/top?most={most}"))?,
-        None => socket.get("/stats")?,
-    };
-    if options.json {
-        return print(&format!("{}\n", answer.trim_end()));
+    let ask = |target: &str| socket.get(target);
+    if options.json || options.top.is_some() {
+        let answer = match options.top {
+            Some(most) => ask(&format!("/top?most={most}"))?,
+            None => ask("/stats")?,
+        };
+        return match options.json {
+            true => print(&format!("{}\n", answer.trim_end())),
+            false => print(&stats::table(&numbers(&answer)?)),
+        };
     }
-    let numbers = serde_json::from_str(&answer).context("the running afpa sent no JSON")?;
-    print(&stats::table(&numbers))
+    let (before, begun) = (numbers(&ask("/stats")?)?, Instant::now());
+    let is_serve = !before["requests"].is_null();
+    if is_serve {
+        std::thread::sleep(RATE_PERIOD);
+    }
+    let now = numbers(&ask("/stats")?)?;
+    let between = begun.elapsed();
+    let digest = stats::digest::Digest { before: &before, now: &now, between }.text();
+    let rest = match (options.all, is_serve) {
+        (true, true) => format!("\n{}", stats::table(&now)),
+        (false, true) => "(afpa stats --all tells the rest)\n".to_owned(),
+        (_, false) => stats::table(&now),
+    };
+    print(&(digest + &rest))
+}
+
+/// Between the two looks by which rates are told.
+const RATE_PERIOD: Duration = Duration::from_millis(500);
+
+fn numbers(answer: &str) -> anyhow::Result<serde_json::Value> {
+    serde_json::from_str(answer).context("the running afpa sent no JSON")
 }
 
 /// `afpa purge URL`.
@@ -153,6 +177,16 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
+/// An error as it is printed. Each one of a configuration says where it is, behind the program's name.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    let text = match error.downcast_ref::<ConfigError>() {
+        Some(config) => config.to_string(),
+        None => return format!("afpa: {error:#}\n"),
+    };
+    let each = text.trim_end().split("\n\n").map(|finding| format!("afpa: {finding}\n"));
+    each.collect::<Vec<_>>().join("\n")
+}
+
 pub fn report(error: &anyhow::Error) -> ExitCode {
     afpa_say::error(&words(error));
     let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)
@@ -173,16 +207,6 @@ fn target(options: &cli::Target) -> Target {
 }
 
 #[cfg(test)]
-/// An error as it is printed. Each one of a configuration says where it is, behind the program's name.
-pub(crate) fn words(error: &anyhow::Error) -> String {
-    let text = match error.downcast_ref::<ConfigError>() {
-        Some(config) => config.to_string(),
-        None => return format!("afpa: {error:#}\n"),
-    };
-    let each = text.trim_end().split("\n\n").map(|finding| format!("afpa: {finding}\n"));
-    each.collect::<Vec<_>>().join("\n")
-}
-
 mod tests {
     use super::*;
 

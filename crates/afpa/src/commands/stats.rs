@@ -4,6 +4,8 @@
 //! and `_seconds` are times. `hits` and `misses` of one object give a ratio. Lists of objects
 //! become tables with a column for each name, so that numbers of workers can be compared.
 
+pub(super) mod digest;
+
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};

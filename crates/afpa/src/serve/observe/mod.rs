@@ -57,6 +57,11 @@ impl Observed {
         self.workers.iter().map(|counters| counter(counters).get()).sum()
     }
 
+    /// What the kernel answered, all of them hits.
+    fn answers_in_kernel(&self) -> u64 {
+        self.fast_path.numbers().map_or(0, |numbers| numbers.answers)
+    }
+
     /// Answers by status code, over all workers.
     fn by_status(&self) -> Vec<(u16, u64)> {
         let mut sums = std::collections::BTreeMap::new();
@@ -127,8 +132,10 @@ impl Observed {
             "pid": std::process::id(),
             "uptime_seconds": self.started.elapsed().as_secs(),
             "requests": {
-                "responses": self.http.iter().map(|counters| counters.responses()).sum::<u64>(),
-                "hits": self.http(|c| &c.hits),
+                "responses": self.http.iter().map(|counters| counters.responses()).sum::<u64>()
+                    + self.answers_in_kernel(),
+                "hits": self.http(|c| &c.hits) + self.answers_in_kernel(),
+                "hits_in_kernel": self.answers_in_kernel(),
                 "misses": self.http(|c| &c.misses),
                 "remote": self.http(|c| &c.remote),
                 "content_bytes": self.http(|c| &c.content_bytes),
@@ -197,6 +204,7 @@ impl Observed {
                 "written": access_log.written(),
                 "dropped": access_log.dropped(),
             },
+            "messages_lost": afpa_say::lost(),
             "workers": self.workers.iter().zip(&self.http).enumerate().map(|(index, (worker, http))| {
                 json!({
                     "worker": index,
@@ -206,7 +214,6 @@ impl Observed {
                     "hits": http.hits.get(),
                     "misses": http.misses.get(),
                 })
-            "messages_lost": afpa_say::lost(),
             }).collect::<Vec<_>>(),
         })
     }
