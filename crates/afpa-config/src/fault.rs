@@ -88,7 +88,15 @@ pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<u
 }
 
 pub(crate) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
-    let text = text_of(node)?;
+    // A word that is a number may be written as one.
+    let number = match node.value {
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let text = match &number {
+        Some(number) if C::ALL.iter().any(|choice| choice.word().parse::<i64>().is_ok()) => number,
+        _ => text_of(node)?,
+    };
     let found = C::ALL.iter().find(|choice| choice.word() == text);
     found.copied().ok_or_else(|| {
         let remedy = match suggest::nearest(text, C::ALL.iter().map(|choice| choice.word())) {

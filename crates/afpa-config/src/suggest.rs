@@ -16,7 +16,11 @@ pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let tolerance = 1 + word.chars().count() / 4;
+    // Of a short word, two other letters make another word.
+    let tolerance = match word.chars().count() {
+        0..=2 => 0,
+        letters => (letters / 4).max(1),
+    };
     candidates
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= tolerance)
@@ -145,5 +149,12 @@ mod tests {
         assert_eq!(nearest("heda", words()), Some("head"));
         assert_eq!(nearest("bdoy", words()), Some("body"));
         assert_eq!(nearest("write", words()), None);
+        assert_eq!(nearest("auth", ["path", "body"].into_iter()), None);
+        assert_eq!(nearest("suffix", ["prefix"].into_iter()), None);
+        assert_eq!(nearest("no", ["to"].into_iter()), None);
+        assert_eq!(
+            nearest("redirct_staus", ["redirect_status"].into_iter()),
+            Some("redirect_status")
+        );
     }
 }

@@ -98,9 +98,7 @@ impl AttachedPrograms {
         let bound = &eligible_of(&settings.sites, bound)[..];
         let all = wanted(settings, bound)?;
         let watch = preflight(bound)?;
-        for finding in watch.limits() {
-            tracing::warn!("the fast path is limited: {finding}");
-        }
+        say_limits(&watch.limits().collect::<Vec<_>>());
         let ports: BTreeSet<u16> = bound.iter().map(SocketAddr::port).collect();
         let mut claim = PortClaim::default();
         ports.iter().try_for_each(|port| claim.lock(*port))?;
@@ -350,6 +348,19 @@ fn objects_and_pages(settings: &FastPathSettings) -> (usize, usize) {
     }
     let objects = settings.objects.min(settings.memory / 2 / VARIANT_BYTES);
     (objects, (settings.memory - objects * VARIANT_BYTES) / PAGE_BYTES)
+}
+
+/// One line, however many there are: `afpa doctor` explains them.
+fn say_limits(limits: &[&Finding]) {
+    match limits {
+        [] => {}
+        [one] => tracing::warn!("the fast path is limited: {one}"),
+        several => {
+            let told = several.iter().map(|limit| format!("{}: {}", limit.subject, limit.text));
+            let told = told.collect::<Vec<_>>().join("; ");
+            tracing::warn!("the fast path is limited ({told}): `afpa doctor` says what to do");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -118,6 +118,9 @@ pub struct Check {
     /// Print errors and warnings only
     #[arg(short, long)]
     pub quiet: bool,
+    /// Connect to each server behind, and fail if one takes no connections
+    #[arg(long)]
+    pub probe: bool,
 }
 
 /// `afpa route`.
@@ -148,12 +151,12 @@ pub struct Stats {
     /// Print the numbers as JSON
     #[arg(long)]
     pub json: bool,
-    /// Instead of all numbers, the kept answers of servers that have saved most time
-    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "20")]
-    pub top: Option<u32>,
     /// All numbers, behind the ten lines that matter
     #[arg(long)]
     pub all: bool,
+    /// Instead of all numbers, the kept answers of servers that have saved most time
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "20")]
+    pub top: Option<u32>,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
@@ -294,7 +297,8 @@ Examples:
 const CHECK_EXAMPLES: &str = "\
 Examples:
   afpa check /etc/afpa/afpa.toml
-  afpa check --quiet afpa.toml && systemctl reload afpa";
+  afpa check --quiet afpa.toml && systemctl reload afpa
+  afpa check --probe afpa.toml";
 
 const STATS_EXAMPLES: &str = "\
 Examples:

@@ -12,4 +12,5 @@ pub mod logging;
 pub mod notify;
 pub mod privileges;
 pub mod serve;
+mod sockets;
 pub mod summary;

@@ -360,6 +360,10 @@ fn a_start_that_cannot_succeed_fails_with_the_reason() {
     let status = server.wait(Duration::from_secs(5)).expect("it ends");
     assert!(!status.success());
     assert!(server.log().contains(&address.to_string()), "{}", server.log());
+    // Whose it is, and what to do.
+    let holder = format!("process {} (", std::process::id());
+    assert!(server.log().contains(&holder), "{}", server.log());
+    assert!(server.log().contains("end it, or listen elsewhere"), "{}", server.log());
     server.kill();
 }
 

@@ -112,7 +112,7 @@ impl PolicyKind {
     /// The name that configuration and statistics use.
     pub const fn name(self) -> &'static str {
         match self {
-            PolicyKind::ModifiedLru => "modified-lru",
+            PolicyKind::ModifiedLru => "afpa-lru",
             PolicyKind::Lru => "lru",
             PolicyKind::Lfu => "lfu",
             PolicyKind::S3Fifo => "s3-fifo",
@@ -199,7 +199,7 @@ impl FromStr for PolicyKind {
 
 /// A name that belongs to no policy.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown policy {0:?}; known are modified-lru, lru, lfu, s3-fifo and structured")]
+#[error("unknown policy {0:?}; known are afpa-lru, lru, lfu, s3-fifo and structured")]
 pub struct UnknownPolicy(String);
 
 #[cfg(test)]

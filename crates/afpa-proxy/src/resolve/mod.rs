@@ -8,8 +8,9 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig,
 };
-use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 
 /// How names are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +52,37 @@ pub struct Resolved {
 }
 
 /// Why a name has no addresses: what the name server said, or that none did.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct ResolveError(#[from] Box<NetError>);
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// NXDOMAIN (RFC 1035 section 4.1.1).
+    #[error("there is no such name: correct it, or add it to the DNS or to /etc/hosts")]
+    NoSuchName,
+    /// The name is there, but has neither A nor AAAA records.
+    #[error("the name has no address: it needs an A or AAAA record")]
+    NoAddress,
+    /// Another response code.
+    #[error("the name server answered \"{0}\"")]
+    Refused(String),
+    /// No answer in time.
+    #[error("no name server answered in time: are those of [resolver] or /etc/resolv.conf right?")]
+    Silent,
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
 
 impl From<NetError> for ResolveError {
     fn from(error: NetError) -> Self {
-        Self(Box::new(error))
+        match error {
+            error if error.is_nx_domain() => Self::NoSuchName,
+            NetError::Dns(DnsError::NoRecordsFound(found)) => match found.response_code {
+                ResponseCode::NoError => Self::NoAddress,
+                code => Self::Refused(code.to_string()),
+            },
+            NetError::Dns(DnsError::ResponseCode(code)) => Self::Refused(code.to_string()),
+            NetError::Timeout | NetError::NoConnections => Self::Silent,
+            other => Self::Other(other.to_string()),
+        }
     }
 }
 
@@ -102,4 +127,22 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
         })
         .into();
     server
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_server_says_is_told_in_words() {
+        let refused = DnsError::ResponseCode(ResponseCode::ServFail);
+        for (error, expected) in [
+            (NetError::Timeout, ResolveError::Silent),
+            (NetError::NoConnections, ResolveError::Silent),
+            (refused.into(), ResolveError::Refused(ResponseCode::ServFail.to_string())),
+        ] {
+            assert_eq!(ResolveError::from(error), expected);
+        }
+        assert!(ResolveError::NoSuchName.to_string().starts_with("there is no such name"));
+    }
 }

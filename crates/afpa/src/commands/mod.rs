@@ -3,15 +3,16 @@
 pub mod attach;
 pub mod doctor;
 pub mod pause;
+mod probe;
 pub mod route;
 mod stats;
 
 use std::process::ExitCode;
-
 use std::time::{Duration, Instant};
+
 use afpa_fast_path::expectation;
 use afpa_police::{NotAPrefix, Prefix};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use crate::cli::{
     self, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
@@ -23,7 +24,7 @@ use afpa_config::{ConfigError, Machine, Overrides, load};
 /// `afpa check FILE`.
 ///
 /// # Errors
-/// With every error of the file.
+/// With every error of the file; with `--probe`, when a server takes no connections.
 pub fn check(options: &Check) -> anyhow::Result<()> {
     let loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
     let mut text = String::new();
@@ -39,7 +40,15 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
         let gap = if text.is_empty() { "" } else { "\n" };
         text.push_str(&format!("{gap}{}", loaded.rendered_warnings()));
     }
-    print(&text)
+    if !options.probe {
+        return print(&text);
+    }
+    let probed = probe::probe(&loaded.config)?;
+    print(&format!("{text}\n{}", probed.text))?;
+    match probed.silent {
+        0 => Ok(()),
+        silent => bail!("{silent} of {} servers take no connections", probed.servers),
+    }
 }
 
 /// `afpa stats`.
@@ -168,15 +177,6 @@ pub fn man(options: &Man) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write man pages to {}", folder.display()))
 }
 
-/// Prints a text that ends with its line.
-///
-/// # Errors
-/// As [`write`].
-pub fn print(text: &str) -> anyhow::Result<()> {
-    write(text.as_bytes())
-}
-
-/// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
 /// An error as it is printed. Each one of a configuration says where it is, behind the program's name.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let text = match error.downcast_ref::<ConfigError>() {
@@ -187,6 +187,15 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
     each.collect::<Vec<_>>().join("\n")
 }
 
+/// Prints a text that ends with its line.
+///
+/// # Errors
+/// As [`write`].
+pub fn print(text: &str) -> anyhow::Result<()> {
+    write(text.as_bytes())
+}
+
+/// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     afpa_say::error(&words(error));
     let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use afpa_cache::Arena;
+use afpa_proxy::select::ServerAddress;
 use afpa_server::Address;
 
 use super::Server;
 use crate::privileges::{Identity, Limit};
+use crate::sockets;
 use crate::summary::{Memory, Summary, Watches};
 
 /// How long the start waits for the scan of the tree before it says what is watched.
@@ -30,6 +32,7 @@ impl Server {
                 .collect(),
             waiting,
             root: self.served(),
+            absent: self.absent(),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
             pinned_limit: self.arena.usage().limit as u64,
             memory: memory(&self.arena),
@@ -74,6 +77,28 @@ impl Server {
                     .unwrap_or("their files are compared when they are old")
                     .into(),
             },
+        }
+    }
+
+    /// Servers on this machine that do not listen. They may start later; who made a slip sees it here.
+    fn absent(&self) -> String {
+        let groups = self.config.groups.iter();
+        let all = groups.flat_map(|group| &group.settings.servers).map(|server| &server.to);
+        let is_absent = |server: &&ServerAddress| match server {
+            ServerAddress::Fixed(Address::Tcp(address)) => {
+                address.ip().is_loopback() && !sockets::is_listened_on(*address)
+            }
+            ServerAddress::Fixed(Address::Unix(path)) => !path.exists(),
+            ServerAddress::Name { .. } => false,
+        };
+        let absent: Vec<String> = all.filter(is_absent).map(ToString::to_string).collect();
+        match &absent[..] {
+            [] => String::new(),
+            [one] => format!("{one} is not there yet (afpa check --probe FILE)"),
+            [first, ..] => {
+                let more = absent.len() - 1;
+                format!("{first} and {more} more are not there yet (afpa check --probe FILE)")
+            }
         }
     }
 

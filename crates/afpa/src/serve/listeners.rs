@@ -1,5 +1,6 @@
 //! The addresses of a configuration: those to bind, those that stay bound, and those that are closed.
 
+use std::io;
 use std::net::SocketAddr;
 
 use afpa_config::{Config, Listen, ListenerNumbers, SiteSettings};
@@ -10,6 +11,7 @@ use anyhow::Context as _;
 use super::convert;
 use super::tls::PreparedTls;
 use crate::privileges::Identity;
+use crate::sockets;
 
 /// The listeners of a configuration, compared with the addresses that are bound already.
 pub(super) struct Listeners {
@@ -97,8 +99,8 @@ pub(super) fn bind(
     backlog: i32,
     owner: Option<&Identity>,
 ) -> anyhow::Result<BoundListener> {
-    let listener = BoundListener::bind(address, workers, backlog)
-        .with_context(|| format!("cannot listen on {address}{}", hint(address)))?;
+    let listener =
+        BoundListener::bind(address, workers, backlog).map_err(|error| refused(address, error))?;
     if let Some(owner) = owner {
         listener
             .give_to(owner.uid.as_raw(), owner.gid.as_raw())
@@ -107,11 +109,26 @@ pub(super) fn bind(
     Ok(listener)
 }
 
-fn hint(address: &Address) -> &'static str {
-    match address {
-        Address::Tcp(address) if address.port() < 1024 && address.port() != 0 => {
-            " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+/// Why an address cannot be bound, and what to do about it.
+fn refused(address: &Address, error: io::Error) -> anyhow::Error {
+    let kind = error.kind();
+    let remedy = match (kind, address) {
+        (io::ErrorKind::AddrInUse, _) => match sockets::holder(address) {
+            Some(process) => format!(": {process} does already; end it, or listen elsewhere"),
+            None => {
+                ": another process does already (`ss -ltnp`, as root, tells which); end it, or listen elsewhere".to_owned()
+            }
+        },
+        (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
+            " (ports below 1024 need root or CAP_NET_BIND_SERVICE)".to_owned()
         }
-        _ => "",
-    }
+        (io::ErrorKind::PermissionDenied, Address::Unix(_)) => {
+            " (this user may not write to its folder)".to_owned()
+        }
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            " (no interface has this address: `ip address` lists those there are)".to_owned()
+        }
+        _ => String::new(),
+    };
+    anyhow::Error::new(error).context(format!("cannot listen on {address}{remedy}"))
 }
