@@ -16,12 +16,12 @@ pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // Of a short word, two other letters make another word.
-    let tolerance = match word.chars().count() {
-        0..=2 => 0,
-        letters => (letters / 4).max(1),
-    };
+    let letters = word.chars().count();
+    let tolerance = (letters / 4).max(1);
+    // Another letter in a word of two makes another word.
+    let fits = |candidate: &str| letters > 2 || candidate.starts_with(word);
     candidates
+        .filter(|candidate| fits(candidate))
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= tolerance)
         .min()
@@ -152,6 +152,7 @@ mod tests {
         assert_eq!(nearest("auth", ["path", "body"].into_iter()), None);
         assert_eq!(nearest("suffix", ["prefix"].into_iter()), None);
         assert_eq!(nearest("no", ["to"].into_iter()), None);
+        assert_eq!(nearest("ap", ["app"].into_iter()), Some("app"));
         assert_eq!(
             nearest("redirct_staus", ["redirect_status"].into_iter()),
             Some("redirect_status")

@@ -47,6 +47,27 @@ fn a_root_is_all_that_a_file_needs() {
 }
 
 #[test]
+fn a_choice_that_is_a_number_may_be_written_as_one() {
+    let text = |status: &str| {
+        format!(
+            "[[site]]\nroot = \"/srv\"\n[[site.path]]\nprefix = \"/a/\"\nredirect = \"/b/\"\nredirect_status = {status}\n"
+        )
+    };
+    for status in ["301", "\"301\""] {
+        let config = parsed(&text(status)).unwrap().config;
+        let behaviour = &config.sites[0].paths[0].behaviour;
+        assert_eq!(behaviour.redirect_status, RedirectStatus::MovedPermanently);
+    }
+    let error = refused(&text("309"));
+    assert!(
+        error.contains("`301`, `302`, `303`, `307` or `308`") || error.contains("did you mean"),
+        "{error}"
+    );
+    let error = refused(&text("308").replace("redirect = ", "auth = "));
+    assert!(!error.contains("did you mean"), "{error}");
+}
+
+#[test]
 fn values_come_out_typed() {
     let text = r#"
         workers = 2
