@@ -1,6 +1,6 @@
 //! Lines for the operator, on standard error and standard output.
 //!
-//! A line may be lost; whoever says it goes on. So nothing here panics or returns an error, whatever becomes of the
+//! A line may be lost, but the thread that says it goes on. So nothing here panics or returns an error, whatever becomes of the
 //! descriptor (its reader has gone, its disk is full, it was closed), and nothing waits for a reader longer than a moment.
 //! The standard library's `eprintln!` does otherwise: it panics, and it waits for ever where a pipe is full. A test of the
 //! plan forbids it, and its like, in the program.
@@ -84,7 +84,7 @@ impl io::Write for Output {
     }
 }
 
-/// To be called first of all, with the rights of whoever starts the process: another user may not be able to open the
+/// To be called first of all, with the rights that the process was started with: another user may not be able to open the
 /// pipes and terminals once more. From now on a panic is told by [`error`].
 pub fn begin() {
     lock(&ERROR).open(rustix::stdio::stderr());

@@ -243,7 +243,7 @@ fn no_client_can_write_a_line_of_its_own_into_the_log() {
     }
 }
 
-/// The request line was read, so the line of the log names it: whoever looks for the client's fault needs it.
+/// The request line was read, so the line of the log names it: the search for the client's fault begins there.
 #[test]
 fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {
     let tree = site();

@@ -1,5 +1,6 @@
 //! The program around the server: administration, logs, signals.
 
+mod accounts;
 mod admin;
 mod hints;
 mod logs;

@@ -80,7 +80,7 @@ impl Server {
         }
     }
 
-    /// Servers on this machine that do not listen. They may start later; who made a slip sees it here.
+    /// Servers on this machine that do not listen. They may start later, but a slip in an address shows here.
     fn absent(&self) -> String {
         let groups = self.config.groups.iter();
         let all = groups.flat_map(|group| &group.settings.servers).map(|server| &server.to);
