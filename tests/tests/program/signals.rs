@@ -347,7 +347,7 @@ fn started_by_root_it_serves_as_somebody_without_rights() {
 fn a_start_that_cannot_succeed_fails_with_the_reason() {
     let tree = site();
     let mut server = Server::launch(&tree.at("no/such/folder"), |_| ());
-    let status = server.wait(Duration::from_secs(5)).expect("it ends");
+    let status = server.wait(Duration::from_secs(30)).expect("it ends");
     assert!(!status.success());
     assert!(server.log().contains("no/such/folder"), "{}", server.log());
     server.kill();
@@ -357,7 +357,7 @@ fn a_start_that_cannot_succeed_fails_with_the_reason() {
     let mut server = Server::launch(tree.path(), |launch| {
         launch.listen(Endpoint::Tcp(address));
     });
-    let status = server.wait(Duration::from_secs(5)).expect("it ends");
+    let status = server.wait(Duration::from_secs(30)).expect("it ends");
     assert!(!status.success());
     assert!(server.log().contains(&address.to_string()), "{}", server.log());
     // Whose it is, and what to do.
