@@ -1,5 +1,7 @@
 //! From the bytes of a document to its text and its elements.
 
+use crate::scan;
+
 /// A piece of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
@@ -32,6 +34,8 @@ pub(crate) struct Attribute {
 pub(crate) struct Pieces<'a> {
     document: &'a [u8],
     at: usize,
+    /// How far lines were counted, and how many ended there.
+    counted: (usize, usize),
 }
 
 const START: &[u8] = b"<!--#";
@@ -39,13 +43,15 @@ const END: &[u8] = b"-->";
 
 impl<'a> Pieces<'a> {
     pub(crate) fn new(document: &'a [u8]) -> Self {
-        Pieces { document, at: 0 }
+        Pieces { document, at: 0, counted: (0, 0) }
     }
 
     /// The line of the next piece, from 1.
-    pub(crate) fn line(&self) -> usize {
-        let before = self.document.get(..self.at).unwrap_or_default();
-        1 + memchr::memchr_iter(b'\n', before).count()
+    pub(crate) fn line(&mut self) -> usize {
+        let (from, ended) = self.counted;
+        let since = self.document.get(from..self.at).unwrap_or_default();
+        self.counted = (self.at, ended + scan::line_ends(since));
+        1 + self.counted.1
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -142,7 +148,7 @@ impl<'a> Iterator for Pieces<'a> {
         if rest.is_empty() {
             return None;
         }
-        match memchr::memmem::find(rest, START) {
+        match scan::find_text(START, rest) {
             Some(0) => {
                 self.at += START.len();
                 let element = self.element();

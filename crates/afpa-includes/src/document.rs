@@ -170,7 +170,7 @@ impl<'f> Expansion<'f> {
         }
         let (environment, work) = (&mut self.environment, &mut self.work);
         let mut value = |name: &[u8]| {
-            let value = environment.get(name);
+            let value = if *work > 0 { environment.get(name) } else { None };
             *work = work.saturating_sub(value.as_ref().map_or(0, Vec::len));
             value
         };

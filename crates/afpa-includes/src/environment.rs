@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::Page;
-use crate::time;
+use crate::scan::{find, find_either};
+use crate::{Page, time};
 
 /// The variables of a page.
 pub(crate) struct Environment {
@@ -91,8 +91,8 @@ impl Environment {
     /// is nothing. What would be too long is cut off.
     pub(crate) fn substitute(&mut self, text: &[u8]) -> Vec<u8> {
         let mut result = Vec::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = memchr::memchr2(b'$', b'\\', rest) {
+        let (mut rest, mut closes) = (text, true);
+        while let Some(at) = find_either((b'$', b'\\'), rest) {
             let (before, found) = rest.split_at(at);
             result.extend_from_slice(before);
             rest = match found {
@@ -100,7 +100,7 @@ impl Environment {
                     result.push(b'$');
                     behind
                 }
-                [b'$', behind @ ..] => match name(behind) {
+                [b'$', behind @ ..] => match name(behind, &mut closes) {
                     Some((name, behind)) => {
                         result.extend(self.get(name).unwrap_or_default());
                         behind
@@ -126,10 +126,13 @@ impl Environment {
     }
 }
 
-/// The name of a variable, and what is behind it: `NAME` or `{NAME}`.
-fn name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The name of a variable, and what is behind it: `NAME` or `{NAME}`. `closes`: whether a brace may still be closed in the
+/// rest of the text.
+fn name<'t>(text: &'t [u8], closes: &mut bool) -> Option<(&'t [u8], &'t [u8])> {
     if let Some(braced) = text.strip_prefix(b"{") {
-        let end = memchr::memchr(b'}', braced)?;
+        let end = if *closes { find(b'}', braced) } else { None };
+        *closes = end.is_some();
+        let end = end?;
         return Some((braced.get(..end)?, braced.get(end + 1..)?));
     }
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -17,6 +17,8 @@
 
 use std::cmp::Ordering;
 
+use crate::scan::find;
+
 /// Why a condition is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
@@ -167,9 +169,9 @@ impl Reader<'_, '_> {
                     self.rest = rest;
                 }
                 (b'%', [b'{', rest @ ..]) => {
-                    let end = memchr::memchr(b'}', rest).ok_or(ExpressionError::Syntax)?;
+                    let end = find(b'}', rest).ok_or(ExpressionError::Syntax)?;
                     let (inside, rest) = rest.split_at(end);
-                    let colon = memchr::memchr(b':', inside).ok_or(ExpressionError::Syntax)?;
+                    let colon = find(b':', inside).ok_or(ExpressionError::Syntax)?;
                     let (function, argument) = inside.split_at(colon);
                     let function = Function::named(function).ok_or(ExpressionError::Syntax)?;
                     let argument = argument.get(1..).unwrap_or_default();

@@ -25,6 +25,7 @@ mod document;
 mod environment;
 pub mod expression;
 mod path;
+mod scan;
 mod text;
 mod time;
 

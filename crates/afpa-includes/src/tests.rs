@@ -219,3 +219,45 @@ fn sizes_are_abbreviated_as_apache_does() {
         assert_eq!(shown, text, "{content}");
     }
 }
+
+/// What is looked at grows with the length of a page, not with its square.
+#[test]
+fn a_page_costs_as_much_as_it_is_long() {
+    for (before, unit, behind) in [
+        ("<!--#echo var=\"", "&", "\" -->"),
+        ("<!--#echo var=\"", "&amp", "\" -->"),
+        ("<!--#echo var=\"", "&lt;", "\" -->"),
+        ("<!--#include virtual=\"", "&#0", ";\" -->"),
+        ("<!--#set var=\"a\" value=\"", "${", "\" -->"),
+        ("<!--#set var=\"a\" value=\"", "${", "}\" -->"),
+        ("<!--#set var=\"a\" value=\"", "$\\", "\" -->"),
+        ("<!--#set var=\"a\" value=\"", "${a}${", "\" -->"),
+        ("<!--#config errmsg=\"\" -->", "\n<!--#x -->", ""),
+        ("<!--#config echomsg=\"\" -->", "<!--#echo var=\"x\" -->\n", ""),
+        ("", "<!--#", ""),
+        ("", "<!--#x -->a", "<!--#x"),
+        ("", "<!-- ", "-->"),
+        ("<!--#if expr=\"true", " || '%{v:a}' = ''", "\" --><!--#endif -->"),
+        ("<!--#if expr=\"'", "%{", "'\" --><!--#endif -->"),
+        ("<!--#if expr=\"''", " . '}'", " = ''\" --><!--#endif -->"),
+    ] {
+        let cost = |count: usize| {
+            let content = [before, &unit.repeat(count), behind].concat();
+            let expand = || expand(&page(&content), &mut folder(&[]), &Limits::default());
+            scan::looked_at(|| drop(expand()))
+        };
+        let (once, twice) = (cost(2000), cost(4000));
+        assert!(twice <= once * 5 / 2, "{unit:?}: {once} bytes, and {twice} for twice as many");
+    }
+}
+
+#[test]
+fn values_of_variables_are_work_before_they_are_compared() {
+    let long = "x".repeat(60_000);
+    let words = vec!["v('a')"; 2000].join(" . ");
+    let content = format!(
+        "<!--#set var=\"a\" value=\"{long}\" --><!--#if expr=\"{words} = ''\" --><!--#endif -->"
+    );
+    let limits = Limits { size: 100_000, ..Limits::default() };
+    assert_eq!(expand(&page(&content), &mut folder(&[]), &limits), Err(ExpandError::TooMuch));
+}

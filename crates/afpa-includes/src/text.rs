@@ -1,5 +1,7 @@
 //! Encodings of what elements print, and of their values.
 
+use crate::scan::find;
+
 /// How `echo` prints a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -63,22 +65,26 @@ fn url(value: &[u8]) -> Vec<u8> {
 pub(crate) fn decode_entities(value: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut rest = value;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let end = memchr::memchr(b';', behind).filter(|_| byte == b'&');
-        let name = end.and_then(|end| behind.get(..end)).filter(|name| name.len() <= 6);
-        match name.and_then(character) {
-            Some(character) => {
-                decoded.push(character);
-                rest = behind.get(end.map_or(0, |end| end + 1)..).unwrap_or_default();
-            }
-            None => {
-                decoded.push(byte);
-                rest = behind;
-            }
-        }
+    while let Some(at) = find(b'&', rest) {
+        let (plain, entity) = rest.split_at(at);
+        decoded.extend_from_slice(plain);
+        let (character, behind) = decoded_entity(entity).unwrap_or((b'&', &entity[1..]));
+        decoded.push(character);
+        rest = behind;
     }
+    decoded.extend_from_slice(rest);
     decoded
 }
+
+/// The character that the text begins with, written as an entity, and what is behind it.
+fn decoded_entity(text: &[u8]) -> Option<(u8, &[u8])> {
+    let name = text.get(1..)?;
+    let end = find(b';', name.get(..=LONGEST_NAME).unwrap_or(name))?;
+    Some((character(name.get(..end)?)?, name.get(end + 1..)?))
+}
+
+/// Longest name of an entity that is decoded, in bytes.
+const LONGEST_NAME: usize = 6;
 
 fn character(name: &[u8]) -> Option<u8> {
     match name {
