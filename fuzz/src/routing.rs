@@ -98,7 +98,10 @@ fn table() -> Table {
     let mut shop = content(ContentGroup::All, to(3));
     shop.rewrite = Some(Rewrite { strip: 4, head: b"/shop".to_vec() });
     let location = "https://{host}/new/{rest}{query}".to_owned();
-    let moved = content(ContentGroup::All, Action::Redirect(Redirect { status: 301, location }));
+    let moved = content(
+        ContentGroup::All,
+        Action::Redirect(Redirect { status: afpa_http::Status::MOVED_PERMANENTLY, location }),
+    );
     let path = |prefix: &str, reach, contents| PathEntry {
         prefix: prefix.as_bytes().to_vec(),
         reach,

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use afpa_http::Status;
 use afpa_proxy::exchange;
 use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
@@ -299,11 +300,12 @@ impl std::fmt::Display for StatusRange {
 
 fn statuses(text: &str) -> Result<StatusRange, Unfit> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let status = |text: &str| text.parse().ok().filter(|status| (100..=599).contains(status));
-    match (status(first), status(last)) {
-        (Some(first), Some(last)) if first <= last => Ok(StatusRange(first, last)),
+    let code = |text: &str| Status::parse(text).map(Status::code);
+    // The last response to a request is never an interim one.
+    match (code(first), code(last)) {
+        (Some(first), Some(last)) if first <= last && last >= 200 => Ok(StatusRange(first, last)),
         _ => {
-            let cause = format!("\"{text}\" is no range of status codes");
+            let cause = format!("\"{text}\" is no range of statuses of final responses");
             Err(Unfit::new(cause, "write for example \"200\" or \"200-399\""))
         }
     }

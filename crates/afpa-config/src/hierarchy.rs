@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use afpa_http::Status;
 use afpa_proxy::select::Affinity;
 use afpa_router::{
     Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
@@ -151,7 +152,7 @@ fn redirected(
     let content = Content {
         group: afpa_router::ContentGroup::All,
         conditions: Conditions::default(),
-        action: Action::Redirect(Redirect { status: 308, location }),
+        action: Action::Redirect(Redirect { status: Status::PERMANENT_REDIRECT, location }),
         rewrite: None,
     };
     let paths =
@@ -254,7 +255,7 @@ impl Building<'_, '_> {
     ) -> Content {
         let mut rewrite = None;
         let action = if let Some(location) = &behaviour.redirect {
-            let status = behaviour.redirect_status.word().parse().unwrap_or(308);
+            let status = behaviour.redirect_status.status();
             Action::Redirect(Redirect { status, location: location.clone() })
         } else if let Some(status) = behaviour.status {
             let body = behaviour.body.clone().into_bytes();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
+use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
@@ -474,7 +475,7 @@ pub struct Behaviour {
     /// The status of the redirect.
     pub redirect_status: RedirectStatus,
     /// Answered with this status.
-    pub status: Option<u16>,
+    pub status: Option<Status>,
     /// The content of that answer.
     pub body: String,
     /// The media type of that content.
@@ -502,6 +503,19 @@ choice! {
         Temporary = "307",
         /// The method stays.
         Permanent = "308",
+    }
+}
+
+impl RedirectStatus {
+    /// The status that it names.
+    pub const fn status(self) -> Status {
+        match self {
+            RedirectStatus::MovedPermanently => Status::MOVED_PERMANENTLY,
+            RedirectStatus::Found => Status::FOUND,
+            RedirectStatus::SeeOther => Status::SEE_OTHER,
+            RedirectStatus::Temporary => Status::TEMPORARY_REDIRECT,
+            RedirectStatus::Permanent => Status::PERMANENT_REDIRECT,
+        }
     }
 }
 

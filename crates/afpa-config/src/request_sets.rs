@@ -96,9 +96,9 @@ impl Loaded {
                 format!("distributed to {name}{affinity}{rewritten}")
             }
             Action::Redirect(redirect) => {
-                format!("redirected ({}) to {}", redirect.status, redirect.location)
+                format!("redirected ({}) to {}", redirect.status.code(), redirect.location)
             }
-            Action::Fixed(fixed) => format!("answered with {}", fixed.status),
+            Action::Fixed(fixed) => format!("answered with {}", fixed.status.code()),
         };
         for condition in conditions(content) {
             let _ = write!(shown, ", if {condition}");

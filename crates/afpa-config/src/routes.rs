@@ -151,11 +151,11 @@ impl Checks<'_> {
             self.error(location, cause, format!("use the prefix \"{}/\"", path.prefix));
         }
         self.rewrite(path, behaviour, (section, instance));
-        if let Some(status @ (204 | 205 | 304)) = behaviour.status
+        if let Some(status) = behaviour.status.filter(|status| !status.has_content())
             && !behaviour.body.is_empty()
         {
             let location = self.location(section, instance, "body");
-            let cause = format!("a response with the status {status} has no content");
+            let cause = format!("a response with the status {} has no content", status.code());
             self.error(location, cause, "remove `body`, or use another status");
         }
         for (key, wants, has) in [

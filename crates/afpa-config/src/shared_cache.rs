@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_framework::Network;
+use afpa_http::Status;
 
 use crate::choice::choice;
 use crate::model::SiteSettings;
@@ -201,7 +202,7 @@ fn field_name(text: &str) -> Result<String, Unfit> {
 
 /// `200 = "1m"`, or `any = "1m"`.
 fn time(status: &str, duration: &str) -> Result<(String, String), Unfit> {
-    let known = status == "any" || status.parse().is_ok_and(|code: u16| (200..600).contains(&code));
+    let known = status == "any" || Status::parse(status).is_some_and(|status| status.code() >= 200);
     if !known {
         return Err(Unfit::new("has no status code for a name", "use 200 to 599, or `any`"));
     }

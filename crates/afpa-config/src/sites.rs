@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
@@ -147,7 +148,7 @@ impl ContentGroup {
 impl Behaviour {
     fn read(s: &mut Section<'_, '_>) -> Self {
         let text = "text/plain; charset=utf-8".to_owned();
-        let small = |status: usize| u16::try_from(status).ok();
+        let status = |code: usize| u16::try_from(code).ok().and_then(Status::new);
         Behaviour {
             root: s.optional_path("root"),
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
@@ -157,7 +158,7 @@ impl Behaviour {
             rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),
-            status: s.count_or("status", "none", 200..=599).and_then(small),
+            status: s.count_or("status", "none", 200..=599).and_then(status),
             body: s.text("body", "text", String::new(), rules::any),
             content_type: s.text("content_type", "media type", text, rules::media_type),
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),

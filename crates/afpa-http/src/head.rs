@@ -144,7 +144,7 @@ impl HeadBuilder {
         }
     }
 
-    /// Adds Content-Length (RFC 9110 section 8.6). Leave it out of 204 and 304.
+    /// Adds Content-Length (RFC 9110 section 8.6). Leave it out of 1xx, 204 and 304.
     #[must_use]
     pub fn content_length(self, length: u64) -> HeadBuilder {
         self.field("Content-Length", itoa::Buffer::new().format(length))
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn every_status_makes_a_head_that_a_client_can_read() {
-        for &status in Status::ALL {
+        for status in (100..600).filter_map(Status::new) {
             let head = ResponseHead::build(status).finish();
             let mut fields = [httparse::EMPTY_HEADER; 8];
             let mut parsed = httparse::Response::new(&mut fields);

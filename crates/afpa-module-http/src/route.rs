@@ -31,7 +31,7 @@ pub(crate) enum Route<'m> {
     /// To a server group.
     Distributed(Distributed<'m>),
     /// A redirect: the verdict, and the path that was asked for.
-    Redirect { status: u16, verdict: Verdict<'m, 'm>, path: &'m [u8] },
+    Redirect { status: Status, verdict: Verdict<'m, 'm>, path: &'m [u8] },
     /// An answer that the configuration wrote.
     Fixed(&'m Fixed),
     /// OPTIONS, which AFPA answers.

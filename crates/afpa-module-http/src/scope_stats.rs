@@ -225,6 +225,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use afpa_http::Status;
     use afpa_router::{Affinity, Conditions, Content, ContentGroup, Fixed, GroupId, ListenerId};
     use afpa_router::{PathEntry, Reach, Router, SiteEntry, Table};
 
@@ -238,7 +239,8 @@ mod tests {
     /// The counters of sites of one name, each on a listener of its own, with a path for each prefix; those that end in
     /// a slash are distributed.
     fn table(sites: &[&[&str]], counted_sets: usize, previous: &ScopeTable) -> ScopeTable {
-        let fixed = Fixed { status: 200, content_type: "text/plain".into(), body: Vec::new() };
+        let fixed =
+            Fixed { status: Status::OK, content_type: "text/plain".into(), body: Vec::new() };
         let path = |prefix: &&str| PathEntry {
             prefix: prefix.as_bytes().into(),
             reach: Reach::Recursion,

@@ -1,5 +1,7 @@
 //! The hierarchy as it is configured: plain values, in the order of the file.
 
+use afpa_http::Status;
+
 use crate::conditions::Conditions;
 use crate::ids::{GroupId, ListenerId, RootId};
 
@@ -122,7 +124,7 @@ pub enum Affinity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
-    pub status: u16,
+    pub status: Status,
     /// The Location; `{host}`, `{path}`, `{rest}` (the path behind the prefix) and `{query}` (with
     /// its question mark, or nothing) stand for those of the request.
     pub location: String,
@@ -131,8 +133,8 @@ pub struct Redirect {
 /// A fixed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// The status code.
-    pub status: u16,
+    /// The status; any final one.
+    pub status: Status,
     /// The media type of the content.
     pub content_type: String,
     /// The content.

@@ -5,4 +5,5 @@ mod conditionals;
 mod escapes;
 mod reference;
 mod smuggling;
+mod statuses;
 mod targets;

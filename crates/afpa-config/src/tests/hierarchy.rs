@@ -80,7 +80,7 @@ fn a_hierarchy_becomes_the_router_s_table() {
             Action::Distributed { affinity: Affinity::Client, .. } => "app, client".to_owned(),
             Action::Distributed { .. } => "app".to_owned(),
             Action::Redirect(redirect) => redirect.location.clone(),
-            Action::Fixed(fixed) => fixed.status.to_string(),
+            Action::Fixed(fixed) => fixed.status.code().to_string(),
         };
         let path = verdict.path.join(&mut Vec::new()).to_vec();
         (shown, String::from_utf8(path).unwrap())

@@ -4,7 +4,7 @@
 //! Everything else is written down as HTTP/1.1 would have it, and the one parser of responses gives the verdict. Nothing
 //! that is written can be read as anything but one status line and one line for each field: that is checked byte by byte.
 
-use afpa_http::syntax::number;
+use afpa_http::{Status, syntax::number};
 
 use super::Tunnel;
 use crate::head::{HeadText, Malformed, check_field};
@@ -179,70 +179,7 @@ impl ResponseHead {
 
 /// The reason phrase of a status, which HTTP/2 does not carry: that of the registry of IANA.
 fn reason(status: u16) -> &'static str {
-    const KNOWN: [(u16, &str); 60] = [
-        (100, "Continue"),
-        (102, "Processing"),
-        (103, "Early Hints"),
-        (200, "OK"),
-        (201, "Created"),
-        (202, "Accepted"),
-        (203, "Non-Authoritative Information"),
-        (204, "No Content"),
-        (205, "Reset Content"),
-        (206, "Partial Content"),
-        (207, "Multi-Status"),
-        (208, "Already Reported"),
-        (226, "IM Used"),
-        (300, "Multiple Choices"),
-        (301, "Moved Permanently"),
-        (302, "Found"),
-        (303, "See Other"),
-        (304, "Not Modified"),
-        (305, "Use Proxy"),
-        (307, "Temporary Redirect"),
-        (308, "Permanent Redirect"),
-        (400, "Bad Request"),
-        (401, "Unauthorized"),
-        (402, "Payment Required"),
-        (403, "Forbidden"),
-        (404, "Not Found"),
-        (405, "Method Not Allowed"),
-        (406, "Not Acceptable"),
-        (407, "Proxy Authentication Required"),
-        (408, "Request Timeout"),
-        (409, "Conflict"),
-        (410, "Gone"),
-        (411, "Length Required"),
-        (412, "Precondition Failed"),
-        (413, "Content Too Large"),
-        (414, "URI Too Long"),
-        (415, "Unsupported Media Type"),
-        (416, "Range Not Satisfiable"),
-        (417, "Expectation Failed"),
-        (421, "Misdirected Request"),
-        (422, "Unprocessable Content"),
-        (423, "Locked"),
-        (424, "Failed Dependency"),
-        (425, "Too Early"),
-        (426, "Upgrade Required"),
-        (428, "Precondition Required"),
-        (429, "Too Many Requests"),
-        (431, "Request Header Fields Too Large"),
-        (451, "Unavailable For Legal Reasons"),
-        (500, "Internal Server Error"),
-        (501, "Not Implemented"),
-        (502, "Bad Gateway"),
-        (503, "Service Unavailable"),
-        (504, "Gateway Timeout"),
-        (505, "HTTP Version Not Supported"),
-        (506, "Variant Also Negotiates"),
-        (507, "Insufficient Storage"),
-        (508, "Loop Detected"),
-        (510, "Not Extended"),
-        (511, "Network Authentication Required"),
-    ];
-    let place = KNOWN.binary_search_by_key(&status, |(known, _)| *known);
-    place.ok().and_then(|place| KNOWN.get(place)).map_or("", |(_, reason)| reason)
+    Status::new(status).map_or("", Status::reason)
 }
 
 #[cfg(test)]

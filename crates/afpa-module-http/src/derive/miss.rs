@@ -63,12 +63,10 @@ impl Missed<'_, '_, '_> {
             Route::Redirect { status, verdict, path } => {
                 let question = question(connection.listener, (asked.request, None), path);
                 let location = verdict.location(&question).unwrap_or_default();
-                let status = status_of(status).unwrap_or(Status::FOUND);
                 responder.redirect(asked, status, &location, out)
             }
             Route::Fixed(fixed) => {
-                let status = status_of(fixed.status).unwrap_or(Status::OK);
-                responder.fixed(asked, status, (&fixed.content_type, &fixed.body), out)
+                responder.fixed(asked, fixed.status, (&fixed.content_type, &fixed.body), out)
             }
             Route::Options => responder.options(asked, out),
             Route::Error(status) => responder.page(asked, status, out),
@@ -138,9 +136,4 @@ impl Distributing<'_, '_, '_> {
             },
         )
     }
-}
-
-/// A status that AFPA itself sends.
-fn status_of(code: u16) -> Option<Status> {
-    Status::ALL.iter().copied().find(|status| status.code() == code)
 }

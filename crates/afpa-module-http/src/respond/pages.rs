@@ -32,9 +32,12 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let mut head = ResponseHead::build(status);
-        let body = if status.is_bodiless() { &[] } else { body };
+        let body = if status.has_content() { body } else { &[] };
+        if status.has_content() {
+            head = head.field("Content-Type", content_type);
+        }
         if !status.is_bodiless() {
-            head = head.field("Content-Type", content_type).content_length(body.len() as u64);
+            head = head.content_length(body.len() as u64);
         }
         self.finish_page(asked, status, &head.finish(), body, out)
     }

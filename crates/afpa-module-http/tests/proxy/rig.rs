@@ -102,7 +102,10 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         reach: Reach::Recursion,
         contents: vec![content(action)],
     };
-    let moved = Redirect { status: 308, location: "/new/{rest}{query}".into() };
+    let moved = Redirect {
+        status: afpa_http::Status::PERMANENT_REDIRECT,
+        location: "/new/{rest}{query}".into(),
+    };
     let distributed = Action::Distributed { group: GroupId(0), affinity: Affinity::None };
     let site = afpa_router::SiteEntry {
         name: "site".into(),

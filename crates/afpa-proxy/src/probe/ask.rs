@@ -13,6 +13,10 @@ use crate::select::{Address, ProbeTask};
 /// Bytes of a response that a probe waits for: the status line up to the code.
 const STATUS_LINE: usize = "HTTP/1.1 200".len();
 
+/// Interim responses that a probe reads before it gives up, and bytes of one.
+const MOST_INTERIM: usize = 10;
+const LONGEST_INTERIM: usize = 16 * 1024;
+
 /// Whether the server passes the probe within the probe's time-out.
 pub async fn probe(task: &ProbeTask) -> bool {
     timeout(task.timeout, attempt(task)).await.is_ok_and(|good| good.unwrap_or(false))
@@ -58,9 +62,34 @@ async fn converse(task: &ProbeTask, mut stream: ServerStream, own_host: &str) ->
          Connection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await?;
-    let mut line = [0; STATUS_LINE];
-    stream.read_exact(&mut line).await?;
-    Ok(status(&line).is_some_and(|status| (expect.0..=expect.1).contains(&status)))
+    let status = final_status(&mut stream).await?;
+    Ok(status.is_some_and(|status| (expect.0..=expect.1).contains(&status)))
+}
+
+/// The status of the response behind any interim ones (RFC 9110 section 15.2).
+async fn final_status(stream: &mut ServerStream) -> io::Result<Option<u16>> {
+    for _ in 0..MOST_INTERIM {
+        let mut line = [0; STATUS_LINE];
+        stream.read_exact(&mut line).await?;
+        match status(&line) {
+            Some(100 | 102..=199) => skip_head(stream).await?,
+            status => return Ok(status),
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the rest of a head. It is short, and seldom there.
+async fn skip_head(stream: &mut ServerStream) -> io::Result<()> {
+    let mut last = [0; 4];
+    for _ in 0..LONGEST_INTERIM {
+        last.rotate_left(1);
+        stream.read_exact(&mut last[3..]).await?;
+        if last == *b"\r\n\r\n" {
+            return Ok(());
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
 }
 
 /// The code of `HTTP/1.x NNN`.

@@ -26,7 +26,7 @@ fn is_up(group: &Arc<Group>) -> bool {
     group.report(steady_ms()).servers.iter().any(|server| server.available)
 }
 
-/// Answers every connection with the status in `status` until it is 0.
+/// Answers every connection with the status in `status`, behind two interim ones, until it is 0.
 fn serve(listener: TcpListener, status: Arc<AtomicU32>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -39,7 +39,11 @@ fn serve(listener: TcpListener, status: Arc<AtomicU32>) -> JoinHandle<()> {
             let length = stream.read(&mut request).unwrap_or(0);
             if length > 0 {
                 assert!(request[..length].starts_with(b"GET /healthz HTTP/1.1\r\nHost: app\r\n"));
-                let _ = write!(stream, "HTTP/1.1 {code} Whatever\r\nContent-Length: 0\r\n\r\n");
+                let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 \r\n\r\n";
+                let _ = write!(
+                    stream,
+                    "{interim}HTTP/1.1 {code} Whatever\r\nContent-Length: 0\r\n\r\n"
+                );
             }
         }
     })

@@ -1,6 +1,6 @@
 //! What the paper says, and what today's users add to it.
 
-use afpa_http::Method;
+use afpa_http::{Method, Status};
 
 use super::build::*;
 use crate::*;
@@ -146,7 +146,8 @@ fn conditions_come_first_and_make_answers_uncertain() {
 #[test]
 fn redirects_name_the_place_they_came_from() {
     let redirect = |location: &str| {
-        let redirect = Redirect { status: 308, location: location.to_owned() };
+        let redirect =
+            Redirect { status: Status::PERMANENT_REDIRECT, location: location.to_owned() };
         content(ContentGroup::All, Action::Redirect(redirect))
     };
     let paths = vec![
@@ -212,7 +213,10 @@ fn contradictions_are_found() {
 
     let location = content(
         ContentGroup::All,
-        Action::Redirect(Redirect { status: 301, location: "/{nobody}/{rest".into() }),
+        Action::Redirect(Redirect {
+            status: Status::MOVED_PERMANENTLY,
+            location: "/{nobody}/{rest".into(),
+        }),
     );
     assert_eq!(one(vec![location]).len(), 2);
     let conditions = Conditions { methods: vec!["PUT".into()], fields: Vec::new() };
