@@ -10,7 +10,6 @@ use afpa_router::{
     ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, SiteId, Table,
 };
 
-use crate::choice::Choice;
 use crate::filters::RootFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
@@ -195,15 +194,27 @@ impl Building<'_, '_> {
             paths.push(entry);
             origins.push(origin);
         }
-        let own = |path: &UrlPath| path.prefix == "/" && path.recursion && !path.exact;
-        if !self.site.paths.iter().any(own) && (self.site.root.is_some() || self.site.to.is_some())
-        {
+        let own = self.site.paths.iter().position(UrlPath::is_whole_site);
+        let own = own.and_then(|own| Some((paths.get_mut(own)?, origins.get_mut(own)?)));
+        if let Some((entry, origin)) = own {
+            self.stand_behind(entry, origin);
+        } else if self.site.root.is_some() || self.site.to.is_some() {
             let contents = self.default_contents();
             let locations = vec![self.site.location.clone(); contents.len()];
             origins.push(Origin { path: self.site.location.clone(), contents: locations });
             paths.push(PathEntry { prefix: b"/".to_vec(), reach: Reach::Recursion, contents });
         }
         (paths, origins)
+    }
+
+    /// The site's root has what the section for the path `/` leaves over.
+    fn stand_behind(&mut self, entry: &mut PathEntry, origin: &mut Origin) {
+        let Some(root) = self.site.root.clone().filter(|_| entry.leaves_over()) else { return };
+        let group = afpa_router::ContentGroup::All;
+        let (conditions, rewrite) = (Conditions::default(), None);
+        let action = self.cached(root, &[], None);
+        entry.contents.push(Content { group, conditions, action, rewrite });
+        origin.contents.push(self.site.location.clone());
     }
 
     /// The path `/` of a site that has no section for it: the paper's common case.
@@ -316,6 +327,11 @@ impl Building<'_, '_> {
 }
 
 impl UrlPath {
+    /// Whether every path of the site begins with it.
+    pub(crate) fn is_whole_site(&self) -> bool {
+        self.prefix == "/" && self.recursion && !self.exact
+    }
+
     /// Whether a directory of its own is cached somewhere below it.
     pub(crate) fn has_root(&self) -> bool {
         let contents = self.contents.iter().map(|content| &content.behaviour);

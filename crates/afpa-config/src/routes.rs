@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use afpa_router::{Conflict, Router};
+use afpa_router::{Action, Conflict, PathEntry, Router};
 
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations};
@@ -23,10 +23,13 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.groups();
     checks.listeners();
     // Unknown groups are reported above; here they would only cause errors that do not exist.
-    if let Err(conflicts) = Router::compile(&hierarchy.table) {
-        for conflict in conflicts {
-            let finding = checks.conflict(&hierarchy, conflict);
-            checks.findings.push(finding);
+    match Router::compile(&hierarchy.table) {
+        Ok(router) => checks.reached(&hierarchy, &router),
+        Err(conflicts) => {
+            for conflict in conflicts {
+                let finding = checks.conflict(&hierarchy, conflict);
+                checks.findings.push(finding);
+            }
         }
     }
     checks.findings
@@ -72,12 +75,10 @@ impl Checks<'_> {
     }
 
     fn site(&mut self, site: &SiteSettings) {
-        let own_root = |path: &UrlPath| path.prefix == "/" && path.recursion && !path.exact;
-        if let (Some(_), Some(path)) = (&site.to, site.paths.iter().find(|path| own_root(path))) {
+        if site.to.is_some() && site.paths.iter().any(UrlPath::is_whole_site) {
             let location = self.location("site", site.instance, "to");
             let cause = "`to` has no effect: the section for the path \"/\" decides";
             self.error(location, cause, "move it to that path");
-            let _ = path;
         }
         if site.to.is_none() || site.root.is_none() {
             let location = self.location("site", site.instance, "cached");
@@ -187,6 +188,57 @@ impl Checks<'_> {
             let cause = format!("\"{new}\" instead of \"{prefix}\" would lose or double a slash");
             self.error(location, cause, "end both with a slash, or neither");
         }
+    }
+
+    /// Warns of what no request can reach, and of roots from which nothing is served.
+    fn reached(&mut self, hierarchy: &Hierarchy, router: &Router) {
+        for set in router.unreachable().into_iter().filter_map(|id| router.set(id)) {
+            let location = hierarchy.content_location(set.site, set.path, set.content);
+            let Some(location) = location.cloned() else { continue };
+            let cause = "no request reaches this: what stands before it takes them all";
+            self.warning(location, cause, "remove it, or write it before the others");
+        }
+        for (index, site) in self.config.sites.iter().enumerate() {
+            let Some(entries) = hierarchy.table.sites.get(index).map(|entry| &entry.paths) else {
+                continue;
+            };
+            let serves = entries.iter().flat_map(|entry| &entry.contents).any(|content| {
+                matches!(&content.action, Action::Cached { root }
+                    if hierarchy.root(*root).is_some_and(|root| root.is_site_root))
+            });
+            if site.root.is_some()
+                && !serves
+                && self.settings.differs("site", site.instance, "root")
+            {
+                let location = self.location("site", site.instance, "root");
+                let cause =
+                    "`root` has no effect: the sections for paths decide about every request";
+                self.warning(location, cause, "remove it, or leave it some requests");
+            }
+            for (path, entry) in site.paths.iter().zip(entries) {
+                self.switched_off(path, entry);
+            }
+        }
+    }
+
+    /// A `root` beside content groups serves those that have none of their own, and nothing else.
+    fn switched_off(&mut self, path: &UrlPath, entry: &PathEntry) {
+        if path.behaviour.root.is_none() || path.contents.is_empty() {
+            return;
+        }
+        let groups = path.contents.iter().map(|content| &content.behaviour);
+        let cause = if groups.into_iter().all(|group| group.acts() || group.root.is_some()) {
+            "`root` has no effect: each content group of this path says something else"
+        } else if path.is_whole_site() && entry.leaves_over() {
+            "requests that fit no content group of this path are answered with 404: its `root` is \
+             only the default of the groups"
+        } else {
+            return;
+        };
+        let location = self.location("site.path", path.instance, "root");
+        let remedy = "write `root` in [[site]], which stands behind all paths, or add a content group \
+                      without `extensions`";
+        self.warning(location, cause, remedy);
     }
 
     fn groups(&mut self) {

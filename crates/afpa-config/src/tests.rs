@@ -11,6 +11,7 @@ mod acme;
 mod filters;
 mod hierarchy;
 mod hints;
+mod reach;
 
 fn machine() -> Machine {
     Machine {

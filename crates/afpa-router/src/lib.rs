@@ -35,6 +35,7 @@ mod steps;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unreachable;
 mod verdict;
 
 pub use compile::Conflict;

@@ -45,6 +45,21 @@ pub struct PathEntry {
     pub contents: Vec<Content>,
 }
 
+impl PathEntry {
+    /// Whether some request for a path below its prefix belongs to none of its content groups.
+    pub fn leaves_over(&self) -> bool {
+        let takes = |what: &dyn Fn(&ContentGroup) -> bool| {
+            let certain = self.contents.iter().filter(|content| content.conditions.is_empty());
+            certain.map(|content| &content.group).any(what)
+        };
+        let list = |group: &ContentGroup| match group {
+            ContentGroup::All => (true, true),
+            ContentGroup::List { none, others, .. } => (*none, *others),
+        };
+        !(takes(&|group| list(group).0) && takes(&|group| list(group).1))
+    }
+}
+
 /// How far below its prefix a path applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {

@@ -203,6 +203,8 @@ proptest! {
             let verdict = router.route(&question);
             let found = verdict.ok().map(|verdict| (verdict.set.0, verdict.certain));
             prop_assert_eq!(found, naive(&table, request), "{:?}\n{:#?}", request, table);
+            let reached = verdict.ok().map(|verdict| verdict.set);
+            prop_assert!(reached.is_none_or(|set| !router.unreachable().contains(&set)), "{:#?}", table);
             let explained = router.explain(&question);
             prop_assert_eq!(explained.outcome, verdict.map(|verdict| verdict.set));
             if verdict.is_ok_and(|verdict| verdict.certain) {
