@@ -1,7 +1,6 @@
 //! Cache objects, and whether they may still be served.
 
 use std::fmt;
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::key::Key;
 use crate::policy::{Family, Hint, Keep, ObjectId};
+use crate::root::FileBody;
 use crate::stamp::{Coverage, Stamp};
 
 /// A cache object: payloads of one version of a file, with the header data `H` that the protocol
@@ -53,7 +53,7 @@ pub enum Payload {
     /// In the arena, ready to be sent as they are.
     Pinned(Pinned),
     /// In the file system, through an open descriptor: length in bytes when it was opened.
-    File(Arc<File>, u64),
+    File(Arc<FileBody>, u64),
 }
 
 impl Payload {

@@ -29,7 +29,8 @@ fn what_is_always_kept_outlives_pressure_of_every_kind() {
         let mut ticket = lead(&cache, "/kept-file");
         ticket.describe(Family::Other, kept);
         let file = std::fs::File::open("/dev/null").unwrap();
-        publish(ticket, 7, [Payload::File(Arc::new(file), 0)]).unwrap();
+        let body = afpa_cache::root::FileBody::growing(file, 0).unwrap();
+        publish(ticket, 7, [Payload::File(Arc::new(body), 0)]).unwrap();
         for page in 0..200 {
             load_hinted(&cache, &format!("/{page}"), Hint::default(), 10_000);
             load_files(&cache, &format!("/file/{page}"), 1);

@@ -1,10 +1,10 @@
 //! The outbox: where a module leaves its responses for *send response*.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
+use afpa_cache::root::FileBody;
 use afpa_cache::{Pinned, Stamp};
 
 use crate::access::Receipt;
@@ -48,11 +48,11 @@ pub enum Part {
     Bytes(Vec<u8>),
     /// A range of a pinned cache object.
     Pinned(Pinned, Range<usize>),
-    /// A range of a file-system cache object, as long as the file is still that version.
+    /// A range of a file-system cache object, as long as the file has these bytes.
     File {
         /// The open descriptor.
-        file: Arc<File>,
-        /// The version that was announced in the head.
+        file: Arc<FileBody>,
+        /// The version at the last look: at first the one that was announced in the head.
         stamp: Stamp,
         /// Bytes to send; never beyond the announced size.
         range: Range<u64>,

@@ -1,6 +1,5 @@
 //! The files behind the servers: the document root and the cache before it.
 
-use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -9,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use afpa_cache::root::{
-    DocumentRoot, Entry, OpenFile, ResolveError, RootSettings, VersionError, read_exact_version,
+    DocumentRoot, Entry, FileBody, OpenFile, ResolveError, RootSettings, VersionError,
+    read_exact_version,
 };
 use afpa_cache::{
     Arena, Cache, CacheSettings, Coverage, Fill, Key, Object, Overtaken, Payload, Ticket, View,
@@ -137,7 +137,7 @@ enum Failure {
 impl From<VersionError> for Failure {
     fn from(error: VersionError) -> Self {
         match error {
-            VersionError::Changed => Failure::Changed,
+            VersionError::Changed | VersionError::Grown => Failure::Changed,
             VersionError::Io(_) => Failure::Status(Status::INTERNAL_SERVER_ERROR),
         }
     }
@@ -152,7 +152,7 @@ fn payload(ticket: &Ticket<Header>, opened: OpenFile) -> Result<Payload, Failure
             read_exact_version(&file, &stamp, &mut room)?;
             Ok(Payload::Pinned(room.freeze()))
         }
-        None => Ok(Payload::File(Arc::new(file), stamp.size)),
+        None => Ok(Payload::File(Arc::new(FileBody::of(file, &stamp)?), stamp.size)),
     }
 }
 
@@ -182,7 +182,7 @@ impl Header {
 }
 
 /// The file of an object that is not pinned.
-pub(crate) fn file_of(object: &Object<Header>) -> Option<(Arc<File>, u64)> {
+pub(crate) fn file_of(object: &Object<Header>) -> Option<(Arc<FileBody>, u64)> {
     match object.payloads() {
         [Payload::File(file, length)] => Some((Arc::clone(file), *length)),
         _ => None,

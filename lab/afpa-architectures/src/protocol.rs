@@ -1,9 +1,9 @@
 //! The protocol handler: from the bytes that arrived to the answer that is to be sent. It knows
 //! nothing of sockets, and the strategies nothing of HTTP.
 
-use std::fs::File;
 use std::sync::Arc;
 
+use afpa_cache::root::FileBody;
 use afpa_cache::{Lookup, Object, View};
 use afpa_http::request::parse;
 use afpa_http::{
@@ -58,7 +58,7 @@ pub enum Body {
     /// Bytes in memory.
     Memory(Bytes),
     /// An open file and its length.
-    File(Arc<File>, u64),
+    File(Arc<FileBody>, u64),
 }
 
 impl Handler {

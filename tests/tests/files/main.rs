@@ -1,6 +1,7 @@
 //! Files that change while they are served: never torn, never stale once the change was seen.
 
 mod content;
+mod growing;
 mod includes;
 mod includes_beside;
 mod load;

@@ -11,6 +11,7 @@
 //! right answer.
 
 mod beneath;
+mod body;
 mod fine;
 mod listing;
 mod names;
@@ -23,6 +24,7 @@ pub(crate) use beneath::{open_beneath, relative};
 pub(crate) use names::is_hidden;
 pub(crate) use walk::{join, parent};
 
+pub use body::FileBody;
 pub use listing::{Listed, ListedKind};
 pub use readahead::{fetch, resident};
 pub use version::{COARSE_TICK, TICK, VersionError, read_exact_version};

@@ -13,6 +13,9 @@ pub enum VersionError {
     /// The file is no longer the version that was asked for. Worth another try from the start.
     #[error("the file changed while it was read")]
     Changed,
+    /// It is longer than the version that was asked for, and may begin with it.
+    #[error("the file grew while it was read")]
+    Grown,
     /// The disk or the file system failed.
     #[error("cannot read: {0}")]
     Io(#[from] io::Error),
@@ -30,7 +33,7 @@ pub enum VersionError {
 /// no trace in the stamp.
 ///
 /// # Errors
-/// [`VersionError::Changed`] for any other version, shorter, longer or newer, and for a `buffer`
+/// [`VersionError::Grown`] for a longer version, [`VersionError::Changed`] for any other, and for a `buffer`
 /// of another length than the stamp's.
 pub fn read_exact_version(
     file: &File,
@@ -63,7 +66,11 @@ pub fn read_exact_version(
 fn same_content(file: &File, stamp: &Stamp) -> Result<Stamp, VersionError> {
     let now = Stamp::from(&rustix::fs::fstat(file).map_err(io::Error::from)?);
     let same = Stamp { ctime_ns: stamp.ctime_ns, ..now } == *stamp;
-    if same { Ok(now) } else { Err(VersionError::Changed) }
+    match same {
+        true => Ok(now),
+        false if now.size > stamp.size => Err(VersionError::Grown),
+        false => Err(VersionError::Changed),
+    }
 }
 
 /// How often a version is read whose change time keeps moving.
@@ -174,7 +181,8 @@ mod tests {
             std::thread::sleep(TICK);
             change(&file);
             let outcome = read_exact_version(&file, &stamp, &mut [0; 11]);
-            assert!(matches!(outcome, Err(VersionError::Changed)), "{outcome:?}");
+            let other = matches!(outcome, Err(VersionError::Changed | VersionError::Grown));
+            assert!(other, "{outcome:?}");
         }
     }
 
@@ -246,7 +254,7 @@ mod tests {
                         let first = buffer[0];
                         mixed |= buffer.iter().step_by(4096).any(|&byte| byte != first);
                     }
-                    Err(VersionError::Changed) => {}
+                    Err(VersionError::Changed | VersionError::Grown) => {}
                     Err(VersionError::Io(_)) => break,
                 }
             }

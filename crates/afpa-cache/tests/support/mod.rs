@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use afpa_cache::root::FileBody;
 use afpa_cache::{
     Arena, Cache, CacheSettings, Coverage, Fill, Key, Lookup, Object, Overtaken, Payload, Seconds,
     Stamp, Ticket, View,
@@ -87,7 +88,8 @@ pub(crate) fn load_files(
     path: &str,
     files: usize,
 ) -> Arc<Object<Version>> {
-    let payload = || Payload::File(Arc::new(File::open("/dev/null").unwrap()), 0);
+    let body = || FileBody::growing(File::open("/dev/null").unwrap(), 0).unwrap();
+    let payload = || Payload::File(Arc::new(body()), 0);
     publish(lead(cache, path), 0, (0..files).map(|_| payload())).unwrap()
 }
 

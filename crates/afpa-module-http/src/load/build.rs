@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use afpa_cache::root::{OpenFile, VersionError, read_exact_version};
+use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
 use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
@@ -40,7 +40,7 @@ impl From<io::Error> for BuildError {
 impl From<VersionError> for BuildError {
     fn from(error: VersionError) -> Self {
         match error {
-            VersionError::Changed => BuildError::Changed,
+            VersionError::Changed | VersionError::Grown => BuildError::Changed,
             VersionError::Io(error) => BuildError::Io(error),
         }
     }
@@ -73,17 +73,19 @@ pub(super) fn build(
     doc_root.pipeline().run(&mut draft, &mut Origin { doc_root, ticket, sources })?;
     ticket.describe(Family::of(&draft.content_type), draft.hint);
     let kept = draft.hint.keep != Keep::Never;
-    let mut last_modified = modified(&sources.file.stamp);
-    let identity = match &draft.content {
-        None => payload_of(ticket, kept, Coding::Identity, &sources.file)?,
+    let (identity, last_modified) = match &draft.content {
+        None => {
+            let coded = payload_of(ticket, kept, Coding::Identity, &mut sources.file)?;
+            (coded, modified(&sources.file.stamp))
+        }
         Some(content) => {
             let coded = made(ticket, kept, content, sources.file.stamp)?;
-            last_modified = time_of(ticket, &coded);
-            coded
+            let last_modified = time_of(ticket, &coded);
+            (coded, last_modified)
         }
     };
     let mut codings = vec![identity];
-    for (coding, file) in &sources.stored {
+    for (coding, file) in &mut sources.stored {
         codings.push(payload_of(ticket, kept, *coding, file)?);
     }
     let about = About {
@@ -133,6 +135,11 @@ pub(super) fn with_codings(
 }
 
 impl Coded {
+    /// A coding that is a file.
+    fn stored(coding: Coding, payload: Payload, stamp: Stamp) -> Coded {
+        Coded { coding, payload, stamp, digest: None, made_here: false }
+    }
+
     /// A coding of an object, for the object that replaces it.
     fn again(object: &Object<HttpHeader>, variant: &Variant) -> Option<Coded> {
         let payload = object.payloads().get(variant.payload)?.clone();
@@ -141,26 +148,43 @@ impl Coded {
     }
 }
 
-/// Pins a file, or keeps it open if it is too large, there is no room, or the object is not `kept`.
+/// Pins a file, or keeps it open if it is too large, there is no room, it grows all the time, or the object is not `kept`.
+/// Of a file that has grown since it was opened, the present version is taken.
 fn payload_of(
     ticket: &Ticket<HttpHeader>,
     kept: bool,
     coding: Coding,
-    file: &OpenFile,
+    file: &mut OpenFile,
 ) -> Result<Coded, BuildError> {
-    let size = usize::try_from(file.stamp.size).ok().filter(|_| kept);
-    let room = size.and_then(|size| ticket.reserve(size));
-    let payload = match room {
-        Some(mut room) => {
-            read_exact_version(&file.file, &file.stamp, &mut room)?;
-            Payload::Pinned(room.freeze())
+    for _ in 0..GROWTHS {
+        match payload_of_version(ticket, kept, file) {
+            Ok(payload) => return Ok(Coded::stored(coding, payload, file.stamp)),
+            Err(VersionError::Grown) => {
+                file.stamp = Stamp::from(&rustix::fs::fstat(&file.file).map_err(io::Error::from)?);
+            }
+            Err(error) => return Err(error.into()),
         }
-        None => {
-            let file_again = file.file.try_clone().map_err(BuildError::Io)?;
-            Payload::File(Arc::new(file_again), file.stamp.size)
-        }
+    }
+    let body = FileBody::growing(file.file.try_clone()?, file.stamp.size)?;
+    let payload = Payload::File(Arc::new(body), file.stamp.size);
+    Ok(Coded::stored(coding, payload, file.stamp))
+}
+
+/// How often a file may grow while it is loaded, until a version that may be growing is taken.
+const GROWTHS: usize = 4;
+
+fn payload_of_version(
+    ticket: &Ticket<HttpHeader>,
+    kept: bool,
+    OpenFile { file, stamp, .. }: &OpenFile,
+) -> Result<Payload, VersionError> {
+    let size = usize::try_from(stamp.size).ok().filter(|_| kept);
+    let Some(mut room) = size.and_then(|size| ticket.reserve(size)) else {
+        let body = FileBody::of(file.try_clone()?, stamp)?;
+        return Ok(Payload::File(Arc::new(body), stamp.size));
     };
-    Ok(Coded { coding, payload, stamp: file.stamp, digest: None, made_here: false })
+    read_exact_version(file, stamp, &mut room)?;
+    Ok(Payload::Pinned(room.freeze()))
 }
 
 /// Pins what a filter made, or puts it into a file without a name if there is no room, or the object is not `kept`.
@@ -181,7 +205,8 @@ fn made(
         None => {
             let file = nameless(content).map_err(BuildError::Io)?;
             let stamp = Stamp::from(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
-            (Payload::File(Arc::new(file), content.len() as u64), stamp)
+            let body = FileBody::of(file, &stamp)?;
+            (Payload::File(Arc::new(body), content.len() as u64), stamp)
         }
     };
     let (coding, digest) = (Coding::Identity, Some(digest));

@@ -1,4 +1,4 @@
-//! Sends files with `sendfile`, as long as they are the version that the head has announced.
+//! Sends files with `sendfile`, as long as they have the bytes that the head has announced.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use afpa_cache::Stamp;
-use afpa_cache::root::{fetch, resident};
+use afpa_cache::root::{FileBody, fetch, resident};
 use afpa_framework::Module;
 
 use super::{Connection, End};
@@ -27,7 +27,7 @@ const TAIL: u64 = 4096;
 const RECORD: u64 = 16 * 1024;
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// Sends a range of a file, as long as the file is the version that was announced.
+    /// Sends a range of a file, as long as the file has the bytes that were announced: it may have grown.
     ///
     /// The pages of the end are referenced first, then the version is checked, and only then they are sent. So
     /// a complete response was one version as a whole. If the check fails, the connection ends, and the client
@@ -37,8 +37,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// from the core's pipe. A slow client must not occupy the pipe: for it, the last `TAIL` bytes are read.
     pub(super) async fn send_file(
         &mut self,
-        file: Arc<File>,
-        stamp: Stamp,
+        file: Arc<FileBody>,
+        mut stamp: Stamp,
         range: Range<u64>,
         more: bool,
     ) -> Result<(), (End, u64)> {
@@ -59,7 +59,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 (false, false) => RECORD,
             };
             if range.end - at > end {
-                check(&file, &stamp).map_err(failed)?;
+                check(&file, &mut stamp).map_err(failed)?;
                 let chunk = CHUNK.min(range.end - at - end) as usize;
                 let left = range.end - at;
                 at += self.send_chunk(&file, at, chunk, left).await.map_err(failed)?;
@@ -68,11 +68,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 let rest = at..range.end;
                 self.turn(rest.end - rest.start).await;
                 let n;
-                (n, takes_all) = self.send_held(&file, &stamp, rest, more).await.map_err(failed)?;
+                (n, takes_all) =
+                    self.send_held(&file, &mut stamp, rest, more).await.map_err(failed)?;
                 at += n;
             } else {
                 let bytes = read_range(&file, at..range.end).map_err(|_| (End::Aborted, sent))?;
-                check(&file, &stamp).map_err(failed)?;
+                check(&file, &mut stamp).map_err(failed)?;
                 return self.send_all(&bytes, more).await.map_err(|(end, n)| (end, sent + n));
             }
         }
@@ -96,8 +97,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// Returns how many bytes, and whether these were all that were referenced.
     async fn send_held(
         &mut self,
-        file: &File,
-        stamp: &Stamp,
+        file: &FileBody,
+        stamp: &mut Stamp,
         range: Range<u64>,
         more: bool,
     ) -> Result<(u64, bool), End> {
@@ -123,7 +124,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 
     /// Has a helper thread read the range into the page cache, so that sending it cannot block the core.
-    async fn make_resident(&mut self, file: &Arc<File>, range: Range<u64>) {
+    async fn make_resident(&mut self, file: &Arc<FileBody>, range: Range<u64>) {
         let length = range.end - range.start;
         if resident(file, range.start, length) {
             return;
@@ -134,16 +135,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 }
 
-fn check(file: &File, announced: &Stamp) -> Result<(), End> {
-    if verify(file, announced) { Ok(()) } else { Err(End::Aborted) }
-}
-
-/// Whether the file still has the content that was announced. The change time (ctime) is not compared: it
-/// also changes when the file is renamed, or unlinked because another file replaced it, and then the open
-/// file still has one whole version.
-pub(crate) fn verify(file: &File, announced: &Stamp) -> bool {
-    let found = rustix::fs::fstat(file).map(|stat| Stamp::from(&stat));
-    found.is_ok_and(|found| (found.size, found.mtime_ns) == (announced.size, announced.mtime_ns))
+fn check(file: &FileBody, seen: &mut Stamp) -> Result<(), End> {
+    if file.holds(seen) { Ok(()) } else { Err(End::Aborted) }
 }
 
 fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {

@@ -28,7 +28,6 @@ use beginning::Beginning;
 use interrupt::Next;
 use receive::Received;
 
-pub(crate) use file::verify;
 pub(crate) use remote::SHORT;
 pub(crate) use send::say_last_words;
 

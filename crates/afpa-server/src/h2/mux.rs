@@ -1,17 +1,15 @@
 //! The streams of a connection: what each has to send, and what has arrived for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use afpa_cache::root::resident;
+use afpa_cache::root::{FileBody, resident};
 use afpa_framework::{Part, Priority, Receipt};
 use afpa_h2::{Connection, ErrorCode, StreamId};
 
 use super::upload::Upload;
-use crate::connection::verify;
 
 /// Protocol state and streams, shared by the connection's task and those of its streams.
 pub(super) struct Mux {
@@ -71,7 +69,7 @@ pub(super) enum Filled {
     /// Its content is in the output.
     Bytes,
     /// A helper thread has to read the file first, from there on.
-    NotResident(Arc<File>, u64, u64),
+    NotResident(Arc<FileBody>, u64, u64),
     /// The content is not what was announced.
     Broken,
 }
@@ -222,7 +220,7 @@ impl StreamState {
                     let before = out.len();
                     out.resize(before + n, 0);
                     let place = out.get_mut(before..).unwrap_or_default();
-                    if file.read_exact_at(place, range.start).is_err() || !verify(file, stamp) {
+                    if file.read_exact_at(place, range.start).is_err() || !file.holds(stamp) {
                         return Filled::Broken;
                     }
                 }

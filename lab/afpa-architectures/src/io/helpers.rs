@@ -1,11 +1,10 @@
 //! AMPED's helpers: threads that wait for the disk, so that the event loop does not (Flash).
 
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use afpa_cache::root::fetch;
+use afpa_cache::root::{FileBody, fetch};
 use anyhow::{Context, Result};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -17,7 +16,7 @@ pub(super) enum Job {
     /// Load a path into the cache.
     Load(Vec<u8>),
     /// Read a file that is about to be sent into the page cache.
-    Fetch(Arc<File>, u64),
+    Fetch(Arc<FileBody>, u64),
 }
 
 /// What became of it.

@@ -123,6 +123,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
 
+    use afpa_cache::root::FileBody;
     use bytes::Bytes;
 
     use super::*;
@@ -157,11 +158,18 @@ mod tests {
         (arrived, waits)
     }
 
+    fn body_of(file: std::fs::File, length: u64) -> Arc<FileBody> {
+        Arc::new(FileBody::growing(file, length).expect("it is long enough"))
+    }
+
     #[test]
     fn every_form_arrives_whole_though_the_socket_fills() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&content()).expect("written");
-        let forms = [Body::Memory(Bytes::from(content())), Body::File(Arc::new(file), LONG as u64)];
+        let forms = [
+            Body::Memory(Bytes::from(content())),
+            Body::File(body_of(file, LONG as u64), LONG as u64),
+        ];
         let expected = [b"the head".as_slice(), &content()].concat();
         for body in &forms {
             for gather in [true, false] {
@@ -177,7 +185,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(10).expect("set");
         let (server, _client) = pair();
-        let body = Body::File(Arc::new(file), 20);
+        let body = Body::File(body_of(file, 10), 20);
         let error = all(&server, b"head", &body, true).expect_err("too short");
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
     }

@@ -35,7 +35,7 @@ fn ask(handler: &mut Handler, request: &str) -> (String, Vec<u8>, bool) {
                     Body::Memory(bytes) => bytes.to_vec(),
                     Body::File(file, length) => {
                         let mut bytes = vec![0; length as usize];
-                        std::os::unix::fs::FileExt::read_exact_at(&*file, &mut bytes, 0)
+                        std::os::unix::fs::FileExt::read_exact_at(&**file, &mut bytes, 0)
                             .expect("as long as it says");
                         bytes
                     }
