@@ -13,7 +13,7 @@ use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
 use crate::labels::{Label, Labels, Moment, Origin};
 use crate::mailbox::Mailbox;
-use crate::object::{Checked, Content, Epoch, Object, Payload, Seconds};
+use crate::object::{Checked, Content, Epoch, Millis, Object, Payload};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
@@ -156,7 +156,7 @@ impl<H> Cache<H> {
         self.table().add_view(mailbox)
     }
 
-    pub(crate) fn begin_fill(&self, key: &Key, now: Seconds) -> Begun<H> {
+    pub(crate) fn begin_fill(&self, key: &Key, now: Millis) -> Begun<H> {
         let checked = Checked { epoch: self.epoch.current(), at: now };
         self.change(|table, after| table.begin(key, checked, after))
     }
@@ -222,7 +222,7 @@ impl<H> Cache<H> {
         labels: &[Label],
         content: Content<H>,
         (since, origin): (Moment, Origin),
-        now: Seconds,
+        now: Millis,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let checked = Checked { epoch: self.epoch.current(), at: now };
         self.change(|table, after| {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::cache::Cache;
 use crate::key::Key;
-use crate::object::{Content, Object, Payload, Seconds};
+use crate::object::{Content, Millis, Object, Payload};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::{Family, Hint, ObjectId};
 use crate::stamp::{Coverage, Stamp};
@@ -48,7 +48,7 @@ pub struct Ticket<H> {
 impl<H> Cache<H> {
     /// What a request for `key` does: load it, or re-check the suspect object that is there for it, or wait
     /// for the request that does.
-    pub fn begin(self: &Arc<Self>, key: Key, now: Seconds) -> Fill<H> {
+    pub fn begin(self: &Arc<Self>, key: Key, now: Millis) -> Fill<H> {
         match self.begin_fill(&key, now) {
             Begun::There(object) => Fill::Hit(object),
             Begun::UnderWay(arrival) => Fill::Wait(Waiter { arrival }),

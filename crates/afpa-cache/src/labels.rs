@@ -14,7 +14,7 @@ use afpa_arena::{Arena, PinnedMut};
 
 use crate::cache::Cache;
 use crate::key::Key;
-use crate::object::{Content, Object, Payloads, Seconds};
+use crate::object::{Content, Millis, Object, Payloads};
 use crate::overtaken::Overtaken;
 use crate::policy::{Family, Hint};
 use crate::stamp::Coverage;
@@ -115,7 +115,7 @@ impl<H> Cache<H> {
     ///
     /// # Errors
     /// [`Overtaken`] when one of its labels was purged after `since`.
-    pub fn list(&self, new: Labelled<H>, now: Seconds) -> Result<Arc<Object<H>>, Overtaken<H>> {
+    pub fn list(&self, new: Labelled<H>, now: Millis) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let since = new.since;
         let (key, labels, content) = new.into_content();
         self.list_labelled(key, &labels, content, (since, Origin::Source), now)
@@ -130,7 +130,7 @@ impl<H> Cache<H> {
         &self,
         new: Labelled<H>,
         hits: u64,
-        now: Seconds,
+        now: Millis,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let since = new.since;
         let (key, labels, content) = new.into_content();

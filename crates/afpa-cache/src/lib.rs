@@ -41,7 +41,7 @@ pub use chooser::{PolicyReport, ShelfReport};
 pub use fill::{Fill, Ticket, Waiter};
 pub use key::Key;
 pub use labels::{END, Label, LabelRule, Labelled, Labels, Moment, label_of};
-pub use object::{Currency, Object, Payload, Payloads, Seconds};
+pub use object::{Currency, Millis, Object, Payload, Payloads};
 pub use overtaken::{Changed, Overtaken};
 pub use policy::{Family, Hint, Keep, ObjectId, PolicyKind, PolicySetting};
 pub use residency::Residency;

@@ -26,9 +26,10 @@ pub struct Object<H> {
     epoch: Arc<Epoch>,
     header_bytes: u32,
     confirmed_in: AtomicU32,
+    /// In ticks.
     confirmed_at: AtomicU32,
-    /// The last second of its life, if a hint gives it one, or else [`NEVER`].
-    last: u32,
+    /// The tick at which its life ends, if a hint gives it an end, or else [`NEVER`].
+    end: u32,
     coverage: Coverage,
     family: Family,
     keep: Keep,
@@ -36,12 +37,26 @@ pub struct Object<H> {
     dropped: AtomicBool,
 }
 
-/// A second that does not come: a `u32` counts 136 years, of whatever clock.
+/// A tick that does not come. Those that a `u32` counts last two years, of whatever clock; what is later counts as the last
+/// of them, so that nothing lasts for ever.
 const NEVER: u32 = u32::MAX;
+
+/// Ticks of an object's times, for each thousand milliseconds.
+const TICKS: u64 = 64;
 
 /// As objects keep numbers of which there are never so many, because there are many objects.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The tick that has begun at this time.
+fn tick(at: Millis) -> u32 {
+    narrow(at.0.saturating_mul(TICKS) / 1000).min(NEVER - 1)
+}
+
+/// A time in the tick.
+fn time_of(tick: u32) -> Millis {
+    Millis((u64::from(tick) * 1000).div_ceil(TICKS))
 }
 
 /// The payloads of an object, in the order in which the module gave them. One is the common case.
@@ -71,9 +86,9 @@ impl Payload {
     }
 }
 
-/// Whole seconds of any clock that never goes back; its zero does not matter.
+/// Milliseconds of any clock that never goes back; its zero does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seconds(pub u64);
+pub struct Millis(pub u64);
 
 /// Whether an object may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,9 +145,9 @@ impl<H> Object<H> {
         Hint { keep, weight, expiry: None }
     }
 
-    /// The last second of its life, if a hint has given it one.
-    pub fn last(&self) -> Option<Seconds> {
-        (self.last != NEVER).then(|| Seconds(self.last.into()))
+    /// When its life ends, to a tick of 1/64 s, if a hint has given it an end.
+    pub fn end(&self) -> Option<Millis> {
+        (self.end != NEVER).then(|| time_of(self.end))
     }
 
     /// Bytes of the arena that its payloads take up.
@@ -155,7 +170,7 @@ impl<H> Object<H> {
     }
 
     /// Whether it may be served at `now`. Costs a few loads.
-    pub fn current(&self, now: Seconds) -> Currency {
+    pub fn current(&self, now: Millis) -> Currency {
         if self.is_dropped() || self.has_expired(now) {
             Currency::Dropped
         } else if self.is_suspect() || self.is_too_old(now) {
@@ -176,8 +191,8 @@ impl<H> Object<H> {
             epoch: birth.epoch,
             header_bytes: u32::try_from(header_bytes).unwrap_or(u32::MAX),
             confirmed_in: AtomicU32::new(narrow(birth.checked.epoch)),
-            confirmed_at: AtomicU32::new(narrow(birth.checked.at.0)),
-            last: narrow(birth.last),
+            confirmed_at: AtomicU32::new(tick(birth.checked.at)),
+            end: birth.end.map_or(NEVER, tick),
             coverage,
             family,
             keep: hint.keep,
@@ -192,12 +207,12 @@ impl<H> Object<H> {
         let (family, hint) = (self.family, self.hint());
         let checked = Checked {
             epoch: self.confirmed_in.load(Ordering::Acquire).into(),
-            at: Seconds(self.confirmed_at.load(Ordering::Relaxed).into()),
+            at: time_of(self.confirmed_at.load(Ordering::Relaxed)),
         };
         let epoch = Arc::clone(&self.epoch);
         let header_bytes = self.header_bytes();
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
-        let birth = Birth { checked, last: self.last.into(), epoch };
+        let birth = Birth { checked, end: self.end(), epoch };
         Object::new(id, self.key.clone(), content, birth)
     }
 
@@ -207,14 +222,18 @@ impl<H> Object<H> {
     }
 
     /// Whether it has reached the age of its hint.
-    pub(crate) fn has_expired(&self, now: Seconds) -> bool {
-        self.last != NEVER && now.0 > u64::from(self.last)
+    pub(crate) fn has_expired(&self, now: Millis) -> bool {
+        self.end != NEVER && tick(now) >= self.end
     }
 
-    /// Whether nobody would know of a change of its files, and it was not checked for too long.
-    fn is_too_old(&self, now: Seconds) -> bool {
-        let age = now.0.saturating_sub(self.confirmed_at.load(Ordering::Relaxed).into());
-        self.coverage == Coverage::Unwatched && age > self.epoch.max_age_unwatched.as_secs()
+    /// Whether nobody would know of a change of its files, and its files may have been looked at too long ago. A tick more
+    /// than was counted may have gone by.
+    fn is_too_old(&self, now: Millis) -> bool {
+        let is_older = || {
+            let age = tick(now).saturating_sub(self.confirmed_at.load(Ordering::Relaxed));
+            age >= self.epoch.max_age_unwatched || tick(now) == NEVER - 1
+        };
+        self.coverage == Coverage::Unwatched && is_older()
     }
 
     /// Whether it may be listed.
@@ -233,7 +252,7 @@ impl<H> Object<H> {
 
     /// Its files were found unchanged by a check that began at `checked`.
     pub(crate) fn confirm(&self, checked: Checked) {
-        self.confirmed_at.fetch_max(narrow(checked.at.0), Ordering::Relaxed);
+        self.confirmed_at.fetch_max(tick(checked.at), Ordering::Relaxed);
         self.confirmed_in.fetch_max(narrow(checked.epoch), Ordering::Release);
     }
 }
@@ -260,8 +279,8 @@ pub(crate) struct Content<H> {
 /// What the cache supplies of an object.
 pub(crate) struct Birth {
     pub(crate) checked: Checked,
-    /// The last second of its life.
-    pub(crate) last: u64,
+    /// When its life ends, if it does.
+    pub(crate) end: Option<Millis>,
     pub(crate) epoch: Arc<Epoch>,
 }
 
@@ -269,7 +288,7 @@ pub(crate) struct Birth {
 #[derive(Clone, Copy)]
 pub(crate) struct Checked {
     pub(crate) epoch: u64,
-    pub(crate) at: Seconds,
+    pub(crate) at: Millis,
 }
 
 /// Counts how often everything became suspect. It has a cache line of its own, because every hit reads it,
@@ -277,13 +296,14 @@ pub(crate) struct Checked {
 #[repr(align(128))]
 pub(crate) struct Epoch {
     current: AtomicU64,
-    /// Until then, an object that is not watched is not suspect.
-    max_age_unwatched: Duration,
+    /// Until so many ticks are over, an object that is not watched is not suspect.
+    max_age_unwatched: u32,
 }
 
 impl Epoch {
     pub(crate) fn new(max_age_unwatched: Duration) -> Epoch {
-        Epoch { current: AtomicU64::new(0), max_age_unwatched }
+        let max_age = u64::try_from(max_age_unwatched.as_millis()).unwrap_or(u64::MAX);
+        Epoch { current: AtomicU64::new(0), max_age_unwatched: tick(Millis(max_age)) }
     }
 
     pub(crate) fn current(&self) -> u64 {
@@ -300,7 +320,7 @@ mod tests {
     use super::*;
 
     fn object(coverage: Coverage, epoch: &Arc<Epoch>) -> Object<()> {
-        let checked = Checked { epoch: epoch.current(), at: Seconds(100) };
+        let checked = Checked { epoch: epoch.current(), at: Millis(100) };
         let content = Content {
             header: (),
             header_bytes: 0,
@@ -310,7 +330,7 @@ mod tests {
             family: Family::default(),
             hint: Hint::default(),
         };
-        let birth = Birth { checked, last: u64::MAX, epoch: Arc::clone(epoch) };
+        let birth = Birth { checked, end: None, epoch: Arc::clone(epoch) };
         Object::new(ObjectId(1), Key::new(0, b"/"), content, birth)
     }
 
@@ -319,24 +339,41 @@ mod tests {
         let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let watched = object(Coverage::Watched, &epoch);
         let unwatched = object(Coverage::Unwatched, &epoch);
-        assert_eq!(watched.current(Seconds(u64::MAX)), Currency::Fresh);
-        assert_eq!(unwatched.current(Seconds(110)), Currency::Fresh);
-        assert_eq!(unwatched.current(Seconds(111)), Currency::Recheck);
-        unwatched.confirm(Checked { epoch: 0, at: Seconds(111) });
-        assert_eq!(unwatched.current(Seconds(121)), Currency::Fresh);
+        assert_eq!(watched.current(Millis(u64::MAX)), Currency::Fresh);
+        assert_eq!(unwatched.current(Millis(10_080)), Currency::Fresh);
+        assert_eq!(unwatched.current(Millis(10_100)), Currency::Recheck);
+        unwatched.confirm(Checked { epoch: 0, at: Millis(10_100) });
+        assert_eq!(unwatched.current(Millis(20_080)), Currency::Fresh);
+        assert_eq!(unwatched.current(Millis(u64::MAX)), Currency::Recheck, "time has run out");
+    }
+
+    #[test]
+    fn no_unwatched_object_is_fresh_beyond_its_age() {
+        for age in [0, 1, 15, 16, 250, 500, 999, 1000, 1001, 1500, 3_600_000] {
+            for checked in 100..1200 {
+                let epoch = Arc::new(Epoch::new(Duration::from_millis(age)));
+                let object = object(Coverage::Unwatched, &epoch);
+                object.confirm(Checked { epoch: 0, at: Millis(checked) });
+                let at = |after: u64| object.current(Millis(checked + after));
+                assert_eq!(at(age), Currency::Recheck, "{age} ms after {checked}");
+                // Two ticks are 31.25 ms.
+                let early = age.saturating_sub(32);
+                assert!(early == 0 || at(early) == Currency::Fresh, "{age} ms after {checked}");
+            }
+        }
     }
 
     #[test]
     fn a_check_that_began_before_an_overflow_confirms_nothing() {
         let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let object = object(Coverage::Watched, &epoch);
-        let before = Checked { epoch: epoch.current(), at: Seconds(101) };
+        let before = Checked { epoch: epoch.current(), at: Millis(101) };
         epoch.advance();
-        assert_eq!(object.current(Seconds(101)), Currency::Recheck);
+        assert_eq!(object.current(Millis(101)), Currency::Recheck);
         object.confirm(before);
-        assert_eq!(object.current(Seconds(101)), Currency::Recheck);
-        object.confirm(Checked { epoch: epoch.current(), at: Seconds(102) });
-        assert_eq!(object.current(Seconds(102)), Currency::Fresh);
+        assert_eq!(object.current(Millis(101)), Currency::Recheck);
+        object.confirm(Checked { epoch: epoch.current(), at: Millis(102) });
+        assert_eq!(object.current(Millis(102)), Currency::Fresh);
     }
 
     /// There are as many as fit into memory.
@@ -350,7 +387,7 @@ mod tests {
         let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
         let object = object(Coverage::Watched, &epoch);
         object.mark_dropped();
-        object.confirm(Checked { epoch: 9, at: Seconds(109) });
-        assert_eq!(object.current(Seconds(109)), Currency::Dropped);
+        object.confirm(Checked { epoch: 9, at: Millis(109) });
+        assert_eq!(object.current(Millis(109)), Currency::Dropped);
     }
 }

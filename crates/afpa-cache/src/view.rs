@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use crate::cache::Cache;
 use crate::key::{KeyHash, KeyRef};
 use crate::mailbox::{EntryRef, Letters, Mailbox};
-use crate::object::{Currency, Object, Seconds};
+use crate::object::{Currency, Millis, Object};
 use crate::policy::ObjectId;
 
 /// The objects that one worker has looked up, so that a hit touches no memory that another core writes.
@@ -60,17 +60,17 @@ impl<H> Cache<H> {
 impl<H> View<H> {
     /// Looks up `path` of `site`. A hit takes no lock, allocates nothing and writes nothing that is
     /// shared; the first look-up of an object that another worker loaded takes the table's lock once.
-    pub fn get(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
+    pub fn get(&mut self, site: u32, path: &[u8], now: Millis) -> Lookup<'_, H> {
         self.look(KeyRef { site, path }, now, true)
     }
 
     /// As [`View::get`], but looking counts for no use.
-    pub fn peek(&mut self, site: u32, path: &[u8], now: Seconds) -> Lookup<'_, H> {
+    pub fn peek(&mut self, site: u32, path: &[u8], now: Millis) -> Lookup<'_, H> {
         self.look(KeyRef { site, path }, now, false)
     }
 
     #[inline]
-    fn look(&mut self, key: KeyRef<'_>, now: Seconds, counts: bool) -> Lookup<'_, H> {
+    fn look(&mut self, key: KeyRef<'_>, now: Millis, counts: bool) -> Lookup<'_, H> {
         let hash = KeyHash::of(&self.hasher, key);
         let Some(bucket) = self.find(hash, key).or_else(|| self.learn(hash, key)) else {
             return Lookup::Miss;

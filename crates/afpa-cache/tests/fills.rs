@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use afpa_cache::{CacheSettings, Changed, Coverage, Currency, Fill, Lookup, Seconds, Stamp};
+use afpa_cache::{CacheSettings, Changed, Coverage, Currency, Fill, Lookup, Millis, Stamp};
 use support::*;
 
 #[test]
@@ -125,9 +125,9 @@ fn an_unwatched_object_is_re_checked_after_its_age() {
     let ticket = lead(&cache, "/nfs");
     ticket.publish(1, [], Stamp::default(), Coverage::Unwatched).unwrap();
     let mut view = view(&cache);
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 5)), Lookup::Hit(_)));
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 6)), Lookup::Recheck(_)));
-    let Fill::Lead(ticket) = cache.begin(key("/nfs"), Seconds(NOW.0 + 6)) else { panic!("old") };
+    assert!(matches!(view.get(0, b"/nfs", Millis(NOW.0 + 4_950)), Lookup::Hit(_)));
+    assert!(matches!(view.get(0, b"/nfs", Millis(NOW.0 + 5_000)), Lookup::Recheck(_)));
+    let Fill::Lead(ticket) = cache.begin(key("/nfs"), Millis(NOW.0 + 5_000)) else { panic!("old") };
     ticket.confirm().unwrap();
-    assert!(matches!(view.get(0, b"/nfs", Seconds(NOW.0 + 11)), Lookup::Hit(_)));
+    assert!(matches!(view.get(0, b"/nfs", Millis(NOW.0 + 9_950)), Lookup::Hit(_)));
 }

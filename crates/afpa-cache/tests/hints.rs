@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use allocation_counter::measure;
 
 use afpa_cache::{
-    Cache, CacheSettings, Currency, Family, Fill, Hint, Keep, Key, Lookup, Object, Payload,
-    PolicyKind, PolicySetting, Residency, Seconds,
+    Cache, CacheSettings, Currency, Family, Fill, Hint, Keep, Key, Lookup, Millis, Object, Payload,
+    PolicyKind, PolicySetting, Residency,
 };
 use support::*;
 
@@ -105,15 +105,19 @@ fn an_object_that_reaches_its_age_is_made_anew_and_the_kernel_never_has_it() {
     ticket.describe(Family::Page, Hint { expiry, ..Hint::default() });
     let object = publish(ticket, 1, []).unwrap();
     let object = cache.replace(&object, 2, []).expect("it is listed");
-    assert_eq!(object.last(), Some(Seconds(NOW.0 + 10)), "codings do not make it younger");
+    assert_eq!(object.end(), Some(Millis(NOW.0 + 10_000)), "codings do not make it younger");
     let mut view = view(&cache);
-    let at = |seconds| Seconds(NOW.0 + seconds);
-    assert!(matches!(view.get(0, b"/page", at(10)), Lookup::Hit(_)));
-    assert!(matches!(view.get(0, b"/page", at(11)), Lookup::Miss));
-    let Fill::Lead(ticket) = cache.begin(key("/page"), at(11)) else { panic!("the old one again") };
+    let at = |millis| Millis(NOW.0 + millis);
+    assert!(matches!(view.get(0, b"/page", at(9_950)), Lookup::Hit(_)));
+    assert!(matches!(view.get(0, b"/page", at(10_000)), Lookup::Miss));
+    let Fill::Lead(ticket) = cache.begin(key("/page"), at(10_000)) else {
+        panic!("the old one again")
+    };
     assert!(ticket.suspect().is_none(), "there is nothing to confirm");
     publish(ticket, 3, []).unwrap();
-    assert!(matches!(view.get(0, b"/page", at(11)), Lookup::Hit(object) if *object.header() == 3));
+    assert!(
+        matches!(view.get(0, b"/page", at(10_000)), Lookup::Hit(object) if *object.header() == 3)
+    );
     assert_eq!(cache.stats().expiries, 1);
     assert_eq!(offered.0.load(Ordering::SeqCst), 1, "only the last one, which has no age");
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use afpa_cache::{Changed, Currency, Fill, Key, Object, Payload, Residency, Seconds};
+use afpa_cache::{Changed, Currency, Fill, Key, Millis, Object, Payload, Residency};
 use support::*;
 
 #[test]
@@ -86,11 +86,11 @@ fn a_replacement_is_no_younger_than_what_it_replaces() {
     let coverage = afpa_cache::Coverage::Unwatched;
     let first = ticket.publish(1, [], afpa_cache::Stamp::default(), coverage).unwrap();
     let second = cache.replace(&first, 2, []).unwrap();
-    for age in 0..10 {
-        let at = Seconds(NOW.0 + age);
-        let fresh = cache.settings().max_age_unwatched.as_secs() >= age;
+    for age in (0..10_000).step_by(250) {
+        let at = Millis(NOW.0 + age);
+        let fresh = cache.settings().max_age_unwatched.as_millis() > u128::from(age);
         let expected = if fresh { Currency::Fresh } else { Currency::Recheck };
-        assert_eq!(second.current(at), expected, "{age} s");
+        assert_eq!(second.current(at), expected, "{age} ms");
     }
 }
 

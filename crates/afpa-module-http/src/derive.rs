@@ -6,7 +6,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_cache::{Lookup, Seconds, View};
+use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
     Persistence, Receipt, Secured, Timeout, Waiting,
@@ -118,8 +118,8 @@ impl Http {
 }
 
 /// The age of objects is measured by the steady clock, because the wall clock may be set back.
-pub(crate) fn seconds(now: Now) -> Seconds {
-    Seconds(now.steady_ms() / 1000)
+pub(crate) fn steady(now: Now) -> Millis {
+    Millis(now.steady_ms())
 }
 
 /// Why no request of this client is answered now, if so.
@@ -263,7 +263,7 @@ impl Module for Http {
         };
         if let Route::File { root, path } = &routed.route
             && let Some(view) = view
-            && let Lookup::Hit(object) = view.get(root.key(), path, seconds(now))
+            && let Lookup::Hit(object) = view.get(root.key(), path, steady(now))
         {
             responder.counters.hits.add(1);
             root.note(object, parsed);
@@ -317,7 +317,7 @@ impl Module for Http {
         helpers: &Helpers,
     ) -> impl Future<Output = LoadedRequest> + 'static {
         self.responder.counters.misses.add(1);
-        request.load(helpers.clone(), seconds(now))
+        request.load(helpers.clone(), steady(now))
     }
 
     fn finish_uncached(

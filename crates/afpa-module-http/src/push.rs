@@ -3,10 +3,10 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use afpa_cache::watch::ChangeSink;
-use afpa_cache::{Cache, Fill, Keep, Key, Seconds};
+use afpa_cache::{Cache, Fill, Keep, Key, Millis};
+use afpa_framework::steady_ms;
 use afpa_http::Coding;
 
 use crate::doc_root::DocRoot;
@@ -66,10 +66,9 @@ pub(crate) struct Pusher {
 
 impl Pusher {
     pub(crate) fn run(self) {
-        let start = Instant::now();
         while let Ok(path) = self.written.recv() {
             let Some(doc_root) = self.doc_root.upgrade() else { return };
-            let now = Seconds(start.elapsed().as_secs());
+            let now = Millis(steady_ms());
             for key in keys_of(&doc_root, &path) {
                 push(&doc_root, &key, now);
             }
@@ -95,7 +94,7 @@ fn keys_of(doc_root: &DocRoot, path: &[u8]) -> Vec<Key> {
 }
 
 /// Loads an object, if it is small and there is room: a push ejects nothing that was asked for.
-fn push(doc_root: &DocRoot, key: &Key, now: Seconds) {
+fn push(doc_root: &DocRoot, key: &Key, now: Millis) {
     if doc_root.settings().hint(&key.path).0.keep == Keep::Never {
         return;
     }

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use afpa_cache::Seconds;
+use afpa_cache::Millis;
 use afpa_framework::{Helpers, Now, Outbox, Persistence};
 use afpa_http::{FieldSlots, Status, request::Said, target};
 
@@ -34,7 +34,7 @@ impl Uncached {
     pub(crate) fn load(
         self,
         helpers: Helpers,
-        now: Seconds,
+        now: Millis,
     ) -> impl Future<Output = LoadedRequest> + 'static {
         let Uncached { request, root, path } = self;
         async move {

@@ -1,6 +1,6 @@
 //! The time of an answer, and the date that is formatted as seldom as possible.
 
-use afpa_cache::Seconds;
+use afpa_cache::Millis;
 use afpa_http::HttpDate;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -32,10 +32,10 @@ pub(crate) fn today() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0)
 }
 
-/// Seconds of a clock that never goes back.
-pub(crate) fn now() -> Seconds {
+/// A clock that never goes back.
+pub(crate) fn now() -> Millis {
     let now = clock_gettime(ClockId::MonotonicCoarse);
-    Seconds(u64::try_from(now.tv_sec).unwrap_or(0))
+    Millis(u64::try_from(now.tv_sec * 1000 + now.tv_nsec / 1_000_000).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn put(
     let (family, hint) = (Family::Other, Hint::default());
     let labels = labels.to_vec();
     let new = Labelled { key, labels, header: 1, header_bytes: 8, payloads, family, hint, since };
-    cache.list(new, Seconds(1))
+    cache.list(new, Millis(1))
 }
 
 fn is(label: &str) -> Labels {
@@ -39,10 +39,10 @@ fn a_purge_drops_what_has_the_label_and_nothing_else() {
     let now = cache.moment();
     for (path, tag) in [("ua\n/a", "t1\n"), ("ub\n/b", "t1\n"), ("uc\n/c", "t2\n")] {
         put(&cache, path, &labels(&[tag]), now).expect("listed");
-        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
+        assert!(matches!(view.get(0, path.as_bytes(), Millis(1)), Lookup::Hit(_)));
     }
     assert_eq!(cache.purge_labels(is("t1\n")), 2);
-    let mut there = |path: &str| matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_));
+    let mut there = |path: &str| matches!(view.get(0, path.as_bytes(), Millis(1)), Lookup::Hit(_));
     assert!(!there("ua\n/a") && !there("ub\n/b") && there("uc\n/c"));
     assert_eq!(cache.purge_labels(Labels::Fit(Arc::new(|label| label == b"ud\n"))), 0);
     assert_eq!(cache.purge_labels(is("u\n")), 0);
@@ -127,7 +127,7 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     for number in 0..OBJECTS {
         let path = format!("uhost/{number}\n");
         put(&cache, &path, &labels(&["tall\n"]), cache.moment()).expect("listed");
-        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Hit(_)));
+        assert!(matches!(view.get(0, path.as_bytes(), Millis(1)), Lookup::Hit(_)));
     }
     let begun = Instant::now();
     assert_eq!(cache.purge_labels(is("tall\n")), OBJECTS);
@@ -136,7 +136,7 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     let sweeper = std::thread::spawn(move || held.sweep());
     for number in 0..OBJECTS {
         let path = format!("uhost/{number}\n");
-        assert!(matches!(view.get(0, path.as_bytes(), Seconds(1)), Lookup::Miss));
+        assert!(matches!(view.get(0, path.as_bytes(), Millis(1)), Lookup::Miss));
     }
     sweeper.join().expect("swept");
     assert_eq!(cache.stats().objects, 0);
@@ -196,7 +196,7 @@ fn a_residency_is_told_of_uses_and_of_the_end_before_anything_else() {
             hint,
             since,
         };
-        cache.list(new, Seconds(1)).expect("listed")
+        cache.list(new, Millis(1)).expect("listed")
     };
     let object = list("/a", cache.moment());
     assert!(told.take().is_empty(), "it ends by itself, and was not used");
@@ -220,7 +220,7 @@ fn restore(cache: &Cache<u32>, path: &str, hits: u64, since: Moment) -> bool {
     let (key, labels) = (Key::new(0, path.as_bytes()), Vec::new());
     let (payloads, family, hint) = (Payloads::new(), Family::Other, Hint::default());
     let new = Labelled { key, labels, header: 2, header_bytes: 8, payloads, family, hint, since };
-    cache.list_restored(new, hits, Seconds(1)).is_ok()
+    cache.list_restored(new, hits, Millis(1)).is_ok()
 }
 
 #[test]

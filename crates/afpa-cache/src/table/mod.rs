@@ -17,7 +17,7 @@ use crate::dependencies::{Dependencies, DependencyPath, DependencyPaths};
 use crate::key::{Key, KeyRef};
 use crate::labels::Journal;
 use crate::mailbox::Mailbox;
-use crate::object::{Birth, Checked, Content, Currency, Epoch, Object, Payloads, Seconds};
+use crate::object::{Birth, Checked, Content, Currency, Epoch, Millis, Object, Payloads};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::replay::Request;
 use crate::policy::{Hint, Identities, Judge, Newcomer, ObjectId, PolicyKind, Trace};
@@ -348,8 +348,9 @@ impl<H> Table<H> {
 
     /// Of an object whose source was looked at then.
     fn birth(&self, hint: Hint, checked: Checked) -> Birth {
-        let age = hint.expiry.map_or(u64::MAX, u64::from);
-        Birth { checked, last: checked.at.0.saturating_add(age), epoch: Arc::clone(&self.epoch) }
+        let life = hint.expiry.map(|seconds| u64::from(seconds) * 1000);
+        let end = life.map(|life| Millis(checked.at.0.saturating_add(life)));
+        Birth { checked, end, epoch: Arc::clone(&self.epoch) }
     }
 
     /// Enters the object in place of the one that has its key, if the limits let it.
@@ -388,7 +389,7 @@ impl<H> Table<H> {
     }
 
     /// Drops the object of `key` if it has reached the age of its hint.
-    fn expire(&mut self, key: &Key, now: Seconds, after: &mut Aftermath<H>) {
+    fn expire(&mut self, key: &Key, now: Millis, after: &mut Aftermath<H>) {
         let listed = self.listed.under(key);
         if let Some(old) = listed.filter(|entry| entry.object.has_expired(now)) {
             let id = old.object.id();
@@ -400,7 +401,7 @@ impl<H> Table<H> {
     /// A residency can neither re-check an object nor see its age, so it is offered only objects that need none
     /// of both.
     fn tell_residency(&self, object: &Object<H>) {
-        let lasts = !object.is_suspect() && object.last().is_none();
+        let lasts = !object.is_suspect() && object.end().is_none();
         if let Some(residency) = self.residency.as_ref().filter(|_| lasts) {
             residency.published(object.key(), object);
         }
@@ -470,7 +471,7 @@ impl<H> Filling<H> {
     /// if there were, nothing would be listed.
     fn unknown(key: &Key) -> Filling<H> {
         debug_assert!(false, "a ticket without its fill");
-        let checked = Checked { epoch: 0, at: Seconds(0) };
+        let checked = Checked { epoch: 0, at: Millis(0) };
         Filling { spoilt: true, ..Filling::new(key.clone(), checked) }
     }
 

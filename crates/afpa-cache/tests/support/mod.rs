@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use afpa_cache::root::FileBody;
 use afpa_cache::{
-    Arena, Cache, CacheSettings, Coverage, Fill, Key, Lookup, Object, Overtaken, Payload, Seconds,
+    Arena, Cache, CacheSettings, Coverage, Fill, Key, Lookup, Millis, Object, Overtaken, Payload,
     Stamp, Ticket, View,
 };
 
-pub(crate) const NOW: Seconds = Seconds(1000);
+pub(crate) const NOW: Millis = Millis(1_000_000);
 
 pub(crate) type Version = u64;
 

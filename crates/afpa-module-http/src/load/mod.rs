@@ -24,7 +24,7 @@ mod listing;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use afpa_cache::{Fill, Key, Object, Seconds, Ticket};
+use afpa_cache::{Fill, Key, Millis, Object, Ticket};
 use afpa_framework::{Helpers, Overloaded};
 use afpa_http::Status;
 
@@ -62,7 +62,7 @@ pub(crate) async fn load(
     doc_root: Arc<DocRoot>,
     path: Box<[u8]>,
     helpers: Helpers,
-    now: Seconds,
+    now: Millis,
 ) -> Loaded {
     let key = Key::new(doc_root.key(), &path);
     let begun = Instant::now();

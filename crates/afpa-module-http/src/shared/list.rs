@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{
-    Family, Hint, Key, Labelled, Moment, Object, Overtaken, Payload, Payloads, Pinned, Seconds,
+    Family, Hint, Key, Labelled, Millis, Moment, Object, Overtaken, Payload, Payloads, Pinned,
 };
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
@@ -26,7 +26,7 @@ impl Responses {
         content: Content,
         now: Now,
     ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
-        let now = Seconds(now.steady_ms() / 1000);
+        let now = Millis(now.steady_ms());
         let object = self.cache().list(labelled(policy, place, draft, content), now)?;
         if let Some(draft) = varying(&object) {
             self.note_variant(policy, place, (object.key(), draft), now);
@@ -45,7 +45,7 @@ impl Responses {
         hits: u64,
         now: Now,
     ) -> bool {
-        let now = Seconds(now.steady_ms() / 1000);
+        let now = Millis(now.steady_ms());
         let mut index = None;
         if !draft.vary().is_empty() {
             // If another one comes first, that is found behind this.
@@ -69,7 +69,7 @@ impl Responses {
         policy: &CachePolicy,
         place: &ListPlace<'_>,
         (key, draft): (&Key, &Draft),
-        now: Seconds,
+        now: Millis,
     ) {
         let same = self.index(place, draft);
         let index = same.or_else(|| self.cache().list(place.index(policy, draft), now).ok());
@@ -111,7 +111,8 @@ fn labelled(
     draft: Draft,
     content: Content,
 ) -> Labelled<StoredResponse> {
-    let life = policy.keep_for(&draft);
+    // Ages are counted in whole seconds, so the last one of them may be longer.
+    let life = policy.keep_for(&draft).saturating_add(1);
     let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(life), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Lookup, Object, Seconds, View};
+use afpa_cache::{Lookup, Millis, Object, View};
 use afpa_framework::{Client, Now, Secured};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
@@ -75,8 +75,8 @@ pub(crate) struct Distributed<'a, 's, 'b> {
 }
 
 impl Distributed<'_, '_, '_> {
-    fn seconds(&self) -> Seconds {
-        Seconds(self.now.steady_ms() / 1000)
+    fn steady(&self) -> Millis {
+        Millis(self.now.steady_ms())
     }
 }
 
@@ -133,8 +133,8 @@ pub(crate) fn look_up<'v>(
     let (looked, nothing) = match put_variant(view, room, &asked) {
         Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
         // It has been counted as used.
-        Primary::Response => (view.peek(KEYS, &room.primary, asked.seconds()), Forward::UriMiss),
-        Primary::Index => (view.get(KEYS, &room.variant, asked.seconds()), Forward::VaryMiss),
+        Primary::Response => (view.peek(KEYS, &room.primary, asked.steady()), Forward::UriMiss),
+        Primary::Index => (view.get(KEYS, &room.variant, asked.steady()), Forward::VaryMiss),
     };
     let there = match looked {
         Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
@@ -169,14 +169,14 @@ fn put_variant(
     room: &mut KeyRoom,
     asked: &Distributed<'_, '_, '_>,
 ) -> Primary {
-    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.seconds()) else {
+    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.steady()) else {
         return Primary::Nothing;
     };
     let Some(index) = object.header().index() else { return Primary::Response };
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, asked.request, &mut room.variant);
-    if matches!(view.peek(KEYS, &room.variant, asked.seconds()), Lookup::Miss) {
+    if matches!(view.peek(KEYS, &room.variant, asked.steady()), Lookup::Miss) {
         put_liked(view, room, asked);
     }
     Primary::Index
@@ -184,7 +184,7 @@ fn put_variant(
 
 /// Takes the key of the response in the language that the request likes most, if that is all that decides.
 fn put_liked(view: &mut View<StoredResponse>, room: &mut KeyRoom, asked: &Distributed<'_, '_, '_>) {
-    if let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.seconds())
+    if let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.steady())
         && let Some(index) = object.header().index()
         && let Some(liked) = index.liked(asked.request)
     {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::watch::WatchSettings;
-use afpa_cache::{Arena, Cache, CacheSettings, Payload, Seconds};
+use afpa_cache::{Arena, Cache, CacheSettings, Millis, Payload};
 use afpa_framework::Helpers;
 use afpa_http::{Coding, CodingSet, FieldSlots, RequestLimits, request};
 
@@ -22,7 +22,7 @@ struct Rig {
     folder: tempfile::TempDir,
     doc_root: Arc<DocRoot>,
     compressor: Arc<Compressor>,
-    now: Seconds,
+    now: Millis,
 }
 
 impl Rig {
@@ -36,7 +36,7 @@ impl Rig {
         let watch = WatchSettings { enabled: false, ..WatchSettings::default() };
         let settings = DocRootSettings::default();
         let doc_root = DocRoot::open_in(root, settings, cache, Arc::clone(&compressor), 0, watch);
-        Rig { folder, doc_root: doc_root.expect("a document root"), compressor, now: Seconds(5) }
+        Rig { folder, doc_root: doc_root.expect("a document root"), compressor, now: Millis(5000) }
     }
 
     /// Writes a file under a new inode, so that the versions of one second differ.
