@@ -93,6 +93,20 @@ impl<H> Cache<H> {
         self.change(|table, _| table.suspect_all());
     }
 
+    /// Shows the objects that were used since the last call and rely on a watch, so that their files can be compared: a watch does
+    /// not hear every change. What `is_current` says no to is dropped. It takes the lock often, each time for a short while.
+    pub fn compare_used(&self, mut is_current: impl FnMut(&Object<H>) -> bool) {
+        let ids = self.table().take_used();
+        for ids in ids.chunks(AT_ONCE) {
+            let used = self.table().used(ids);
+            for (object, _) in used {
+                if !object.is_dropped() && !is_current(&object) {
+                    self.change(|table, after| table.drop_changed(object.id(), after));
+                }
+            }
+        }
+    }
+
     /// Drops the object of `key` and invalidates its load, if there is one. Returns whether there was either.
     pub fn purge(&self, key: &Key) -> bool {
         self.change(|table, after| table.purge(key, after))

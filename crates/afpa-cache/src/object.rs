@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afpa_arena::Pinned;
@@ -35,6 +35,8 @@ pub struct Object<H> {
     keep: Keep,
     weight: u8,
     dropped: AtomicBool,
+    /// The round in which its files were last to be compared.
+    compared: AtomicU8,
 }
 
 /// A tick that does not come. Those that a `u32` counts last two years, of whatever clock; what is later counts as the last
@@ -198,6 +200,7 @@ impl<H> Object<H> {
             keep: hint.keep,
             weight: hint.weight,
             dropped: AtomicBool::new(false),
+            compared: AtomicU8::new(0),
         }
     }
 
@@ -244,6 +247,16 @@ impl<H> Object<H> {
     /// Whether events were lost since its files were last looked at.
     pub(crate) fn is_suspect(&self) -> bool {
         u64::from(self.confirmed_in.load(Ordering::Acquire)) < self.epoch.current()
+    }
+
+    /// Whether its file is to be compared in this round: it relies on a watch, and was not noted for the round yet. To be
+    /// asked under the table's lock.
+    pub(crate) fn joins(&self, round: u8) -> bool {
+        let is_new = self.compared.load(Ordering::Relaxed) != round;
+        if is_new {
+            self.compared.store(round, Ordering::Relaxed);
+        }
+        is_new && self.coverage == Coverage::Watched && self.stamp.is_some()
     }
 
     pub(crate) fn mark_dropped(&self) {

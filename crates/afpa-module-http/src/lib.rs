@@ -39,7 +39,7 @@ pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use global::{Challenges, Global, ServerGroup};
 pub use header::{HttpHeader, Variant};
-pub use load::{Compressor, CompressorStats};
+pub use load::{Comparer, Compressor, CompressorStats};
 pub use path_rule::PathRule;
 pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afpa_testkit::{Server, Tree, eventually};
+use afpa_testkit::{Server, Tree, eventually, eventually_within};
 use rustix::process::Signal;
 
 use crate::lab::{Lab, answers, is_from_kernel, warm};
@@ -150,6 +150,24 @@ fn every_kind_of_change_is_seen() {
     assert_eq!(server.get("/a.txt").text(), "back");
     assert!(server.command(&["purge", "/a.txt"]).status.success());
     becomes("/a.txt", 200, "back");
+}
+
+/// Through another name of the file, in a folder that nobody watches.
+#[test]
+fn a_change_without_a_notice_leaves_the_kernel_too() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = Tree::new();
+    tree.file("file.txt", version(0));
+    let server = lab.server(&tree, |_| ());
+    warm(&server, "/file.txt");
+    let beside = tree.outside("beside.txt", "").with_file_name("name.txt");
+    std::fs::hard_link(tree.at("file.txt"), &beside).expect("a link");
+    let mut file = File::options().write(true).open(&beside).expect("open");
+    file.write_all(version(1).as_bytes()).expect("written");
+    let mut client = server.connect();
+    eventually_within(Duration::from_secs(60), "the new version", || {
+        client.get("/file.txt").text() == version(1)
+    });
 }
 
 #[test]

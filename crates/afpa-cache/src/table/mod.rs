@@ -31,6 +31,7 @@ mod listed;
 mod names;
 mod room;
 mod shelf;
+mod used;
 mod views;
 
 pub(crate) use aftermath::Aftermath;
@@ -38,6 +39,7 @@ use aftermath::Waiters;
 use listed::{Entry, Listed};
 use names::Names;
 use room::{Demand, Room};
+use used::Used;
 use views::{Holders, Views};
 
 /// Objects, fills and what depends on what.
@@ -58,6 +60,7 @@ pub(crate) struct Table<H> {
     /// The residency serves nothing that was used, until all that was purged has been dropped there.
     is_held: bool,
     room: Room,
+    used_since: Used,
     views: Views,
     residency: Option<Arc<dyn Residency<H>>>,
     counts: CacheStats,
@@ -103,6 +106,7 @@ impl<H> Table<H> {
             to_sweep: VecDeque::new(),
             to_tell: VecDeque::new(),
             is_held: false,
+            used_since: Used::default(),
             views: Views::default(),
             residency: None,
             counts: CacheStats::default(),
@@ -236,6 +240,11 @@ impl<H> Table<H> {
         self.drop_dependents(dependents, after);
     }
 
+    /// Drops an object, if it is still listed, because its file is another one.
+    pub(crate) fn drop_changed(&mut self, id: ObjectId, after: &mut Aftermath<H>) {
+        self.drop_dependents([id], after);
+    }
+
     pub(crate) fn purge(&mut self, key: &Key, after: &mut Aftermath<H>) -> bool {
         let listed = self.listed.under(key).map(|entry| entry.object.id());
         let filling = self.filling.get(key).copied();
@@ -256,6 +265,7 @@ impl<H> Table<H> {
             self.counts.hits += u64::from(count);
             if let Some(entry) = self.listed.get_mut(id) {
                 entry.hits = entry.hits.saturating_add(count);
+                self.used_since.note(&entry.object);
                 if entry.hits >= WANTED {
                     offer_used(self.residency.as_deref(), &entry.object);
                 }

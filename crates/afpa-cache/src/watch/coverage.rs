@@ -28,6 +28,8 @@ pub enum Reason {
     NetworkFileSystem,
     /// The content is made up when it is read: /proc, /sys, cgroups.
     PseudoFileSystem,
+    /// The files lie in layers below, and a change there makes no sound here: overlayfs.
+    Layers,
     /// The file has other names, and may be changed through one of them.
     HardLinks,
     /// The directory is mounted in two places, and its changes are reported for the other.
@@ -95,6 +97,7 @@ impl Reason {
             Reason::NoInstance => Some("raise the sysctl fs.inotify.max_user_instances"),
             Reason::KernelLimit => Some("raise the sysctl fs.inotify.max_user_watches"),
             Reason::OwnLimit => Some("raise the setting for the number of watches"),
+            Reason::Layers => Some("serve the files from a volume, not from the image"),
             Reason::Denied => Some("let the server's user read these directories"),
             Reason::NoProc => Some("mount /proc"),
             Reason::RootGone => Some("restore the document root, and reload"),
@@ -112,6 +115,7 @@ impl fmt::Display for Reason {
             Reason::OwnLimit => "the configured limit of watches is reached",
             Reason::NetworkFileSystem => "on a network file system",
             Reason::PseudoFileSystem => "on a pseudo file system",
+            Reason::Layers => "on an overlay, whose layers change without a notice",
             Reason::HardLinks => "the file has several names",
             Reason::SeveralPlaces => "also mounted elsewhere in the tree",
             Reason::Denied => "not readable",

@@ -87,6 +87,9 @@ fn silent(f_type: rustix::fs::FsWord) -> Option<Reason> {
         | 0x6462_6720     // debugfs
         | 0x7472_6163     // tracefs
         => Some(Reason::PseudoFileSystem),
+        0x794C_7630       // overlayfs
+        | 0xF15F          // eCryptfs
+        => Some(Reason::Layers),
         _ => None,
     }
 }
@@ -101,8 +104,9 @@ mod tests {
         for network in [0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997, 0x00C3_6400] {
             assert_eq!(reason(network), Some(Reason::NetworkFileSystem), "{network:x}");
         }
-        // ext4, tmpfs, XFS, btrfs, overlay, ZFS.
-        for local in [0xEF53, 0x0102_1994, 0x5846_5342, 0x9123_683E, 0x794C_7630, 0x2FC1_2FC1] {
+        assert_eq!(reason(0x794C_7630), Some(Reason::Layers), "overlayfs");
+        // ext4, tmpfs, XFS, btrfs, ZFS.
+        for local in [0xEF53, 0x0102_1994, 0x5846_5342, 0x9123_683E, 0x2FC1_2FC1] {
             assert_eq!(reason(local), None, "{local:x}");
         }
         let proc = rustix::fs::statfs("/proc").unwrap().f_type;

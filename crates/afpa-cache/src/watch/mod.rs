@@ -19,7 +19,9 @@
 //! **What inotify does not report**: stores through a shared mapping, before the writer
 //! closes the file; writes through a name outside the tree, when a file was hard-linked after it
 //! was cached (with more than one name before, it counts as unwatched); a file system that is
-//! mounted over a watched directory; changes of the lower layers of an overlay.
+//! mounted over a watched directory. So the files of objects in use are compared now and then as well
+//! ([`Cache::compare_used`](crate::Cache::compare_used)). Nor does it report changes of the lower layers of an
+//! overlay: files on one count as unwatched.
 
 mod coverage;
 mod events;

@@ -70,7 +70,9 @@ pub(super) fn build(
     sources: &mut Sources,
 ) -> Result<Content, BuildError> {
     let mut draft = Draft::of(doc_root, sources);
-    doc_root.pipeline().run(&mut draft, &mut Origin { doc_root, ticket, sources })?;
+    let depend = |place: &[u8]| ticket.depends_on(place);
+    let mut origin = Origin { doc_root, depend: &depend, tells: true, sources };
+    doc_root.pipeline().run(&mut draft, &mut origin)?;
     ticket.describe(Family::of(&draft.content_type), draft.hint);
     let kept = draft.hint.keep != Keep::Never;
     let (identity, last_modified) = match &draft.content {
@@ -195,7 +197,7 @@ fn made(
     content: &[u8],
     of: Stamp,
 ) -> Result<Coded, BuildError> {
-    let digest = SipHasher13::new().hash(content).as_u128();
+    let digest = digest(content);
     let room = Some(content.len()).filter(|_| kept).and_then(|size| ticket.reserve(size));
     let (payload, stamp) = match room {
         Some(mut room) => {
@@ -211,6 +213,11 @@ fn made(
     };
     let (coding, digest) = (Coding::Identity, Some(digest));
     Ok(Coded { coding, payload, stamp, digest, made_here: false })
+}
+
+/// What tells one content that a filter has made from another.
+pub(super) fn digest(content: &[u8]) -> u128 {
+    SipHasher13::new().hash(content).as_u128()
 }
 
 fn nameless(content: &[u8]) -> io::Result<File> {

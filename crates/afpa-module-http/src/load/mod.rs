@@ -14,6 +14,7 @@
 
 mod absent;
 mod build;
+mod compare;
 mod compress;
 mod compressor;
 mod filter;
@@ -34,6 +35,7 @@ use build::BuildError;
 use find::Found;
 
 pub(crate) use absent::Absent;
+pub use compare::Comparer;
 pub use compressor::{Compressor, CompressorStats};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};

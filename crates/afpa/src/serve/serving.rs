@@ -7,8 +7,8 @@ use afpa_cache::root::DocumentRoot;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, ClientDemand, Compressor, DocRoot, Global, HttpHeader, Responses, ServerGroup,
-    Site, SiteCache,
+    Challenges, ClientDemand, Comparer, Compressor, DocRoot, Global, HttpHeader, Responses,
+    ServerGroup, Site, SiteCache,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -28,6 +28,8 @@ pub(super) struct Serving {
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
     pub(super) compressor: Arc<Compressor>,
+    /// Compares what is served with its files.
+    pub(super) _comparer: Comparer,
 }
 
 /// How often the replacement policy is judged, where AFPA chooses it.
@@ -40,6 +42,7 @@ pub(super) struct Content {
     roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
     compressor: Arc<Compressor>,
+    comparer: Comparer,
 }
 
 /// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
@@ -90,7 +93,8 @@ impl Content {
             sites.push(DocRoot::open_in(opened, settings, cache, compressor, key, watch)?);
         }
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        Ok(Self { router, names, roots: sites, cache, compressor })
+        let comparer = Comparer::start(&cache, &sites).context("cannot start a thread")?;
+        Ok(Self { router, names, roots: sites, cache, compressor, comparer })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
@@ -104,7 +108,7 @@ impl Content {
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
-        let Content { router, names, roots, cache, compressor } = self;
+        let Content { router, names, roots, cache, compressor, comparer } = self;
         let global = Global {
             caches: caches(config, router.as_deref(), &names, responses),
             router,
@@ -118,7 +122,7 @@ impl Content {
             police: police.clone(),
             challenges,
         };
-        Serving { global: Arc::new(global), cache, compressor }
+        Serving { global: Arc::new(global), cache, compressor, _comparer: comparer }
     }
 }
 

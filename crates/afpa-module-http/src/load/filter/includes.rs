@@ -3,13 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{OpenFile, read_exact_version};
-use afpa_cache::{Coverage, Keep, Ticket};
+use afpa_cache::{Coverage, Keep};
 use afpa_http::Status;
 use afpa_includes::{Document, ExpandError, Facts, Files, Limits, Page, Unreadable, expand};
 
 use super::{Draft, Filter, Origin};
 use crate::doc_root::DocRoot;
-use crate::header::HttpHeader;
 use crate::load::build::BuildError;
 use crate::load::find::{self, Found, Sources};
 
@@ -32,14 +31,14 @@ impl Filter for Includes {
         let content = read(&origin.sources.file)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let page = Page { path: &path, content: &content, modified: stamp.modified(), now };
-        let (doc_root, ticket) = (origin.doc_root, origin.ticket);
-        let mut below = Below { doc_root, ticket, coverage: origin.sources.coverage };
+        let (doc_root, depend) = (origin.doc_root, origin.depend);
+        let mut below = Below { doc_root, depend, coverage: origin.sources.coverage };
         let expanded = match expand(&page, &mut below, &limits) {
             Ok(expanded) => expanded,
             Err(ExpandError::Changed) => return Err(BuildError::Changed),
             Err(error) => return Err(refused(&path, error)),
         };
-        for fault in &expanded.faults {
+        for fault in expanded.faults.iter().filter(|_| origin.tells) {
             let (document, line) = (fault.path.escape_ascii(), fault.line);
             let (page, cause) = (path.escape_ascii(), &fault.cause);
             tracing::warn!(%document, line, %page, cause, "an element of a page failed");
@@ -69,10 +68,10 @@ fn read(file: &OpenFile) -> Result<Vec<u8>, BuildError> {
     Ok(content)
 }
 
-/// The files below the document root that a page may include. The ticket hears of each path before it is opened.
+/// The files below the document root that a page may include. Each path is announced before it is opened.
 struct Below<'a> {
     doc_root: &'a DocRoot,
-    ticket: &'a Ticket<HttpHeader>,
+    depend: &'a dyn Fn(&[u8]),
     /// Of all that was looked at.
     coverage: Coverage,
 }
@@ -83,7 +82,7 @@ impl Below<'_> {
         let mount = self.doc_root.settings().mount.as_bytes();
         let path = path.strip_prefix(mount).filter(|path| path.starts_with(b"/"));
         let path = path.ok_or(Unreadable::Missing)?;
-        let found = find::find(self.doc_root, path, &mut |place| self.ticket.depends_on(place));
+        let found = find::find(self.doc_root, path, &mut |place| (self.depend)(place));
         let (sources, coverage) = match found {
             Found::File(sources) => {
                 let coverage = sources.coverage;

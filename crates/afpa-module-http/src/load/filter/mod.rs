@@ -11,14 +11,13 @@
 mod fields;
 mod includes;
 
-use afpa_cache::{Hint, Ticket};
+use afpa_cache::Hint;
 use afpa_framework::Priority;
 use afpa_http::CodingSet;
 
 use super::build::BuildError;
 use super::find::Sources;
 use crate::doc_root::DocRoot;
-use crate::header::HttpHeader;
 use crate::path_rule::PathRule;
 use crate::settings::{Charset, DocRootSettings};
 use fields::{Codings, Fields, NamedCharset};
@@ -43,7 +42,10 @@ pub(super) struct Draft {
 /// Where a draft comes from.
 pub(super) struct Origin<'a> {
     pub(super) doc_root: &'a DocRoot,
-    pub(super) ticket: &'a Ticket<HttpHeader>,
+    /// Announces a path before it is opened.
+    pub(super) depend: &'a dyn Fn(&[u8]),
+    /// Whether what is wrong with a page is news.
+    pub(super) tells: bool,
     /// The file and what is stored beside it. A filter that replaces the content takes away the codings, and adds
     /// the coverage of the files that it reads.
     pub(super) sources: &'a mut Sources,

@@ -1,0 +1,42 @@
+//! Which objects were used, so that their files are compared now and then.
+//!
+//! A watch does not hear every change. So what relies on one is noted when a use of it is reported, once in a round, and
+//! whoever takes the round compares the files. Nothing of this is done on a hit.
+
+use super::Table;
+use crate::object::Object;
+use crate::policy::ObjectId;
+
+/// The objects of a round.
+pub(super) struct Used {
+    /// From 1 to 255, and again. An object that was left alone for 255 rounds may miss one.
+    round: u8,
+    ids: Vec<ObjectId>,
+}
+
+impl Default for Used {
+    fn default() -> Self {
+        Used { round: 1, ids: Vec::new() }
+    }
+}
+
+impl Used {
+    /// Notes a use that was reported.
+    pub(super) fn note<H>(&mut self, object: &Object<H>) {
+        if object.joins(self.round) {
+            self.ids.push(object.id());
+        }
+    }
+
+    fn take(&mut self) -> Vec<ObjectId> {
+        self.round = self.round.checked_add(1).unwrap_or(1);
+        std::mem::take(&mut self.ids)
+    }
+}
+
+impl<H> Table<H> {
+    /// The objects that were used since the last time, and rely on a watch. Begins the next round.
+    pub(crate) fn take_used(&mut self) -> Vec<ObjectId> {
+        self.used_since.take()
+    }
+}
