@@ -13,6 +13,7 @@
 //! * [`counter`]: counts that a core keeps for itself;
 //! * [`preface`]: what a router in front says about the client (PROXY protocol);
 //! * [`address`], [`network`]: addresses of sockets, and ranges of them;
+//! * [`seldom`]: a bound on messages that clients can cause;
 //! * [`clock`]: the steady time.
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ pub mod module;
 pub mod network;
 pub mod outbox;
 pub mod preface;
+pub mod seldom;
 pub mod state;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote, Secured};
@@ -38,4 +40,5 @@ pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface};
+pub use seldom::Seldom;
 pub use state::{Context, Event, State};

@@ -82,6 +82,7 @@ impl LoadedRequest {
             }
             Loaded::Listing(html) => responder.html(asked, &html, out),
             Loaded::Failed(status) => responder.page(asked, status, out),
+            Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
         }
     }
 }

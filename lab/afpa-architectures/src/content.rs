@@ -122,7 +122,9 @@ impl Content {
             Ok(Entry::Directory(_)) | Err(ResolveError::NotFound | ResolveError::NotAFile) => {
                 Err(Failure::Status(Status::NOT_FOUND))
             }
-            Err(ResolveError::Forbidden) => Err(Failure::Status(Status::FORBIDDEN)),
+            Err(ResolveError::Forbidden | ResolveError::Denied) => {
+                Err(Failure::Status(Status::FORBIDDEN))
+            }
             Err(ResolveError::TooManyFiles) => Err(Failure::Status(Status::SERVICE_UNAVAILABLE)),
             Err(ResolveError::Io(_)) => Err(Failure::Status(Status::INTERNAL_SERVER_ERROR)),
         }

@@ -171,10 +171,15 @@ fn certificates_of_clients_are_demanded_and_logged() {
         if required {
             assert!(server.number("/tls/failed/peer_certificate") == 1);
         }
-        let stranger = Authority::new().issue("client", &["client"]);
+        // Its files are there as long as it is.
+        let others = Authority::new();
+        let stranger = others.issue("client", &["client"]);
         let (chain, key) =
             (stranger.chain.display().to_string(), stranger.key.display().to_string());
         assert!(!server.curl(&authority, &["--cert", &chain, "--key", &key, &url]).0, "{which}");
+        eventually("the refusal is in the log", || {
+            server.server.log().contains("a client's certificate is refused")
+        });
     }
 }
 

@@ -108,9 +108,14 @@ pub enum ResolveError {
     /// There is nothing, or nothing that may be served.
     #[error("not found")]
     NotFound,
-    /// Permissions or the link policy refuse it, or it leads outside the root.
-    #[error("forbidden")]
+    /// The link policy refuses it, or it leads outside the root.
+    #[error("a link leads outside of the document root, or may not be followed")]
     Forbidden,
+    /// This process may not read it, or not search a directory above it.
+    #[error(
+        "permission denied: the server's user may not read it, or not search a directory above it"
+    )]
+    Denied,
     /// A FIFO, socket or device.
     #[error("neither a regular file nor a directory")]
     NotAFile,
@@ -234,7 +239,8 @@ impl From<Errno> for ResolveError {
                 ResolveError::NotFound
             }
             // ELOOP: a link that may not be followed. EXDEV: a way out of the root.
-            Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::XDEV => ResolveError::Forbidden,
+            Errno::LOOP | Errno::XDEV => ResolveError::Forbidden,
+            Errno::ACCESS | Errno::PERM => ResolveError::Denied,
             // Opening a socket, or a device without a driver.
             Errno::NXIO | Errno::NODEV => ResolveError::NotAFile,
             Errno::MFILE | Errno::NFILE => ResolveError::TooManyFiles,

@@ -5,7 +5,7 @@ use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
 use afpa_http::{Coding, Status};
 
-use super::{Loaded, homes::RootedPath, listing};
+use super::{Loaded, homes::RootedPath, listing, refusal::Refusal};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 
@@ -77,7 +77,7 @@ impl Finder<'_> {
         match self.open(&path) {
             Ok(Entry::File(file)) => Ok((path, file)),
             Ok(Entry::Directory(_)) => Err(Loaded::Slash),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
@@ -88,28 +88,25 @@ impl Finder<'_> {
             match self.open(&path) {
                 Ok(Entry::File(file)) => return Ok((path, file)),
                 Ok(Entry::Directory(_)) | Err(ResolveError::NotFound) => {}
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(failed(error)),
             }
         }
         let path = self.place.path.to_vec();
         match self.open(&path) {
             Ok(Entry::Directory(directory)) => Err(self.listing(doc_root, shown_as, &directory)),
             Ok(Entry::File(_)) => Err(Loaded::Failed(Status::NOT_FOUND)),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
     fn listing(&self, doc_root: &DocRoot, shown_as: &[u8], directory: &OpenDirectory) -> Loaded {
         if !doc_root.settings().listing {
-            return Loaded::Failed(Status::FORBIDDEN);
+            return Loaded::Refused(Refusal::NoListing);
         }
         let dotfiles = self.place.root.settings().dotfiles;
         match directory.list(dotfiles, listing::MOST) {
             Ok(names) => Loaded::Listing(listing::page(shown_as, &names)),
-            Err(error) => {
-                tracing::warn!(path = %shown_as.escape_ascii(), %error, "cannot list a directory");
-                Loaded::Failed(Status::FORBIDDEN)
-            }
+            Err(error) => Loaded::Refused(Refusal::Unlisted(error)),
         }
     }
 
@@ -156,11 +153,9 @@ fn is_coded(path: &[u8]) -> bool {
     })
 }
 
-fn failed(error: &ResolveError) -> Loaded {
-    Loaded::Failed(match error {
-        ResolveError::NotFound => Status::NOT_FOUND,
-        ResolveError::Forbidden | ResolveError::NotAFile => Status::FORBIDDEN,
-        ResolveError::TooManyFiles => Status::SERVICE_UNAVAILABLE,
-        ResolveError::Io(_) => Status::INTERNAL_SERVER_ERROR,
-    })
+fn failed(error: ResolveError) -> Loaded {
+    match error {
+        ResolveError::NotFound => Loaded::Failed(Status::NOT_FOUND),
+        error => Loaded::Refused(Refusal::Open(error)),
+    }
 }

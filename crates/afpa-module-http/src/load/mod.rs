@@ -21,6 +21,7 @@ mod filter;
 mod find;
 mod homes;
 mod listing;
+mod refusal;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,7 @@ use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use build::BuildError;
 use find::Found;
+use refusal::Refusal;
 
 pub(crate) use absent::Absent;
 pub use compare::Comparer;
@@ -51,6 +53,21 @@ pub(crate) enum Loaded {
     Listing(Vec<u8>),
     /// Nothing that could be sent; the status says why.
     Failed(Status),
+    /// The same; the log says why, too.
+    Refused(Refusal),
+}
+
+impl Loaded {
+    /// With its reason in the log.
+    pub(crate) fn told(self, path: &[u8]) -> Loaded {
+        match self {
+            Loaded::Refused(refusal) => {
+                refusal.tell(path);
+                Loaded::Failed(refusal.status())
+            }
+            loaded => loaded,
+        }
+    }
 }
 
 /// A load that a change overtook is begun again, for this long and so many times. A request that waited for
@@ -84,6 +101,7 @@ pub(crate) async fn load(
         };
         match outcome {
             Ok(Filled::Loaded(loaded)) => {
+                let loaded = loaded.told(&path);
                 if matches!(loaded, Loaded::Failed(Status::NOT_FOUND)) {
                     doc_root.note_absent(&path);
                 }
@@ -128,8 +146,7 @@ pub(crate) fn fill(doc_root: &DocRoot, mut ticket: Ticket<HttpHeader>) -> Filled
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Refused(status)) => return Filled::Loaded(Loaded::Failed(status)),
         Err(BuildError::Io(error)) => {
-            tracing::warn!(path = %path.escape_ascii(), %error, "a file cannot be read");
-            return Filled::Loaded(Loaded::Failed(Status::INTERNAL_SERVER_ERROR));
+            return Filled::Loaded(Loaded::Refused(Refusal::Unread(error)));
         }
     };
     let coverage = sources.coverage;

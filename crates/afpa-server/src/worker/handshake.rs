@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use afpa_framework::{Client, Module, Secured};
+use afpa_framework::{Client, Module, Secured, Seldom, steady_ms};
 use afpa_tls::resolver::CHALLENGE;
 use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
@@ -151,9 +151,15 @@ async fn shake<M: Module, T: Transport>(
     }
 }
 
-/// A client's fault is no news, but somebody who looks for one may want to know more than its kind.
+/// A client's fault is no news, but somebody who looks for one may want to know more than its kind. A certificate is different:
+/// whoever shows it was meant to get in.
 fn report(client: Client, failure: &Failure) -> Reason {
-    tracing::debug!(%client, %failure, "a handshake of TLS failed");
+    static REFUSED: Seldom = Seldom::new();
+    if failure.reason != Reason::PeerCertificate {
+        tracing::debug!(%client, %failure, "a handshake of TLS failed");
+    } else if let Some(unsaid) = REFUSED.admit(steady_ms()) {
+        tracing::warn!(%client, %failure, unsaid, "a client's certificate is refused");
+    }
     failure.reason
 }
 

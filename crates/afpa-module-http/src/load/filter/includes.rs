@@ -1,9 +1,11 @@
 //! Server-side includes: the filter around [`afpa_includes`].
 
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use afpa_cache::root::{OpenFile, read_exact_version};
-use afpa_cache::{Coverage, Keep};
+use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
+use afpa_cache::{Coverage, Keep, Stamp};
 use afpa_http::Status;
 use afpa_includes::{Document, ExpandError, Facts, Files, Limits, Page, Unreadable, expand};
 
@@ -32,7 +34,8 @@ impl Filter for Includes {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let page = Page { path: &path, content: &content, modified: stamp.modified(), now };
         let (doc_root, depend) = (origin.doc_root, origin.depend);
-        let mut below = Below { doc_root, depend, coverage: origin.sources.coverage };
+        let (tells, coverage) = (origin.tells, origin.sources.coverage);
+        let mut below = Below { doc_root, depend, tells, coverage };
         let expanded = match expand(&page, &mut below, &limits) {
             Ok(expanded) => expanded,
             Err(ExpandError::Changed) => return Err(BuildError::Changed),
@@ -61,17 +64,27 @@ fn refused(path: &[u8], error: ExpandError) -> BuildError {
     BuildError::Refused(Status::INTERNAL_SERVER_ERROR)
 }
 
+/// Of a file that grows all the time, what it had at the beginning.
 fn read(file: &OpenFile) -> Result<Vec<u8>, BuildError> {
     let size = usize::try_from(file.stamp.size).map_err(|_| BuildError::Changed)?;
     let mut content = vec![0; size];
-    read_exact_version(&file.file, &file.stamp, &mut content)?;
-    Ok(content)
+    match read_exact_version(&file.file, &file.stamp, &mut content) {
+        Err(VersionError::Grown) => {
+            let body = FileBody::growing(file.file.try_clone()?, file.stamp.size)?;
+            let mut seen = Stamp::from(&rustix::fs::fstat(&*body).map_err(io::Error::from)?);
+            body.read_exact_at(&mut content, 0)?;
+            if body.holds(&mut seen) { Ok(content) } else { Err(BuildError::Changed) }
+        }
+        outcome => Ok(outcome.map(|()| content)?),
+    }
 }
 
 /// The files below the document root that a page may include. Each path is announced before it is opened.
 struct Below<'a> {
     doc_root: &'a DocRoot,
     depend: &'a dyn Fn(&[u8]),
+    /// Whether what is wrong is news.
+    tells: bool,
     /// Of all that was looked at.
     coverage: Coverage,
 }
@@ -88,7 +101,13 @@ impl Below<'_> {
                 let coverage = sources.coverage;
                 (Ok(sources), coverage)
             }
-            Found::Nothing(_, coverage) => (Err(Unreadable::Missing), coverage),
+            Found::Nothing(nothing, coverage) => {
+                // The page says no more than that it is missing.
+                if self.tells {
+                    drop(nothing.told(path));
+                }
+                (Err(Unreadable::Missing), coverage)
+            }
         };
         if coverage == Coverage::Unwatched {
             self.coverage = Coverage::Unwatched;
