@@ -4,6 +4,7 @@ mod content;
 mod growing;
 mod includes;
 mod includes_beside;
+mod listings;
 mod load;
 mod names;
 

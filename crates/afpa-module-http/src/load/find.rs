@@ -1,7 +1,7 @@
 //! From a path to open files: the file itself, an index file, stored codings.
 
 use afpa_cache::Coverage;
-use afpa_cache::root::{Entry, OpenDirectory, OpenFile, ResolveError};
+use afpa_cache::root::{Entry, Listed, ListedKind, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
 use afpa_http::{Coding, Status};
 
@@ -104,10 +104,35 @@ impl Finder<'_> {
             return Loaded::Refused(Refusal::NoListing);
         }
         let dotfiles = self.place.root.settings().dotfiles;
-        match directory.list(dotfiles, listing::MOST) {
-            Ok(names) => Loaded::Listing(listing::page(shown_as, &names)),
+        match directory.list_first(dotfiles, listing::MOST) {
+            Ok((names, more)) => {
+                let names =
+                    names.into_iter().map(|listed| self.row(doc_root, shown_as, directory, listed));
+                Loaded::Listing(listing::page(shown_as, names, more))
+            }
             Err(error) => Loaded::Refused(Refusal::Unlisted(error)),
         }
+    }
+
+    /// A name, and whether its link would lead to what it names.
+    fn row(
+        &self,
+        doc_root: &DocRoot,
+        shown_as: &[u8],
+        directory: &OpenDirectory,
+        mut listed: Listed,
+    ) -> (Listed, bool) {
+        let mut there = directory.may_open(&listed);
+        if listed.kind == ListedKind::Link {
+            let path = [self.place.path, &listed.name].concat();
+            match self.place.root.resolve(&path) {
+                Ok(Entry::File(file)) => listed.kind = ListedKind::File(file.stamp.size),
+                Ok(Entry::Directory(_)) => listed.kind = ListedKind::Directory,
+                Err(_) => there = false,
+            }
+        }
+        let leads = there && listing::has_link(doc_root.settings(), shown_as, &listed.name);
+        (listed, leads)
     }
 
     /// Adds the stored codings. A sibling older than the file is of an earlier version of it.
