@@ -226,8 +226,8 @@ impl Checks<'_> {
         if path.behaviour.root.is_none() || path.contents.is_empty() {
             return;
         }
-        let groups = path.contents.iter().map(|content| &content.behaviour);
-        let cause = if groups.into_iter().all(|group| group.acts() || group.root.is_some()) {
+        let mut groups = path.contents.iter().map(|content| &content.behaviour);
+        let cause = if groups.all(|group| group.acts() || group.root.is_some()) {
             "`root` has no effect: each content group of this path says something else"
         } else if path.is_whole_site() && entry.leaves_over() {
             "requests that fit no content group of this path are answered with 404: its `root` is \
