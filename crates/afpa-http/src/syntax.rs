@@ -48,6 +48,15 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
+/// Whether servers may take one field name for the other: CGI turns everything but letters and digits into `_`
+/// (RFC 3875 section 4.1.18 speaks of `-` alone), so that `X_A`, `X.A` and `X-A` become one variable.
+pub fn is_alike(name: &[u8], other: &[u8]) -> bool {
+    let same = |(a, b): (&u8, &u8)| {
+        a.eq_ignore_ascii_case(b) || !a.is_ascii_alphanumeric() && !b.is_ascii_alphanumeric()
+    };
+    name.len() == other.len() && name.iter().zip(other).all(same)
+}
+
 /// Strips OWS, which is SP and HTAB only, from the front (RFC 9110 section 5.6.3).
 pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -101,6 +110,19 @@ mod tests {
         let members: Vec<_> = list(b", a ,\t,b,, ").collect();
         assert_eq!(members, [b"a", b"b"]);
         assert_eq!(trim(b" \t "), b"");
+    }
+
+    #[test]
+    fn names_are_alike_if_cgi_makes_one_variable_of_them() {
+        for alike in ["Accept-Language", "accept_language", "ACCEPT.Language", "accept~LANGUAGE"] {
+            assert!(is_alike(alike.as_bytes(), b"accept-language"), "{alike}");
+            assert!(is_alike(b"accept-language", alike.as_bytes()), "{alike}");
+        }
+        for other in
+            ["accept-languages", "accept0language", "acceptlanguage", "", "accept-languagf"]
+        {
+            assert!(!is_alike(other.as_bytes(), b"accept-language"), "{other}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::freshness::{Arrival, Heuristic, lifetime};
 use super::reuse::{Reuse, Stored, Why, judge, may_replace_error};
 use super::store::{NotStored, Requested, SetCookie, Terms};
 use super::*;
-use crate::{FieldSlots, HttpDate, RequestLimits, request};
+use crate::HttpDate;
 
 const NOW: u64 = 1_700_000_000;
 const TARGETS: [&str; 1] = ["CDN-Cache-Control"];
@@ -247,76 +247,6 @@ fn stale_responses_have_their_windows() {
     assert!(may_replace_error(&Stored { grace: 2, ..response("max-age=1", 1, 2) }, &asks("")));
 }
 
-fn key(vary: &str, fields: &str) -> Vec<u8> {
-    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    let mut slots = FieldSlots::new();
-    let request = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
-    let request = request.expect("valid").expect("whole");
-    let names = vary::names([vary.as_bytes()].into_iter()).expect("no star");
-    let mut key = Vec::new();
-    vary::put_key(&names, &request, &mut key);
-    key
-}
-
-#[test]
-fn values_of_one_field_are_no_values_of_another() {
-    let fields = "Foo: 1\r\nBar: 1\r\nAccept-Language: de\r\nX-Language: de\r\n";
-    assert_ne!(key("Foo", fields), key("Bar", fields));
-    assert_ne!(key("Accept-Language", fields), key("X-Language", fields));
-    assert_ne!(key("Baz", fields), key("Quux", fields), "neither is there");
-}
-
-#[test]
-fn the_value_of_one_field_is_told_from_its_absence() {
-    let coding = "accept-encoding";
-    let value = |fields: &str| {
-        let key = key("Accept-Encoding", fields);
-        vary::value_of(&key, coding).map(|value| value.map(<[u8]>::to_vec))
-    };
-    assert_eq!(value(""), Some(None));
-    assert_eq!(value("Accept-Encoding: gzip, br\r\n"), Some(Some(b"br,gzip".to_vec())));
-    let other = key("X-Encoding", "X-Encoding: br\r\n");
-    assert_eq!((vary::value_of(b"", coding), vary::value_of(&other, coding)), (None, None));
-    let longer = key("Accept-Encoding-2", "Accept-Encoding-2: br\r\n");
-    assert_eq!(vary::value_of(&longer, coding), None);
-}
-
-#[test]
-fn requests_that_mean_the_same_have_one_secondary_key() {
-    for (vary, one, other, same) in [
-        ("Foo", "Foo: 1, 2\r\n", "Foo: 1\r\nfoo:  2\r\n", true),
-        ("Foo", "Foo: 1,2\r\n", "Foo:  1, 2 \r\n", true),
-        ("Foo", "Foo: a\r\n", "Foo: A\r\n", false),
-        ("Foo", "Foo: 1, 2\r\n", "Foo: 2, 1\r\n", false),
-        ("Foo", "Foo: 1\r\n", "", false),
-        ("Foo", "Bar: 1\r\n", "Bar: 2\r\n", true),
-        ("Foo, Bar", "Foo: 1\r\n", "Bar: 1\r\n", false),
-        ("foo,Bar,FOO", "Foo: 1\r\nBar: 2\r\n", "Bar: 2\r\nFoo: 1\r\n", true),
-        ("Accept-Language", "Accept-Language: en, de\r\n", "Accept-Language: dE ,en\r\n", true),
-        (
-            "Accept-Encoding",
-            "Accept-Encoding: gzip;q=1\r\n",
-            "Accept-Encoding: gzip; Q=1\r\n",
-            true,
-        ),
-        ("Accept-Encoding", "Accept-Encoding: br, gzip\r\n", "Accept-Encoding: gzip\r\n", false),
-    ] {
-        assert_eq!(key(vary, one) == key(vary, other), same, "{vary}: {one:?} {other:?}");
-    }
-    for star in ["*", "a, *", ", *", "*, *"] {
-        assert!(vary::names([star.as_bytes()].into_iter()).is_none(), "{star}");
-    }
-}
-
-#[test]
-fn the_language_that_is_liked_most_is_known() {
-    let likes = |accept: &str, language: &str| {
-        vary::likes_most([accept.as_bytes()].into_iter(), language.as_bytes())
-    };
-    assert!(likes("fr;q=0.5, de;q=1.0", "de") && likes("DE, fr;q=0.1", "de"));
-    assert!(!likes("en, de", "de") && !likes("fr;q=0.5, de;q=0.4", "de") && !likes("de;q=0", "de"));
-}
-
 #[test]
 fn tags_are_found_in_their_fields() {
     assert_eq!(fields::tags(b"Surrogate-Key", b" a  b "), [b"a", b"b"]);
@@ -374,7 +304,6 @@ proptest! {
         }
         let _ = RequestControl::of([&value[..]].into_iter(), [&value[..]].into_iter());
         let _ = (same_origin_path(&value, b"a"), fields::tags(b"cache-groups", &value));
-        let _ = vary::likes_most([&value[..]].into_iter(), b"de");
     }
 
     /// A response that must not be used stale is never used stale, whatever else it and the request say.
@@ -415,16 +344,6 @@ proptest! {
             let asked = asks(&format!("max-stale={most}"));
             prop_assert_eq!(judge(&stored, &asked), Reuse::Fresh);
         }
-    }
-
-    /// Members of a weighted list may come in any order and case.
-    #[test]
-    fn preferences_have_no_order(mut members in prop::collection::vec("[a-z]{1,3}(;q=0\\.[1-9])?", 1..5)) {
-        let line = |members: &[String]| format!("Accept-Language: {}\r\n", members.join(", "));
-        let first = key("accept-language", &line(&members));
-        members.reverse();
-        let other = key("accept-language", &line(&members).to_uppercase());
-        prop_assert_eq!(first, other);
     }
 }
 

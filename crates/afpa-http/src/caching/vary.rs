@@ -1,8 +1,9 @@
-//! The secondary key (section 4.1): the fields of a request that `Vary` names, normalised.
+//! The secondary key (section 4.1): the fields of a request that `Vary` names, so that two requests with one key look the
+//! same to a server that reads these fields only.
 //!
-//! Two requests have the same key if their fields differ only in what means nothing: how a list is split
-//! into lines, white space around its members; for Accept-Encoding, Accept-Language and Accept also case and,
-//! where weights do not say otherwise, order.
+//! A field stands there byte by byte, in the lines in which it came: servers choose by order, by white space, and by whether
+//! a field is there at all. Of four fields that are known to be lists less is kept, because RFC 9110 says what means nothing in
+//! them ([`ListKind`]). A name that CGI does not tell from the field's (`Accept_Language`) is kept with the field.
 
 use crate::syntax::list;
 use crate::{Request, syntax};
@@ -26,66 +27,96 @@ pub fn names<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Option<Vec<Box<str>>>
 /// A response that depends on more fields than this is not stored.
 pub const MOST_NAMES: usize = 16;
 
-/// Appends the secondary key of a request: each name, and the normalised value. Values are told apart from one
-/// another, and from a field that is not there; and from those of other fields, by which a server's responses varied
-/// before.
+/// Appends the secondary key of a request: each name, and how the field stands in the request.
 pub fn put_key(names: &[Box<str>], request: &Request<'_, '_>, out: &mut Vec<u8>) {
     for name in names {
-        // A line feed stands in no value, and neither sign below in a name.
+        // A line feed stands in no value, and no sign below in a name.
         out.push(b'\n');
         out.extend_from_slice(name.as_bytes());
+        put_field(name, request, out);
+    }
+}
+
+/// Before the members of a list.
+const MEMBERS: u8 = b'=';
+/// Before the value of a line. No value holds a control character other than a tab (RFC 9110 section 5.5).
+const LINE: u8 = b'\r';
+/// Before the name and the value of a line with another name that some servers take for the same one.
+const ALIKE: u8 = 1;
+
+/// Nothing, if the field is not there.
+fn put_field(name: &str, request: &Request<'_, '_>, out: &mut Vec<u8>) {
+    let lines =
+        || request.fields().filter(|(line, _)| syntax::is_alike(line.as_bytes(), name.as_bytes()));
+    let is_own = |line: &str| line.eq_ignore_ascii_case(name);
+    if let Some(kind) = ListKind::of(name)
+        && lines().all(|(line, value)| is_own(line) && !value.contains(&b'"'))
+    {
+        return kind.put(lines().map(|(_, value)| value), out);
+    }
+    for (line, value) in lines() {
+        if is_own(line) {
+            out.push(LINE);
+        } else {
+            out.push(ALIKE);
+            out.extend_from_slice(line.as_bytes());
+            out.push(b':');
+        }
+        out.extend_from_slice(value);
+    }
+}
+
+/// Fields that are known to be lists, by what means nothing in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListKind {
+    /// White space and empty members between the others.
+    Plain,
+    /// That, and case (RFC 4647 section 2, RFC 9110 section 8.3.2).
+    Names,
+    /// That, and order: weights alone decide (RFC 9110 section 12.5.3).
+    Set,
+}
+
+impl ListKind {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "accept" => Some(Self::Plain),
+            "accept-charset" | "accept-language" => Some(Self::Names),
+            "accept-encoding" => Some(Self::Set),
+            _ => None,
+        }
+    }
+
+    fn put<'b>(self, lines: impl Iterator<Item = &'b [u8]>, out: &mut Vec<u8>) {
         let begin = out.len() + 1;
-        let mut there = false;
-        let lines = request.fields().filter(|(line, _)| line.eq_ignore_ascii_case(name));
-        for (_, value) in lines {
+        for value in lines {
+            if out.len() < begin {
+                out.push(MEMBERS);
+            }
             for member in list(value) {
-                out.push(if there { b',' } else { b'=' });
-                there = true;
+                if out.len() > begin {
+                    out.push(b',');
+                }
                 out.extend_from_slice(member);
             }
         }
-        if there && is_preference(name) {
-            order(out, begin);
+        if self != Self::Plain {
+            out.get_mut(begin..).unwrap_or_default().make_ascii_lowercase();
+        }
+        if self == Self::Set {
+            sort(out, begin);
         }
     }
 }
 
-/// The value in a secondary key of this one field, as [`put_key`] writes it; `Some(None)`: the field was not there. `None`: it
-/// is no such key.
+/// The members in a secondary key of this one list, as [`put_key`] writes them; `Some(None)`: the field was not there. `None`:
+/// it is no such key, or the field was not taken for a list.
 pub fn value_of<'k>(key: &'k [u8], name: &str) -> Option<Option<&'k [u8]>> {
     match key.strip_prefix(b"\n")?.strip_prefix(name.as_bytes())? {
         [] => Some(None),
-        [b'=', value @ ..] => Some(Some(value)),
+        [MEMBERS, value @ ..] => Some(Some(value)),
         _ => None,
     }
-}
-
-/// Fields whose members are weighted preferences (RFC 9110 section 12.4.2).
-fn is_preference(name: &str) -> bool {
-    matches!(name, "accept-encoding" | "accept-language" | "accept" | "accept-charset")
-}
-
-/// Brings the members from `begin` on into one form: lower case, without white space, and sorted.
-///
-/// That is right in either case: members of the same weight are equal alternatives, whatever their order;
-/// and the weights stay with the members, so that other weights make another key.
-fn order(out: &mut Vec<u8>, begin: usize) {
-    let Some(tail) = out.get_mut(begin..) else { return };
-    tail.make_ascii_lowercase();
-    let mut kept = begin;
-    for at in begin..out.len() {
-        if let Some(&byte) = out.get(at)
-            && byte != b' '
-            && byte != b'\t'
-        {
-            if let Some(place) = out.get_mut(kept) {
-                *place = byte;
-            }
-            kept += 1;
-        }
-    }
-    out.truncate(kept);
-    sort(out, begin);
 }
 
 /// Members of a list that are sorted; longer lists stay as they are, and have a key of their own.
@@ -94,6 +125,9 @@ const MOST_SORTED: usize = 32;
 /// Sorts the members from `begin` on, in the memory behind them.
 fn sort(out: &mut Vec<u8>, begin: usize) {
     let end = out.len();
+    if end <= begin {
+        return;
+    }
     let mut members = [(0, 0); MOST_SORTED];
     let mut count = 0;
     let mut from = begin;
@@ -113,40 +147,5 @@ fn sort(out: &mut Vec<u8>, begin: usize) {
     out.truncate(end);
 }
 
-/// Whether a stored response in one language may answer a request with another Accept-Language: the language
-/// is, by its weight, the one that the request likes most (RFC 9110 section 12.5.4). Of several with the same
-/// weight none is liked most.
-pub fn likes_most<'b>(accept: impl Iterator<Item = &'b [u8]>, language: &[u8]) -> bool {
-    let mut best: Option<(&[u8], u32)> = None;
-    let mut tied = false;
-    for member in accept.flat_map(list) {
-        let mut parts = member.split(|&byte| byte == b';').map(syntax::trim);
-        let Some(tag) = parts.next() else { continue };
-        let weight = parts.find_map(weight).unwrap_or(1000);
-        match best {
-            Some((_, held)) if weight < held => {}
-            Some((_, held)) if weight == held => tied = true,
-            _ => (best, tied) = (Some((tag, weight)), false),
-        }
-    }
-    best.is_some_and(|(tag, weight)| weight > 0 && !tied && tag.eq_ignore_ascii_case(language))
-}
-
-/// `q=0.5` in thousandths; `None` if it is no weight.
-fn weight(parameter: &[u8]) -> Option<u32> {
-    let (name, value) = parameter.split_at_checked(2)?;
-    if !name.eq_ignore_ascii_case(b"q=") {
-        return None;
-    }
-    let (whole, fraction) = match value {
-        [whole @ b'0'..=b'1'] => (whole, &b""[..]),
-        [whole @ b'0'..=b'1', b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
-        _ => return None,
-    };
-    let mut sum = u32::from(whole - b'0');
-    for at in 0..3 {
-        let digit = fraction.get(at).copied().unwrap_or(b'0');
-        sum = sum * 10 + char::from(digit).to_digit(10)?;
-    }
-    Some(sum.min(1000))
-}
+#[cfg(test)]
+mod tests;

@@ -57,8 +57,8 @@ impl Responses {
         }
         let new = labelled(policy, place, draft, content);
         let Ok(object) = self.cache().list_restored(new, hits, now) else { return false };
-        if let Some((index, draft)) = index.zip(varying(&object)) {
-            self.note_in(&index, policy, (object.key(), draft));
+        if let Some(index) = index {
+            self.note_in(&index, policy, object.key());
         }
         true
     }
@@ -74,7 +74,7 @@ impl Responses {
         let same = self.index(place, draft);
         let index = same.or_else(|| self.cache().list(place.index(policy, draft), now).ok());
         if let Some(index) = index {
-            self.note_in(&index, policy, (key, draft));
+            self.note_in(&index, policy, key);
         }
     }
 
@@ -84,14 +84,9 @@ impl Responses {
         held.filter(|held| held.header().index().is_some_and(|index| *index.names == *draft.vary()))
     }
 
-    fn note_in(
-        &self,
-        index: &Object<StoredResponse>,
-        policy: &CachePolicy,
-        (key, draft): (&Key, &Draft),
-    ) {
+    fn note_in(&self, index: &Object<StoredResponse>, policy: &CachePolicy, key: &Key) {
         if let Some(index) = index.header().index()
-            && let Some(oldest) = index.note(key.clone(), draft, policy.variants.max(1))
+            && let Some(oldest) = index.note(key.clone(), policy.variants.max(1))
         {
             self.cache().purge(&oldest);
         }

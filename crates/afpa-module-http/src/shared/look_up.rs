@@ -176,21 +176,7 @@ fn put_variant(
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, asked.request, &mut room.variant);
-    if matches!(view.peek(KEYS, &room.variant, asked.steady()), Lookup::Miss) {
-        put_liked(view, room, asked);
-    }
     Primary::Index
-}
-
-/// Takes the key of the response in the language that the request likes most, if that is all that decides.
-fn put_liked(view: &mut View<StoredResponse>, room: &mut KeyRoom, asked: &Distributed<'_, '_, '_>) {
-    if let Lookup::Hit(object) = view.peek(KEYS, &room.primary, asked.steady())
-        && let Some(index) = object.header().index()
-        && let Some(liked) = index.liked(asked.request)
-    {
-        room.variant.clear();
-        room.variant.extend_from_slice(&liked.path);
-    }
 }
 
 /// What lies under a key.
