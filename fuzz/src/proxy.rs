@@ -95,7 +95,7 @@ pub fn forward(data: &[u8]) {
     let (mut slots, mut room) = (FieldSlots::new(), Vec::new());
     let Ok(Some(first)) = request::parse(data, &mut slots, &limits) else { return };
     let Some(path) = first.target.path() else { return };
-    let Ok(path) = target::normalise(path, &mut room) else { return };
+    let Ok(path) = target::spell(path, &mut room) else { return };
     let mut head = RequestHead::default();
     let origin = Origin {
         client: Some([192, 0, 2, 1].into()),
@@ -115,5 +115,5 @@ pub fn forward(data: &[u8]) {
     assert_eq!((second.method, second.body), (first.method, first.body));
     assert_eq!(second.expect_continue, first.expect_continue);
     let mut again = Vec::new();
-    assert_eq!(target::normalise(second.target.path().unwrap_or_default(), &mut again), Ok(path));
+    assert_eq!(target::spell(second.target.path().unwrap_or_default(), &mut again), Ok(path));
 }

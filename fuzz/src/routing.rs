@@ -20,6 +20,8 @@ pub fn route(data: &[u8]) {
     let (host, path, cookie, method) = (next(), next(), next(), next());
     let mut scratch = Vec::new();
     let Ok(path) = target::normalise(path, &mut scratch) else { return };
+    let mut spelled = Vec::new();
+    target::encode(path, &mut spelled);
     let fields = [("cookie".to_owned(), String::from_utf8_lossy(cookie).into_owned())];
     let question = Question {
         listener: ListenerId(u32::try_from(cookie.len() % 2).unwrap_or(0)),
@@ -35,7 +37,7 @@ pub fn route(data: &[u8]) {
     assert_eq!(router.explain(&question).outcome, verdict.map(|verdict| verdict.set));
     let Ok(verdict) = verdict else { return };
     assert_eq!(verdict.path.join(&mut Vec::new()).first(), Some(&b'/'));
-    if let Some(location) = verdict.location(&question) {
+    if let Some(location) = verdict.location(&question, &spelled) {
         assert!(!location.iter().any(u8::is_ascii_control));
     }
     if verdict.certain {

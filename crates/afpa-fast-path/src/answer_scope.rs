@@ -99,8 +99,7 @@ impl AnswerScope {
         let sites = self.sites.get(&place.scope).into_iter().flatten();
         let targets = sites.filter_map(|&site| {
             let Set { matter, .. } = self.set(site, place)?;
-            let mut target = Vec::with_capacity(place.url.len());
-            target::encode(&place.url, &mut target);
+            let mut target = place.url.clone();
             if let Some(query) = place.query {
                 target.push(b'?');
                 target.extend_from_slice(query);
@@ -112,7 +111,10 @@ impl AnswerScope {
 
     /// The request set by which the router certainly leads from the URL of a place to it.
     fn set(&self, site: SiteId, place: &KernelPlace<'_>) -> Option<Set> {
-        let (action, set) = certainly(&self.router, site, &place.url, &place.path)?;
+        let (mut url, mut path) = (Vec::new(), Vec::new());
+        let url = target::normalise(&place.url, &mut url).ok()?;
+        let path = target::normalise(&place.path, &mut path).ok()?;
+        let (action, set) = certainly(&self.router, site, url, path)?;
         let set = *self.sets.get(&set.0)?;
         let is_it = matches!(action, Action::Distributed { .. }) && set.scope == place.scope;
         is_it.then_some(set)

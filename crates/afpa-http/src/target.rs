@@ -45,21 +45,49 @@ impl PathError {
 /// See [`PathError`].
 #[inline]
 pub fn normalise<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
-    if is_normal(path) { Ok(path) } else { rewrite(path, scratch) }
+    if is_normal(path) { Ok(path) } else { rewrite(path, Form::Decoded, scratch) }
+}
+
+/// As [`normalise`], but in the spelling that a server gets: only unreserved characters lose their escape, because a reserved one
+/// means something else without it (RFC 3986, sections 2.2 and 6.2.2.2). To a servlet container `;` begins a parameter, and `%3B` is
+/// a letter. What may not stand in a path is escaped. [`normalise`] makes the same of the result as of the path.
+///
+/// # Errors
+/// Those of [`normalise`].
+#[inline]
+pub fn spell<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+    if is_normal(path) && path.iter().all(|&byte| is_plain(byte)) {
+        return Ok(path);
+    }
+    rewrite(path, Form::Spelled, scratch)
+}
+
+/// What is left of a path as [`spell`] gives it behind so many bytes of the path as [`normalise`] gives it.
+pub fn behind(spelled: &[u8], normal: usize) -> &[u8] {
+    let mut rest = spelled;
+    for _ in 0..normal {
+        let step = if rest.first() == Some(&b'%') { 3 } else { 1 };
+        rest = rest.get(step..).unwrap_or_default();
+    }
+    rest
 }
 
 /// Appends a path with every byte escaped that may not stand in a URI's path (RFC 3986 section
 /// 3.3): the way back from [`normalise`], for Location fields and listings.
 pub fn encode(path: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in path {
         if is_plain(byte) {
             out.push(byte);
         } else {
-            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-            out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+            escape(byte, out);
         }
     }
+}
+
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+    out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
 }
 
 /// Whether a path is in its simplest spelling (RFC 3986, 6.2.2): no segment is empty or one of dots, nothing is escaped that
@@ -84,9 +112,8 @@ fn is_simplest_segment(segment: &[u8]) -> bool {
         }
         _ => None,
     };
-    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     segment.iter().enumerate().all(|(at, byte)| match byte {
-        b'%' => escape(&segment[at + 1..]).is_some_and(|byte| !unreserved(byte)),
+        b'%' => escape(&segment[at + 1..]).is_some_and(|byte| !is_unreserved(byte)),
         byte => matches!(byte, b'!'..=b'~') && !b"#?".contains(byte),
     })
 }
@@ -108,15 +135,24 @@ fn is_normal(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }
 
+/// How a path is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As a name: without escapes.
+    Decoded,
+    /// As a server gets it.
+    Spelled,
+}
+
 /// Invariant of the loop: `out` starts with `/`, and ends with `/` before each segment.
-fn rewrite<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
+fn rewrite<'a>(path: &[u8], form: Form, out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError> {
     let [b'/', segments @ ..] = path else { return Err(PathError::NotAbsolute) };
     out.clear();
     out.push(b'/');
     let mut segments = segments.split(|&byte| byte == b'/').peekable();
     while let Some(segment) = segments.next() {
         let start = out.len();
-        decode(segment, out)?;
+        decode(segment, form, out)?;
         match out.get(start..).unwrap_or_default() {
             b"" => {}
             b"." => out.truncate(start),
@@ -131,18 +167,22 @@ fn rewrite<'a>(path: &[u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], PathError>
     Ok(out)
 }
 
-fn decode(mut segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+fn decode(mut segment: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), PathError> {
     while let [first, rest @ ..] = segment {
-        let byte;
-        (byte, segment) = match (first, rest) {
-            (b'%', [high, low, rest @ ..]) => (unescape(*high, *low)?, rest),
+        let (byte, stands);
+        (byte, stands, segment) = match (first, rest) {
+            (b'%', [high, low, rest @ ..]) => {
+                let byte = unescape(*high, *low)?;
+                (byte, is_unreserved(byte), rest)
+            }
             (b'%', _) => return Err(PathError::BadEscape),
-            (plain, rest) => (*plain, rest),
+            (plain, rest) => (*plain, is_plain(*plain), rest),
         };
         match byte {
             b'/' => return Err(PathError::EncodedSlash),
             0..=0x1f | 0x7f => return Err(PathError::Control),
-            _ => out.push(byte),
+            _ if stands || form == Form::Decoded => out.push(byte),
+            _ => escape(byte, out),
         }
     }
     Ok(())
@@ -160,6 +200,11 @@ fn leave_directory(out: &mut Vec<u8>) -> Result<(), PathError> {
     let parent = out.iter().rposition(|&byte| byte == b'/').ok_or(PathError::AboveRoot)?;
     out.truncate(parent + 1);
     Ok(())
+}
+
+/// RFC 3986 section 2.3.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 /// `pchar` without the percent sign, and the slash (RFC 3986 section 3.3).
@@ -265,11 +310,47 @@ mod tests {
         assert_eq!(PathError::AboveRoot.status(), Status::BAD_REQUEST);
     }
 
+    fn encoded(path: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(path, &mut out);
+        out
+    }
+
     #[test]
     fn nothing_is_copied_when_nothing_changes() {
-        let (path, mut scratch) = (b"/plain/path.html", Vec::new());
+        let (path, mut scratch) = (b"/plain/path.html;a=b", Vec::new());
         assert!(std::ptr::eq(normalise(path, &mut scratch).unwrap(), &path[..]));
+        assert!(std::ptr::eq(spell(path, &mut scratch).unwrap(), &path[..]));
         assert_eq!(scratch.capacity(), 0);
+    }
+
+    #[test]
+    fn a_server_gets_reserved_characters_as_the_client_wrote_them() {
+        let spelled = |path: &str| {
+            let mut room = Vec::new();
+            spell(path.as_bytes(), &mut room).map(|path| String::from_utf8_lossy(path).into_owned())
+        };
+        for (path, expected) in [
+            ("/a;b=c,d", "/a;b=c,d"),
+            ("/a%3bb%3Dc%2Cd", "/a%3Bb%3Dc%2Cd"),
+            ("/%21%24%26%27%28%29%2a%2B%3a%40", "/%21%24%26%27%28%29%2A%2B%3A%40"),
+            ("/%23%3f%5B%5d%25", "/%23%3F%5B%5D%25"),
+            ("/%61%2D%2e%5f%7E%30", "/a-._~0"),
+            ("/a|b\"[", "/a%7Cb%22%5B"),
+            ("/\u{e9}%c3%a9", "/%C3%A9%C3%A9"),
+            ("//a/%2e%2E/./b%3b/", "/b%3B/"),
+        ] {
+            assert_eq!(spelled(path).as_deref(), Ok(expected), "{path}");
+            assert!(is_simplest(expected.as_bytes()), "{expected}");
+        }
+        for path in ["a", "/%", "/%2f", "/%00", "/..", "/%7f"] {
+            assert_eq!(spelled(path).err(), of(path.as_bytes()).err(), "{path}");
+        }
+        assert_eq!(
+            (behind(b"/a%3Bb/c", 4), behind(b"/a%3Bb/c", 0)),
+            (&b"/c"[..], &b"/a%3Bb/c"[..])
+        );
+        assert_eq!(behind(b"/a", 9), b"");
     }
 
     /// The same rules in three separate steps over a list of segments.
@@ -311,6 +392,29 @@ mod tests {
         #[test]
         fn agrees_with_the_naive_reading(path in "/([a.%/]|%2e|%2F|%00|%41|\\.\\.|//|x){0,12}") {
             prop_assert_eq!(of(path.as_bytes()).ok(), naive(path.as_bytes()));
+        }
+
+        /// One spelling, the same name, and no escape lost or won but those that RFC 3986 calls equivalent.
+        #[test]
+        fn a_spelled_path_names_the_same(
+            path in "/([a.;|/]|%2e|%3B|%3b|%41|%25|%c3|\\.\\.|//|\u{e9}){0,12}", cut in 0usize..20
+        ) {
+            let Ok(normal) = of(path.as_bytes()) else { return Ok(()) };
+            let (mut room, mut again) = (Vec::new(), Vec::new());
+            let spelled = spell(path.as_bytes(), &mut room).expect("a path");
+            prop_assert!(is_simplest(spelled));
+            prop_assert_eq!(of(spelled).as_ref(), Ok(&normal));
+            prop_assert_eq!(spell(spelled, &mut again), Ok(spelled));
+            let count = |text: &[u8]| text.to_ascii_uppercase().windows(3).filter(|w| w == b"%3B").count();
+            let is_flat = !path.contains('.') && !path.to_lowercase().contains("%2e");
+            prop_assert!(!is_flat || count(spelled) == count(path.as_bytes()));
+            if let Some(tail) = normal.get(cut..) {
+                let mut rooted = b"/".to_vec();
+                rooted.extend_from_slice(behind(spelled, cut));
+                let mut room = Vec::new();
+                let rest = [b"/", tail].concat();
+                prop_assert_eq!(normalise(&rooted, &mut room), Ok(&of(&encoded(&rest)).unwrap()[..]));
+            }
         }
 
         #[test]

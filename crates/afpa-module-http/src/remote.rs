@@ -62,9 +62,9 @@ pub(crate) struct Distributed<'a> {
     pub(crate) site: SiteId,
     pub(crate) group: GroupId,
     pub(crate) affinity: router::Affinity,
-    /// The path of the URL, normalised.
+    /// The path of the URL, as [`afpa_http::target::spell`] gives it.
     pub(crate) url: &'a [u8],
-    /// The path for the server.
+    /// The path for the server, likewise.
     pub(crate) path: &'a [u8],
 }
 

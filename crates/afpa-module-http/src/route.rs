@@ -23,7 +23,7 @@ pub(crate) struct Routed<'m> {
     pub(crate) route: Route<'m>,
 }
 
-/// Where a request goes. Paths are normalised; they lie in the input, or in memory of the module.
+/// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
 pub(crate) enum Route<'m> {
     /// A GET or HEAD of what lies at a path below a document root. The cache may have it; if not, a helper
     /// thread loads it.
@@ -57,6 +57,8 @@ impl<'m> Routed<'m> {
 pub(crate) struct PathRoom {
     /// For a path that does not arrive normalised.
     normalised: Vec<u8>,
+    /// For a path that does not arrive in the spelling that servers get.
+    spelled: Vec<u8>,
     /// For a path that the router rewrites.
     rewritten: Vec<u8>,
 }
@@ -100,6 +102,7 @@ fn by_router<'m>(
         Target::Asterisk => return Routed::nowhere(Route::Options),
         Target::Authority(_) => return Routed::nowhere(Route::Tunnel),
     };
+    let asked = path;
     let path = match target::normalise(path, &mut room.normalised) {
         Ok(path) => path,
         Err(error) => return Routed::nowhere(Route::Error(error.status())),
@@ -115,13 +118,17 @@ fn by_router<'m>(
         }
     };
     let route = match verdict.action {
-        Action::Distributed { group, affinity } => Route::Distributed(Distributed {
-            site: verdict.site,
-            group: *group,
-            affinity: *affinity,
-            url: path,
-            path: verdict.path.join(&mut room.rewritten),
-        }),
+        Action::Distributed { group, affinity } => {
+            // What has a name is spelled without an error.
+            let url = target::spell(asked, &mut room.spelled).unwrap_or_default();
+            Route::Distributed(Distributed {
+                site: verdict.site,
+                group: *group,
+                affinity: *affinity,
+                url,
+                path: verdict.path.spelled(url, path.len(), &mut room.rewritten),
+            })
+        }
         _ if global.leaves_content(request) => Route::ContentTooLarge,
         Action::Cached { root } => match (request.method, global.root(root.0)) {
             (Method::Get | Method::Head, Some(root)) => {

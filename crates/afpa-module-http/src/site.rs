@@ -54,7 +54,7 @@ impl Site {
         peer: Option<IpAddr>,
     ) -> (Option<IpAddr>, Origin<'static>) {
         let Some(peer) = peer else { return (None, Origin::default()) };
-        let trusted = self.forwarded_from.iter().any(|network| network.contains(peer));
+        let trusted = self.trusts(Client::Ip(peer));
         let origin = Origin { client: Some(peer), trusted, ..Origin::default() };
         if !trusted {
             return (Some(peer), origin);
@@ -63,6 +63,14 @@ impl Site {
             request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
         let client = forwarded::client(lines.map(|(_, value)| value), peer, &self.forwarded_from);
         (Some(client), origin)
+    }
+
+    /// Whether a client is a router in front that is believed.
+    pub(crate) fn trusts(&self, client: Client) -> bool {
+        match client {
+            Client::Ip(peer) => self.forwarded_from.iter().any(|network| network.contains(peer)),
+            Client::Unix => false,
+        }
     }
 
     /// The client as the access log names it.

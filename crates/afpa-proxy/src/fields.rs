@@ -1,7 +1,9 @@
 //! What an intermediary does with field lines: some concern only one connection, some it writes itself
 //! (RFC 9110 section 7.6.1).
 
-use afpa_http::syntax::list;
+mod front;
+
+use afpa_http::syntax::{is_alike, list};
 
 /// What an intermediary does with a field of a message that it passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +32,16 @@ pub(crate) enum Kind {
     XForwardedFor,
     XForwardedHost,
     XForwardedProto,
+    /// Another field by which a router in front tells what it was asked for: servers believe it.
+    FrontRequest,
+    /// Another one by which it tells who its client is.
+    FrontClient,
 }
 
 /// Recognises a field name, a token, in any case: by its length and first byte, then one comparison.
 ///
-/// `_` counts as `-`: CGI does not distinguish the two, and a field that is removed or set here must not get
-/// through under its other name.
+/// Another sign in the place of `-` counts as one: CGI does not distinguish the two, and a field that is removed or set here
+/// must not get through under its other name.
 pub(crate) fn kind(name: &[u8]) -> Kind {
     let first = name.first().map_or(0, |byte| byte | 0x20);
     let (usual, kind): (&[u8], Kind) = match (name.len(), first) {
@@ -63,12 +69,12 @@ pub(crate) fn kind(name: &[u8]) -> Kind {
         (17, b'x') => (b"x-forwarded-proto", Kind::XForwardedProto),
         (18, b'p') => (b"proxy-authenticate", Kind::HopByHop),
         (19, b'p') => (b"proxy-authorization", Kind::HopByHop),
-        _ => return Kind::EndToEnd,
+        _ => return front::kind(name),
     };
     if is_same(name, usual) {
         return kind;
     }
-    if is_alike(name, usual) { Kind::HopByHop } else { Kind::EndToEnd }
+    if is_alike(name, usual) { Kind::HopByHop } else { front::kind(name) }
 }
 
 /// Whether a token is `usual` in any case, which is as long, and of lower case letters, digits and `-`.
@@ -152,16 +158,9 @@ pub(crate) fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A byte of a name as those read it who do not distinguish cases, nor `_` from `-`.
+/// A byte of a name as those read it who tell neither cases nor signs apart.
 pub(crate) fn plain(byte: &u8) -> u8 {
-    if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
-}
-
-/// Whether CGI does not distinguish the two names.
-fn is_alike(name: &[u8], usual: &[u8]) -> bool {
-    name.iter()
-        .zip(usual)
-        .all(|(&byte, &usual)| byte.eq_ignore_ascii_case(&usual) || (byte == b'_' && usual == b'-'))
+    if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
 }
 
 /// Appends a Content-Length line.
@@ -179,6 +178,7 @@ mod tests {
         assert_eq!(kind(b"CONTENT-LENGTH"), Kind::ContentLength);
         assert_eq!(kind(b"Content_Length"), Kind::HopByHop);
         assert_eq!(kind(b"x_forwarded-for"), Kind::HopByHop);
+        assert_eq!(kind(b"X.Forwarded.For"), Kind::HopByHop);
         assert_eq!(kind(b"Proxy"), Kind::HopByHop);
         assert_eq!(kind(b"HTTP2_Settings"), Kind::HopByHop);
         assert_eq!(kind(b"x-FORWARDED-Proto"), Kind::XForwardedProto);

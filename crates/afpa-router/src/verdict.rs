@@ -60,24 +60,32 @@ impl<'r, 'q> Rewritten<'r, 'q> {
             }
         }
     }
+
+    /// The whole path in the spelling that a server gets ([`target::spell`]), of a path that was asked for in the spelling
+    /// `asked`, and is `normal` bytes long as [`target::normalise`] gives it.
+    pub fn spelled<'a>(&self, asked: &'a [u8], normal: usize, room: &'a mut Vec<u8>) -> &'a [u8] {
+        let tail = target::behind(asked, normal.saturating_sub(self.tail.len()));
+        if self.head.is_empty() {
+            return tail;
+        }
+        room.clear();
+        target::encode(self.head, room);
+        room.extend_from_slice(tail);
+        room
+    }
 }
 
 impl Verdict<'_, '_> {
-    /// The Location of a redirect; `None` when it is none.
-    pub fn location<F>(&self, question: &Question<'_, F>) -> Option<Vec<u8>> {
+    /// The Location of a redirect; `None` when it is none. `spelled`: the path of the question as [`target::spell`] gives it.
+    pub fn location<F>(&self, question: &Question<'_, F>, spelled: &[u8]) -> Option<Vec<u8>> {
         let Action::Redirect(redirect) = self.action else { return None };
         let mut out = Vec::with_capacity(redirect.location.len() + question.path.len() + 16);
         for piece in pieces(&redirect.location) {
             match piece {
                 Piece::Text(text) | Piece::Unknown(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Host => out.extend_from_slice(question.host.as_bytes()),
-                Piece::Path => target::encode(question.path, &mut out),
-                Piece::Rest => {
-                    target::encode(
-                        question.path.get(self.prefix_len..).unwrap_or_default(),
-                        &mut out,
-                    );
-                }
+                Piece::Path => out.extend_from_slice(spelled),
+                Piece::Rest => out.extend_from_slice(target::behind(spelled, self.prefix_len)),
                 Piece::Query => encode_query(question.query, &mut out),
             }
         }

@@ -10,9 +10,16 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 fn mirror() -> Origin {
     Origin::start(|asked: &Asked| {
         let shown = ["Host", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Evil"];
+        let front = ["Scheme", "Port", "Prefix", "Ssl", "Server", "Other"];
+        let front = front.map(|name| format!("X-Forwarded-{name}"));
+        let front = front.iter().map(String::as_str);
+        let shown = shown.into_iter().chain(front);
+        let others = ["X-Real-IP", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override"];
+        let alike = ["X_Forwarded_Host", "X.Forwarded.Proto"];
+        let shown: Vec<&str> = shown.chain(others).chain(alike).collect();
         let shown: Vec<String> =
             shown.iter().map(|name| asked.field(name).unwrap_or_default()).collect();
-        ok(FRESH, &format!("{} {}", asked.target, shown.join("|")))
+        ok(FRESH, &format!("{} {}", asked.target, shown.join("|").trim_end_matches('|')))
     })
 }
 
@@ -24,6 +31,14 @@ fn what_reaches_the_server_and_is_no_part_of_the_key_is_not_shown_to_others() {
         "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Host: evil\r\n\r\n",
         "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Proto: evil\r\n\r\n",
         "GET {} HTTP/1.1\r\nHost: test\r\nForwarded: host=evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Scheme: evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Port: evil\r\nX-Forwarded-Prefix: evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Ssl: on\r\nX-Forwarded-Server: evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-Forwarded-Other: evil\r\nX-Real-IP: evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-Original-URL: /evil\r\nX-Rewrite-URL: /evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX-HTTP-Method-Override: PUT\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: test\r\nX_Forwarded_Host: evil\r\nX.Forwarded.Proto: evil\r\n\r\n",
+        "GET {} HTTP/1.1\r\nHost: TEST\r\n\r\n",
         "GET {} HTTP/1.1\r\nHost: test:1337\r\n\r\n",
         "GET {} HTTP/1.1\r\nHost: evil\r\n\r\n",
         "GET http://evil{} HTTP/1.1\r\nHost: test\r\n\r\n",
@@ -46,8 +61,25 @@ fn what_reaches_the_server_and_is_no_part_of_the_key_is_not_shown_to_others() {
         client.send(evil.replace("{}", &path));
         let _answer = client.try_receive(Expect::Body);
         let text = proxy.get(&path).text().to_owned();
-        assert_eq!(text, format!("{path} test|test|http||"), "after {evil:?}");
+        assert_eq!(text, format!("{path} test|test|http"), "after {evil:?}");
     }
+}
+
+/// A server tells what clients have escaped from what they have not, and gets it as it came.
+#[test]
+fn escapes_of_reserved_characters_reach_the_server_and_have_keys_of_their_own() {
+    let origin = mirror();
+    let proxy = origin.proxy("");
+    for byte in *b"!$&'()*+,;=:@" {
+        let (plain, escaped) = (format!("/a{}b", char::from(byte)), format!("/a%{byte:02X}b"));
+        for target in [&escaped, &plain] {
+            let seen = proxy.get(target).text().to_owned();
+            assert!(seen.starts_with(&format!("{target} ")), "{target}: {seen}");
+        }
+        assert_eq!(proxy.get(&escaped.to_lowercase()).text(), proxy.get(&escaped).text());
+        assert_eq!(origin.count(&escaped), 1, "{escaped}");
+    }
+    assert!(proxy.get("/%61%7e%2D").text().starts_with("/a~- "), "what is not reserved");
 }
 
 #[test]

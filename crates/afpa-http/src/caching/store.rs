@@ -53,11 +53,13 @@ pub enum NotStored {
     Part,
     /// It is a stream of events, each of which is for whoever listens now.
     Events,
+    /// What would name it is too long.
+    LongKey,
 }
 
 impl NotStored {
     /// Every reason.
-    pub const ALL: [NotStored; 13] = [
+    pub const ALL: [NotStored; 14] = [
         NotStored::RequestNoStore,
         NotStored::Authorization,
         NotStored::NoStore,
@@ -71,6 +73,7 @@ impl NotStored {
         NotStored::TooLong,
         NotStored::Part,
         NotStored::Events,
+        NotStored::LongKey,
     ];
 
     /// A word for Cache-Status, logs and metrics.
@@ -89,6 +92,7 @@ impl NotStored {
             NotStored::TooLong => "too-long",
             NotStored::Part => "part",
             NotStored::Events => "events",
+            NotStored::LongKey => "long-key",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Miss, Outbox, Persistence};
-use afpa_http::{Status, request::Said};
+use afpa_http::{Status, request::Said, target};
 use afpa_proxy::exchange;
 
 use super::HttpConnection;
@@ -62,7 +62,10 @@ impl Missed<'_, '_, '_> {
             }
             Route::Redirect { status, verdict, path } => {
                 let question = question(connection.listener, (asked.request, None), path);
-                let location = verdict.location(&question).unwrap_or_default();
+                let mut room = Vec::new();
+                let spelled = target::spell(asked.request.target.path().unwrap_or(path), &mut room);
+                let location = verdict.location(&question, spelled.unwrap_or_default());
+                let location = location.unwrap_or_default();
                 responder.redirect(asked, status, &location, out)
             }
             Route::Fixed(fixed) => {

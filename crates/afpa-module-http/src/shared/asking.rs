@@ -13,7 +13,7 @@ use afpa_http::{FieldSlots, RequestLimits, request};
 use afpa_proxy::exchange;
 
 use super::fetch::Fetch;
-use super::key::{host_of, label_of};
+use super::key::{LONGEST, host_of, label_of};
 use super::list::{Content, ListPlace};
 use super::parts::Ranged;
 use super::policy::{CachePolicy, Life, Mode};
@@ -124,8 +124,11 @@ impl Asking {
     /// A response that depends on what only the proxy knows of a request has no key.
     pub(super) fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
         let policy = &self.exchange.request;
-        match draft.vary().iter().any(|name| policy.writes(name.as_bytes())) {
-            true => Err(NotStored::VaryStar),
+        if draft.vary().iter().any(|name| policy.writes(name.as_bytes())) {
+            return Err(NotStored::VaryStar);
+        }
+        match self.key(draft).len() > LONGEST {
+            true => Err(NotStored::LongKey),
             false => Ok(()),
         }
     }
@@ -165,7 +168,7 @@ impl Asking {
 
 /// Whether a response was not kept because of what the request says, so that others may still have what is stored.
 pub(super) fn is_about_request(why: NotStored) -> bool {
-    matches!(why, NotStored::RequestNoStore | NotStored::Authorization)
+    matches!(why, NotStored::RequestNoStore | NotStored::Authorization | NotStored::LongKey)
 }
 
 /// The key of a request, given by its head, among responses that vary by these fields.

@@ -52,7 +52,7 @@ impl Tap for Invalidating {
                 let mut parts = path.splitn(2, |&byte| byte == b'?');
                 let (path, query) = (parts.next().unwrap_or_default(), parts.next());
                 let mut room = Vec::new();
-                if let Ok(path) = target::normalise(path, &mut room) {
+                if let Ok(path) = target::spell(path, &mut room) {
                     let labels = self.responses.url_labels(self.name(), path, query);
                     self.drop_all(&labels);
                 }

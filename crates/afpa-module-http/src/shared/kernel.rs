@@ -9,11 +9,12 @@ use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
 use afpa_http::{Connection, HttpDate};
 use afpa_proxy::exchange;
-use afpa_proxy::request::Mark;
+use afpa_proxy::request::Origin;
 use afpa_router::{Action, RequestSet};
 
 use super::answer::Rest;
 use super::key;
+use super::look_up::METHOD_FIELDS;
 use super::policy::CachePolicy;
 use super::stored::{Response, StoredResponse};
 use crate::global::Global;
@@ -36,9 +37,9 @@ pub struct KernelPlace<'k> {
     pub scope: u32,
     /// The value of Host, in lower case.
     pub host: String,
-    /// The path of its URL, normalised.
+    /// The path of its URL, as [`afpa_http::target::spell`] gives it.
     pub url: Vec<u8>,
-    /// The path that the server gets.
+    /// The path that the server gets, likewise.
     pub path: Vec<u8>,
     /// The query, as far as it belongs to the key. A request with exactly this one has this key.
     pub query: Option<&'k [u8]>,
@@ -111,8 +112,9 @@ impl Global {
         let cache = self.caches.get(number)?.as_ref()?;
         let Action::Distributed { group, .. } = set.behaviour.action else { return None };
         let exchange = &self.groups.get(group.0 as usize)?.settings;
-        let believed = !self.sites.get(set.site.0 as usize)?.forwarded_from.is_empty();
-        let fields = fields_that_matter(&cache.policy, exchange, believed)?;
+        let site = self.sites.get(set.site.0 as usize)?;
+        let trusted = !site.forwarded_from.is_empty();
+        let fields = fields_that_matter(&cache.policy, exchange, trusted)?;
         Some(KernelRules { scope: cache.scope, fields, tells: cache.policy.status_field })
     }
 }
@@ -137,7 +139,7 @@ const NAME_MAX: usize = 39;
 fn fields_that_matter(
     policy: &CachePolicy,
     exchange: &exchange::Settings,
-    believed: bool,
+    trusted: bool,
 ) -> Option<Vec<String>> {
     let listed = policy.bypass_fields.iter().map(|name| name.to_ascii_lowercase());
     let mut fields: Vec<String> = listed.collect();
@@ -153,11 +155,10 @@ fn fields_that_matter(
     if policy.obey_clients {
         add(&["cache-control", "pragma"]);
     }
-    let marks = [exchange.request.x_forwarded, exchange.request.forwarded];
-    if believed || marks.iter().any(|mark| matches!(mark, Mark::Keep | Mark::Append)) {
-        add(&key::MARKS);
-    }
-    Some(fields)
+    add(&METHOD_FIELDS);
+    // The words of routers in front are more than can be listed.
+    let passes = exchange.request.may_pass_on(Origin { trusted, ..Origin::default() });
+    (!passes).then_some(fields)
 }
 
 impl StoredResponse {

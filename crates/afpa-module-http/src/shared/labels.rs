@@ -4,26 +4,27 @@ use std::sync::Arc;
 
 use afpa_cache::Labels;
 
-use super::key::{END, kept_query, tag_label, url_label};
+use super::key::{END, tag_label, url_label};
 use super::policy::CachePolicy;
+use super::query::kept_query;
 
 /// What a purge is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
-    /// A host, a normalised path, and a query. Without a host: any; without a query: with any.
+    /// A host, a path, and a query. Without a host: any; without a query: with any.
     Url {
         /// As in a URL, without its port.
         host: Option<Vec<u8>>,
-        /// Normalised.
+        /// As [`afpa_http::target::spell`] gives it.
         path: Vec<u8>,
         /// Without its question mark.
         query: Option<Vec<u8>>,
     },
-    /// All below a normalised path. Without a host: of any.
+    /// All below a path. Without a host: of any.
     Prefix {
         /// As in a URL, without its port.
         host: Option<Vec<u8>>,
-        /// Normalised.
+        /// As [`afpa_http::target::spell`] gives it.
         path: Vec<u8>,
     },
     /// All of a host.

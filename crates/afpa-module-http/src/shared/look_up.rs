@@ -8,11 +8,13 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::{RequestControl, vary};
-use afpa_http::syntax::list;
+use afpa_http::syntax::{is_alike, list};
 use afpa_http::{BodyLength, Known, Method, Request};
 use afpa_proxy::exchange;
+use afpa_proxy::request::Origin;
 use afpa_router::RequestSetId;
 
+use super::cookies::possible_names;
 use super::key::{self, KeyRoom, Place};
 use super::plan::{Asks, Plan, ask, unsafe_method};
 use super::policy::{CachePolicy, lists};
@@ -56,16 +58,14 @@ pub(crate) enum Found<'v> {
 pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) cache: &'a SiteCache,
     pub(crate) exchange: &'a exchange::Settings,
-    /// Whether the client may be a router in front that is believed.
-    pub(crate) believed: bool,
+    /// Who asks, as far as the server is told.
+    pub(crate) origin: Origin<'a>,
     pub(crate) request: &'a Request<'s, 'b>,
-    /// The path of the URL, normalised.
+    /// The path of the URL, in the spelling that servers get.
     pub(crate) url: &'a [u8],
-    /// The path for the server.
+    /// The path for the server, likewise.
     pub(crate) path: &'a [u8],
     pub(crate) client: Client,
-    /// Whether the request came over TLS.
-    pub(crate) secure: bool,
     /// Whether it came in early data of this connection.
     pub(crate) is_early: bool,
     /// Whether the server is told who the client is. Its answer is for that client then, as with Authorization, and it has
@@ -91,18 +91,18 @@ impl Global {
         let cache = self.caches.get(set.0 as usize)?.as_ref()?;
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
-        let believed = !site.forwarded_from.is_empty();
-        let (secure, told) = (tls.is_some(), self.tells_subject(to, tls));
+        let trusted = site.trusts(client);
+        let origin = Origin { trusted, secure: tls.is_some(), ..Origin::default() };
+        let told = self.tells_subject(to, tls);
         let is_early = tls.is_some_and(|tls| tls.is_early);
         Some(Distributed {
             cache,
             exchange,
-            believed,
+            origin,
             request,
             url: to.url,
             path: to.path,
             client,
-            secure,
             is_early,
             told,
             now,
@@ -122,14 +122,16 @@ pub(crate) fn look_up<'v>(
         return purge::by_method(&asked).unwrap_or_else(|| unsafe_method(&asked));
     }
     let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
-        responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
-        return Found::Bypass;
+        return bypass(responses);
     };
     // Before anything is looked up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let Distributed { url, path, secure, .. } = asked;
-    let place = Place { scope: *scope, url, path, secure };
-    key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut room.primary);
+    let Distributed { url, path, origin, .. } = asked;
+    let place = Place { scope: *scope, url, path, origin };
+    key::put_primary(policy, asked.exchange, request, place, &mut room.primary);
+    if room.primary.len() > key::LONGEST {
+        return bypass(responses);
+    }
     let (looked, nothing) = match put_variant(view, room, &asked) {
         Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
         // It has been counted as used.
@@ -151,6 +153,11 @@ pub(crate) fn look_up<'v>(
     }
     let primary = room.primary.as_slice().into();
     ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once })
+}
+
+fn bypass(responses: &Responses) -> Found<'static> {
+    responses.counts.bypassed.fetch_add(1, Ordering::Relaxed);
+    Found::Bypass
 }
 
 /// What is listed under a primary key.
@@ -256,17 +263,18 @@ impl Survey {
                 }
                 13 if name.eq_ignore_ascii_case("cache-control") => has_control = true,
                 13 if name.eq_ignore_ascii_case("authorization") => authorised = true,
+                13 | 17 | 22 if asks_for_another_method(name) => return None,
                 _ => {}
             }
             if !policy.bypass_fields.is_empty()
-                && lists(&policy.bypass_fields, name.as_bytes(), <[u8]>::eq_ignore_ascii_case)
+                && lists(&policy.bypass_fields, name.as_bytes(), is_alike)
             {
                 return None;
             }
         }
         if has_cookie && !policy.bypass_cookies.is_empty() {
             let listed = |name| lists(&policy.bypass_cookies, name, <[u8]>::eq);
-            if key::cookies(request).any(|(name, _)| listed(name)) {
+            if possible_names(request).any(listed) {
                 return None;
             }
         }
@@ -285,6 +293,14 @@ impl Survey {
     fn control(&self, policy: &CachePolicy) -> RequestControl {
         if policy.obey_clients { self.control } else { RequestControl::default() }
     }
+}
+
+/// Fields by which a request asks servers to take it for one with another method.
+pub(super) const METHOD_FIELDS: [&str; 3] =
+    ["x-http-method", "x-http-method-override", "x-method-override"];
+
+fn asks_for_another_method(name: &str) -> bool {
+    METHOD_FIELDS.iter().any(|known| is_alike(name.as_bytes(), known.as_bytes()))
 }
 
 /// Whether a Connection line names more than options that every client may use.

@@ -3,7 +3,7 @@
 //! | step | file |
 //! |---|---|
 //! | what the configuration says | [`policy`] |
-//! | the key of a request, and its labels | [`key`] |
+//! | the key of a request, and its labels | [`key`], with what of its [`query`] and [`cookies`] counts |
 //! | the labels that a purge means | [`labels`] |
 //! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
 //! | how a server is asked, if it is | [`plan`] |
@@ -26,6 +26,7 @@ mod asking;
 mod background;
 mod backlog;
 mod client;
+mod cookies;
 mod fetch;
 mod follow;
 mod head;
@@ -42,6 +43,7 @@ mod plan;
 mod policy;
 mod post;
 mod purge;
+mod query;
 mod responses;
 mod restore;
 pub(crate) mod run;

@@ -128,7 +128,7 @@ pub(super) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
     let what = match posted(asked) {
         None => What::Invalidate { host, labels },
         Some(fetching) => {
-            let scheme = [scheme(request, asked.secure), b"://"].concat();
+            let scheme = [scheme(request, asked.origin), b"://"].concat();
             let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
             What::Post { host, labels, own, fetching }
         }
@@ -145,10 +145,13 @@ fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
     }
     let survey = Survey::of_any(policy, request)?;
     let since = responses.cache().moment();
-    let Distributed { url, path, secure, .. } = *asked;
-    let place = Place { scope: *scope, url, path, secure };
+    let Distributed { url, path, origin, .. } = *asked;
+    let place = Place { scope: *scope, url, path, origin };
     let mut primary = Vec::new();
-    key::put_primary(policy, asked.exchange, asked.believed, request, place, &mut primary);
+    key::put_primary(policy, asked.exchange, request, place, &mut primary);
+    if primary.len() > key::LONGEST {
+        return None;
+    }
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     Some(Fetching {
         primary: primary.into(),

@@ -20,7 +20,7 @@ use super::tap::Storing;
 pub(super) struct Own {
     /// The scheme, with its colon and slashes.
     pub(super) scheme: Vec<u8>,
-    /// Normalised.
+    /// As [`target::spell`] gives it.
     pub(super) path: Vec<u8>,
     pub(super) query: Option<Vec<u8>>,
 }
@@ -83,7 +83,7 @@ impl Own {
         let (path, query) = (parts.next().unwrap_or_default(), parts.next());
         let mut room = Vec::new();
         query == self.query.as_deref()
-            && target::normalise(path, &mut room).is_ok_and(|path| path == self.path)
+            && target::spell(path, &mut room).is_ok_and(|path| path == self.path)
     }
 }
 

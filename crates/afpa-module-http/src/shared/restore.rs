@@ -9,6 +9,7 @@ use afpa_http::caching::control::bounded;
 use afpa_http::caching::freshness::Arrival;
 use afpa_http::caching::snapshot::{Broken, Clocks, Decoder, Piece, Record};
 
+use super::key::LONGEST;
 use super::list::{Content, ListPlace};
 use super::policy::Life;
 use super::responses::{Responses, Scope};
@@ -111,6 +112,9 @@ impl Responses {
         let now = present.now;
         let primary = [record.primary, &scope.number.to_le_bytes()].concat();
         let variant = [&primary, record.secondary].concat();
+        if variant.len() > LONGEST {
+            return Taken::NoRoom;
+        }
         // A server has said since that its answer is not to be kept.
         if self.passes().has(self.hash(&primary), now.steady_ms() / 1000) {
             return Taken::Overtaken;

@@ -145,7 +145,8 @@ impl RequestHead {
         self.takes_trailers
     }
 
-    /// Writes the head of `request` with a normalised `path`, in the memory of an earlier one.
+    /// Writes the head of `request` in the memory of an earlier one. `path`: in the spelling that servers get
+    /// ([`target::spell`]).
     ///
     /// # Errors
     /// See [`NotForwardable`]; the head must not be used then.
@@ -173,16 +174,14 @@ impl RequestHead {
         out.reserve(request.head_len + 256);
         out.extend_from_slice(request.method.as_str().as_bytes());
         out.push(b' ');
-        target::encode(path, out);
+        out.extend_from_slice(path);
         if let Some(query) = query {
             out.push(b'?');
             put_query(query, out);
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         match &policy.host {
-            HostPolicy::Keep if !request.host.is_absent() => {
-                out.extend_from_slice(request.host.as_bytes());
-            }
+            HostPolicy::Keep if !request.host.is_absent() => put_host(request, out),
             HostPolicy::Name(name) => out.extend_from_slice(name.as_bytes()),
             HostPolicy::Keep | HostPolicy::Server => self.host_at = Some(out.len()),
         }
@@ -200,6 +199,11 @@ impl RequestHead {
         out.extend_from_slice(b"\r\n");
         Ok(())
     }
+}
+
+/// Appends the host of a request, in lower case: no server can then tell requests apart that are for the same host.
+fn put_host(request: &Request<'_, '_>, out: &mut Vec<u8>) {
+    out.extend(request.host.as_bytes().iter().map(u8::to_ascii_lowercase));
 }
 
 /// The query of a request that may be passed on.
@@ -292,6 +296,10 @@ fn put_fields(
             Kind::XForwardedFor | Kind::XForwardedHost | Kind::XForwardedProto => {
                 policy.x_forwarded.for_origin(origin) == Mark::Keep
             }
+            // Nothing is written in their place, so to append is to leave them as they are.
+            Kind::FrontRequest | Kind::FrontClient => {
+                policy.x_forwarded.for_origin(origin).passes() && !survey.nominated.contains(name)
+            }
             Kind::MaxForwards => {
                 if let Some(left) = survey.max_forwards {
                     let left = left.saturating_sub(1);
@@ -373,11 +381,14 @@ fn put_x_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out:
         put_address(client, out);
         out.extend_from_slice(b"\r\n");
     }
-    if !request.host.is_absent() {
-        let host = said(Kind::XForwardedHost).next().unwrap_or(request.host.as_bytes());
+    if let Some(host) = said(Kind::XForwardedHost).next().filter(|_| !request.host.is_absent()) {
         put(out, b"X-Forwarded-Host", host);
+    } else if !request.host.is_absent() {
+        out.extend_from_slice(b"X-Forwarded-Host: ");
+        put_host(request, out);
+        out.extend_from_slice(b"\r\n");
     }
-    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin.secure));
+    let scheme = said(Kind::XForwardedProto).next().unwrap_or(scheme(request, origin));
     put(out, b"X-Forwarded-Proto", scheme);
 }
 
@@ -405,11 +416,11 @@ fn put_forwarded(request: &Request<'_, '_>, append: bool, origin: Origin, out: &
     }
     if !request.host.is_absent() {
         out.extend_from_slice(b";host=\"");
-        out.extend_from_slice(request.host.as_bytes());
+        put_host(request, out);
         out.push(b'"');
     }
     out.extend_from_slice(b";proto=");
-    out.extend_from_slice(scheme(request, origin.secure));
+    out.extend_from_slice(scheme(request, origin));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -430,12 +441,12 @@ fn put_address(address: IpAddr, out: &mut Vec<u8>) {
     }
 }
 
-/// The scheme by which the client reached this server. A target with `https` came through a machine in front
-/// that terminates TLS.
-pub fn scheme(request: &Request<'_, '_>, secure: bool) -> &'static [u8] {
+/// The scheme by which the client reached this server. A router in front that terminates TLS may say so in the target; from anybody
+/// else a target with `https` is only text.
+pub fn scheme(request: &Request<'_, '_>, origin: Origin) -> &'static [u8] {
     match request.target {
-        _ if secure => b"https",
-        Target::Absolute { scheme: Scheme::Https, .. } => b"https",
+        _ if origin.secure => b"https",
+        Target::Absolute { scheme: Scheme::Https, .. } if origin.trusted => b"https",
         _ => b"http",
     }
 }

@@ -1,5 +1,7 @@
 //! Settings of the fields that tell servers where a request came from.
 
+use afpa_http::syntax::is_alike;
+
 use super::Origin;
 use crate::fields::{self, Kind};
 
@@ -12,7 +14,8 @@ pub struct RequestPolicy {
     pub via: bool,
     /// `Forwarded` (RFC 7239).
     pub forwarded: Mark,
-    /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`.
+    /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`. With them passes, or not, whatever else routers in front tell
+    /// servers of a request, such as `X-Forwarded-Port`, `X-Original-URL` or `X-Real-IP`.
     pub x_forwarded: Mark,
     /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Never `h2c`: the requests
     /// behind it would not be checked.
@@ -57,6 +60,11 @@ impl Mark {
             mark => mark,
         }
     }
+
+    /// Whether what arrived reaches the server.
+    pub(super) fn passes(self) -> bool {
+        matches!(self, Mark::Keep | Mark::Append)
+    }
 }
 
 impl Default for RequestPolicy {
@@ -74,10 +82,29 @@ impl Default for RequestPolicy {
 }
 
 impl RequestPolicy {
-    /// Whether servers could take a field for the one with the client's subject. Some read `_` as `-`.
+    /// Whether servers could take a field for the one with the client's subject.
     pub(crate) fn is_subject(&self, name: &[u8]) -> bool {
-        let own = self.client_subject.as_deref().map(str::as_bytes);
-        own.is_some_and(|own| own.iter().map(fields::plain).eq(name.iter().map(fields::plain)))
+        self.client_subject.as_deref().is_some_and(|own| is_alike(name, own.as_bytes()))
+    }
+
+    /// Whether a field of a client reaches the server by which a router in front would say for what it was asked, so that an answer
+    /// may depend on it although no answer says so. A trusted router's word on who its client is counts for none: no
+    /// stranger can choose it, and an answer that is for one client says so.
+    pub fn passes_on(&self, name: &[u8], origin: Origin) -> bool {
+        let passes = |mark: Mark| mark.for_origin(origin).passes();
+        match fields::kind(name) {
+            Kind::Forwarded => passes(self.forwarded),
+            Kind::XForwardedHost | Kind::XForwardedProto | Kind::FrontRequest => {
+                passes(self.x_forwarded)
+            }
+            Kind::XForwardedFor | Kind::FrontClient => !origin.trusted && passes(self.x_forwarded),
+            _ => false,
+        }
+    }
+
+    /// Whether [`passes_on`](Self::passes_on) may say so of some field of this client.
+    pub fn may_pass_on(&self, origin: Origin) -> bool {
+        [self.forwarded, self.x_forwarded].iter().any(|mark| mark.for_origin(origin).passes())
     }
 
     /// Whether servers get a field of this name that says more than what the client sent, its host and its scheme.
@@ -87,6 +114,15 @@ impl RequestPolicy {
             Kind::Via => self.via,
             Kind::Forwarded => is_written(self.forwarded),
             Kind::XForwardedFor => is_written(self.x_forwarded),
+            // They concern the connection to the server, which is not the client's.
+            Kind::Connection
+            | Kind::HopByHop
+            | Kind::TransferEncoding
+            | Kind::Expect
+            | Kind::Upgrade
+            | Kind::Te
+            | Kind::MaxForwards
+            | Kind::EarlyData => true,
             _ => self.is_subject(name),
         }
     }

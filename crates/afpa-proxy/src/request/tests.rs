@@ -17,7 +17,7 @@ fn rewrite(input: &str, policy: &RequestPolicy, origin: Origin) -> Result<String
     let parsed = parsed.expect("good bytes").expect("a whole head");
     let mut room = Vec::new();
     let path = parsed.target.path().unwrap_or(b"/");
-    let path = target::normalise(path, &mut room).expect("a path");
+    let path = target::spell(path, &mut room).expect("a path");
     let mut head = RequestHead::default();
     head.write(&parsed, path, policy, origin)?;
     Ok(String::from_utf8(head.bytes_for("server:81").to_vec()).expect("text"))
@@ -122,6 +122,72 @@ fn the_way_of_a_request_is_told_by_policy() {
     let forwarded = "Forwarded: for=\"[2001:db8::1]\";host=\"x\";proto=http\r\n\r\n";
     assert!(output.ends_with(forwarded), "{output}");
     assert!(!output.contains("evil") && !output.contains("10.9.9.9"), "{output}");
+}
+
+/// What of the words of routers in front reaches the server, by who says them and what is configured.
+#[test]
+fn what_a_router_in_front_would_say_is_believed_of_a_trusted_one_only() {
+    const NAMES: [&str; 12] = [
+        "X-Forwarded-Scheme",
+        "X-Forwarded-Port",
+        "X-Forwarded-Prefix",
+        "X-Forwarded-Ssl",
+        "X-Forwarded-Server",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+        "X-Real-IP",
+        "X_Real_IP",
+        "X_Forwarded_Proto",
+        "X.Forwarded.Proto",
+        "X_Forwarded_Port",
+    ];
+    let fields: String = NAMES.iter().map(|name| format!("{name}: said\r\n")).collect();
+    let input = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+    let trusted = Origin { trusted: true, ..CLIENT };
+    for (mark, origin, passed) in [
+        (Mark::Replace, CLIENT, 0),
+        (Mark::Remove, CLIENT, 0),
+        (Mark::Remove, trusted, 0),
+        (Mark::Replace, trusted, 8),
+        (Mark::Keep, CLIENT, 8),
+        (Mark::Append, CLIENT, 8),
+    ] {
+        let policy = RequestPolicy { x_forwarded: mark, ..RequestPolicy::default() };
+        let output = rewrite(&input, &policy, origin).expect("passed on");
+        assert_eq!(output.matches("said").count(), passed, "{mark:?} {output}");
+        // Names with other signs than `-` are nobody's.
+        assert!(!output.contains("_") && !output.contains("X."), "{output}");
+    }
+    let method = "POST / HTTP/1.1\r\nHost: x\r\nX-HTTP-Method-Override: PUT\r\n\r\n";
+    assert!(rewrite(method, &plain(), CLIENT).expect("passed on").contains("Override: PUT"));
+}
+
+#[test]
+fn the_scheme_is_that_of_the_connection_unless_a_trusted_router_says_otherwise() {
+    let policy = RequestPolicy { forwarded: Mark::Replace, ..RequestPolicy::default() };
+    let (trusted, secure) = (Origin { trusted: true, ..CLIENT }, Origin { secure: true, ..CLIENT });
+    for (target, origin, scheme) in [
+        ("https://x/", CLIENT, "http"),
+        ("https://x/", trusted, "https"),
+        ("http://x/", trusted, "http"),
+        ("http://x/", secure, "https"),
+        ("/", secure, "https"),
+        ("/", CLIENT, "http"),
+    ] {
+        let input = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let output = rewrite(&input, &policy, origin).expect("passed on");
+        assert!(output.contains(&format!("X-Forwarded-Proto: {scheme}\r\n")), "{output}");
+        assert!(output.contains(&format!(";proto={scheme}\r\n")), "{output}");
+    }
+}
+
+#[test]
+fn the_server_gets_the_host_in_lower_case() {
+    let output =
+        rewrite("GET / HTTP/1.1\r\nHost: A.Example:80\r\n\r\n", &RequestPolicy::default(), CLIENT);
+    let output = output.expect("passed on");
+    assert!(output.contains("\r\nHost: a.example:80\r\n"), "{output}");
+    assert!(output.contains("X-Forwarded-Host: a.example:80\r\n"), "{output}");
 }
 
 #[test]
@@ -234,7 +300,7 @@ proptest! {
         let Ok(Some(first)) = request::parse(input.as_bytes(), &mut slots, &limits) else {
             return Ok(());
         };
-        let Ok(path) = target::normalise(first.target.path().unwrap_or(b"/"), &mut room) else {
+        let Ok(path) = target::spell(first.target.path().unwrap_or(b"/"), &mut room) else {
             return Ok(());
         };
         let mut head = RequestHead::default();
@@ -251,7 +317,7 @@ proptest! {
         prop_assert!(second.keep_alive);
         prop_assert_eq!(second.fields().filter(|(name, _)| *name == "Host").count(), 1);
         let mut again = Vec::new();
-        let same = target::normalise(second.target.path().unwrap_or(b""), &mut again);
+        let same = target::spell(second.target.path().unwrap_or(b""), &mut again);
         prop_assert_eq!(same.expect("normal"), path);
     }
 }

@@ -1,6 +1,6 @@
 //! What the paper says, and what today's users add to it.
 
-use afpa_http::{Method, Status};
+use afpa_http::{Method, Status, target};
 
 use super::build::*;
 use crate::*;
@@ -155,11 +155,17 @@ fn redirects_name_the_place_they_came_from() {
         path("/", Reach::Recursion, vec![redirect("https://x{path}{query}")]),
     ];
     let router = Router::compile(&Table { sites: vec![site("s", &[], paths)] }).unwrap();
-    let location = |path: &str, query: Option<&str>| {
+    let location = |asked: &str, query: Option<&str>| {
+        let (mut normal, mut spelled) = (Vec::new(), Vec::new());
+        let path = target::normalise(asked.as_bytes(), &mut normal).unwrap();
+        let spelled = target::spell(asked.as_bytes(), &mut spelled).unwrap();
+        let path = std::str::from_utf8(path).unwrap();
         let question = Question { query: query.map(str::as_bytes), ..ask("a.org", path) };
-        let location = router.route(&question).unwrap().location(&question).unwrap();
+        let location = router.route(&question).unwrap().location(&question, spelled).unwrap();
         String::from_utf8(location).unwrap()
     };
+    assert_eq!(location("/%6fld/a%3Bb;c", None), "https://a.org/new/a%3Bb;c");
+    assert_eq!(location("/x%2c", None), "https://x/x%2C");
     assert_eq!(location("/old/a b/é", Some("q=1")), "https://a.org/new/a%20b/%C3%A9?q=1");
     assert_eq!(location("/z", None), "https://x/z");
     assert_eq!(location("/z", Some("a b\u{7f}")), "https://x/z?a%20b%7F");

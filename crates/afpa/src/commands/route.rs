@@ -74,9 +74,10 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
     let url = Url::parse(&options.url)?;
     let fields =
         options.header.iter().map(|line| field(line)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut scratch = Vec::new();
+    let (mut scratch, mut spelled) = (Vec::new(), Vec::new());
     let path = target::normalise(url.path.as_bytes(), &mut scratch)
         .with_context(|| format!("no request set has the path {}", url.path))?;
+    let spelled = target::spell(url.path.as_bytes(), &mut spelled).unwrap_or_default();
     let routes = loaded.routes();
     let (listener, note) = listener(&routes, &url, options.listen.as_deref())?;
     let question = Question {
@@ -118,7 +119,9 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                     }
                 }
                 Action::Distributed { .. } => {
-                    told.row("asks for", &below);
+                    let mut room = Vec::new();
+                    let at_server = verdict.path.spelled(spelled, path.len(), &mut room);
+                    told.row("asks for", &String::from_utf8_lossy(at_server));
                     if let Some(set) = routes.router.set(verdict.set)
                         && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
                     {
@@ -128,7 +131,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                     }
                 }
                 Action::Redirect(_) => {
-                    let location = verdict.location(&question).unwrap_or_default();
+                    let location = verdict.location(&question, spelled).unwrap_or_default();
                     told.row("location", &String::from_utf8_lossy(&location));
                 }
                 Action::Fixed(_) => {}

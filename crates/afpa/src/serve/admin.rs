@@ -190,16 +190,19 @@ impl Admin {
             };
         };
         let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
-        let mut scratch = Vec::new();
+        let (mut scratch, mut spelled) = (Vec::new(), Vec::new());
         match target::normalise(path, &mut scratch) {
             Err(error) => Answer::text(Status::BAD_REQUEST, format!("{error}\n")),
-            Ok(path) => {
+            Ok(normal) => {
+                // Files have names, answers of servers have URLs, in which an escape may mean something.
+                let url = target::spell(path, &mut spelled).unwrap_or_default().to_vec();
+                let path = normal;
                 let shown = String::from_utf8_lossy(path).into_owned();
                 let named = host.map(|host| host.as_bytes().to_vec());
                 if below {
-                    return purged(Purge::Prefix { host: named, path: path.to_vec() });
+                    return purged(Purge::Prefix { host: named, path: url });
                 }
-                let what = Purge::Url { host: named, path: path.to_vec(), query: value(b"query") };
+                let what = Purge::Url { host: named, path: url, query: value(b"query") };
                 let count = responses.as_ref().map_or(0, |responses| responses.purge(&what, soft));
                 if soft {
                     return Answer::text(Status::OK, self::purged(count, soft));

@@ -29,17 +29,15 @@ impl Rig {
     fn look_up(&mut self, fields: &str) -> (bool, u64) {
         with_request(fields, |request| {
             let Self { cache, view, room, exchange } = self;
-            let (path, client, believed) = (&b"/"[..], Client::Unix, false);
-            let (secure, told) = (false, false);
+            let (path, client, told) = (&b"/"[..], Client::Unix, false);
             let asked = Distributed {
                 cache,
                 exchange,
-                believed,
+                origin: Origin::default(),
                 request,
                 url: path,
                 path,
                 client,
-                secure,
                 is_early: false,
                 told,
                 now: NOW,
@@ -62,9 +60,9 @@ impl Rig {
             let about = Circumstances { policy, asked: NOW, now: NOW, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = draft.expect("no star").0;
-            let place = Place { scope: *scope, url: b"/", path: b"/", secure: false };
+            let place = Place { scope: *scope, url: b"/", path: b"/", origin: Origin::default() };
             let mut primary = Vec::new();
-            key::put_primary(policy, &self.exchange, false, request, place, &mut primary);
+            key::put_primary(policy, &self.exchange, request, place, &mut primary);
             let mut variant = primary.clone();
             vary::put_key(draft.vary(), request, &mut variant);
             let since = responses.cache().moment();
