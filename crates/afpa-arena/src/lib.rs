@@ -6,6 +6,9 @@
 //! block is allocated, it is never subsequently freed, although portions of it may be freed and
 //! reallocated").
 //!
+//! What belongs to the objects but lies elsewhere in memory can be counted against the same limit ([`Arena::charge`]). The arena
+//! then keeps as much room empty, and gives its pages back.
+//!
 //! A range begins as a [`PinnedMut`], which one loader fills, and is then frozen into a [`Pinned`],
 //! which any number of threads read and clone. The range returns when the last clone goes.
 //!
@@ -19,6 +22,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod charge;
 mod lock;
 mod mapping;
 
@@ -30,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use offset_allocator::{Allocation, Allocator, ext::min_allocator_size};
 
+use charge::Charges;
 pub use lock::LockReport;
 use mapping::Mapping;
 
@@ -117,7 +122,7 @@ impl Arena {
         Usage {
             limit: space.limit as usize * UNIT,
             used: space.used as usize * UNIT,
-            objects: space.objects,
+            objects: space.objects - space.charges.ranges(),
         }
     }
 
@@ -261,12 +266,13 @@ struct Space {
     limit: u32,
     used: u32,
     objects: usize,
+    charges: Charges,
 }
 
 impl Space {
     fn new(limit: u32) -> Space {
         let allocator = Allocator::with_max_allocs(limit, most_ranges(limit));
-        Space { allocator, limit, used: 0, objects: 0 }
+        Space { allocator, limit, used: 0, objects: 0, charges: Charges::default() }
     }
 
     fn take(&mut self, len: usize) -> Option<Allocation> {

@@ -47,6 +47,32 @@ impl Mapping {
         unsafe { mlock_with(self.memory.address().cast(), self.len, MlockFlags::ONFAULT) }
     }
 
+    /// Gives the pages within a range back to the kernel. They are zeros when they are used again.
+    #[cfg(not(miri))]
+    #[expect(unsafe_code, reason = "madvise takes an address")]
+    pub(crate) fn clear(&self, start: usize, len: usize) {
+        use rustix::mm::{Advice, MlockFlags, madvise, mlock_with, munlock};
+        let (first, end) = (start.next_multiple_of(PAGE), (start + len) / PAGE * PAGE);
+        let Some(len) = end.checked_sub(first).filter(|len| *len > 0 && end <= self.len) else {
+            return;
+        };
+        // JUSTIFICATION: memmap2 has no advice for a part of a raw mapping, and the kernel keeps pages that are locked.
+        // SAFETY: the caller owns the range and has no slice of it, and the pages lie within it.
+        unsafe {
+            let address = self.memory.address().add(first).cast();
+            // What was not locked is not to be, and that these fail costs memory only.
+            let was_locked = munlock(address, len).is_ok();
+            let _kept = madvise(address, len, Advice::LinuxDontNeed);
+            if was_locked {
+                let _unlocked = mlock_with(address, len, MlockFlags::ONFAULT);
+            }
+        }
+    }
+
+    /// Miri has no pages.
+    #[cfg(miri)]
+    pub(crate) fn clear(&self, _start: usize, _len: usize) {}
+
     /// Miri has no memory locks.
     #[cfg(miri)]
     pub(crate) fn lock_on_fault(&self) -> rustix::io::Result<()> {
@@ -58,6 +84,10 @@ impl Mapping {
         self.len
     }
 }
+
+/// Where pages are larger, the kernel refuses to take back what is no whole one.
+#[cfg(not(miri))]
+const PAGE: usize = 4096;
 
 #[cfg(not(miri))]
 struct Memory(memmap2::MmapRaw);

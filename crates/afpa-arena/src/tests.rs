@@ -187,3 +187,41 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_charged_leaves_less_room_and_gives_it_back() {
+    let arena = Arena::new(1 << 20).unwrap();
+    assert!(arena.charge(700 << 10), "there is room");
+    assert!(!arena.charge(400 << 10), "that would be more than the limit");
+    assert_eq!(arena.usage().objects, 0);
+    assert!(arena.usage().used >= 700 << 10 && arena.allocate(512 << 10).is_none());
+    let kept = arena.allocate(100 << 10).expect("there is room beside it");
+    assert!(!arena.charge(300 << 10));
+    arena.uncharge(700 << 10);
+    assert!(arena.usage().used <= (100 << 10) + (192 << 10), "{:?}", arena.usage());
+    drop(kept);
+    assert!(arena.charge(800 << 10));
+    arena.uncharge(800 << 10);
+    // What is there without room counts all the same.
+    assert!(arena.charge(900 << 10));
+    arena.charge_anyway(300 << 10);
+    arena.uncharge(300 << 10);
+    assert!(!arena.charge(200 << 10));
+    arena.uncharge(900 << 10);
+    assert!(arena.charge(900 << 10));
+}
+
+/// A range that was filled, and then stands for bytes outside, holds no pages.
+#[test]
+#[cfg(not(miri))]
+fn the_pages_that_stand_for_what_is_charged_go_back() {
+    let arena = Arena::new(4 << 20).unwrap();
+    let mut filled = arena.allocate(3 << 20).expect("room");
+    filled.fill(7);
+    drop(filled);
+    assert!(arena.charge(3 << 20));
+    arena.uncharge(3 << 20);
+    let read = arena.allocate(3 << 20).expect("room again");
+    let zeros = read.iter().filter(|byte| **byte == 0).count();
+    assert!(zeros >= 2 << 20, "{zeros}");
+}

@@ -13,7 +13,7 @@ use crate::chooser::Chooser;
 use crate::key::{Key, KeyRef};
 use crate::labels::{Label, Labels, Moment, Origin};
 use crate::mailbox::Mailbox;
-use crate::object::{Checked, Content, Epoch, Millis, Object, Payload};
+use crate::object::{Checked, Content, Epoch, Millis, Object, Payload, cost_of};
 use crate::overtaken::{Changed, Overtaken};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
@@ -40,7 +40,8 @@ impl<H> Cache<H> {
     /// An empty cache whose pinned objects live in `arena`.
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Cache<H>> {
         let hasher = RandomState::default();
-        let epoch = Arc::new(Epoch::new(settings.max_age_unwatched));
+        let counted = settings.counts_all.then(|| arena.clone());
+        let epoch = Arc::new(Epoch::new(settings.max_age_unwatched, counted));
         let limit = arena.limit();
         let table = Table::new(&settings, limit, hasher.clone(), Arc::clone(&epoch));
         let (table, chooser) = (Mutex::new(table), OnceLock::new());
@@ -239,9 +240,51 @@ impl<H> Cache<H> {
         now: Millis,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let checked = Checked { epoch: self.epoch.current(), at: now };
+        let has_room = self.charge_for(&key, &content, origin);
         self.change(|table, after| {
-            table.list_labelled(key, labels, content, (since, origin, checked), after)
+            table.list_labelled(key, labels, content, (since, origin, checked, has_room), after)
         })
+    }
+
+    /// Counts an object that comes. False: there is no room for it, so that it must not stay.
+    fn charge_for(&self, key: &Key, content: &Content<H>, origin: Origin) -> bool {
+        let Some(arena) = self.epoch.arena() else { return true };
+        let cost = cost_of::<H>(key.path.len(), content.header_bytes, content.payloads.len());
+        let has_room = match origin {
+            Origin::Source => self.charge(cost),
+            Origin::Restored(_) => arena.charge(cost),
+        };
+        if !has_room {
+            arena.charge_anyway(cost);
+        }
+        has_room
+    }
+
+    /// Counts bytes that are elsewhere in memory against the limit of the arena, if need be after ejecting others. False: there
+    /// is no room, and they are not counted.
+    #[must_use]
+    pub fn charge(&self, bytes: usize) -> bool {
+        let Some(arena) = self.epoch.arena() else { return true };
+        for _ in 0..ATTEMPTS {
+            if arena.charge(bytes) {
+                return true;
+            }
+            // What is ejected may be scattered.
+            if self.change(|table, after| table.eject_charged(bytes.max(LEAST), after)) == 0 {
+                break;
+            }
+        }
+        arena.charge(bytes)
+    }
+
+    /// They are there no more.
+    pub fn uncharge(&self, bytes: usize) {
+        self.epoch.arena().inspect(|arena| arena.uncharge(bytes));
+    }
+
+    /// Drops an object, if it is still listed.
+    pub fn drop_object(&self, id: ObjectId) {
+        self.change(|table, after| table.drop_object(id, after));
     }
 
     /// The purge counts from the moment at which it has happened: with the lock held, before the objects go.
@@ -346,6 +389,11 @@ pub struct Used<H> {
 
 /// Objects that are looked at, or taken out behind a purge, with the lock held.
 pub(crate) const AT_ONCE: usize = 512;
+
+/// How often room is made for what is counted.
+const ATTEMPTS: usize = 4;
+/// Bytes that are ejected at once for that.
+const LEAST: usize = 16 << 10;
 
 /// How often `reserve` ejects within its wait.
 const PAUSES: u32 = 4;

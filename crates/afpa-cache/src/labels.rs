@@ -91,11 +91,16 @@ pub struct Labelled<H> {
 impl<H> Labelled<H> {
     fn into_content(self) -> (Key, Vec<Label>, Content<H>) {
         let Labelled { key, labels, header, header_bytes, payloads, family, hint, .. } = self;
+        let labelled: usize = labels.iter().map(|label| label.len() + LABEL_COST).sum();
+        let header_bytes = header_bytes + labelled;
         let (stamp, coverage) = (None, Coverage::Watched);
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         (key, labels, content)
     }
 }
+
+/// Index entry, place among the others of the label, and reference counts of one further label.
+const LABEL_COST: usize = 160;
 
 /// Where an object that is to be listed comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

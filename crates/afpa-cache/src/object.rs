@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use afpa_arena::Pinned;
+use afpa_arena::{Arena, Pinned};
 use smallvec::SmallVec;
 
 use crate::key::Key;
@@ -166,6 +166,19 @@ impl<H> Object<H> {
         self.header_bytes as usize
     }
 
+    /// Bytes that it takes up outside of the arena and that count against the arena's limit.
+    pub(crate) fn charged(&self) -> usize {
+        match self.epoch.arena() {
+            Some(_) => cost_of::<H>(self.key.path.len(), self.header_bytes(), self.payloads.len()),
+            None => 0,
+        }
+    }
+
+    /// Counts it, if objects count as a whole, whether there is room or not.
+    pub(crate) fn charge_anyway(&self) {
+        self.epoch.arena().inspect(|arena| arena.charge_anyway(self.charged()));
+    }
+
     /// Descriptors that its payloads keep open.
     pub fn open_files(&self) -> usize {
         self.payloads.iter().filter(|payload| matches!(payload, Payload::File(..))).count()
@@ -270,6 +283,25 @@ impl<H> Object<H> {
     }
 }
 
+impl<H> Drop for Object<H> {
+    fn drop(&mut self) {
+        if let Some(arena) = self.epoch.arena() {
+            arena.uncharge(self.charged());
+        }
+    }
+}
+
+/// Bytes that an object takes up outside of the arena, in the tables and views that know it, too.
+pub(crate) fn cost_of<H>(key_len: usize, header_bytes: usize, payloads: usize) -> usize {
+    size_of::<Object<H>>() + key_len + header_bytes + payloads * PAYLOAD_COST + OBJECT_COST
+}
+
+/// Table entries, index entries, policy seats and places in views of one object, and what the allocator adds to its four
+/// pieces of memory.
+pub(crate) const OBJECT_COST: usize = 448;
+/// A range of the arena: its counts, and the allocator's entry.
+const PAYLOAD_COST: usize = 128;
+
 impl<H> fmt::Debug for Object<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Object { id, key, payloads, .. } = self;
@@ -311,12 +343,19 @@ pub(crate) struct Epoch {
     current: AtomicU64,
     /// Until so many ticks are over, an object that is not watched is not suspect.
     max_age_unwatched: u32,
+    /// Where objects count that are counted as a whole.
+    arena: Option<Arena>,
 }
 
 impl Epoch {
-    pub(crate) fn new(max_age_unwatched: Duration) -> Epoch {
+    pub(crate) fn new(max_age_unwatched: Duration, arena: Option<Arena>) -> Epoch {
         let max_age = u64::try_from(max_age_unwatched.as_millis()).unwrap_or(u64::MAX);
-        Epoch { current: AtomicU64::new(0), max_age_unwatched: tick(Millis(max_age)) }
+        Epoch { current: AtomicU64::new(0), max_age_unwatched: tick(Millis(max_age)), arena }
+    }
+
+    /// The arena against whose limit objects count as a whole.
+    pub(crate) fn arena(&self) -> Option<&Arena> {
+        self.arena.as_ref()
     }
 
     pub(crate) fn current(&self) -> u64 {
@@ -349,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_watched_object_does_not_age_but_an_unwatched_one_does() {
-        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10), None));
         let watched = object(Coverage::Watched, &epoch);
         let unwatched = object(Coverage::Unwatched, &epoch);
         assert_eq!(watched.current(Millis(u64::MAX)), Currency::Fresh);
@@ -364,7 +403,7 @@ mod tests {
     fn no_unwatched_object_is_fresh_beyond_its_age() {
         for age in [0, 1, 15, 16, 250, 500, 999, 1000, 1001, 1500, 3_600_000] {
             for checked in 100..1200 {
-                let epoch = Arc::new(Epoch::new(Duration::from_millis(age)));
+                let epoch = Arc::new(Epoch::new(Duration::from_millis(age), None));
                 let object = object(Coverage::Unwatched, &epoch);
                 object.confirm(Checked { epoch: 0, at: Millis(checked) });
                 let at = |after: u64| object.current(Millis(checked + after));
@@ -378,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_check_that_began_before_an_overflow_confirms_nothing() {
-        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10), None));
         let object = object(Coverage::Watched, &epoch);
         let before = Checked { epoch: epoch.current(), at: Millis(101) };
         epoch.advance();
@@ -397,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_dropped_object_stays_dropped() {
-        let epoch = Arc::new(Epoch::new(Duration::from_secs(10)));
+        let epoch = Arc::new(Epoch::new(Duration::from_secs(10), None));
         let object = object(Coverage::Watched, &epoch);
         object.mark_dropped();
         object.confirm(Checked { epoch: 9, at: Millis(109) });

@@ -17,6 +17,8 @@ pub struct CacheSettings {
     pub objects_limit: usize,
     /// Bytes of bookkeeping (keys, dependencies, table entries), estimated.
     pub bookkeeping_limit: usize,
+    /// Whether keys, header data and table entries of objects that have labels count against the limit of the arena, too.
+    pub counts_all: bool,
     /// Age after which an object whose files are not watched is compared with its file again.
     pub max_age_unwatched: Duration,
     /// How long [`Cache::reserve`](crate::Cache::reserve) waits for ejected objects to be let go.
@@ -36,6 +38,7 @@ impl Default for CacheSettings {
             open_files_limit: 4096,
             objects_limit: 1_000_000,
             bookkeeping_limit: 1 << 30,
+            counts_all: false,
             max_age_unwatched: Duration::from_secs(2),
             release_wait: Duration::from_millis(50),
             policy: PolicySetting::Fixed(PolicyKind::default()),

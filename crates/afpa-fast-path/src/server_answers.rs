@@ -48,11 +48,7 @@ impl ServerAnswers {
 
     fn target(&self, place: &KernelPlace<'_>, found: AnswerTarget) -> Option<PinTarget> {
         let site = *self.sites.get(found.site).filter(|site| **site != 0)?;
-        let codings = match place.codings {
-            None => None,
-            Some(None) => Some(AcceptedCodings::NONE),
-            Some(Some(value)) => Some(AcceptedCodings::of(value.split(|byte| *byte == b','))?),
-        };
+        let codings = accepted(place)?;
         let number = self.hosts().number(&*self.fast_path, site, &place.host)?;
         let path = found.target.into();
         Some(PinTarget { site: number, path, codings, matter: found.matter })
@@ -130,7 +126,9 @@ impl Pinnable<StoredResponse> for ServerAnswers {
     fn targets(&self, key: &Key, object: &Object<StoredResponse>) -> Vec<PinTarget> {
         let response = object.header();
         let Some(place) = response.kernel_place(key) else { return Vec::new() };
-        if place.codings.is_some() && !self.note_varying(key, response) {
+        // What the programs do not answer is not noted: clients choose how many values there are.
+        let is_told = accepted(&place).is_some_and(|accepted| accepted.is_some());
+        if place.codings.is_some() && (!is_told || !self.note_varying(key, response)) {
             return Vec::new();
         }
         let found = self.scope.targets(&place).into_iter();
@@ -154,6 +152,15 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         let closing = fast_path.may_close().then(|| variant(&copy, freshness, true, longest));
         let variants: Vec<Variant<'_>> = std::iter::once(kept).chain(closing).collect();
         pin(&PinCopy { variants: &variants, until: Some(end(&copy)) });
+    }
+}
+
+/// The codings that a request has to accept for an answer, if it varies by them. `None`: the programs cannot tell.
+fn accepted(place: &KernelPlace<'_>) -> Option<Option<AcceptedCodings>> {
+    match place.codings {
+        None => Some(None),
+        Some(None) => Some(Some(AcceptedCodings::NONE)),
+        Some(Some(value)) => AcceptedCodings::of(value.split(|byte| *byte == b',')).map(Some),
     }
 }
 

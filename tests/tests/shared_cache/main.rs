@@ -7,6 +7,7 @@ mod kernel;
 #[path = "../fast_path/lab.rs"]
 #[allow(dead_code)] // each program uses its part
 mod lab;
+mod memory;
 mod methods;
 mod model;
 mod origin;

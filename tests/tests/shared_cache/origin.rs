@@ -97,13 +97,18 @@ impl Origin {
 
     /// A proxy before it. `cache`: the lines of `[site.cache]`.
     pub(crate) fn proxy(&self, cache: &str) -> Server {
+        self.proxy_within(64 << 20, cache)
+    }
+
+    /// The same, with a shared cache of so many bytes.
+    pub(crate) fn proxy_within(&self, limit: usize, cache: &str) -> Server {
         let to = self.to();
         Server::start("/", |launch| {
             launch
                 .written(|listen| {
                     format!(
                         "[limits]\nconnections = 20000\nconnections_per_client = 20000\n\n\
-                         [shared_cache]\nlimit = \"64MiB\"\n\n[[site]]\nlisten = [\"{listen}\"]\n\
+                         [shared_cache]\nlimit = \"{limit}B\"\n\n[[site]]\nlisten = [\"{listen}\"]\n\
                          to = \"{to}\"\n\n[site.cache]\n{cache}\n"
                     )
                 })

@@ -19,12 +19,25 @@ impl<H> Table<H> {
         key: Key,
         labels: &[Label],
         content: Content<H>,
-        (since, origin, checked): (Moment, Origin, Checked),
+        (since, origin, checked, has_room): (Moment, Origin, Checked, bool),
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         let (id, site, name) = (self.identities.give(), key.site, Arc::clone(&key.path));
         let birth = self.birth(content.hint, checked);
         let object = Arc::new(Object::new(id, key, content, birth));
+        if !has_room {
+            self.forget(site, &[], id);
+            object.mark_dropped();
+            // The one that it replaces is not current any more.
+            return match origin {
+                Origin::Source => {
+                    let before = self.listed.under(object.key()).map(|entry| entry.object.id());
+                    before.map(|before| self.retire(before, after));
+                    Ok(object)
+                }
+                Origin::Restored(_) => Err(Overtaken(object)),
+            };
+        }
         let is_older = origin != Origin::Source && self.listed.under(object.key()).is_some();
         if is_older || self.is_purged(since, &name, labels) {
             self.counts.overtaken += 1;

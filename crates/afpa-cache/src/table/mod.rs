@@ -171,6 +171,7 @@ impl<H> Table<H> {
         let site = key.site;
         let birth = self.birth(content.hint, checked);
         let object = Arc::new(Object::new(id, key, content, birth));
+        object.charge_anyway();
         if spoilt {
             self.counts.overtaken += 1;
             self.forget(site, &dependencies, id);
@@ -195,6 +196,7 @@ impl<H> Table<H> {
         let paths = listed.dependencies.clone();
         let (id, site) = (self.identities.give(), before.key().site);
         let object = Arc::new(before.remade(id, header, payloads));
+        object.charge_anyway();
         let noted = paths.iter().filter_map(|path| self.dependencies.add(site, path, id)).collect();
         self.list(&object, noted, after);
         // It replaces an object that was asked for again, so the policy must not treat it as new.
@@ -354,6 +356,22 @@ impl<H> Table<H> {
             given_up += victim.map_or(0, |object| object.pinned_bytes());
         }
         given_up
+    }
+
+    /// Ejects until `needed` bytes of what counts against the arena's limit are given up, or nothing is left.
+    pub(crate) fn eject_charged(&mut self, needed: usize, after: &mut Aftermath<H>) -> usize {
+        let mut given_up = 0;
+        while given_up < needed {
+            let Some(victim) = self.room.pinned_victim(needed) else { break };
+            let victim = self.eject(victim, after);
+            given_up += victim.map_or(0, |object| object.pinned_bytes() + object.charged());
+        }
+        given_up
+    }
+
+    /// Takes an object out, if it is listed.
+    pub(crate) fn drop_object(&mut self, id: ObjectId, after: &mut Aftermath<H>) {
+        self.drop_dependents([id], after);
     }
 
     /// Of an object whose source was looked at then.

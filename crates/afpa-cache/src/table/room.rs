@@ -1,7 +1,7 @@
 //! The limits of the table, and which object is ejected when one is reached.
 
 use crate::dependencies::DependencyPath;
-use crate::object::Object;
+use crate::object::{Object, cost_of};
 use crate::policy::{Newcomer, ObjectId, Policy};
 use crate::settings::CacheSettings;
 use crate::table::shelf::Shelf;
@@ -37,11 +37,11 @@ impl Demand {
         Demand {
             pinned_bytes: object.pinned_bytes(),
             open_files: object.open_files(),
-            bookkeeping: size_of::<Object<H>>()
-                + object.header_bytes()
-                + object.key().path.len()
-                + paths
-                + OBJECT_COST,
+            bookkeeping: cost_of::<H>(
+                object.key().path.len(),
+                object.header_bytes(),
+                object.payloads().len(),
+            ) + paths,
         }
     }
 
@@ -54,8 +54,6 @@ impl Demand {
     }
 }
 
-/// Table entries, index entries and policy seats of one object, roughly.
-const OBJECT_COST: usize = 256;
 /// Index entry and reference counts of one dependency, roughly.
 const DEPENDENCY_COST: usize = 96;
 

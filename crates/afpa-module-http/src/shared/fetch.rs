@@ -34,6 +34,8 @@ struct State {
     phase: Phase,
     /// Of those who follow, by their place.
     wakers: Vec<Option<Waker>>,
+    /// Places of those that have gone: clients may come and go for as long as an answer is on its way.
+    free: Vec<usize>,
 }
 
 /// How far it is.
@@ -271,10 +273,11 @@ impl Fetch {
 
     /// A follower goes.
     pub(super) fn stand_up(&self, seat: &mut Seat) {
-        if let Some(place) = seat.0.take()
-            && let Some(place) = self.state().wakers.get_mut(place)
-        {
-            *place = None;
+        let Some(place) = seat.0.take() else { return };
+        let mut state = self.state();
+        if let Some(waker) = state.wakers.get_mut(place) {
+            *waker = None;
+            state.free.push(place);
         }
     }
 
@@ -295,8 +298,12 @@ impl State {
         match seat.0.and_then(|place| self.wakers.get_mut(place)) {
             Some(place) => *place = waker,
             None => {
-                seat.0 = Some(self.wakers.len());
-                self.wakers.push(waker);
+                let free = self.free.pop();
+                seat.0 = Some(free.unwrap_or(self.wakers.len()));
+                match free.and_then(|place| self.wakers.get_mut(place)) {
+                    Some(place) => *place = waker,
+                    None => self.wakers.push(waker),
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use afpa_cache::{
 use afpa_framework::Now;
 use afpa_http::caching::parts::Parts;
 
+use super::index::Index;
 use super::policy::CachePolicy;
 use super::responses::Responses;
 use super::stored::{Draft, Response, StoredResponse};
@@ -29,7 +30,7 @@ impl Responses {
         let now = Millis(now.steady_ms());
         let object = self.cache().list(labelled(policy, place, draft, content), now)?;
         if let Some(draft) = varying(&object) {
-            self.note_variant(policy, place, (object.key(), draft), now);
+            self.note_variant(policy, place, (&object, draft), now);
         }
         self.counts.stored.fetch_add(1, Ordering::Relaxed);
         Ok(object)
@@ -58,7 +59,7 @@ impl Responses {
         let new = labelled(policy, place, draft, content);
         let Ok(object) = self.cache().list_restored(new, hits, now) else { return false };
         if let Some(index) = index {
-            self.note_in(&index, policy, object.key());
+            self.note_in(&index, policy, &object);
         }
         true
     }
@@ -68,13 +69,13 @@ impl Responses {
         &self,
         policy: &CachePolicy,
         place: &ListPlace<'_>,
-        (key, draft): (&Key, &Draft),
+        (object, draft): (&Object<StoredResponse>, &Draft),
         now: Millis,
     ) {
         let same = self.index(place, draft);
         let index = same.or_else(|| self.cache().list(place.index(policy, draft), now).ok());
         if let Some(index) = index {
-            self.note_in(&index, policy, key);
+            self.note_in(&index, policy, object);
         }
     }
 
@@ -84,11 +85,17 @@ impl Responses {
         held.filter(|held| held.header().index().is_some_and(|index| *index.names == *draft.vary()))
     }
 
-    fn note_in(&self, index: &Object<StoredResponse>, policy: &CachePolicy, key: &Key) {
+    fn note_in(
+        &self,
+        index: &Object<StoredResponse>,
+        policy: &CachePolicy,
+        object: &Object<StoredResponse>,
+    ) {
+        let hash = self.hash(&object.key().path);
         if let Some(index) = index.header().index()
-            && let Some(oldest) = index.note(key.clone(), policy.variants.max(1))
+            && let Some(oldest) = index.note(hash, object.id(), policy.variants.max(1))
         {
-            self.cache().purge(&oldest);
+            self.cache().drop_object(oldest);
         }
     }
 }
@@ -138,7 +145,7 @@ impl ListPlace<'_> {
             key: key_of(self.primary),
             labels: Vec::new(),
             header: StoredResponse::indexing(draft.names()),
-            header_bytes: policy.variants.saturating_mul(size_of::<Key>()),
+            header_bytes: size_of::<Index>() + Index::bytes(draft.vary(), policy.variants),
             payloads: Payloads::new(),
             family: Family::default(),
             hint: Hint::default(),

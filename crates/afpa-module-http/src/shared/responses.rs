@@ -247,19 +247,22 @@ impl Responses {
         }
     }
 
-    /// Counts bytes of answers on their way. `false`: there are as many as are kept at most, and these are not counted.
+    /// Counts bytes of answers on their way, as part of what is kept. `false`: there are as many as are kept at most, and these are
+    /// not counted.
     pub(super) fn buffer(&self, bytes: usize) -> bool {
         let limit = self.cache.arena().limit();
         let all = self.buffered.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if all > limit {
-            self.unbuffer(bytes);
+        let has_room = all <= limit && self.cache.charge(bytes);
+        if !has_room {
+            self.buffered.fetch_sub(bytes, Ordering::Relaxed);
         }
-        all <= limit
+        has_room
     }
 
     /// They are there no more.
     pub(super) fn unbuffer(&self, bytes: usize) {
         self.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        self.cache.uncharge(bytes);
     }
 
     fn fetches(&self) -> MutexGuard<'_, Fetches> {

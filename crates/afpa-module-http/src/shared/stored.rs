@@ -367,8 +367,9 @@ impl Draft {
     /// Bytes that it points at, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let more = |more: &More| {
-            let names = more.vary.iter().map(|name| name.len() + size_of::<Box<str>>());
-            let tags = more.tags.iter().map(|tag| tag.len() + size_of::<Label>());
+            // A piece of memory for each of them has its own counts.
+            let names = more.vary.iter().map(|name| name.len() + 2 * size_of::<Box<str>>());
+            let tags = more.tags.iter().map(|tag| tag.len() + 3 * size_of::<Label>());
             size_of::<More>() + names.sum::<usize>() + tags.sum::<usize>()
         };
         self.text.bytes() + self.more.as_deref().map_or(0, more)

@@ -68,6 +68,9 @@ impl Arrival {
 /// The longest content that may come at once; longer content has followers that want it as it comes.
 const SHORT: u64 = 32 * 1024;
 
+/// What the memory of a piece of content costs beside its bytes: its counts, and its place in the list.
+const CHUNK_COST: usize = 64;
+
 /// Lines of a head that take no memory of their own.
 const LINES: usize = 24;
 
@@ -251,10 +254,11 @@ impl Tap for Storing {
             }
         }
         let is_too_long = keeping.bytes > asking.policy.largest;
-        if is_too_long || !asking.responses.buffer(data.len()) {
+        let weight = data.len() + CHUNK_COST;
+        if is_too_long || !asking.responses.buffer(weight) {
             self.give_up();
         } else {
-            self.counted += data.len();
+            self.counted += weight;
             asking.fetch.add(data);
             self.keeping = Some(keeping);
         }
@@ -274,6 +278,9 @@ impl Tap for Storing {
             }
             arrival => {
                 let keeping = Keeping { arrival, ..keeping }.begin(asking);
+                // From here on its bytes count where they are copied to.
+                let counted = std::mem::take(&mut self.counted);
+                asking.responses.unbuffer(counted);
                 let object = keeping.list(asking, now);
                 asking.ended(object.is_some());
                 // What has become of a part is not what the client gets.

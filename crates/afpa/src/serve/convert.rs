@@ -125,6 +125,7 @@ pub(super) fn shared_cache(config: &Config) -> CacheSettings {
         pin_threshold: longest,
         largest_share: (limit / longest).max(1),
         objects_limit: config.shared_cache.objects,
+        counts_all: true,
         ..cache(config)
     }
 }

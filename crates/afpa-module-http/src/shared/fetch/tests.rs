@@ -66,6 +66,26 @@ fn what_came_of_an_attempt_that_failed_is_not_mixed_with_the_next_one() {
     assert_eq!(next(&fetch, &mut seat, &second, 0), Some(b"other".to_vec()));
 }
 
+/// Whoever asks and leaves, again and again while an answer is on its way, must not fill the memory; and nobody loses a place.
+#[test]
+fn those_who_go_leave_their_place_to_others() {
+    let fetch = fetch();
+    let mut stays = Seat::default();
+    assert!(fetch.poll_answer(&context(), &mut stays).is_pending());
+    for _ in 0..1000 {
+        let mut goes = Seat::default();
+        assert!(fetch.poll_answer(&context(), &mut goes).is_pending());
+        fetch.stand_up(&mut goes);
+    }
+    assert_eq!(fetch.state().wakers.len(), 2);
+    fetch.add(b"");
+    // All were woken, and the one that stays has its place until it goes.
+    let mut comes = Seat::default();
+    assert!(fetch.poll_answer(&context(), &mut comes).is_pending());
+    assert!(fetch.poll_answer(&context(), &mut stays).is_pending());
+    assert_eq!(fetch.state().wakers.iter().flatten().count(), 2);
+}
+
 #[test]
 fn who_leads_and_goes_leaves_nobody_waiting() {
     let mut seat = Seat::default();

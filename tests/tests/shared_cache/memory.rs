@@ -1,0 +1,72 @@
+//! What the process really holds when clients fill what the limit of the shared cache might not see.
+
+use afpa_testkit::{Client, Server};
+
+use crate::origin::{Asked, Origin, Reply, ok};
+
+const LIMIT: usize = 4 << 20;
+/// What a process takes that has nothing to do with what is kept: buffers, pools, what the allocator has not given back.
+const SLACK: usize = 6 << 20;
+
+/// Answers of two bytes that are kept, and vary by what the path says.
+fn origin() -> Origin {
+    Origin::start(|asked: &Asked| {
+        let vary = match asked.target.strip_prefix("/vary/") {
+            Some(name) => {
+                format!("Vary: {}\r\n", name.split(['/', '?']).next().unwrap_or_default())
+            }
+            None => String::new(),
+        };
+        let tags = match asked.target.strip_prefix("/tags/") {
+            Some(_) => format!("Cache-Tag: {}\r\n", "t".repeat(1000)),
+            None => String::new(),
+        };
+        let content =
+            if asked.target.starts_with("/long/") { "x".repeat(30_000) } else { "ok".to_owned() };
+        ok(&format!("Cache-Control: max-age=600\r\n{vary}{tags}"), &content)
+    })
+}
+
+fn resident(proxy: &Server) -> usize {
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+    digits.parse::<usize>().expect("a number") << 10
+}
+
+fn ask(client: &mut Client, target: &str, fields: &str) {
+    assert_eq!(client.get_with(target, fields).status, 200, "{target}");
+}
+
+/// Each of these fills the cache with something else of the client's choice. What one has filled is given back for the next, so
+/// that they hold no more than the limit together.
+#[test]
+fn the_process_holds_no_more_than_the_limit_whatever_clients_choose() {
+    let origin = origin();
+    let proxy = origin.proxy_within(LIMIT, "");
+    let mut client = proxy.connect();
+    (0..50).for_each(|number| ask(&mut client, &format!("/warm/{number}"), ""));
+    let before = resident(&proxy);
+    let (long, huge) = ("k".repeat(1500), "k".repeat(7000));
+    let vary = |n: usize, value: &str| (format!("/vary/x-a?{n}"), format!("X-A: {value}\r\n"));
+    let kinds: [(&str, &dyn Fn(usize) -> (String, String), usize); 8] = [
+        ("content", &|n| (format!("/long/{n}"), String::new()), 300),
+        ("short answers", &|n| (format!("/{n}"), String::new()), 4000),
+        ("URLs", &|n| (format!("/{n}/{long}"), String::new()), 2500),
+        ("URLs beyond what is kept", &|n| (format!("/{n}/{huge}"), String::new()), 1500),
+        ("variants", &|n| vary(0, &format!("{n}{long}")), 1500),
+        ("URLs with variants", &|n| vary(n, &long), 2500),
+        ("variants beyond what is kept", &|n| vary(n, &huge), 1500),
+        ("tags", &|n| (format!("/tags/{n}"), String::new()), 2000),
+    ];
+    for (kind, request, count) in kinds {
+        for number in 0..count {
+            let (target, fields) = request(number);
+            ask(&mut client, &target, &fields);
+        }
+        let grown = resident(&proxy).saturating_sub(before);
+        println!("{kind}: {} KiB", grown >> 10);
+        assert!(grown <= LIMIT + SLACK, "{kind}: {} KiB beside {} KiB", grown >> 10, LIMIT >> 10);
+    }
+}
