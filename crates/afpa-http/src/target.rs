@@ -310,12 +310,6 @@ mod tests {
         assert_eq!(PathError::AboveRoot.status(), Status::BAD_REQUEST);
     }
 
-    fn encoded(path: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        encode(path, &mut out);
-        out
-    }
-
     #[test]
     fn nothing_is_copied_when_nothing_changes() {
         let (path, mut scratch) = (b"/plain/path.html;a=b", Vec::new());
@@ -403,18 +397,17 @@ mod tests {
             let (mut room, mut again) = (Vec::new(), Vec::new());
             let spelled = spell(path.as_bytes(), &mut room).expect("a path");
             prop_assert!(is_simplest(spelled));
-            prop_assert_eq!(of(spelled).as_ref(), Ok(&normal));
+            prop_assert_eq!(of(spelled), Ok(normal.clone()));
             prop_assert_eq!(spell(spelled, &mut again), Ok(spelled));
             let count = |text: &[u8]| text.to_ascii_uppercase().windows(3).filter(|w| w == b"%3B").count();
             let is_flat = !path.contains('.') && !path.to_lowercase().contains("%2e");
             prop_assert!(!is_flat || count(spelled) == count(path.as_bytes()));
-            if let Some(tail) = normal.get(cut..) {
-                let mut rooted = b"/".to_vec();
-                rooted.extend_from_slice(behind(spelled, cut));
-                let mut room = Vec::new();
-                let rest = [b"/", tail].concat();
-                prop_assert_eq!(normalise(&rooted, &mut room), Ok(&of(&encoded(&rest)).unwrap()[..]));
-            }
+            let rest = behind(spelled, cut);
+            let mut bare = Vec::new();
+            decode(rest.strip_prefix(b"/").unwrap_or(rest), Form::Decoded, &mut bare).ok();
+            let tail = normal.get(cut..).unwrap_or_default();
+            let tail = tail.strip_prefix(b"/").unwrap_or(tail);
+            prop_assert!(tail.contains(&b'/') || bare == tail);
         }
 
         #[test]
