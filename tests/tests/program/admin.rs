@@ -243,6 +243,41 @@ fn check(text: &str) -> (bool, String) {
 }
 
 #[test]
+fn a_server_that_is_not_there_is_told_by_a_probe_and_at_the_start() {
+    let free = afpa_testkit::server::free_address();
+    let there = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let there = there.local_addr().expect("address");
+    let tree = Tree::new();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!(
+                "[[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n\
+                 [[server_group]]\nname = \"app\"\nservers = [\"{there}\", \"{free}\"]\n"
+            )
+        });
+    });
+    let told = server.summary("servers");
+    assert!(told.starts_with(&format!("{free} is not there yet")), "{told}");
+    let probe = |text: String| {
+        let file = tree.at("afpa.toml");
+        fs::write(&file, text).expect("write");
+        let mut check = Command::new(program());
+        check.args(["check", "--probe"]).arg(&file).stdin(Stdio::null());
+        let output = check.output().expect("run the program");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("text"))
+    };
+    let text = fs::read_to_string(server.configuration()).expect("the configuration");
+    let (status, said) = probe(text.clone());
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains(&format!("server {there} of app: takes connections\n")), "{said}");
+    assert!(said.contains(&format!("server {free} of app: nobody listens on {free}")), "{said}");
+    assert!(said.contains("afpa: 1 of 2 servers take no connections"), "{said}");
+    let (status, said) = probe(text.replace(&format!(", \"{free}\""), ""));
+    assert_eq!(status, Some(0), "{said}");
+}
+
+#[test]
 fn check_accepts_what_is_good() {
     let (good, said) =
         check("workers = 2\n[[site]]\nroot = \"ROOT\"\nlisten = [\"127.0.0.1:0\"]\n");
