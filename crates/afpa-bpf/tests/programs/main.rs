@@ -26,4 +26,3 @@ mod transfer_ends;
 mod transfer_segments;
 mod unsafe_requests;
 mod unsafe_spellings;
-mod unsound;
