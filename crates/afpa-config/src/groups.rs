@@ -98,6 +98,7 @@ impl ServerGroup {
                 default.load_bound_percent as usize,
                 101..=10_000,
             )),
+            client_share: small(s.count("client_share", default.client_share as usize, 1..=100)),
             health: HealthSettings::default(),
             queue: QueueSettings::default(),
             tls: None,

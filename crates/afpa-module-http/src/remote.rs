@@ -142,6 +142,8 @@ pub(crate) fn prepare(
         trailers: head.takes_trailers(),
         tunnel: asks_tunnel(request),
     };
+    let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
+    let sharer = client.filter(|&client| !is_router(client) && !global.police.allows(client));
     let job = Job {
         group: Arc::clone(group),
         settings: Arc::clone(settings),
@@ -153,6 +155,7 @@ pub(crate) fn prepare(
         idempotent: is_idempotent(request.method) && !asked.upgrade,
         url_hash: url_hash(to.path, request.target.query()),
         client,
+        sharer,
         cookie,
         affinity: Some(affinity),
         names_server: asker.names_server,

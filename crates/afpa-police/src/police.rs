@@ -143,6 +143,12 @@ impl Police {
         self.decide(What::Request, client, None, steady_ns)
     }
 
+    /// Whether a client is named among those that are never refused.
+    pub fn allows(&self, client: IpAddr) -> bool {
+        self.0.armed.load(Ordering::Relaxed)
+            && self.0.current.load().rules.longest(client) == Some(Rule::Allow)
+    }
+
     /// What user mode has refused.
     pub fn counts(&self) -> &Counts {
         &self.0.counts

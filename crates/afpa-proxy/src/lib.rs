@@ -26,6 +26,7 @@
 //! * [`resolve`]: addresses of names, and their time to live.
 #![forbid(unsafe_code)]
 
+mod client;
 pub mod end;
 pub mod exchange;
 mod fields;

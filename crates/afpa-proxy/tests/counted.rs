@@ -63,6 +63,7 @@ fn job(place: &str) -> Job {
         idempotent: true,
         url_hash: 1,
         client: origin.client,
+        sharer: origin.client,
         cookie: None,
         affinity: None,
         names_server: false,

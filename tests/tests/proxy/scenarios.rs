@@ -249,7 +249,9 @@ fn a_full_server_has_a_queue_and_beyond_it_503() {
         }
     });
     let server = format!("{{ to = \"{}\", max_connections = 2 }}", slow.to());
-    let proxy = proxy(&[server], "[server_group.queue]\nlength = 4\ntimeout = \"10s\"\n");
+    // All of them are one client.
+    let settings = "client_share = 100\n[server_group.queue]\nlength = 4\ntimeout = \"10s\"\n";
+    let proxy = proxy(&[server], settings);
     let ask = || {
         let mut client = proxy.connect();
         std::thread::spawn(move || client.get("/").status)

@@ -79,6 +79,9 @@ impl Failure {
                 WhyNone::NoServers => "There is no server for this page at the moment.",
                 WhyNone::AllDown { .. } => "The servers of this page are out of order.",
                 WhyNone::AllTried => "None of the servers of this page answered.",
+                WhyNone::ClientWaits => {
+                    "Too many of your requests wait for the servers of this page."
+                }
                 WhyNone::QueueFull | WhyNone::Shed => "The servers of this page are busy.",
             },
             Failure::QueueTimeout => "The servers of this page were busy for too long.",

@@ -37,6 +37,8 @@ pub struct Job {
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
+    /// Whose share of the servers it takes: see [`Chosen`](crate::select::Chosen).
+    pub sharer: Option<IpAddr>,
     /// The affinity cookie's value.
     pub cookie: Option<Box<[u8]>>,
     /// The affinity of the request set.

@@ -170,6 +170,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         let chosen = Chosen {
             url_hash: self.job.url_hash,
             client: self.job.client,
+            sharer: self.job.sharer,
             cookie: self.job.cookie.as_deref(),
             affinity: self.job.affinity,
         };

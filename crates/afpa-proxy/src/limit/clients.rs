@@ -1,26 +1,12 @@
 //! Limits remember clients in a table that never grows beyond its bound.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use super::bucket::Bucket;
+use crate::client::Client as Key;
 
 /// How many entries are examined to find one to forget.
 const LOOKED_AT: usize = 16;
-
-/// A client: an IPv4 address, or the /64 network of an IPv6 address, because one client has a whole network
-/// of 2^64 addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key(u64, bool);
-
-impl From<IpAddr> for Key {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(v4) => Key(u64::from(v4.to_bits()), true),
-            IpAddr::V6(v6) => Key((v6.to_bits() >> 64) as u64, false),
-        }
-    }
-}
 
 /// What one client has used.
 #[derive(Debug, Default)]

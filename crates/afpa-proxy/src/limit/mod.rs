@@ -10,9 +10,10 @@ mod clients;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::client::Client as Key;
 use afpa_http::Status;
 use bucket::Bucket;
-use clients::{Clients, Key};
+use clients::Clients;
 
 /// Limits of one site; 0 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

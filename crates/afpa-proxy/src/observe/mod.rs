@@ -99,6 +99,8 @@ pub struct GroupReport {
     pub waited: u64,
     /// Requests refused because the queue was full.
     pub queue_full: u64,
+    /// Requests refused because as many of their client waited as may.
+    pub client_waits: u64,
     /// Requests refused because they would have waited too long.
     pub shed: u64,
     /// Requests that left the queue without a server: time-out, or the client went away.

@@ -14,9 +14,11 @@ use super::cookie::{self, Secret};
 use super::queue::{Full, Queue, Wait};
 use super::ring::{self, Ring};
 use super::settings::{Affinity, GroupSettings, Select};
+use super::share::Held;
 use super::target::Target;
 use super::turns::{Turn, Turns};
 use super::{Chosen, ServerIndex, WhyNone};
+use crate::client::Client;
 use crate::health::{AttemptOutcome, Change, Life, WhyDown};
 use crate::observe::ServerCounts;
 
@@ -28,6 +30,8 @@ pub(super) struct Slot {
     pub(super) max: u32,
     pub(super) retired: bool,
     pub(super) in_flight: u32,
+    /// Of these requests.
+    pub(super) held: Held,
     pub(super) life: Life,
     pub(super) counts: ServerCounts,
 }
@@ -40,6 +44,8 @@ pub(super) struct Placed {
     pub(super) target: Arc<Target>,
     /// The client does not have the cookie of this server yet.
     pub(super) new_cookie: bool,
+    /// Whose share it takes.
+    pub(super) client: Option<Client>,
 }
 
 /// What happens with a request.
@@ -56,6 +62,7 @@ pub(super) enum Decision {
 pub(super) struct Refusals {
     pub(super) waited: u64,
     pub(super) queue_full: u64,
+    pub(super) client_waits: u64,
     pub(super) shed: u64,
     pub(super) left_queue: u64,
     pub(super) all_down: u64,
@@ -128,15 +135,17 @@ impl<W> Core<W> {
         let affinity = chosen.affinity.unwrap_or(self.settings.affinity);
         let bound = self.bound(affinity, chosen, excluded);
         let new_cookie = affinity == Affinity::Cookie && bound.is_none();
+        let client = chosen.sharer.map(Client::from);
+        let percent = self.settings.client_share;
         let found = match bound {
-            Some(slot) => Some(slot).filter(|slot| self.slots[*slot].has_room()),
-            None => self.select(chosen, excluded),
+            Some(slot) => Some(slot).filter(|slot| self.slots[*slot].has_room_for(client, percent)),
+            None => self.select(chosen, client, excluded),
         };
         match found {
-            Some(slot) => Decision::Server(self.place(slot, new_cookie)),
+            Some(slot) => Decision::Server(self.place(slot, client, new_cookie)),
             None => {
                 let excluded = excluded.to_vec();
-                self.full_or_down(Wait { bound, excluded, new_cookie }, new_cookie)
+                self.full_or_down(Wait { bound, excluded, new_cookie, client })
             }
         }
     }
@@ -145,16 +154,16 @@ impl<W> Core<W> {
     pub(super) fn release(
         &mut self,
         now_ms: Option<u64>,
-        server: ServerIndex,
-        epoch: u32,
+        placed: &Placed,
         outcome: Option<AttemptOutcome>,
     ) -> Option<Change> {
         self.now_ms = self.now_ms.max(now_ms.unwrap_or(0));
-        let number = server.0 as usize;
+        let (number, epoch) = (placed.server.0 as usize, placed.epoch);
         let judged = self.slots.get(number)?.life.is_judged_next(&self.settings.health);
         let may_eject = judged && self.may_eject(number);
         let slot = self.slots.get_mut(number)?;
         slot.in_flight = slot.in_flight.saturating_sub(1);
+        slot.held.give_back(placed.client);
         let Some(outcome) = outcome else {
             slot.counts.cancelled += 1;
             return None;
@@ -187,9 +196,11 @@ impl<W> Core<W> {
         for at in 0..self.order.len() {
             let slot = self.order[at];
             while self.slots[slot].is_usable() && self.slots[slot].has_room() {
-                let unbound = self.slots[slot].weight > 0;
-                let Some((waiter, wait)) = self.queue.next_for(slot, unbound) else { break };
-                let placed = self.place(slot, wait.new_cookie);
+                let (place, percent) = (&self.slots[slot], self.settings.client_share);
+                let may = |client| place.has_room_for(client, percent);
+                let next = self.queue.next_for(slot, place.weight > 0, may);
+                let Some((waiter, wait)) = next else { break };
+                let placed = self.place(slot, wait.client, wait.new_cookie);
                 settled.push((waiter, Ok(placed)));
             }
         }
@@ -210,14 +221,18 @@ impl<W> Core<W> {
             Some(_) => self.settings.queue.length as usize,
             None => (self.settings.queue.length as usize).saturating_mul(usable),
         };
-        match self.queue.enter(wait, waiter, most) {
+        match self.queue.enter(wait, waiter, most, self.settings.client_share) {
             Ok(ticket) => {
                 self.refusals.waited += 1;
                 Ok(ticket)
             }
-            Err(Full(waiter)) => {
+            Err(Full::All(waiter)) => {
                 self.refusals.queue_full += 1;
                 Err((waiter, WhyNone::QueueFull))
+            }
+            Err(Full::Client(waiter)) => {
+                self.refusals.client_waits += 1;
+                Err((waiter, WhyNone::ClientWaits))
             }
         }
     }
@@ -251,39 +266,49 @@ impl<W> Core<W> {
         }
     }
 
-    fn select(&mut self, chosen: &Chosen<'_>, excluded: &[ServerIndex]) -> Option<usize> {
+    fn select(
+        &mut self,
+        chosen: &Chosen<'_>,
+        client: Option<Client>,
+        excluded: &[ServerIndex],
+    ) -> Option<usize> {
+        let percent = self.settings.client_share;
+        let can = |(number, slot): (usize, &Slot)| {
+            slot.can_take(client, percent) && !excludes(excluded, number)
+        };
         match self.settings.select {
-            Select::RoundRobin => self.by_turn(excluded),
-            Select::LeastConnections => self.by_load(excluded),
-            Select::UrlHash => self.by_hash(chosen.url_hash.to_le_bytes().as_slice(), excluded),
+            Select::RoundRobin => self.by_turn(can),
+            Select::LeastConnections => self.by_load(can),
+            Select::UrlHash => {
+                self.by_hash(chosen.url_hash.to_le_bytes().as_slice(), excluded, can)
+            }
             Select::ClientHash => match chosen.client {
-                Some(client) => self.by_hash(&client_bytes(client), excluded),
-                None => self.by_turn(excluded),
+                Some(client) => self.by_hash(&client_bytes(client), excluded, can),
+                None => self.by_turn(can),
             },
         }
     }
 
-    fn by_turn(&mut self, excluded: &[ServerIndex]) -> Option<usize> {
+    fn by_turn(&mut self, can: impl Fn((usize, &Slot)) -> bool) -> Option<usize> {
         let (slots, order, health) = (&self.slots, &self.order, &self.settings.health);
         let turn = |at: usize| {
             let number = order[at];
             let slot = &slots[number];
-            let can = slot.can_take() && !excludes(excluded, number);
-            let weight = if can { slot.weight } else { 0 };
+            let weight = if can((number, slot)) { slot.weight } else { 0 };
             Turn { weight, share: slot.life.share(self.now_ms, health) }
         };
         self.turns.next(order.len(), turn).map(|at| order[at])
     }
 
     /// The server with the fewest requests for its weight; among equals, the next one after the last selected.
-    fn by_load(&mut self, excluded: &[ServerIndex]) -> Option<usize> {
+    fn by_load(&mut self, can: impl Fn((usize, &Slot)) -> bool) -> Option<usize> {
         let count = self.order.len();
         let mut best: Option<(usize, u64, u64)> = None;
         for step in 1..=count {
             let at = (self.rotor + step) % count;
             let number = self.order[at];
             let slot = &self.slots[number];
-            if !slot.can_take() || excludes(excluded, number) {
+            if !can((number, slot)) {
                 continue;
             }
             let load = u64::from(slot.in_flight) + 1;
@@ -299,7 +324,12 @@ impl<W> Core<W> {
 
     /// Consistent hashing with bounded load (Mirrokni, Thorup, Zadimoghaddam 2016): the first server
     /// from the hash on that has not more than its share of all requests, and some percent.
-    fn by_hash(&self, key: &[u8], excluded: &[ServerIndex]) -> Option<usize> {
+    fn by_hash(
+        &self,
+        key: &[u8],
+        excluded: &[ServerIndex],
+        can: impl Fn((usize, &Slot)) -> bool,
+    ) -> Option<usize> {
         let members = self.order.iter().map(|number| (*number, &self.slots[*number]));
         let members = members.filter(|(number, slot)| {
             slot.is_usable() && slot.weight > 0 && !excludes(excluded, *number)
@@ -312,12 +342,8 @@ impl<W> Core<W> {
             let fair = requests * self.milliweight(slot) * percent;
             u64::from(slot.in_flight) < fair.div_ceil(100 * weights.max(1))
         };
-        let can = |number: &usize| {
-            let slot = &self.slots[*number];
-            slot.can_take() && !excludes(excluded, *number)
-        };
         let hash = ring::hash(key);
-        let mut any = self.ring.walk(hash).filter(can);
+        let mut any = self.ring.walk(hash).filter(|number| can((*number, &self.slots[*number])));
         let first = any.next()?;
         if bounded(&self.slots[first]) {
             return Some(first);
@@ -327,7 +353,7 @@ impl<W> Core<W> {
     }
 
     /// No server has room: the request waits if that will help, or is refused.
-    fn full_or_down(&mut self, wait: Wait, new_cookie: bool) -> Decision {
+    fn full_or_down(&mut self, wait: Wait) -> Decision {
         let usable = |slot: &&usize| {
             self.slots[**slot].is_usable()
                 && !excludes(&wait.excluded, **slot)
@@ -337,10 +363,15 @@ impl<W> Core<W> {
         let members = members.filter(|slot| wait.bound.is_none_or(|bound| bound == **slot));
         let places: u64 = members.map(|slot| u64::from(self.slots[*slot].max)).sum();
         if places == 0 {
-            return self.last_resort(&wait.excluded, new_cookie);
+            return self.last_resort(&wait);
         }
-        // A request that would wait longer than the queue's time-out is refused at once.
-        let ahead = self.queue.len_for(wait.bound) as u64 + 1;
+        // A request that would wait longer than the queue's time-out is refused at once. Clients that have their share
+        // of all servers do not go before it.
+        let percent = self.settings.client_share;
+        let may = |client| {
+            self.order.iter().any(|slot| self.slots[*slot].would_have_room_for(client, percent))
+        };
+        let ahead = self.queue.ahead(wait.bound, may) as u64 + 1;
         let expected_us = ahead.saturating_mul(self.service_us) / places;
         if u128::from(expected_us) > self.settings.queue.timeout.as_micros() {
             self.refusals.shed += 1;
@@ -349,7 +380,8 @@ impl<W> Core<W> {
         Decision::Wait(wait)
     }
 
-    fn last_resort(&mut self, excluded: &[ServerIndex], new_cookie: bool) -> Decision {
+    fn last_resort(&mut self, wait: &Wait) -> Decision {
+        let Wait { excluded, new_cookie, client, .. } = wait;
         let health = &self.settings.health;
         let any_up = self.order.iter().any(|slot| self.slots[*slot].is_usable());
         if !any_up {
@@ -358,7 +390,7 @@ impl<W> Core<W> {
                 let slot = &mut self.slots[number];
                 let can = slot.weight > 0 && slot.has_room() && !excludes(excluded, number);
                 if can && slot.life.last_resort(self.now_ms, health) {
-                    return Decision::Server(self.place(number, new_cookie));
+                    return Decision::Server(self.place(number, *client, *new_cookie));
                 }
             }
         }
@@ -380,15 +412,17 @@ impl<W> Core<W> {
         WhyNone::AllDown { why, retry_after_s }
     }
 
-    fn place(&mut self, number: usize, new_cookie: bool) -> Placed {
+    fn place(&mut self, number: usize, client: Option<Client>, new_cookie: bool) -> Placed {
         let slot = &mut self.slots[number];
         slot.in_flight += 1;
+        slot.held.take(client);
         slot.counts.requests += 1;
         Placed {
             server: ServerIndex(number as u32),
             epoch: slot.life.epoch(),
             target: Arc::clone(&slot.target),
             new_cookie,
+            client,
         }
     }
 
@@ -418,8 +452,18 @@ impl Slot {
         self.in_flight < self.max
     }
 
-    fn can_take(&self) -> bool {
-        self.is_usable() && self.has_room() && self.weight > 0
+    /// Whether there is room that this client may have.
+    fn has_room_for(&self, client: Option<Client>, percent: u32) -> bool {
+        self.has_room() && self.held.allows(client, (self.in_flight, self.max), percent)
+    }
+
+    /// The same, once a request has ended.
+    fn would_have_room_for(&self, client: Option<Client>, percent: u32) -> bool {
+        self.held.allows(client, (self.in_flight.saturating_sub(1), self.max), percent)
+    }
+
+    fn can_take(&self, client: Option<Client>, percent: u32) -> bool {
+        self.is_usable() && self.weight > 0 && self.has_room_for(client, percent)
     }
 }
 

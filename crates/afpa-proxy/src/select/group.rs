@@ -226,6 +226,7 @@ impl Group {
             waiting: core.queue.len(),
             waited: core.refusals.waited,
             queue_full: core.refusals.queue_full,
+            client_waits: core.refusals.client_waits,
             shed: core.refusals.shed,
             left_queue: core.refusals.left_queue,
             all_down: core.refusals.all_down,
@@ -241,7 +242,7 @@ impl GroupCore {
         outcome: Option<AttemptOutcome>,
     ) {
         self.change(|core| {
-            let change = core.release(now_ms, placed.server, placed.epoch, outcome);
+            let change = core.release(now_ms, placed, outcome);
             if let Some(change) = change {
                 tell(&core.settings.name, &placed.target.name, change);
             }

@@ -14,6 +14,7 @@ mod lease;
 mod queue;
 mod ring;
 mod settings;
+mod share;
 mod tally;
 mod target;
 mod turns;
@@ -43,6 +44,8 @@ pub struct Chosen<'a> {
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
+    /// Whose share of a server it takes; `None`: nobody's, because many clients come by that address.
+    pub sharer: Option<IpAddr>,
     /// The value of the affinity cookie, if the request has it.
     pub cookie: Option<&'a [u8]>,
     /// The affinity of the request set; `None`: that of the group.
@@ -76,6 +79,8 @@ pub enum WhyNone {
     AllTried,
     /// The queue is full.
     QueueFull,
+    /// As many requests of this client wait as may.
+    ClientWaits,
     /// It would have waited longer than the queue's time-out.
     Shed,
 }
@@ -85,6 +90,8 @@ impl WhyNone {
     /// many requests.
     pub const fn status(self) -> Status {
         match self {
+            // RFC 6585, section 4.
+            WhyNone::ClientWaits => Status::TOO_MANY_REQUESTS,
             WhyNone::AllDown { why: WhyDown::Refused, .. } | WhyNone::AllTried => {
                 Status::BAD_GATEWAY
             }
@@ -102,7 +109,7 @@ impl WhyNone {
         match self {
             WhyNone::AllDown { retry_after_s, .. } => retry_after_s,
             WhyNone::NoServers => 10,
-            WhyNone::AllTried | WhyNone::QueueFull | WhyNone::Shed => 1,
+            WhyNone::AllTried | WhyNone::QueueFull | WhyNone::ClientWaits | WhyNone::Shed => 1,
         }
     }
 
@@ -113,6 +120,7 @@ impl WhyNone {
             WhyNone::AllDown { .. } => "every server of the group is unavailable",
             WhyNone::AllTried => "every server of the group was tried",
             WhyNone::QueueFull => "too many requests wait for a server",
+            WhyNone::ClientWaits => "too many requests of one client wait for a server",
             WhyNone::Shed => "the servers are overloaded",
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use super::ServerIndex;
+use super::share::Held;
+use crate::client::Client;
 
 /// What a request waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,12 +12,15 @@ pub(super) struct Wait {
     pub(super) bound: Option<usize>,
     pub(super) excluded: Vec<ServerIndex>,
     pub(super) new_cookie: bool,
+    /// Whose share it takes.
+    pub(super) client: Option<Client>,
 }
 
 /// A bounded queue. Tickets ascend.
 #[derive(Debug)]
 pub(super) struct Queue<W> {
     waiting: VecDeque<Entry<W>>,
+    held: Held,
     next_ticket: u64,
 }
 
@@ -26,13 +31,18 @@ struct Entry<W> {
     waiter: W,
 }
 
-/// The queue is full. Gives back what was to join it.
+/// The queue has no place. Gives back what was to join it.
 #[derive(Debug)]
-pub(super) struct Full<W>(pub(super) W);
+pub(super) enum Full<W> {
+    /// For anybody.
+    All(W),
+    /// For this client.
+    Client(W),
+}
 
 impl<W> Default for Queue<W> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), next_ticket: 0 }
+        Self { waiting: VecDeque::new(), held: Held::default(), next_ticket: 0 }
     }
 }
 
@@ -43,19 +53,41 @@ impl<W> Queue<W> {
 
     /// How many requests wait for the same server, or for any.
     pub(super) fn len_for(&self, bound: Option<usize>) -> usize {
-        self.waiting.iter().filter(|entry| entry.wait.bound == bound).count()
+        self.ahead(bound, |_| true)
+    }
+
+    /// How many of them there are that may go before another one.
+    pub(super) fn ahead(
+        &self,
+        bound: Option<usize>,
+        may: impl Fn(Option<Client>) -> bool,
+    ) -> usize {
+        let same = self.waiting.iter().filter(|entry| entry.wait.bound == bound);
+        same.filter(|entry| may(entry.wait.client)).count()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Appends a request, unless `most` requests wait for the same already.
-    pub(super) fn enter(&mut self, wait: Wait, waiter: W, most: usize) -> Result<u64, Full<W>> {
+    /// Appends a request, unless `most` requests wait for the same already, or its client has its share of them.
+    pub(super) fn enter(
+        &mut self,
+        wait: Wait,
+        waiter: W,
+        most: usize,
+        percent: u32,
+    ) -> Result<u64, Full<W>> {
         // The sum of all is an upper bound for each, so counting is needed only in a long queue.
         if self.waiting.len() >= most && self.len_for(wait.bound) >= most {
-            return Err(Full(waiter));
+            return Err(Full::All(waiter));
         }
+        let places = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let taken = (places(self.waiting.len()), places(most));
+        if !self.held.allows(wait.client, taken, percent) {
+            return Err(Full::Client(waiter));
+        }
+        self.held.take(wait.client);
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiting.push_back(Entry { ticket, wait, waiter });
@@ -65,18 +97,30 @@ impl<W> Queue<W> {
     /// Removes a request. Returns whether it was still there.
     pub(super) fn leave(&mut self, ticket: u64) -> bool {
         let found = self.waiting.binary_search_by_key(&ticket, |entry| entry.ticket);
-        found.is_ok_and(|at| self.waiting.remove(at).is_some())
+        found.is_ok_and(|at| self.remove(at).is_some())
     }
 
-    /// Takes the first request that the server at `slot` can serve; one that is bound to no server only if
-    /// `unbound`.
-    pub(super) fn next_for(&mut self, slot: usize, unbound: bool) -> Option<(W, Wait)> {
-        let helps = |entry: &Entry<W>| match entry.wait.bound {
+    fn remove(&mut self, at: usize) -> Option<Entry<W>> {
+        let entry = self.waiting.remove(at)?;
+        self.held.give_back(entry.wait.client);
+        Some(entry)
+    }
+
+    /// Takes the first request that the server at `slot` can serve, and `may` for its client; one that is bound to no
+    /// server only if `unbound`.
+    pub(super) fn next_for(
+        &mut self,
+        slot: usize,
+        unbound: bool,
+        may: impl Fn(Option<Client>) -> bool,
+    ) -> Option<(W, Wait)> {
+        let is_meant = |entry: &Entry<W>| match entry.wait.bound {
             Some(bound) => bound == slot,
             None => unbound && !entry.wait.excluded.iter().any(|other| other.0 as usize == slot),
         };
+        let helps = |entry: &Entry<W>| is_meant(entry) && may(entry.wait.client);
         let at = self.waiting.iter().position(helps)?;
-        self.waiting.remove(at).map(|entry| (entry.waiter, entry.wait))
+        self.remove(at).map(|entry| (entry.waiter, entry.wait))
     }
 
     /// A server is no longer available: the requests that are bound to it may go to any other.
@@ -88,6 +132,7 @@ impl<W> Queue<W> {
 
     /// Empties the queue.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = W> {
+        self.held = Held::default();
         std::mem::take(&mut self.waiting).into_iter().map(|entry| entry.waiter)
     }
 }

@@ -27,6 +27,9 @@ pub struct GroupSettings {
     pub load_bound_percent: u32,
     /// When a server counts as unavailable, and when it is used again.
     pub health: HealthSettings,
+    /// Per cent of a server's requests at a time, and of the places in its queue, that one client may have: see
+    /// docs/rules/clients.md, C1; 1 to 100, which is no limit.
+    pub client_share: u32,
     /// The queue for requests when all servers have reached their limit.
     pub queue: QueueSettings,
     /// How its servers are reached by TLS; `None`: without it.
@@ -46,6 +49,7 @@ impl Default for GroupSettings {
             cookie_secret: None,
             load_bound_percent: 125,
             health: HealthSettings::default(),
+            client_share: 75,
             queue: QueueSettings::default(),
             tls: None,
             http2: None,

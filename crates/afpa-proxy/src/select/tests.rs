@@ -412,3 +412,43 @@ fn probes_are_due_when_the_paper_says() {
     assert_eq!((report.servers[0].counts.ups, report.servers[0].counts.downs), (1, 1));
     assert!(report.servers[0].available);
 }
+
+fn of(last: u8) -> Chosen<'static> {
+    Chosen { sharer: Some(IpAddr::from([192, 0, 2, last])), ..Chosen::default() }
+}
+
+#[test]
+fn one_client_leaves_room_and_what_it_waits_for_holds_nobody_up() {
+    let group = group(1, |settings| {
+        settings.servers[0].max_connections = 8;
+        settings.queue.length = 8;
+    });
+    let mut mine: Vec<_> = (0..6).map(|_| lease(group.pick(0, &of(1), &[]))).collect();
+    let mut waiting: Vec<_> = (0..6).map(|_| waiter(group.pick(0, &of(1), &[]))).collect();
+    assert_eq!(why(group.pick(0, &of(1), &[])), WhyNone::ClientWaits);
+    assert_eq!(why(group.pick(0, &of(1), &[])).status().code(), 429);
+    let others = [2, 3].map(|client| lease(group.pick(0, &of(client), &[])));
+    let mut fourth = waiter(group.pick(0, &of(4), &[]));
+    let [second, _third] = others;
+    second.finish(1, OK);
+    assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_pending()), "it has its share");
+    let fourth = lease(ready(&mut fourth));
+    for lease in mine.drain(..5) {
+        lease.finish(2, OK);
+    }
+    assert!(waiting.iter_mut().take(4).all(|waiting| poll(waiting).is_ready()), "in its share");
+    drop((fourth, waiting, mine));
+    let report = group.report(3);
+    assert_eq!((report.client_waits, report.waiting), (2, 0));
+}
+
+#[test]
+fn whoever_speaks_for_many_clients_has_no_share() {
+    let group = group(1, |settings| {
+        settings.servers[0].max_connections = 8;
+        settings.queue.length = 8;
+    });
+    let _all: Vec<_> = (0..8).map(|_| lease(group.pick(0, &any(), &[]))).collect();
+    let _waiting: Vec<_> = (0..8).map(|_| waiter(group.pick(0, &any(), &[]))).collect();
+    assert_eq!(why(group.pick(0, &of(1), &[])), WhyNone::QueueFull);
+}

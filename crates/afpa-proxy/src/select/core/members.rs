@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Address, Core, Life, Ring, ServerAddress, ServerCounts, Slot, Target};
+use super::{Address, Core, Held, Life, Ring, ServerAddress, ServerCounts, Slot, Target};
 
 /// Addresses of one name that are used; more are ignored.
 const MOST_ADDRESSES: usize = 64;
@@ -107,6 +107,7 @@ impl<W> Core<W> {
             max,
             retired: false,
             in_flight: 0,
+            held: Held::default(),
             life: Life::new(self.now_ms),
             counts: ServerCounts::default(),
         };

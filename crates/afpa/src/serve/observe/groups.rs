@@ -33,6 +33,7 @@ impl Groups {
                 "waited": group.waited,
                 "gave_up": group.left_queue,
                 "queue_full": group.queue_full,
+                "client_waits": group.client_waits,
                 "shed": group.shed,
                 "all_down": group.all_down,
             })
@@ -111,6 +112,7 @@ impl Groups {
             for (why, count) in [
                 ("gave_up", group.left_queue),
                 ("queue_full", group.queue_full),
+                ("client_waits", group.client_waits),
                 ("shed", group.shed),
                 ("all_down", group.all_down),
             ] {
