@@ -86,6 +86,7 @@ impl Limits {
             body: s.size("body", MIB, 0..=GIB),
             pipelined: s.count("pipelined", 128, 1..=1024),
             long_sends: s.size("long_sends", MIB, 0..=64 * MIB),
+            least_rate: s.size("least_rate", 240, 0..=MIB),
             counted_request_sets: s.count("counted_request_sets", 1000, 0..=1_000_000),
         }
     }

@@ -110,6 +110,8 @@ pub struct Limits {
     pub pipelined: usize,
     /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
     pub long_sends: usize,
+    /// Bytes a second that a client has to move while it is waited for; 0: any will do.
+    pub least_rate: usize,
     /// Request sets that have counters of their own.
     pub counted_request_sets: usize,
 }

@@ -13,6 +13,19 @@ pub struct Timeouts {
     pub body: Duration,
     /// Without taking a byte of a response.
     pub write: Duration,
+    /// The bytes a second that it has to move while it is waited for; 0: any will do.
+    pub least_rate: u64,
+}
+
+/// Until when a client is waited for further that was waited for until `until_ms`, and has moved so many bytes since: no
+/// longer than `most_ms`, and no longer than it keeps to the least rate (docs/rules/clients.md, C2). All times are steady
+/// milliseconds.
+pub fn extended(until_ms: u64, now_ms: u64, most_ms: u64, bytes: u64, least_rate: u64) -> u64 {
+    let longest = now_ms.saturating_add(most_ms);
+    match bytes.saturating_mul(1000).checked_div(least_rate) {
+        Some(earned_ms) => longest.min(until_ms.saturating_add(earned_ms)),
+        None => longest,
+    }
 }
 
 /// Why a response breaks off, as far as it concerns its client.
@@ -75,6 +88,11 @@ pub trait ClientStream {
         }
     }
 
+    /// How many bytes it would take now, as far as that is known. A server need not be read for more.
+    fn appetite(&self) -> usize {
+        usize::MAX
+    }
+
     /// Whether it costs less to gather bytes than to send them from where they lie.
     fn gathers(&self) -> bool {
         false
@@ -105,4 +123,40 @@ pub trait ClientStream {
 
     /// Whether the deadline has passed. If not, the task is woken when it does.
     fn is_over(&self, cx: &mut Context<'_>) -> bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extended;
+
+    #[test]
+    fn bytes_earn_time_as_far_as_the_rate_goes() {
+        assert_eq!(extended(60_000, 15_000, 60_000, 300, 240), 61_250);
+        assert_eq!(
+            extended(60_000, 15_000, 60_000, 1 << 40, 240),
+            75_000,
+            "no more than the time-out"
+        );
+        assert_eq!(extended(60_000, 15_000, 60_000, 0, 240), 60_000, "nothing earns nothing");
+        assert_eq!(extended(60_000, 15_000, 60_000, 1, 0), 75_000, "any byte will do");
+        assert_eq!(extended(60_000, u64::MAX, 60_000, u64::MAX, 1), u64::MAX);
+    }
+
+    /// A window of 300 bytes that opens every 15 seconds is not for ever; one of a slow modem is.
+    #[test]
+    fn who_moves_next_to_nothing_is_not_waited_for_for_ever() {
+        let lasts = |bytes, every_ms| {
+            let (mut until, mut now) = (60_000, 0);
+            while now < 3_600_000 && until > now {
+                now += every_ms;
+                if until > now {
+                    until = extended(until, now, 60_000, bytes, 240);
+                }
+            }
+            now
+        };
+        assert_eq!(lasts(300, 15_000), 75_000);
+        assert!(lasts(1000, 1000) >= 3_600_000);
+        assert!(lasts(20_000, 50_000) >= 3_600_000, "in spurts");
+    }
 }

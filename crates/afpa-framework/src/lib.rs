@@ -32,7 +32,7 @@ pub mod state;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote, Secured};
 pub use address::Address;
-pub use client_stream::{BreakOff, ClientStream, Timeouts};
+pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};
 pub use counter::Counter;
 pub use helpers::{Helpers, Overloaded};

@@ -62,7 +62,7 @@ impl ClientStream for Sink {
         now()
     }
     fn timeouts(&self) -> Timeouts {
-        Timeouts { body: Duration::from_secs(9), write: Duration::from_secs(9) }
+        Timeouts { body: Duration::from_secs(9), write: Duration::from_secs(9), least_rate: 0 }
     }
     fn wait_until(&mut self, _: Option<u64>) {}
     fn is_over(&self, _: &mut Context<'_>) -> bool {

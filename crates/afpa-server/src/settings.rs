@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afpa_framework::Client;
+use afpa_framework::{Client, Timeouts};
 use afpa_police::Police;
 
 use crate::io::Io;
@@ -23,6 +23,9 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// Without the client taking a single byte of a response.
     pub write_timeout: Duration,
+    /// The bytes a second that a client has to take of a response, or to send of a request's content of a length, while it
+    /// is waited for; 0: any will do.
+    pub least_rate: u64,
     /// From the acceptance of a connection of TLS to the end of its handshake.
     pub handshake_timeout: Duration,
     /// Handshakes of TLS in progress, all cores together.
@@ -54,6 +57,14 @@ pub struct Settings {
     pub police: Police,
     /// What a connection of HTTP/2 may ask for. `head` follows the module's longest head.
     pub http2: afpa_h2::Limits,
+}
+
+impl Settings {
+    /// How long clients may take.
+    pub(crate) fn client_timeouts(&self) -> Timeouts {
+        let (body, write) = (self.body_timeout, self.write_timeout);
+        Timeouts { body, write, least_rate: self.least_rate }
+    }
 }
 
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
@@ -121,6 +132,7 @@ impl Default for Settings {
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
+            least_rate: 240,
             handshake_timeout: Duration::from_secs(10),
             handshakes: 2_000,
             handshakes_per_client: 200,

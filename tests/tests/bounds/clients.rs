@@ -1,12 +1,14 @@
-//! `client_share`: what one client can hold of what servers have for all (docs/rules/clients.md).
+//! `client_share` and `least_rate`: what one client can hold of what servers have for all (docs/rules/clients.md).
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
-use afpa_h2::frame::setting;
-use afpa_testkit::{Client, Server};
+use afpa_h2::frame::{kind, setting};
+use afpa_testkit::held::{Growth, MIB};
+use afpa_testkit::{Client, Server, eventually, eventually_within};
 use afpa_tests::h2::{H2Client, request};
-use afpa_tests::proxy::{Raw, read_head};
+use afpa_tests::proxy::{Raw, answer, read_content, read_head};
 
 const STREAMS: usize = 128;
 
@@ -14,7 +16,8 @@ const STREAMS: usize = 128;
 fn long() -> Raw {
     Raw::start(|mut stream| {
         while read_head(&mut stream).is_some() {
-            let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1000000\r\n\r\n";
+            let head =
+                "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 1000000\r\n\r\n";
             let content = [b'x'; 1_000_000];
             if stream.write_all(head.as_bytes()).is_err() || stream.write_all(&content).is_err() {
                 return;
@@ -44,6 +47,38 @@ fn stingy(server: &Server, window: u32, streams: usize) -> (H2Client, Vec<u32>) 
     (client, ids)
 }
 
+fn in_flight(server: &Server) -> u64 {
+    let output = server.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("statistics");
+    stats["servers"][0]["in_flight"].as_u64().expect("a count")
+}
+
+#[test]
+fn a_stream_whose_window_is_closed_holds_little() {
+    let origin = long();
+    let server = proxy(&format!("\"{}\"", origin.to()), "", "", "");
+    assert_eq!(server.get("/").body.len(), 1_000_000);
+    server.settle();
+    for window in [0, 300, 60_000] {
+        let before = server.held();
+        let (mut client, ids) = stingy(&server, window, STREAMS);
+        if window > 0 {
+            let all = (window as usize * STREAMS).min(65_535);
+            client.until("what the windows allow", |client| {
+                ids.iter().map(|id| client.so_far(*id).body.len()).sum::<usize>() >= all
+            });
+        }
+        eventually("all are asked for", || in_flight(&server) == STREAMS as u64);
+        client.ping();
+        // What a stream may keep, what was read behind it, the request, and the tasks; what all may keep together.
+        let memory = STREAMS as u64 * 24 * 1024 + 2 * MIB;
+        let bound = Growth { memory, descriptors: STREAMS + 8, threads: 2 };
+        server.held().since(before).is_at_most(&format!("windows of {window}"), bound);
+        drop(client);
+        eventually("they are let go", || in_flight(&server) == 0);
+    }
+}
+
 #[test]
 fn one_client_leaves_room_at_a_server_and_in_its_queue() {
     let origin = long();
@@ -69,13 +104,63 @@ fn one_client_leaves_room_at_a_server_and_in_its_queue() {
 fn a_router_in_front_is_no_client() {
     let origin = long();
     let to = format!("{{ to = \"{}\", max_connections = 64 }}", origin.to());
-    for (above, site) in
-        [("[police]\nallow = [\"127.0.0.0/8\"]\n", ""), ("", "forwarded_from = [\"127.0.0.0/8\"]\n")]
-    {
+    for (above, site) in [
+        ("[police]\nallow = [\"127.0.0.0/8\"]\n", ""),
+        ("", "forwarded_from = [\"127.0.0.0/8\"]\n"),
+    ] {
         let server = proxy(&to, above, "", site);
         let (mut client, ids) = stingy(&server, 300, 64);
         client.until("all are answered", |client| {
             ids.iter().all(|id| client.so_far(*id).body.len() == 300)
         });
     }
+}
+
+#[test]
+fn windows_that_hardly_open_hold_nothing_for_long() {
+    let origin = long();
+    let above = "[limits]\nleast_rate = \"10KiB\"\n[timeouts]\nwrite = \"1s\"\n";
+    let server = proxy(&format!("\"{}\"", origin.to()), above, "", "");
+    let (mut client, ids) = stingy(&server, 300, 2);
+    // Each byte used to give a stream the whole time-out anew.
+    let mut windows = 0;
+    eventually_within(Duration::from_secs(60), "the streams are reset", || {
+        for id in &ids {
+            client.frame(kind::WINDOW_UPDATE, 0, *id, &10_u32.to_be_bytes());
+        }
+        windows += 1;
+        client.ping();
+        ids.iter().all(|id| client.so_far(*id).reset == Some(8))
+    });
+    assert!(windows > 1, "it was not silent");
+    eventually("the server is told", || in_flight(&server) == 0);
+}
+
+#[test]
+fn an_upload_that_hardly_comes_holds_nothing_for_long() {
+    let origin = Raw::start(|mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            if read_content(&mut stream, &head).is_none() || !answer(&mut stream, 200, "ok") {
+                return;
+            }
+        }
+    });
+    let above = "[limits]\nleast_rate = \"10KiB\"\n[timeouts]\nbody = \"1s\"\n";
+    let server = proxy(&format!("\"{}\"", origin.to()), above, "", "");
+    let mut client = server.connect();
+    let mut sender = client.tcp().try_clone().expect("another");
+    client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100000\r\n\r\n");
+    let sending = std::thread::spawn(move || {
+        // Each byte used to give the client the whole time-out anew.
+        let sent = (0..100_000).take_while(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            sender.write_all(b"x").is_ok()
+        });
+        sent.count()
+    });
+    assert_eq!(client.receive().status, 408);
+    drop(client);
+    let sent = sending.join().expect("no panic");
+    assert!((2..100_000).contains(&sent), "{sent} bytes");
+    eventually("the server is told", || in_flight(&server) == 0);
 }

@@ -31,6 +31,12 @@ impl Connection {
         self.endpoint.room(id)
     }
 
+    /// Bytes of content that the windows let a stream send.
+    pub fn window(&self, id: StreamId) -> usize {
+        let window = self.endpoint.streams.get(id).map_or(0, |stream| stream.send_window);
+        usize::try_from(self.endpoint.send_window.min(window)).unwrap_or_default()
+    }
+
     /// Whether the client lets a stream send nothing, whatever else it takes.
     pub fn is_stopped(&self, id: StreamId) -> bool {
         self.endpoint.streams.get(id).is_none_or(|stream| stream.send_window <= 0)

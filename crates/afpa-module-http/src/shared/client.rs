@@ -150,6 +150,14 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         self.client.poll_shutdown(cx)
     }
 
+    fn appetite(&self) -> usize {
+        // What its client does not take now waits elsewhere, once it is known that the answer is to be kept.
+        match self.asking.keeps.get() && self.asking.fetch.has_begun() {
+            true => usize::MAX,
+            false => self.client.appetite(),
+        }
+    }
+
     fn reset_at_end(&mut self) {
         self.client.reset_at_end();
     }
@@ -223,7 +231,7 @@ impl ClientStream for Nobody {
     }
 
     fn timeouts(&self) -> Timeouts {
-        Timeouts { body: Duration::from_secs(1), write: Duration::from_secs(1) }
+        Timeouts { body: Duration::from_secs(1), write: Duration::from_secs(1), least_rate: 0 }
     }
 
     fn wait_until(&mut self, steady_ms: Option<u64>) {

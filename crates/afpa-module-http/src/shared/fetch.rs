@@ -123,6 +123,12 @@ impl Fetch {
         }
     }
 
+    /// Whether the head of an answer has come that is to be kept.
+    pub(super) fn has_begun(&self) -> bool {
+        self.is_decided.load(Ordering::Relaxed)
+            || matches!(self.state().phase, Phase::Arriving(_) | Phase::Whole(_))
+    }
+
     /// Whether its answer is for somebody else than who leads: for those who follow, or for whoever asks later. Nobody
     /// asks later for what may never end.
     pub(super) fn is_wanted(&self, now_ms: u64) -> bool {

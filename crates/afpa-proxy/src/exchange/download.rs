@@ -46,6 +46,8 @@ pub(super) struct Download {
     /// Bytes that are sent to the client before them.
     out: Vec<u8>,
     sent: usize,
+    /// Bytes that the client has taken.
+    taken: u64,
     /// `out` is lent to the kernel.
     lent: bool,
     /// The client did not take at once what was gathered.
@@ -154,6 +156,12 @@ const GATHERED: usize = 32 * 1024;
 /// What is longer is sent from where it lies: a client that does not take it at once is not to hold it twice.
 const LARGEST_GATHERED: usize = 2 * GATHERED;
 
+/// What waits for a client is copied if it is no longer than this: then it needs no whole buffer.
+pub(super) const MOST_COPIED: usize = 16 * 1024;
+
+/// What is read of a server at least, however little its client takes.
+pub(super) const LEAST_READ: usize = 4 * 1024;
+
 /// Interim responses of one exchange.
 const MOST_INTERIMS: u32 = 32;
 
@@ -165,6 +173,7 @@ impl Download {
             direct: 0..0,
             out: pool.text(),
             sent: 0,
+            taken: 0,
             lent: false,
             slow: false,
             phase: Phase::Head,
@@ -188,6 +197,11 @@ impl Download {
         self.lent || self.sent < self.out.len() || !self.direct.is_empty()
     }
 
+    /// Bytes that the client has taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// The bytes that the server sent behind the head that changed the protocol.
     pub(super) fn beyond(&self) -> &[u8] {
         self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone())).unwrap_or_default()
@@ -208,7 +222,10 @@ impl Download {
             match self.poll_flush(cx, client) {
                 Poll::Ready(Ok(flushed)) => moved |= flushed,
                 Poll::Ready(Err(broken)) => return Err(broken),
-                Poll::Pending => return Ok((moved, None)),
+                Poll::Pending => {
+                    self.hold_little(pool);
+                    return Ok((moved, None));
+                }
             }
             match self.phase {
                 Phase::Last => {
@@ -218,7 +235,7 @@ impl Download {
                 Phase::Tunnel => return Ok((true, Some(Complete::Tunnel))),
                 Phase::Head | Phase::Content(..) => {}
             }
-            match self.poll_fill(cx, stream, pool) {
+            match self.poll_fill(cx, stream, client.appetite(), pool) {
                 Poll::Ready(Ok(0)) => self.end_of_stream(tap.as_deref_mut(), client)?,
                 Poll::Ready(Ok(_)) => {
                     if self.summary.first_byte_us == 0 {
@@ -262,7 +279,7 @@ impl Download {
             match sent {
                 // The client takes nothing now: it is waited for.
                 Poll::Ready(Ok(0)) if lends => continue,
-                Poll::Ready(Ok(n)) if n > 0 => {}
+                Poll::Ready(Ok(n)) if n > 0 => self.taken += n as u64,
                 Poll::Ready(_) => return Poll::Ready(Err(Broken::ClientGone)),
                 Poll::Pending => return Poll::Pending,
             }
@@ -272,6 +289,23 @@ impl Download {
         self.out.clear();
         (self.sent, self.slow) = (0, false);
         Poll::Ready(Ok(moved))
+    }
+
+    /// A client that is waited for holds what waits for it, and not the room that this was read into.
+    fn hold_little(&mut self, pool: &Pool) {
+        if self.lent {
+            return;
+        }
+        let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
+        if let Some(direct) = direct.filter(|direct| (1..=MOST_COPIED).contains(&direct.len())) {
+            self.out.drain(..self.sent);
+            self.out.extend_from_slice(direct);
+            (self.sent, self.direct) = (0, 0..0);
+        }
+        self.give_back_empty(pool);
+        if self.out.capacity() > 2 * self.out.len().max(LEAST_READ) {
+            self.out.shrink_to(self.out.len());
+        }
     }
 
     /// Whether what was gathered is sent as a whole, and not from where it lies.
@@ -321,6 +355,7 @@ impl Download {
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut ServerStream,
+        appetite: usize,
         pool: &Pool,
     ) -> Poll<Result<usize, Option<Gone>>> {
         let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
@@ -332,6 +367,8 @@ impl Download {
         }
         let room = buffer.get_mut(self.raw.end..).unwrap_or_default();
         debug_assert!(!room.is_empty(), "a head is shorter than the buffer, content is not kept");
+        let most = room.len().min(appetite.max(LEAST_READ));
+        let room = room.get_mut(..most).unwrap_or_default();
         match stream.poll_read(cx, room) {
             Poll::Ready(Ok(n)) => {
                 self.raw.end += n;

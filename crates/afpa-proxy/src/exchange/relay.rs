@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::ClientStream;
+use afpa_framework::{ClientStream, extended};
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
 use super::failure::{Failure, Fault, RetryPolicy};
@@ -22,6 +22,10 @@ pub(super) struct Relay<'x, 'a, C> {
     download: Download,
     /// What it waits for, if the time-out for that is set.
     armed: Option<WaitCause>,
+    /// Until when, in steady milliseconds.
+    until_ms: u64,
+    /// Bytes that the client had moved when that was set.
+    moved: u64,
 }
 
 /// How it ended.
@@ -66,6 +70,8 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             stream,
             lease,
             armed: None,
+            until_ms: 0,
+            moved: 0,
         }
     }
 
@@ -128,7 +134,8 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     fn poll_time(&mut self, cx: &mut Context<'_>, moved: bool) -> Poll<Relayed> {
         let waiting = self.waiting();
         if moved || self.armed != Some(waiting) {
-            self.armed = Some(waiting);
+            let goes_on = self.armed.replace(waiting) == Some(waiting);
+            let by_client = self.moved_by_client(waiting);
             let client = &mut *self.exchange.client;
             let settings = &self.exchange.job.settings;
             let timeout = match waiting {
@@ -137,13 +144,31 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
                 WaitCause::ServerReads | WaitCause::ServerSends => settings.idle,
                 WaitCause::FirstByte => settings.first_byte,
             };
-            let deadline = client.cached_now().steady_ms() + millis(timeout);
-            let total = self.exchange.total_ms;
+            let (now, timeout) = (client.cached_now().steady_ms(), millis(timeout));
+            self.until_ms = match by_client {
+                Some(all) if goes_on => {
+                    let moved = all.saturating_sub(self.moved);
+                    extended(self.until_ms, now, timeout, moved, client.timeouts().least_rate)
+                }
+                _ => now + timeout,
+            };
+            self.moved = by_client.unwrap_or_default();
+            let (deadline, total) = (self.until_ms, self.exchange.total_ms);
             client.wait_until(Some(total.map_or(deadline, |total| total.min(deadline))));
         }
         match self.exchange.client.is_over(cx) {
             true => Poll::Ready(self.over(waiting)),
             false => Poll::Pending,
+        }
+    }
+
+    /// What the client has moved so far of what is waited for, if it has to keep to a rate. Once a response has begun, or
+    /// where nobody knows how much is to come, client and server may be in a conversation.
+    fn moved_by_client(&self, waiting: WaitCause) -> Option<u64> {
+        match waiting {
+            WaitCause::ClientReads => Some(self.download.taken()),
+            WaitCause::ClientSends if self.download.summary.status == 0 => self.upload.announced(),
+            _ => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use afpa_framework::ClientStream;
 
+use super::download::{LEAST_READ, MOST_COPIED};
 use crate::pool::{Buffer, Pool, ServerStream};
 
 /// What passed through a tunnel.
@@ -36,7 +37,10 @@ pub(super) async fn run<C: ClientStream>(
             cx,
             pool,
             &mut (&mut *client, &mut *server),
-            |(_, server), cx, room| server.poll_read(cx, room),
+            |(client, server), cx, room| {
+                let most = room.len().min(client.appetite().max(LEAST_READ));
+                server.poll_read(cx, room.get_mut(..most).unwrap_or_default())
+            },
             |(client, _), cx, bytes| client.poll_send(cx, bytes, false),
             |(client, _), cx| client.poll_shutdown(cx),
         );
@@ -95,6 +99,15 @@ impl Lane {
         Self { text: first.to_vec(), buffer: None, filled: 0, sent: 0, moved: 0, ended: Ended::No }
     }
 
+    /// A reader that is waited for holds what waits for it, and not the room that this was read into.
+    fn hold_little(&mut self, pool: &Pool) {
+        let waiting = self.sent..self.filled;
+        let Some(buffer) = self.buffer.take_if(|_| waiting.len() <= MOST_COPIED) else { return };
+        self.text = buffer.get(waiting).unwrap_or_default().to_vec();
+        (self.sent, self.filled) = (0, 0);
+        pool.give_back(buffer);
+    }
+
     fn end(self, pool: &Pool) {
         if let Some(buffer) = self.buffer {
             pool.give_back(buffer);
@@ -118,7 +131,11 @@ impl Lane {
                 (text, _) => text.get(self.sent..).unwrap_or_default(),
             };
             if !waiting.is_empty() {
-                let n = ready!(send(sides, cx, waiting))?;
+                let Poll::Ready(sent) = send(sides, cx, waiting) else {
+                    self.hold_little(pool);
+                    return Poll::Pending;
+                };
+                let n = sent?;
                 if n == 0 {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }

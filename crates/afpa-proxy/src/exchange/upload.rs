@@ -27,6 +27,8 @@ pub(super) struct Upload {
     sent: usize,
     /// Bytes of content that are still allowed.
     allowance: u64,
+    /// Bytes of content that came, if their number was announced.
+    announced: Option<u64>,
     /// Whether any content was taken from the client: then the request cannot be sent again.
     taken: bool,
     state: UploadState,
@@ -79,6 +81,7 @@ impl Upload {
             out,
             sent: 0,
             allowance,
+            announced: matches!(body, BodyLength::Length(_)).then_some(0),
             taken: false,
             state: UploadState::Going,
         }
@@ -102,6 +105,11 @@ impl Upload {
     /// Whether it waits for the server; otherwise it waits for the client.
     pub(super) fn waits_for_server(&self) -> bool {
         self.sent < self.out.len() || self.content.is_none()
+    }
+
+    /// Bytes of content that have come; `None` if nobody knows how many are to come.
+    pub(super) fn announced(&self) -> Option<u64> {
+        self.announced
     }
 
     pub(super) fn is_going(&self) -> bool {
@@ -203,6 +211,9 @@ impl Upload {
             let rest = input.get(at..).unwrap_or_default();
             let progress = content.feed(rest).map_err(|_| Stopped::Malformed)?;
             let data = rest.get(progress.data).unwrap_or_default();
+            if let Some(announced) = &mut self.announced {
+                *announced += data.len() as u64;
+            }
             let left = self.allowance.checked_sub(data.len() as u64);
             self.allowance = left.ok_or(Stopped::TooLarge)?;
             if self.chunked {

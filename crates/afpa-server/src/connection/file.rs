@@ -46,6 +46,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut at = start;
         let mut resident_to = start;
         let mut takes_all = T::SENDS_PAGES;
+        self.write_until_ms = None;
         while at < range.end {
             let sent = at - start;
             let failed = |end| (end, sent);

@@ -51,6 +51,8 @@ pub(crate) struct Connection<M: Module, T> {
     priority: Priority,
     /// Bytes of it behind the part that is being sent.
     behind: u64,
+    /// Until when the client is waited for that takes a response, in steady milliseconds; `None`: it has just begun.
+    write_until_ms: Option<u64>,
     /// Bytes that may still be on their way: all that were sent, and more than any if the client was waited for.
     in_flight: u64,
     /// Steady milliseconds at which the present head has to be complete.
@@ -101,6 +103,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             broken: false,
             priority: Priority::default(),
             behind: 0,
+            write_until_ms: None,
             in_flight: 0,
             // The first request of a new connection has the deadline of a head that has begun.
             waiting: Waiting::Head,

@@ -173,8 +173,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn timeouts(&self) -> Timeouts {
-        let settings = self.worker.settings.borrow();
-        Timeouts { body: settings.body_timeout, write: settings.write_timeout }
+        self.worker.settings.borrow().client_timeouts()
     }
 
     fn wait_until(&mut self, steady_ms: Option<u64>) {

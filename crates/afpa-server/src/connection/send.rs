@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use afpa_framework::{Client, Module, Outbox, Part};
+use afpa_framework::{Client, Module, Outbox, Part, extended};
 
 use super::{Connection, End, millis};
 use crate::transport::{Leaving, Transport};
@@ -18,6 +18,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     pub(super) async fn send_response(&mut self) -> Result<(), End> {
         self.send_outbox().await?;
         if !self.transport.is_flushed() {
+            self.write_until_ms = None;
             let flush = |transport: &mut T, cx: &mut Context<'_>| {
                 transport.poll_flush(cx).map(|flushed| flushed.map(|()| 0))
             };
@@ -78,6 +79,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// many bytes were sent before.
     pub(super) async fn send_all(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
         let mut rest = bytes;
+        self.write_until_ms = None;
         while !rest.is_empty() {
             let sent = (bytes.len() - rest.len()) as u64;
             let n = self
@@ -92,6 +94,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// As `send_all`, in turn.
     async fn send_long(&mut self, bytes: &[u8], more: bool) -> Result<(), (End, u64)> {
         let mut rest = bytes;
+        self.write_until_ms = None;
         while !rest.is_empty() {
             let sent = (bytes.len() - rest.len()) as u64;
             let n = self
@@ -141,6 +144,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         })
         .await?;
         self.count_sent(n);
+        self.earn_write_time(n);
         Ok(n)
     }
 
@@ -180,10 +184,22 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Claim { priority: self.priority, bytes_left: left + self.behind }
     }
 
-    fn allow_write_time(&self) {
+    /// The client is waited for: at first as long as the time-out says, then as long as it keeps to the least rate.
+    fn allow_write_time(&mut self) {
         let timeout = millis(self.worker.settings.borrow().write_timeout);
-        let deadline = self.worker.clock.now().steady_ms() + timeout;
-        self.worker.table.set(self.entry, Some(deadline), false);
+        let now_ms = self.worker.clock.now().steady_ms();
+        let until_ms = *self.write_until_ms.get_or_insert(now_ms + timeout);
+        self.worker.table.set(self.entry, Some(until_ms), false);
+    }
+
+    /// The client has taken so many bytes of what it is waited for.
+    fn earn_write_time(&mut self, bytes: usize) {
+        let Some(until_ms) = self.write_until_ms else { return };
+        let settings = self.worker.settings.borrow();
+        let (timeout, now_ms) =
+            (millis(settings.write_timeout), self.worker.clock.now().steady_ms());
+        let until_ms = extended(until_ms, now_ms, timeout, bytes as u64, settings.least_rate);
+        self.write_until_ms = Some(until_ms);
     }
 }
 

@@ -84,7 +84,7 @@ impl<M: Module> StreamClient<M> {
     fn sending_deadline(&self) -> Option<u64> {
         let mux = self.mux.borrow();
         mux.streams.get(&self.id)?.sender.as_ref()?;
-        mux.deadline(self.id, millis(self.worker.settings.borrow().write_timeout))
+        mux.deadline(self.id)
     }
 
     /// Reads a response, and gives the stream what it says.
@@ -206,19 +206,29 @@ impl<M: Module> ClientStream for StreamClient<M> {
     ) -> Poll<io::Result<usize>> {
         let n = {
             let mut mux = self.mux.borrow_mut();
+            let most = mux.may_keep(self.id);
             let Some(stream) = mux.streams.get_mut(&self.id) else {
                 return Poll::Ready(Err(gone()));
             };
             let waiting = stream.bytes.len();
-            if waiting >= KEPT {
+            if waiting >= most {
                 stream.sender = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            bytes.len().min(KEPT - waiting)
+            bytes.len().min(most - waiting)
         };
         let sent = self.convey(bytes.get(..n).unwrap_or_default());
         self.broken |= sent.is_err();
         Poll::Ready(sent.map(|()| n))
+    }
+
+    fn appetite(&self) -> usize {
+        let mux = self.mux.borrow();
+        let waiting = mux.streams.get(&self.id).map_or(0, |stream| stream.bytes.len());
+        match mux.may_keep(self.id).saturating_sub(waiting) {
+            KEPT.. => usize::MAX,
+            little => little,
+        }
     }
 
     fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -248,8 +258,7 @@ impl<M: Module> ClientStream for StreamClient<M> {
     }
 
     fn timeouts(&self) -> Timeouts {
-        let settings = self.worker.settings.borrow();
-        Timeouts { body: settings.body_timeout, write: settings.write_timeout }
+        self.worker.settings.borrow().client_timeouts()
     }
 
     fn wait_until(&mut self, steady_ms: Option<u64>) {

@@ -78,9 +78,16 @@ impl<M: Module, T: Transport> H2<M, T> {
         worker.counters.h2_connections.add(1);
         let limits = Limits { head: worker.largest_head, ..worker.settings.borrow().http2 };
         let connection = afpa_h2::Connection::new(limits);
-        let progress_ms = worker.clock.now().steady_ms();
+        let times = Times::begin(worker.clock.now(), &worker.settings.borrow());
         let is_early = inner.early.is_some();
-        let mux = Mux { connection, streams: HashMap::new(), waker: None, progress_ms, is_early };
+        let mux = Mux {
+            connection,
+            streams: HashMap::new(),
+            waker: None,
+            progress_until_ms: 0,
+            pace: times.pace,
+            is_early,
+        };
         Self {
             mux: Rc::new(RefCell::new(mux)),
             tasks: JoinSet::new(),
@@ -89,7 +96,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             sent: 0,
             handed_over: false,
             ticket: worker.turns.ticket(),
-            times: Times::begin(worker.clock.now(), &worker.settings.borrow()),
+            times,
             ends: None,
             inner,
         }

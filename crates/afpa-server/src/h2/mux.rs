@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afpa_cache::root::{FileBody, resident};
-use afpa_framework::{Part, Priority, Receipt};
+use afpa_framework::{Part, Priority, Receipt, extended};
 use afpa_h2::{Connection, ErrorCode, StreamId};
 
 use super::upload::Upload;
@@ -18,8 +18,9 @@ pub(super) struct Mux {
     pub(super) streams: HashMap<StreamId, StreamState>,
     /// The connection's task, while it waits.
     pub(super) waker: Option<Waker>,
-    /// Steady milliseconds at which the client last took something.
-    pub(super) progress_ms: u64,
+    /// Until when the client's last progress lets streams wait that may send, in steady milliseconds.
+    pub(super) progress_until_ms: u64,
+    pub(super) pace: Pace,
     /// The handshake is not complete, and requests may be replays.
     pub(super) is_early: bool,
 }
@@ -77,8 +78,28 @@ pub(super) enum Filled {
 /// How much of a file is made resident at a time.
 const CHUNK: u64 = 2 * 1024 * 1024;
 
-/// Content of a server that a stream keeps for its client; then the server waits.
+/// Content of a server that a stream keeps for its client at most; then the server waits.
 pub(super) const KEPT: usize = 64 * 1024;
+
+/// The same while the client takes none of it.
+pub(super) const LEAST_KEPT: usize = 4 * 1024;
+
+/// What all streams of a connection may keep so before each keeps only that.
+const KEPT_BY_ALL: usize = 1024 * 1024;
+
+/// How long clients may let a response wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) write_ms: u64,
+    pub(super) least_rate: u64,
+}
+
+impl Pace {
+    /// Until when a client is waited for that was waited for until `until_ms`, and has taken so many bytes since.
+    pub(super) fn extended(self, until_ms: u64, now_ms: u64, bytes: usize) -> u64 {
+        extended(until_ms, now_ms, self.write_ms, bytes as u64, self.least_rate)
+    }
+}
 
 impl Mux {
     /// Tells the connection's task that there is something to send.
@@ -124,14 +145,27 @@ impl Mux {
 
     /// Until when a stream waits for its client, in steady milliseconds. One that may send waits for those before it: what
     /// the client takes of them counts for it, too.
-    pub(super) fn deadline(&self, id: StreamId, write_timeout_ms: u64) -> Option<u64> {
+    pub(super) fn deadline(&self, id: StreamId) -> Option<u64> {
         let stream = self.streams.get(&id).filter(|stream| stream.waits_for_client())?;
         let waits_for_turn = stream.held.is_none() && !self.connection.is_stopped(id);
-        let since_progress = self.progress_ms + write_timeout_ms;
         Some(match waits_for_turn {
-            true => stream.deadline_ms.max(since_progress),
+            true => stream.deadline_ms.max(self.progress_until_ms),
             false => stream.deadline_ms,
         })
+    }
+
+    /// The client has taken so many bytes of the connection.
+    pub(super) fn progressed(&mut self, bytes: usize, now_ms: u64) {
+        let before = self.progress_until_ms.max(now_ms);
+        self.progress_until_ms = self.pace.extended(before, now_ms, bytes);
+    }
+
+    /// How much of a server's response may wait for a stream: what its client lets it send, and a little. All streams
+    /// together hold no more than a connection may.
+    pub(super) fn may_keep(&self, id: StreamId) -> usize {
+        let all: usize = self.streams.values().map(|stream| stream.bytes.len()).sum();
+        let most = if all < KEPT_BY_ALL { KEPT } else { LEAST_KEPT };
+        self.connection.window(id).clamp(LEAST_KEPT, most)
     }
 
     /// Sends an answer that was held back. From now on it waits for its client until then.

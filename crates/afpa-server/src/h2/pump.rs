@@ -7,7 +7,7 @@ use afpa_cache::root::fetch;
 use afpa_framework::Module;
 use afpa_h2::{ErrorCode, StreamId};
 
-use super::mux::{Filled, KEPT, Mux};
+use super::mux::{Filled, KEPT, LEAST_KEPT, Mux};
 use super::task::Outcome;
 use super::{H2, OUTPUT};
 use crate::connection::End;
@@ -66,7 +66,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let now = worker.clock.cached_now();
         let mut mux = self.mux.borrow_mut();
-        let Mux { connection, streams, progress_ms, .. } = &mut *mux;
+        let Mux { connection, streams, progress_until_ms, pace, .. } = &mut *mux;
         let Some(stream) = streams.get_mut(&id) else {
             connection.set_pending(id, None);
             return;
@@ -101,7 +101,9 @@ impl<M: Module, T: Transport> H2<M, T> {
                 return;
             }
         }
-        *progress_ms = now.steady_ms();
+        *pace = self.times.pace;
+        let now_ms = now.steady_ms();
+        *progress_until_ms = pace.extended(now_ms.max(*progress_until_ms), now_ms, length);
         let trailers = if is_last { stream.trailers.take() } else { None };
         connection.end_data(start, id, is_last && trailers.is_none());
         if let Some(trailers) = trailers {
@@ -116,7 +118,13 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
             return;
         }
-        stream.deadline_ms = self.times.write_deadline(now);
+        stream.deadline_ms = pace.extended(stream.deadline_ms, now_ms, length);
+        if connection.is_stopped(id)
+            && stream.bytes.capacity() > 2 * LEAST_KEPT.max(stream.bytes.len())
+        {
+            // It may stay so for long.
+            stream.bytes.shrink_to(LEAST_KEPT);
+        }
         if stream.bytes.len() < KEPT / 2
             && let Some(sender) = stream.sender.take()
         {
@@ -155,8 +163,12 @@ impl<M: Module, T: Transport> H2<M, T> {
             } else {
                 // From now on it waits for the client, for so long at most.
                 let now = inner.worker.clock.now();
-                self.times.blocked_ms = Some(self.times.write_deadline(now));
-                self.mux.borrow_mut().progress_ms = now.steady_ms();
+                let until = match self.times.blocked_ms {
+                    Some(until) => self.times.pace.extended(until, now.steady_ms(), n),
+                    None => self.times.write_deadline(now),
+                };
+                self.times.blocked_ms = Some(until);
+                self.mux.borrow_mut().progressed(n, now.steady_ms());
             }
         }
         Poll::Ready(Ok(()))

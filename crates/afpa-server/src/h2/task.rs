@@ -71,7 +71,7 @@ mod tests {
     use afpa_h2::{Connection, Limits, PREFACE};
 
     use super::*;
-    use crate::h2::mux::StreamState;
+    use crate::h2::mux::{Pace, StreamState};
 
     #[test]
     fn a_task_that_panics_ends_its_stream_and_no_other() {
@@ -88,7 +88,9 @@ mod tests {
         }
         let streams = [1, 3].map(|id| (id, StreamState::default()));
         let streams = HashMap::from(streams);
-        let mux = Mux { connection, streams, waker: None, progress_ms: 0, is_early: false };
+        let pace = Pace { write_ms: 0, least_rate: 0 };
+        let (waker, progress_until_ms, is_early) = (None, 0, false);
+        let mux = Mux { connection, streams, waker, progress_until_ms, pace, is_early };
         let mux = Rc::new(RefCell::new(mux));
         let fuses = [1, 3].map(|id| Fuse { mux: Rc::clone(&mux), id: Some(id) });
         let panicked = catch_unwind(AssertUnwindSafe(|| {

@@ -6,6 +6,7 @@ use afpa_framework::{Module, Now};
 use afpa_h2::{ErrorCode, StreamId};
 
 use super::H2;
+use super::mux::Pace;
 use crate::connection::{End, millis};
 use crate::settings::Settings;
 use crate::transport::Transport;
@@ -23,7 +24,7 @@ pub(super) struct Times {
     leaving_ms: Option<u64>,
     /// Bytes have arrived that were not looked at, because there was too much output.
     pub(super) unfinished: bool,
-    write_timeout_ms: u64,
+    pub(super) pace: Pace,
 }
 
 /// What has begun to arrive, and is not complete.
@@ -38,6 +39,10 @@ pub(super) enum Unfinished {
     Head,
 }
 
+fn pace(settings: &Settings) -> Pace {
+    Pace { write_ms: millis(settings.write_timeout), least_rate: settings.least_rate }
+}
+
 /// How long a client may take to answer the PING of a drain.
 const PING_MS: u64 = 1_000;
 
@@ -49,7 +54,7 @@ impl Times {
             blocked_ms: None,
             leaving_ms: None,
             unfinished: false,
-            write_timeout_ms: millis(settings.write_timeout),
+            pace: pace(settings),
         }
     }
 
@@ -62,7 +67,7 @@ impl Times {
         settings: &Settings,
     ) {
         let now = now.steady_ms();
-        self.write_timeout_ms = millis(settings.write_timeout);
+        self.pace = pace(settings);
         let head = Some(now + millis(settings.head_timeout));
         self.begun_ms = match left {
             Unfinished::Nothing => None,
@@ -80,7 +85,7 @@ impl Times {
     }
 
     pub(super) fn write_deadline(&self, now: Now) -> u64 {
-        now.steady_ms() + self.write_timeout_ms
+        now.steady_ms() + self.pace.write_ms
     }
 }
 
@@ -126,7 +131,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         }
         let mux = self.mux.borrow();
         let stalled = mux.streams.keys();
-        let stalled = stalled.filter_map(|id| mux.deadline(*id, self.times.write_timeout_ms)).min();
+        let stalled = stalled.filter_map(|id| mux.deadline(*id)).min();
         let idle = (mux.connection.open() == 0).then_some(self.times.idle_ms);
         let Self { times, .. } = self;
         let early = self.inner.early.as_ref().map(|early| early.deadline_ms);
@@ -173,8 +178,7 @@ impl<M: Module, T: Transport> H2<M, T> {
     /// Streams whose client has had its time.
     fn stalled(&self, is_over: impl Fn(u64) -> bool) -> Vec<StreamId> {
         let mux = self.mux.borrow();
-        let timeout = self.times.write_timeout_ms;
-        let is_stalled = |id: &StreamId| mux.deadline(*id, timeout).is_some_and(&is_over);
+        let is_stalled = |id: &StreamId| mux.deadline(*id).is_some_and(&is_over);
         mux.streams.keys().copied().filter(is_stalled).collect()
     }
 }

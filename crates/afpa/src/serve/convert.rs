@@ -32,6 +32,7 @@ pub(super) fn engine(
         body_timeout: config.timeouts.body,
         idle_timeout: config.timeouts.idle,
         write_timeout: config.timeouts.write,
+        least_rate: config.limits.least_rate as u64,
         handshake_timeout: config.tls.handshake_timeout,
         handshakes: config.tls.handshakes,
         handshakes_per_client: config.tls.handshakes_per_client,
