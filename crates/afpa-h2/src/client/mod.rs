@@ -113,17 +113,20 @@ struct Asking {
 /// Interim responses of one stream.
 const MOST_INTERIMS: u32 = 32;
 
+/// What a server may send of a response before any of it was read.
+const FIRST_WINDOW: u32 = 64 * 1024;
+
 /// The largest number of a stream.
 const LAST_ID: StreamId = 0x7fff_ffff;
 
 impl Connection {
     /// A new connection; the preface and our SETTINGS are in the output already.
     pub fn new(limits: Limits) -> Self {
-        let [window, head] = endpoint::settings(&limits);
+        let [window, head] = endpoint::settings(&limits, FIRST_WINDOW);
         let mut output = PREFACE.to_vec();
         frame::put_settings(&mut output, &[(setting::ENABLE_PUSH, 0), window, head]);
         Self {
-            endpoint: Endpoint::new(limits, output),
+            endpoint: Endpoint::new(limits, output).beginning_with(FIRST_WINDOW),
             phase: Phase::Settings,
             next: 1,
             most_streams: u32::MAX,

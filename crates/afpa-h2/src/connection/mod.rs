@@ -101,7 +101,7 @@ const DRAIN_PING: [u8; 8] = *b"afpa bye";
 impl Connection {
     /// A new connection; our SETTINGS are in the output already.
     pub fn new(limits: Limits) -> Self {
-        let [window, head] = endpoint::settings(&limits);
+        let [window, head] = endpoint::settings(&limits, limits.stream_window);
         let mut output = Vec::new();
         frame::put_settings(
             &mut output,

@@ -49,6 +49,8 @@ impl Fatal {
 #[derive(Debug)]
 pub(crate) struct Endpoint<T> {
     pub(crate) limits: Limits,
+    /// What the peer may send on a stream before any of it was read.
+    first_window: u32,
     pub(crate) output: Vec<u8>,
     pub(crate) streams: Streams<T>,
     /// Those that ended last.
@@ -89,8 +91,14 @@ impl<T> Endpoint<T> {
             initial_window: frame::INITIAL_WINDOW,
             expected_updates: 16,
             overhead: Bucket::new(limits.overhead),
+            first_window: limits.stream_window,
             limits,
         }
+    }
+
+    /// The windows of streams begin with this, and grow as their content is read.
+    pub(crate) fn beginning_with(self, first_window: u32) -> Self {
+        Self { first_window: first_window.min(self.limits.stream_window), ..self }
     }
 
     /// A stream that is open in both directions.
@@ -101,7 +109,7 @@ impl<T> Endpoint<T> {
             we_open: true,
             headed: false,
             send_window: self.initial_window,
-            receive: Window::new(i64::from(self.limits.stream_window)),
+            receive: Window::growing(self.first_window.into(), self.limits.stream_window.into()),
             unread: 0,
             content_left: None,
             own,
@@ -127,8 +135,8 @@ impl<T> Endpoint<T> {
 }
 
 /// The settings that both endpoints announce (section 6.5.2).
-pub(crate) fn settings(limits: &Limits) -> [(u16, u32); 2] {
-    let window = limits.stream_window.min(frame::MAX_WINDOW as u32);
+pub(crate) fn settings(limits: &Limits, first_window: u32) -> [(u16, u32); 2] {
+    let window = first_window.min(limits.stream_window).min(frame::MAX_WINDOW as u32);
     let head = u32::try_from(limits.head).unwrap_or(u32::MAX);
     [(setting::INITIAL_WINDOW_SIZE, window), (setting::MAX_HEADER_LIST_SIZE, head)]
 }

@@ -118,6 +118,8 @@ impl<T> Streams<T> {
 /// A window that we have given to the peer (section 6.9).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
+    /// What it grows to.
+    most: i64,
     size: i64,
     /// What the peer may still send.
     left: i64,
@@ -127,7 +129,12 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(size: i64) -> Self {
-        Self { size, left: size, read: 0 }
+        Self::growing(size, size)
+    }
+
+    /// One that doubles each time when what it let in was read, up to `most`: nobody holds much of what nobody reads.
+    pub(crate) fn growing(size: i64, most: i64) -> Self {
+        Self { most, size, left: size, read: 0 }
     }
 
     /// Content has arrived; false if it was more than the window allowed.
@@ -142,9 +149,10 @@ impl Window {
         if self.read == 0 || self.read < self.size / 2 {
             return None;
         }
-        let increment = u32::try_from(self.read).ok()?;
-        self.left += self.read;
-        self.read = 0;
+        let more = (2 * self.size).min(self.most) - self.size;
+        let increment = u32::try_from(self.read + more).ok()?;
+        self.left += self.read + more;
+        (self.size, self.read) = (self.size + more, 0);
         Some(increment)
     }
 }
@@ -195,6 +203,20 @@ mod tests {
         assert_eq!(window.give(11), Some(60));
         assert!(window.take(100) && !window.take(1));
         assert_eq!(Window::new(1).give(0), None, "nothing is no increment");
+    }
+
+    #[test]
+    fn a_window_grows_with_what_is_read_and_no_further() {
+        let mut window = Window::growing(100, 300);
+        assert!(window.take(100) && window.give(49).is_none());
+        assert_eq!(window.give(51), Some(200), "what was read, and as much again");
+        assert!(window.take(200) && !window.take(1));
+        let mut window = Window::growing(200, 300);
+        assert!(window.take(100));
+        assert_eq!(window.give(100), Some(200));
+        assert!(window.take(150));
+        assert_eq!(window.give(150), Some(150), "300 are the most");
+        assert!(window.take(300) && !window.take(1));
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn a_slow_client_stops_its_stream_and_no_other() {
         let slow = peer.request().expect("a request");
         peer.fields_on(slow.id, false, &[OK]);
         // As much as the window takes but for the last byte; more would be an error.
-        (0..15).for_each(|_| peer.data(slow.id, false, &[b's'; 16_384]));
+        (0..3).for_each(|_| peer.data(slow.id, false, &[b's'; 16_384]));
         peer.data(slow.id, false, &[b's'; 16_383]);
         let fast = peer.request().expect("another");
         peer.answer(fast.id, "fast");
@@ -262,7 +262,7 @@ fn much_content_passes_by_http2() {
             let length = MUCH.to_string();
             peer.fields_on(asked.id, false, &[OK, ("content-length", &length)]);
             // The connection's own window and that of the stream, and then what they grow by.
-            let (mut stream, mut seen, mut sent) = (256 << 10, peer.passed.len(), 0);
+            let (mut stream, mut seen, mut sent) = (64 << 10, peer.passed.len(), 0);
             while sent < MUCH {
                 let n = (MUCH - sent).min(stream).min(16_384);
                 if n > 0 {

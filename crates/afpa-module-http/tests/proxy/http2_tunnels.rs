@@ -354,7 +354,7 @@ fn what_a_server_says_arrives_at_a_slow_client() {
     let server = peers(OFFER, |mut peer| {
         let (asked, _) = peer.head().expect("a request");
         peer.fields_on(asked.id, false, &[OK]);
-        let (mut sent, mut window, mut seen) = (0, 256 << 10, 0);
+        let (mut sent, mut window, mut seen) = (0, 64 << 10, 0);
         while sent < SAID {
             let n = (SAID - sent).min(window).min(16_384);
             if n > 0 {
