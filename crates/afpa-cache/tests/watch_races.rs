@@ -278,7 +278,7 @@ impl ChangeSink for Model {
 
     fn written(&self, _: &[u8]) {}
 
-    fn overflow(&self) {
+    fn overflow(&self, _: u64) {
         self.drop_where(|_| true);
     }
 }

@@ -21,7 +21,20 @@ impl Config {
     /// descriptor beside it: that of a file which the cache has ejected meanwhile, or of a connection to a server.
     pub fn descriptors(&self) -> usize {
         let connections = 2 * self.limits.connections;
-        connections + self.cache.open_files + self.workers * 8 + DESCRIPTOR_RESERVE
+        let roots = self.directories().collect::<HashSet<_>>().len();
+        let open = connections + self.cache.open_files + roots;
+        open + self.workers * 8 + DESCRIPTOR_RESERVE
+    }
+
+    /// The directories that are served; some may be named several times.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.sites.iter().flat_map(|site| {
+            let paths = site.paths.iter().flat_map(|path| {
+                let contents = path.contents.iter().filter_map(|c| c.behaviour.root.as_deref());
+                path.behaviour.root.as_deref().into_iter().chain(contents)
+            });
+            site.root.as_deref().into_iter().chain(paths)
+        })
     }
 }
 
@@ -253,7 +266,7 @@ impl Checks<'_> {
         let needed = config.descriptors();
         if needed > machine.descriptors {
             let cause = format!(
-                "the limits need {needed} descriptors, and this user may have {}",
+                "the limits and the document roots need {needed} descriptors, and this user may have {}",
                 machine.descriptors
             );
             let remedy = format!("set LimitNOFILE={needed} in the unit, or ulimit -Hn {needed}");

@@ -4,14 +4,14 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::{WatchSettings, Watcher};
+use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
 use afpa_cache::{Arena, Cache, CacheSettings, Key, Object};
 use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
+use crate::common::Common;
 use crate::header::HttpHeader;
-use crate::load::{Absent, Compressor, Homes, Pipeline, RootedPath, split_home};
-use crate::push::{Changes, Pusher};
+use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
 use crate::settings::DocRootSettings;
 
 /// A document root. It is independent of connections and requests, and replaced as a whole at a reload.
@@ -20,11 +20,9 @@ pub struct DocRoot {
     settings: DocRootSettings,
     media: MediaTypes,
     pipeline: Pipeline,
-    cache: Arc<Cache<HttpHeader>>,
-    compressor: Arc<Compressor>,
+    common: Arc<Common>,
     root: DocumentRoot,
     homes: Option<Homes>,
-    absent: Absent,
     watcher: OnceLock<Watcher>,
 }
 
@@ -50,24 +48,22 @@ impl DocRoot {
         arena: Arena,
     ) -> Result<Arc<Self>, DocRootError> {
         let compressor = Compressor::start(settings.compression.queue)?;
-        Self::open_in(root, settings, Cache::new(cache, arena), compressor, 0, watch)
+        let (cache, thread) = (Cache::new(cache, arena), Arc::new(WatchThread::default()));
+        let common = Common::start(cache, compressor, thread, watch, settings.push)?;
+        Self::open_in(root, settings, &common, 0)
     }
 
-    /// Opens a document root that shares the cache and the compressor of others. `key` distinguishes its
-    /// objects from those of the others.
+    /// Opens a document root that has cache and threads in common with others. `key` distinguishes its
+    /// objects from those of the others: a small number.
     ///
     /// # Errors
     /// As [`DocRoot::open`].
     pub fn open_in(
         root: DocumentRoot,
         settings: DocRootSettings,
-        cache: Arc<Cache<HttpHeader>>,
-        compressor: Arc<Compressor>,
+        common: &Arc<Common>,
         key: u32,
-        watch: WatchSettings,
     ) -> Result<Arc<Self>, DocRootError> {
-        let push = settings.push && watch.enabled;
-        let (changes, written) = Changes::new(Arc::clone(&cache), key, push);
         let media = settings
             .types
             .iter()
@@ -75,20 +71,16 @@ impl DocRoot {
         let doc_root = Arc::new(Self {
             key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
-            absent: Absent::default(),
             pipeline: Pipeline::new(&settings),
             settings,
             media,
-            cache,
-            compressor,
+            common: Arc::clone(common),
             root,
             watcher: OnceLock::new(),
         });
-        let watcher = Watcher::start(&doc_root.root, Arc::new(changes), watch)?;
-        let pusher = Pusher { doc_root: Arc::downgrade(&doc_root), written };
-        std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
         // This is the only place that sets it, and no other thread has the document root yet.
-        let _ = doc_root.watcher.set(watcher);
+        let _ = doc_root.watcher.set(common.watch(&doc_root.root, key)?);
+        common.enter(&doc_root);
         Ok(doc_root)
     }
 
@@ -104,7 +96,7 @@ impl DocRoot {
 
     /// The cache, which several document roots may share.
     pub fn cache(&self) -> &Arc<Cache<HttpHeader>> {
-        &self.cache
+        self.common.cache()
     }
 
     /// The watcher, for its coverage and progress.
@@ -114,7 +106,7 @@ impl DocRoot {
 
     /// Drops the object of a normalised path. Returns whether there was one.
     pub fn purge(&self, path: &[u8]) -> bool {
-        self.cache.purge(&Key::new(self.key, path))
+        self.cache().purge(&Key::new(self.key, path))
     }
 
     /// Notes a request that is answered from `object`, and queues the object for compression if the request
@@ -126,7 +118,7 @@ impl DocRoot {
         request: &Request<'_, '_>,
     ) {
         if object.header().wants_codings(request) {
-            self.compressor.enqueue(self, object);
+            self.common.compressor().enqueue(self, object);
         }
     }
 
@@ -158,12 +150,12 @@ impl DocRoot {
     pub(crate) fn is_absent_again(&self, path: &[u8]) -> bool {
         // A home may have to be looked up, and a directory has index files.
         let may_wait = || self.home(path).is_some() || path.ends_with(b"/");
-        self.absent.has(path) && !may_wait() && self.root.is_known_absent(path)
+        self.common.absent().has(self.key, path) && !may_wait() && self.root.is_known_absent(path)
     }
 
     /// A path names nothing.
     pub(crate) fn note_absent(&self, path: &[u8]) {
-        self.absent.note(path);
+        self.common.absent().note(self.key, path);
     }
 
     /// The homes, if the path is below one of them.

@@ -1,8 +1,10 @@
 //! Global data: everything that is independent of core, connection and request. A reload replaces it as
 //! a whole.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use afpa_cache::watch::{Summary, Watcher};
 use afpa_cache::{Cache, View};
 use afpa_framework::{Client, Secured};
 use afpa_http::{BodyLength, Method, Request, RequestLimits};
@@ -107,8 +109,8 @@ impl Global {
     /// name, goes on counting.
     pub(crate) fn scopes(&self, previous: &ScopeTable) -> ScopeTable {
         let sets = self.router.as_ref().map_or(&[][..], |router| router.sets());
-        let sets = sets.get(..self.counted_sets).unwrap_or(sets);
-        ScopeTable::new(self.sites.iter().map(|site| &*site.name), sets, previous)
+        let sites = self.sites.iter().map(|site| &*site.name);
+        ScopeTable::new(sites, sets, self.counted_sets, previous)
     }
 
     /// Whether a request has more content than is thrown away for it.
@@ -154,6 +156,14 @@ impl Global {
     /// What Strict-Transport-Security says for a site.
     pub(crate) fn hsts(&self, site: Option<SiteId>) -> Option<&Arc<str>> {
         self.sites.get(site?.0 as usize)?.hsts.as_ref()
+    }
+
+    /// What is watched below the roots. Several may lie in one directory, which is watched once.
+    pub fn watched(&self) -> Summary {
+        let mut trees = HashSet::new();
+        let watchers = self.roots.iter().filter_map(|root| root.watcher());
+        let once = watchers.filter(|watcher| trees.insert(watcher.tree()));
+        Summary::of(once.map(Watcher::summary))
     }
 
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod asked;
+mod common;
 mod counters;
 mod derive;
 mod doc_root;
@@ -34,6 +35,7 @@ mod shared;
 mod site;
 mod uncached;
 
+pub use common::Common;
 pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};

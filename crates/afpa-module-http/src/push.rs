@@ -2,77 +2,80 @@
 //! are asked for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use afpa_cache::watch::ChangeSink;
-use afpa_cache::{Cache, Fill, Keep, Key, Millis};
+use afpa_cache::{Fill, Keep, Key, Millis};
 use afpa_framework::steady_ms;
 use afpa_http::Coding;
 
+use crate::common::Common;
 use crate::doc_root::DocRoot;
-use crate::header::HttpHeader;
 use crate::load;
 
-/// Passes changes on to the cache.
+/// Passes the changes below one document root on to the cache.
 pub(crate) struct Changes {
-    cache: Arc<Cache<HttpHeader>>,
-    key: u32,
-    written: Option<SyncSender<Box<[u8]>>>,
+    pub(crate) common: Arc<Common>,
+    pub(crate) key: u32,
 }
 
-/// How many files may wait to be pushed. Further files are loaded when they are asked for.
+/// How many files may wait to be pushed, of all document roots. Further files are loaded when they are asked for.
 const WAITING: usize = 4096;
-
-impl Changes {
-    /// A sink, and the queue of written files for [`Pusher`].
-    pub(crate) fn new(
-        cache: Arc<Cache<HttpHeader>>,
-        key: u32,
-        push: bool,
-    ) -> (Self, Receiver<Box<[u8]>>) {
-        let (sender, receiver) = sync_channel(WAITING);
-        (Self { cache, key, written: push.then_some(sender) }, receiver)
-    }
-}
 
 impl ChangeSink for Changes {
     fn changed(&self, path: &[u8]) {
-        self.cache.invalidate(self.key, path);
+        self.common.cache().invalidate(self.key, path);
     }
 
     fn changed_tree(&self, path: &[u8]) {
-        self.cache.invalidate_tree(self.key, path);
+        self.common.cache().invalidate_tree(self.key, path);
     }
 
     fn written(&self, path: &[u8]) {
-        if let Some(written) = &self.written {
-            let _ = written.try_send(path.into());
-        }
+        self.common.written(self.key, path);
     }
 
-    fn overflow(&self) {
-        tracing::warn!(
-            "changes came faster than they could be read: every object is checked again"
-        );
-        self.cache.suspect_all();
+    fn overflow(&self, loss: u64) {
+        self.common.suspect_all(loss);
     }
 }
 
-/// The thread that loads written files. It ends when the document root does.
-pub(crate) struct Pusher {
-    pub(crate) doc_root: Weak<DocRoot>,
-    pub(crate) written: Receiver<Box<[u8]>>,
+/// A written file: the key of its document root, and its path there.
+pub(crate) type Written = (u32, Box<[u8]>);
+
+/// Document roots by their keys.
+pub(crate) type RootsByKey = Arc<Mutex<Vec<Weak<DocRoot>>>>;
+
+/// Starts the one thread that loads written files. It ends when the sender does.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(crate) fn start_pusher(roots: &RootsByKey) -> std::io::Result<SyncSender<Written>> {
+    let (sender, written) = sync_channel(WAITING);
+    let pusher = Pusher { roots: Arc::clone(roots), written };
+    std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
+    Ok(sender)
+}
+
+struct Pusher {
+    roots: RootsByKey,
+    written: Receiver<Written>,
 }
 
 impl Pusher {
-    pub(crate) fn run(self) {
-        while let Ok(path) = self.written.recv() {
-            let Some(doc_root) = self.doc_root.upgrade() else { return };
+    fn run(self) {
+        while let Ok((key, path)) = self.written.recv() {
+            let Some(doc_root) = self.root(key) else { continue };
             let now = Millis(steady_ms());
             for key in keys_of(&doc_root, &path) {
                 push(&doc_root, &key, now);
             }
         }
+    }
+
+    fn root(&self, key: u32) -> Option<Arc<DocRoot>> {
+        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.get(key as usize)?.upgrade()
     }
 }
 

@@ -39,7 +39,7 @@ pub struct ScopeReport {
     /// Requests in flight: a helper thread or a server works on them.
     pub in_flight: u64,
     /// Microseconds from a distributed request to the last byte of its answer; `None` of a request set
-    /// that is not distributed.
+    /// that is not distributed, and of a site without any that is.
     pub duration: Option<Histogram>,
 }
 
@@ -60,22 +60,30 @@ struct Times {
 }
 
 impl ScopeTable {
-    /// The counters of these sites, and of these request sets of theirs. A scope that `previous` has under
-    /// the same name goes on counting.
+    /// The counters of these sites, and of the first `counted` of these request sets of theirs. A scope that `previous`
+    /// has under the same name goes on counting.
     pub(crate) fn new<'n>(
         sites: impl Iterator<Item = &'n str>,
         sets: &[RequestSet],
+        counted: usize,
         previous: &ScopeTable,
     ) -> ScopeTable {
         let kept: HashMap<_, _> = previous.all().map(|scope| (scope.name(), scope)).collect();
+        let times = |set: &RequestSet| matches!(set.behaviour.action, Action::Distributed { .. });
+        let timed: HashSet<SiteId> =
+            sets.iter().filter(|set| times(set)).map(|set| set.site).collect();
         let mut names = Names::default();
         let sites: Vec<Arc<ScopeStats>> = sites
-            .map(|site| ScopeStats::new(names.unique(site), None, true).or_kept(&kept))
+            .zip(0..)
+            .map(|(site, number)| {
+                let times = timed.contains(&SiteId(number));
+                ScopeStats::new(names.unique(site), None, times).or_kept(&kept)
+            })
             .collect();
         let mut names = Names::default();
-        let counted = sets.iter().filter_map(|set| {
+        let counted = sets.iter().take(counted).filter_map(|set| {
             let site = sites.get(set.site.0 as usize)?;
-            let times = matches!(set.behaviour.action, Action::Distributed { .. });
+            let times = times(set);
             let scope = ScopeStats::new(site.site.clone(), Some(names.unique(&set.name)), times);
             Some(ScopeStats { whole: Some(Arc::clone(site)), ..scope }.or_kept(&kept))
         });
@@ -257,9 +265,8 @@ mod tests {
         };
         let table = Table { sites: sites.iter().zip(0..).map(site).collect() };
         let router = Router::compile(&table).unwrap();
-        let sets = router.sets();
-        let counted = sets.get(..counted_sets).unwrap_or(sets);
-        ScopeTable::new(table.sites.iter().map(|site| &*site.name), counted, previous)
+        let sites = table.sites.iter().map(|site| &*site.name);
+        ScopeTable::new(sites, router.sets(), counted_sets, previous)
     }
 
     fn names(scopes: &ScopeTable) -> Vec<String> {

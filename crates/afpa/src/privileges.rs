@@ -89,6 +89,11 @@ pub fn raise_limits(needs: Needs) -> [Limit; 2] {
     ]
 }
 
+/// How many descriptors there may be; `None` is no limit.
+pub fn descriptors_granted() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
 fn raise(name: LimitName, resource: Resource, needed: u64) -> Limit {
     let now = getrlimit(resource);
     let wanted = now.maximum.map(|maximum| maximum.max(needed));

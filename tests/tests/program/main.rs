@@ -4,6 +4,7 @@ mod accounts;
 mod admin;
 mod hints;
 mod logs;
+mod many_sites;
 mod messages;
 mod metrics;
 mod namespaces;

@@ -274,7 +274,7 @@ fn reloading_under_load_loses_no_response_and_leaks_nothing() {
     });
 }
 
-/// Names of the threads that are in the end of a watch just now.
+/// Names of the threads that are in the end of an inotify instance just now.
 fn ending_a_watch(server: &Server) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("threads");
     let inside = threads.flatten().filter_map(|thread| {
@@ -285,10 +285,10 @@ fn ending_a_watch(server: &Server) -> Vec<String> {
     inside.collect()
 }
 
-/// The kernel takes its time for it, on a busy machine seconds, in which a worker would answer nobody and
+/// The kernel takes its time for the end of one, on a busy machine seconds, in which a worker would answer nobody and
 /// no signal be heard.
 #[test]
-fn nobody_who_serves_waits_for_the_end_of_a_watch() {
+fn a_reload_ends_no_inotify_instance() {
     if !is_root() {
         skip!("not root: what threads wait for in the kernel cannot be seen");
     }
@@ -316,10 +316,7 @@ fn nobody_who_serves_waits_for_the_end_of_a_watch() {
         stop.store(true, Ordering::Relaxed);
         watcher.join().expect("the watcher")
     });
-    if seen.is_empty() {
-        skip!("the end of a watch takes this kernel too little time to be seen");
-    }
-    assert!(seen.iter().all(|name| name == "afpa-drop"), "{seen:?}");
+    assert!(seen.is_empty(), "{seen:?}");
 }
 
 #[test]

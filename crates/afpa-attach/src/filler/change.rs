@@ -31,7 +31,7 @@ impl ChangeSink for Sink {
         self.0.wake.notify_all();
     }
 
-    fn overflow(&self) {
+    fn overflow(&self, _: u64) {
         self.0.everything_changed();
     }
 }

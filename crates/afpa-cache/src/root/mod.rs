@@ -13,6 +13,7 @@
 mod beneath;
 mod body;
 mod fine;
+mod handles;
 mod listing;
 mod names;
 mod readahead;
@@ -25,6 +26,7 @@ pub(crate) use names::is_hidden;
 pub(crate) use walk::{join, parent};
 
 pub use body::FileBody;
+pub use handles::RootHandles;
 pub use listing::{Listed, ListedKind};
 pub use readahead::{fetch, resident};
 pub use version::{COARSE_TICK, TICK, VersionError, read_exact_version};
@@ -36,6 +38,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Which symbolic links below the root are followed. None ever leads outside it.
 ///
@@ -63,9 +66,9 @@ pub struct RootSettings {
 }
 
 /// A directory whose content is served, and nothing outside it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DocumentRoot {
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
     settings: RootSettings,
 }
 
@@ -159,17 +162,9 @@ impl DocumentRoot {
     /// # Errors
     /// Those of opening the directory, and `Unsupported` when the kernel has no `openat2`.
     pub fn open(path: impl AsRef<Path>, settings: RootSettings) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path.as_ref(), flags, Mode::empty())?;
-        match open_beneath(&directory, b".", flags, ResolveFlags::empty()) {
-            Ok(_) => Ok(DocumentRoot { directory, settings }),
-            // Some container runtimes answer EPERM for system calls their filter does not know.
-            Err(Errno::NOSYS | Errno::PERM) => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "the system call openat2 is missing or filtered: AFPA needs Linux 5.6 or newer",
-            )),
-            Err(error) => Err(error.into()),
-        }
+        let directory = directory(path.as_ref())?;
+        probe(&directory)?;
+        Ok(DocumentRoot { directory: Arc::new(directory), settings })
     }
 
     /// Opens what `path` names. `path` is normalised and begins with `/`; with a slash at its end
@@ -197,9 +192,14 @@ impl DocumentRoot {
     /// `false` says nothing.
     pub fn is_known_absent(&self, path: &[u8]) -> bool {
         match names::check(path, self.settings.dotfiles) {
-            Ok(()) => is_known_absent(&self.directory, relative(path)),
+            Ok(()) => is_known_absent(&*self.directory, relative(path)),
             Err(refused) => matches!(refused, ResolveError::NotFound),
         }
+    }
+
+    /// The descriptor, for whoever looks at the tree as long as anybody does.
+    pub(crate) fn handle(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.directory)
     }
 
     /// The settings it was opened with.
@@ -212,16 +212,35 @@ impl DocumentRoot {
     fn open_entry(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         let path = relative(path);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = match open_beneath(&self.directory, path, flags, ResolveFlags::NO_SYMLINKS) {
+        let opened = match open_beneath(&*self.directory, path, flags, ResolveFlags::NO_SYMLINKS) {
             Err(Errno::ACCESS) => {
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                open_beneath(&self.directory, path, flags, ResolveFlags::NO_SYMLINKS)
+                open_beneath(&*self.directory, path, flags, ResolveFlags::NO_SYMLINKS)
                     .map_err(|_| Errno::ACCESS)
             }
             opened => opened,
         }?;
         let stat = rustix::fs::fstat(&opened)?;
         Ok((opened, stat))
+    }
+}
+
+fn directory(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Whether the kernel has what every look below a root needs.
+fn probe(directory: &OwnedFd) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match open_beneath(directory, b".", flags, ResolveFlags::empty()) {
+        Ok(_) => Ok(()),
+        // Some container runtimes answer EPERM for system calls their filter does not know.
+        Err(Errno::NOSYS | Errno::PERM) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the system call openat2 is missing or filtered: AFPA needs Linux 5.6 or newer",
+        )),
+        Err(error) => Err(error.into()),
     }
 }
 

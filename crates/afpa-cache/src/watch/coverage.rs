@@ -80,6 +80,21 @@ impl Coverage {
     }
 }
 
+impl Summary {
+    /// Of several trees.
+    pub fn of(trees: impl Iterator<Item = Summary>) -> Summary {
+        let mut sum = Summary { watched: 0, unwatched: BTreeMap::new(), complete: true };
+        for tree in trees {
+            sum.watched += tree.watched;
+            sum.complete &= tree.complete;
+            for (reason, count) in tree.unwatched {
+                *sum.unwatched.entry(reason).or_default() += count;
+            }
+        }
+        sum
+    }
+}
+
 /// What the cache needs to know of it.
 impl From<Coverage> for crate::Coverage {
     fn from(coverage: Coverage) -> Self {

@@ -1,7 +1,7 @@
 //! Watches the tree below a document root, so that a changed file is not served stale once the watch has
 //! reported it.
 //!
-//! One thread reads inotify and tells a [`ChangeSink`] what changed. Directories are watched, not
+//! One thread reads one inotify instance for any number of roots, and tells a [`ChangeSink`] what changed. Directories are watched, not
 //! files. The tree is scanned at the start, and a directory the scan has not reached can be asked
 //! for with [`Watcher::ensure`].
 //!
@@ -25,8 +25,10 @@
 
 mod coverage;
 mod events;
+mod hub;
 mod kernel;
 mod resolve;
+mod thread;
 mod tree;
 mod watches;
 
@@ -35,9 +37,9 @@ pub use coverage::{Coverage, Progress, Reason, Summary};
 use crate::root::{DocumentRoot, OpenFile};
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use watches::Watches;
+pub use thread::WatchThread;
+use watches::{SinkId, Watches};
 
 /// Gets the changes. Its functions are called without a lock of the watcher held, mostly by the watcher's
 /// thread, which reads no further event until the call returns, and sometimes by the thread in `ensure`.
@@ -52,8 +54,9 @@ pub trait ChangeSink: Send + Sync {
     /// The file at `path` was written and closed, or moved here: it may be worth loading. Always
     /// comes after [`changed`](Self::changed) for the same path.
     fn written(&self, path: &[u8]);
-    /// Changes were lost: anything may have changed.
-    fn overflow(&self);
+    /// Changes were lost: anything may have changed, in every tree. Each sink is told so, with the same number: those
+    /// that stand for one cache may act on the first call alone.
+    fn overflow(&self, loss: u64);
 }
 
 /// How the tree is watched.
@@ -61,14 +64,16 @@ pub trait ChangeSink: Send + Sync {
 pub struct WatchSettings {
     /// Whether it is watched at all. If not, everything is [`Reason::Disabled`].
     pub enabled: bool,
-    /// The most directories to watch. Each costs the kernel about 1 KB.
+    /// The most directories to watch, of all trees that one thread watches. Each costs the kernel about 1 KB.
     pub max_watches: usize,
 }
 
-/// A watch on the tree below a document root. It ends when this is dropped.
+/// A watch on the tree below a document root. It ends when this is dropped, unless others watch the same tree.
 pub struct Watcher {
     watches: Arc<Watches>,
-    thread: Option<JoinHandle<()>>,
+    sink: SinkId,
+    /// Only of one that has a thread to itself; it ends last.
+    thread: Option<WatchThread>,
 }
 
 impl Default for WatchSettings {
@@ -78,25 +83,20 @@ impl Default for WatchSettings {
 }
 
 impl Watcher {
-    /// Starts to watch the tree below `root`. The root itself is watched on return; the scan of
-    /// what is below goes on in the watcher's thread.
-    ///
-    /// Where nothing can be watched (no inotify instance is left, the root lies on a network file
-    /// system) this is no error: then [`coverage`](Self::coverage) says so for every directory.
+    /// As [`WatchThread::watch`], with a thread for this tree alone.
     ///
     /// # Errors
-    /// When no thread can be started, or no descriptor is left for it.
+    /// As there.
     pub fn start(
         root: &DocumentRoot,
         sink: Arc<dyn ChangeSink>,
         settings: WatchSettings,
     ) -> io::Result<Watcher> {
-        let watches = Arc::new(Watches::new(root, sink, settings)?);
-        let thread = match watches.is_active() {
-            true => Some(events::spawn(Arc::clone(&watches))?),
-            false => None,
-        };
-        Ok(Watcher { watches, thread })
+        let thread = WatchThread::default();
+        let mut watcher = thread.watch(root, sink, settings)?;
+        thread.announce();
+        watcher.thread = Some(thread);
+        Ok(watcher)
     }
 
     /// Whether the files in the directory `dir` are watched at this moment. Changes nothing.
@@ -114,6 +114,11 @@ impl Watcher {
     /// with several names is not covered by a watch on one.
     pub fn coverage_of(&self, file: &OpenFile, dir: &[u8]) -> Coverage {
         hard_links(file).and(self.coverage(dir))
+    }
+
+    /// A number of the watched tree, which others that are served from the same directory may share.
+    pub fn tree(&self) -> u64 {
+        self.watches.id()
     }
 
     /// How far the scan has come.
@@ -134,13 +139,9 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.watches.stop();
-        if let Some(thread) = self.thread.take() {
-            // The watcher may be dropped by its own thread, through the sink.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
-        }
+        self.watches.remove_sink(self.sink);
+        // The sink is not called any more once the thread has ended.
+        drop(self.thread.take());
     }
 }
 

@@ -61,6 +61,11 @@ impl Tree {
         self.nodes.len()
     }
 
+    /// All that there are.
+    pub(super) fn watches(&self) -> impl Iterator<Item = Wd> {
+        self.nodes.keys().copied()
+    }
+
     pub(super) fn identity(&self, wd: Wd) -> Option<Identity> {
         self.nodes.get(&wd).map(|node| node.identity)
     }

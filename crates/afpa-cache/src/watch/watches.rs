@@ -3,34 +3,40 @@
 //! The table is locked from before a watch is added until it is noted, so that the reader of events
 //! never meets a watch it does not know. The sink is only called when the lock is released.
 
+use super::ChangeSink;
 use super::coverage::{Coverage, Progress, Reason, Summary};
-use super::kernel::{identity_of, watch};
+use super::hub::{Hub, Place, TreeId};
+use super::kernel::identity_of;
 use super::tree::{Attached, Tree, Wd, names};
-use super::{ChangeSink, WatchSettings};
 use crate::root::{DocumentRoot, is_hidden, join, open_beneath, relative};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::inotify::{self, CreateFlags};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::Errno;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use smallvec::{SmallVec, smallvec};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// The watches of one tree.
 pub(super) struct Watches {
-    root: OwnedFd,
+    id: TreeId,
+    hub: Arc<Hub>,
+    root: Arc<OwnedFd>,
     dotfiles: bool,
-    max_watches: usize,
-    sink: Arc<dyn ChangeSink>,
-    /// None when nothing is watched from the start.
-    inotify: Option<OwnedFd>,
+    place: Option<Place>,
+    sinks: Mutex<Sinks>,
     state: Mutex<WatchState>,
     completed: Condvar,
-    /// Wakes the reader of events from its sleep.
-    bell: OwnedFd,
-    stopped: AtomicBool,
 }
+
+/// Who hears of changes: one for each configuration that serves the tree.
+struct Sinks {
+    list: SmallVec<[(SinkId, Arc<dyn ChangeSink>); 1]>,
+    last: SinkId,
+    /// The last one has gone, and no other may come.
+    closed: bool,
+}
+
+pub(super) type SinkId = u32;
 
 struct WatchState {
     /// The reason when nothing is watched.
@@ -38,7 +44,6 @@ struct WatchState {
     complete: bool,
     /// The table was found too far behind to be put right by single events.
     tangled: bool,
-    limit_reported: bool,
 }
 
 /// What a name was found to be.
@@ -53,36 +58,85 @@ pub(super) enum Found {
 }
 
 impl Watches {
+    /// Watches the root.
     pub(super) fn new(
+        hub: &Arc<Hub>,
         root: &DocumentRoot,
+        enabled: bool,
         sink: Arc<dyn ChangeSink>,
-        settings: WatchSettings,
-    ) -> io::Result<Self> {
-        let inotify = match settings.enabled {
-            true => inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|error| {
-                if error == Errno::MFILE { Reason::NoInstance } else { error.into() }
-            }),
+    ) -> (Self, SinkId) {
+        let id = hub.new_tree();
+        let watched = match enabled {
+            true => hub.add(id, root, false),
             false => Err(Reason::Disabled),
         };
-        let tree = inotify.as_ref().map_err(|reason| *reason).and_then(|inotify| {
-            if settings.max_watches == 0 {
-                return Err(Reason::OwnLimit);
-            }
-            let (wd, identity) = watch(inotify, root.as_fd())?;
-            Ok(Tree::new(wd, identity))
-        });
+        let dotfiles = root.settings().dotfiles;
+        let place = watched.as_ref().ok().map(|(_, identity)| (*identity, dotfiles));
+        let tree = watched.map(|(wd, identity)| Tree::new(wd, identity));
         let complete = tree.is_err();
-        Ok(Watches {
-            root: root.as_fd().try_clone_to_owned()?,
-            dotfiles: root.settings().dotfiles,
-            max_watches: settings.max_watches,
-            sink,
-            inotify: inotify.ok(),
-            state: Mutex::new(WatchState { tree, complete, tangled: false, limit_reported: false }),
+        let first = 0;
+        let watches = Watches {
+            id,
+            hub: Arc::clone(hub),
+            root: root.handle(),
+            dotfiles,
+            place,
+            sinks: Mutex::new(Sinks { list: smallvec![(first, sink)], last: first, closed: false }),
+            state: Mutex::new(WatchState { tree, complete, tangled: false }),
             completed: Condvar::new(),
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            stopped: AtomicBool::new(false),
-        })
+        };
+        (watches, first)
+    }
+
+    pub(super) fn id(&self) -> TreeId {
+        self.id
+    }
+
+    pub(super) fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    // Who hears of changes.
+
+    /// `None` when the tree is being given up, because the last one has gone.
+    pub(super) fn add_sink(&self, sink: Arc<dyn ChangeSink>) -> Option<SinkId> {
+        let mut sinks = self.sinks();
+        if sinks.closed {
+            return None;
+        }
+        sinks.last += 1;
+        let id = sinks.last;
+        sinks.list.push((id, sink));
+        Some(id)
+    }
+
+    /// With the last one all watches end.
+    pub(super) fn remove_sink(&self, id: SinkId) {
+        let mut sinks = self.sinks();
+        let mut gone = None;
+        if let Some(at) = sinks.list.iter().position(|(known, _)| *known == id) {
+            gone = Some(sinks.list.remove(at));
+        }
+        sinks.closed = sinks.list.is_empty();
+        let closed = sinks.closed;
+        drop(sinks);
+        drop(gone);
+        if closed {
+            self.hub.leave(self);
+            let mut state = self.lock();
+            let tree = std::mem::replace(&mut state.tree, Err(Reason::Disabled));
+            self.hub.release(self.id, tree.iter().flat_map(Tree::watches));
+        }
+    }
+
+    /// Tells all of them. No lock is held meanwhile.
+    pub(super) fn tell(&self, tell: impl Fn(&dyn ChangeSink)) {
+        let sinks = self.sinks().list.clone();
+        sinks.iter().for_each(|(_, sink)| tell(&**sink));
+    }
+
+    fn sinks(&self) -> MutexGuard<'_, Sinks> {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // What the public interface asks.
@@ -124,28 +178,17 @@ impl Watches {
         wait.unwrap_or_else(PoisonError::into_inner).0.complete
     }
 
-    pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.ring();
+    /// Directories that could not be watched may be by now: the limits may be others.
+    pub(super) fn lacks_some(&self) -> bool {
+        self.read(|tree| Some(!tree.refused().is_empty())).unwrap_or_default()
+    }
+
+    /// The scan is to begin anew, without a loss of what is known.
+    pub(super) fn mark_incomplete(&self) {
+        self.lock().complete = false;
     }
 
     // What the reader of events asks.
-
-    pub(super) fn sink(&self) -> &dyn ChangeSink {
-        &*self.sink
-    }
-
-    pub(super) fn inotify(&self) -> Option<&OwnedFd> {
-        self.inotify.as_ref()
-    }
-
-    pub(super) fn bell(&self) -> &OwnedFd {
-        &self.bell
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
 
     pub(super) fn read<T>(&self, look: impl FnOnce(&Tree) -> Option<T>) -> Option<T> {
         self.lock().tree.as_ref().ok().and_then(look)
@@ -166,16 +209,10 @@ impl Watches {
     /// Begins to scan the tree once more: nothing counts as watched until it is seen again.
     pub(super) fn begin_rescan(&self) {
         let mut state = self.lock();
-        state.tangled = false;
         if let Ok(tree) = &mut state.tree {
             tree.begin_generation();
             state.complete = false;
         }
-    }
-
-    /// Whether the table must be made anew from the tree.
-    pub(super) fn is_tangled(&self) -> bool {
-        self.lock().tangled
     }
 
     /// Notes that the scan is through, unless directories are left that it did not see: then it
@@ -196,37 +233,32 @@ impl Watches {
         let (path, identity) = self.read(|tree| Some((tree.path(wd)?, tree.identity(wd)?)))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory =
-            open_beneath(&self.root, relative(&path), flags, ResolveFlags::NO_SYMLINKS).ok()?;
+            open_beneath(&*self.root, relative(&path), flags, ResolveFlags::NO_SYMLINKS).ok()?;
         (identity_of(&directory).ok()? == identity).then_some((path, directory))
     }
 
     /// Whether the root has been deleted. It gives no sign of its own while we hold it open.
     pub(super) fn root_is_deleted(&self) -> bool {
-        rustix::fs::fstat(&self.root).is_ok_and(|stat| stat.st_nlink == 0)
+        rustix::fs::fstat(&*self.root).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Gives up watching altogether, and says so.
+    /// Gives up watching this tree.
     pub(super) fn give_up(&self, reason: Reason) {
         {
             let mut state = self.lock();
-            state.tree = Err(reason);
+            let tree = std::mem::replace(&mut state.tree, Err(reason));
+            self.hub.release(self.id, tree.iter().flat_map(Tree::watches));
             state.complete = true;
             self.completed.notify_all();
         }
-        tracing::warn!(%reason, "nothing is watched any more: files are compared by their stamps");
-        self.sink.overflow();
-        self.sink.changed_tree(b"/");
+        // Whatever was cached as watched, or is being loaded so, goes.
+        self.tell(|sink| sink.changed_tree(b"/"));
     }
 
     // How it is done.
 
     fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self) {
-        // Fails only when it is ringing already.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
     /// Runs `act` under the lock, and afterwards reports the places that lost their watch in it.
@@ -241,12 +273,12 @@ impl Watches {
                 return Err(*reason);
             }
             let outcome = act(self, &mut state, &mut lost);
-            if state.tangled {
-                self.ring();
+            if std::mem::take(&mut state.tangled) {
+                self.hub.note_tangled(self.id);
             }
             outcome
         };
-        lost.iter().for_each(|place| self.sink.changed_tree(place));
+        lost.iter().for_each(|place| self.tell(|sink| sink.changed_tree(place)));
         Ok(outcome)
     }
 
@@ -281,18 +313,16 @@ impl Watches {
         lost: &mut Vec<Vec<u8>>,
     ) -> Found {
         let Ok(tree) = &mut state.tree else { return Found::Refused(Reason::Failed) };
-        let Some(inotify) = &self.inotify else { return Found::Refused(Reason::Failed) };
         let Some(above) = tree.path(parent) else { return Found::Nothing };
         let path = join(&above, name);
-        let full = tree.len() >= self.max_watches && tree.watched_child(parent, name).is_none();
+        let known = tree.watched_child(parent, name).is_some();
         let watched = match self.open_directory(&path, name) {
             Ok(None) => {
                 let former = tree.detach(parent, name);
                 self.release(former, path, lost);
                 return Found::Nothing;
             }
-            Ok(Some(_)) if full => Err(Reason::OwnLimit),
-            Ok(Some(directory)) => watch(inotify, &directory),
+            Ok(Some(directory)) => self.hub.add(self.id, &directory, known),
             Err(reason) => Err(reason),
         };
         let watched = watched.and_then(|(wd, identity)| {
@@ -313,9 +343,6 @@ impl Watches {
             },
         };
         self.release(former, path, lost);
-        if let Found::Refused(reason) = found {
-            report_limit(&mut state.limit_reported, reason);
-        }
         found
     }
 
@@ -325,7 +352,7 @@ impl Watches {
             return Ok(None);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match open_beneath(&self.root, relative(path), flags, ResolveFlags::NO_SYMLINKS) {
+        match open_beneath(&*self.root, relative(path), flags, ResolveFlags::NO_SYMLINKS) {
             Ok(directory) => Ok(Some(directory)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(error.into()),
@@ -336,29 +363,15 @@ impl Watches {
     fn still_there(&self, tree: &Tree, wd: Wd) -> bool {
         let Some(path) = tree.path(wd) else { return false };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        open_beneath(&self.root, relative(&path), flags, ResolveFlags::NO_SYMLINKS)
+        open_beneath(&*self.root, relative(&path), flags, ResolveFlags::NO_SYMLINKS)
             .and_then(|directory| identity_of(&directory))
             .is_ok_and(|identity| tree.identity(wd) == Some(identity))
     }
 
     fn release(&self, former: Vec<Wd>, path: Vec<u8>, lost: &mut Vec<Vec<u8>>) {
-        if former.is_empty() {
-            return;
+        if !former.is_empty() {
+            self.hub.release(self.id, former);
+            lost.push(path);
         }
-        if let Some(inotify) = &self.inotify {
-            for wd in former {
-                // Fails for a directory that was deleted: its watch has ended by itself.
-                let _ = inotify::remove_watch(inotify, wd);
-            }
-        }
-        lost.push(path);
-    }
-}
-
-fn report_limit(reported: &mut bool, reason: Reason) {
-    if !*reported && matches!(reason, Reason::KernelLimit | Reason::OwnLimit) {
-        *reported = true;
-        let remedy = reason.remedy().unwrap_or_default();
-        tracing::warn!(%reason, remedy, "further directories are not watched");
     }
 }

@@ -90,7 +90,7 @@ impl ChangeSink for Recorder {
     fn written(&self, path: &[u8]) {
         self.note(Heard::Written(text(path)));
     }
-    fn overflow(&self) {
+    fn overflow(&self, _: u64) {
         self.note(Heard::Overflow);
     }
 }

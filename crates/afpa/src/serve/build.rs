@@ -9,9 +9,13 @@
 //! Everything that can fail is in these two. A reload that fails in them has changed nothing that the
 //! workers or the kernel use; whatever it had built is dropped.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use afpa_cache::Arena;
-use afpa_cache::root::DocumentRoot;
-use afpa_config::{Config, Hierarchy, ListenerNumbers, Log};
+use afpa_cache::root::{DocumentRoot, RootHandles};
+use afpa_cache::watch::WatchThread;
+use afpa_config::{Config, Hierarchy, ListenerNumbers, Log, Root};
 use afpa_server::Address;
 use anyhow::Context as _;
 
@@ -21,7 +25,7 @@ use super::listeners::Listeners;
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
-use crate::privileges::Identity;
+use crate::privileges::{Identity, descriptors_granted};
 
 /// A configuration, and what was opened for it.
 pub(super) struct Opened {
@@ -52,12 +56,12 @@ impl Opened {
     pub(super) fn open(
         config: Config,
         numbers: &mut ListenerNumbers,
-        tls: &mut TlsState,
+        (handles, tls): (&mut RootHandles, &mut TlsState),
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
         let hierarchy = numbers.hierarchy(&config);
-        let roots = open_roots(&config, &hierarchy)?;
+        let roots = open_roots(&config, &hierarchy, handles)?;
         let acme = PreparedAcme::new(&config.acme, owner)?;
         let tls = tls.prepare(&config, acme.files())?;
         let listeners = Listeners::open(&config, numbers, &tls, bound, owner)?;
@@ -73,6 +77,7 @@ impl Next {
     pub(super) fn build(
         opened: Opened,
         arena: Arena,
+        watch_thread: &Arc<WatchThread>,
         running_log: Option<&Log>,
     ) -> anyhow::Result<Self> {
         let Opened { config, hierarchy, roots, listeners, tls, acme } = opened;
@@ -80,7 +85,7 @@ impl Next {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
-        let content = Content::build(&config, &hierarchy, roots, arena)?;
+        let content = Content::build(&config, &hierarchy, roots, arena, watch_thread)?;
         Ok(Self { config, listeners, tls, acme, content, access_log })
     }
 }
@@ -89,13 +94,31 @@ impl Next {
 ///
 /// # Errors
 /// With the directory that cannot be opened.
-fn open_roots(config: &Config, hierarchy: &Hierarchy) -> anyhow::Result<Vec<DocumentRoot>> {
+fn open_roots(
+    config: &Config,
+    hierarchy: &Hierarchy,
+    handles: &mut RootHandles,
+) -> anyhow::Result<Vec<DocumentRoot>> {
+    handles.forget_released();
     let roots = hierarchy.roots.iter().map(|root| {
         let site = config.sites.get(root.site).context("a root belongs to a site")?;
-        DocumentRoot::open(&root.directory, convert::root(site))
-            .with_context(|| format!("cannot open the document root {}", root.directory.display()))
+        let opened = handles.open(&root.directory, convert::root(site));
+        opened.with_context(|| cannot_open(config, root))
     });
     roots.collect()
+}
+
+fn cannot_open(config: &Config, root: &Root) -> String {
+    let mut why = format!("cannot open the document root {}", root.directory.display());
+    let (needed, granted) = (config.descriptors() as u64, descriptors_granted());
+    if granted.is_some_and(|granted| granted < needed) {
+        let roots = config.directories().collect::<HashSet<_>>().len();
+        let granted = granted.unwrap_or_default();
+        why += &format!(
+            " ({roots} document roots take a descriptor each, and there may be {granted}: ulimit -Hn {needed}, or LimitNOFILE={needed} in the unit)"
+        );
+    }
+    why
 }
 
 /// One sink for each worker, and one for the kernel's answers.

@@ -1,8 +1,7 @@
 //! Drops the roots that a reload has replaced, on a thread of its own.
 //!
-//! Dropping a root closes its watch, and that call returns only after the kernel has delivered every
-//! pending event: 15 ms on an idle machine, seconds on a busy one. The last owner of a root has to wait for
-//! it, and that must be neither a worker nor the thread that handles signals.
+//! The last owner of a root ends its watches, where no other root has them, and frees what was cached of it. For thousands of
+//! roots that takes time, which must be taken neither from a worker nor from the thread that handles signals.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

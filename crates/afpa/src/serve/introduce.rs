@@ -1,6 +1,7 @@
 //! Collects the summary that the start prints.
 
-use std::time::Duration;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use afpa_cache::Arena;
 use afpa_proxy::select::ServerAddress;
@@ -58,15 +59,13 @@ impl Server {
             return Watches::Off { max_age };
         }
         let serving = self.observed.serving.load();
-        let (mut directories, mut unwatched) = (0, None);
+        let deadline = Instant::now() + SCAN_TIMEOUT;
         for watcher in serving.global.roots.iter().filter_map(|root| root.watcher()) {
-            watcher.wait_complete(SCAN_TIMEOUT);
-            let summary = watcher.summary();
-            directories += summary.watched;
-            let first = summary.unwatched.first_key_value();
-            unwatched = unwatched.or(first.map(|(reason, count)| (*reason, *count)));
+            watcher.wait_complete(deadline.saturating_duration_since(Instant::now()));
         }
-        match unwatched {
+        let summary = serving.global.watched();
+        let directories = summary.watched;
+        match summary.unwatched.first_key_value() {
             None => Watches::All { directories },
             Some((reason, count)) => Watches::Some {
                 directories,
@@ -104,21 +103,11 @@ impl Server {
 
     /// The directories and server groups that are served.
     fn served(&self) -> String {
-        let mut served: Vec<String> = Vec::new();
-        let sites = self.config.sites.iter();
-        let roots = sites.flat_map(|site| {
-            let paths = site.paths.iter().flat_map(|path| {
-                let contents = path.contents.iter().filter_map(|c| c.behaviour.root.as_ref());
-                path.behaviour.root.iter().chain(contents)
-            });
-            site.root.iter().chain(paths)
-        });
         let groups = self.config.groups.iter().map(|group| group.settings.name.clone());
-        for name in roots.map(|root| root.display().to_string()).chain(groups) {
-            if !served.contains(&name) {
-                served.push(name);
-            }
-        }
+        let roots = self.config.directories().map(|root| root.display().to_string());
+        let mut known = HashSet::new();
+        let mut served: Vec<String> = Vec::new();
+        served.extend(roots.chain(groups).filter(|name| known.insert(name.clone())));
         const SHOWN: usize = 4;
         let more = served.len().saturating_sub(SHOWN);
         served.truncate(SHOWN);

@@ -10,12 +10,13 @@ use afpa_server::{Address, BoundListener};
 use super::build::{Next, Opened};
 use super::listeners::{Listeners, kernel_address};
 use super::serving::Serving;
-use super::start::update_prober;
+use super::start::{needs, update_prober};
 use super::{Server, convert, police};
 use crate::access_log::{AccessLog, Sinks};
 use crate::cli::Serve;
 use crate::commands;
 use crate::fast_path::settings as fast_path_settings;
+use crate::privileges;
 
 impl Server {
     /// Reads the configuration again. If it has an error, nothing changes.
@@ -44,8 +45,12 @@ impl Server {
             keep("[engine] io", &mut config.engine, &self.config.engine);
         }
         let bound: Vec<Address> = self.engine.addresses().cloned().collect();
-        let opened = Opened::open(config, &mut self.numbers, &mut self.tls, &bound, None)?;
-        Next::build(opened, self.arena.clone(), Some(&self.config.log))
+        // There may be more document roots.
+        privileges::raise_limits(needs(&config));
+        let opening = (&mut self.handles, &mut self.tls);
+        let opened = Opened::open(config, &mut self.numbers, opening, &bound, None)?;
+        let log = Some(&self.config.log);
+        Next::build(opened, self.arena.clone(), &self.watch_thread, log)
     }
 
     /// From the running configuration to the next one. Nothing here may fail.

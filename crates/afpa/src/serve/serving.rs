@@ -1,13 +1,15 @@
 //! What the workers serve from.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_cache::root::DocumentRoot;
+use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, ClientDemand, Comparer, Compressor, DocRoot, Global, HttpHeader, Responses,
+    Challenges, ClientDemand, Common, Comparer, Compressor, DocRoot, Global, HttpHeader, Responses,
     ServerGroup, Site, SiteCache,
 };
 use afpa_police::Police;
@@ -71,6 +73,7 @@ impl Content {
         hierarchy: &Hierarchy,
         roots: Vec<DocumentRoot>,
         arena: Arena,
+        watch_thread: &Arc<WatchThread>,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
         cache.start_choosing(POLICY_PERIOD).context("cannot start a thread")?;
@@ -84,14 +87,22 @@ impl Content {
                 Some(Arc::new(router))
             }
         };
+        watch_thread.retry();
+        let common = Common::start(
+            Arc::clone(&cache),
+            Arc::clone(&compressor),
+            Arc::clone(watch_thread),
+            convert::watch(config),
+            config.coherency.push,
+        )
+        .context("cannot start a thread")?;
         let mut sites = Vec::with_capacity(roots.len());
         for ((opened, root), key) in roots.into_iter().zip(&hierarchy.roots).zip(0..) {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
-            let watch = convert::watch(config);
-            let (cache, compressor) = (Arc::clone(&cache), Arc::clone(&compressor));
-            sites.push(DocRoot::open_in(opened, settings, cache, compressor, key, watch)?);
+            sites.push(DocRoot::open_in(opened, settings, &common, key)?);
         }
+        watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context("cannot start a thread")?;
         Ok(Self { router, names, roots: sites, cache, compressor, comparer })
@@ -150,6 +161,10 @@ fn set_cache(
     name: &str,
     responses: &Arc<Responses>,
 ) -> Option<SiteCache> {
+    // Files have a cache of their own.
+    if !matches!(set.behaviour.action, Action::Distributed { .. }) {
+        return None;
+    }
     let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
     // Where a path is written does not matter, nor do other paths: an edit elsewhere in the file keeps what is there.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
@@ -171,10 +186,14 @@ fn sites(
     clients: Vec<Option<ClientDemand>>,
     previous: Option<&Global>,
 ) -> Vec<Site> {
+    let mut known: HashMap<&str, Vec<&Site>> = HashMap::new();
+    for site in previous.into_iter().flat_map(|global| &global.sites) {
+        known.entry(&site.name).or_default().push(site);
+    }
     let sites = config.sites.iter().zip(names).zip(clients).map(|((site, name), clients)| {
         // With the same limits, requests in flight stay counted; with others, counting starts again.
-        let same = |before: &&Site| before.name == name && *before.gate.settings() == site.limits;
-        let before = previous.and_then(|global| global.sites.iter().find(same));
+        let same = |before: &&&Site| *before.gate.settings() == site.limits;
+        let before = known.get(name.as_str()).and_then(|sites| sites.iter().find(same));
         let gate = before.map_or_else(|| Gate::new(site.limits), |site| Arc::clone(&site.gate));
         let hsts = site.hsts.as_deref().map(Arc::from);
         let forwarded_from = site.forwarded_from.as_slice().into();
@@ -189,12 +208,14 @@ fn groups(
     previous: Option<&Global>,
 ) -> Vec<ServerGroup> {
     let now = steady_ms();
+    let known: HashMap<&str, &ServerGroup> = previous
+        .into_iter()
+        .flat_map(|global| &global.groups)
+        .map(|before| (before.group.name(), before))
+        .collect();
     let groups = config.groups.iter().zip(tls).map(|(configured, tls)| {
         let settings = GroupSettings { tls, ..configured.settings.clone() };
-        let name = &configured.settings.name;
-        let same = |before: &&ServerGroup| before.group.name() == name;
-        let before = previous.and_then(|global| global.groups.iter().find(same));
-        let before = before.map(|before| &*before.group);
+        let before = known.get(configured.settings.name.as_str()).map(|before| &*before.group);
         ServerGroup {
             group: Group::new(settings, before, now),
             settings: Arc::new(configured.exchange.clone()),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use afpa_cache::Arena;
-use afpa_cache::root::{DocumentRoot, Entry};
+use afpa_cache::root::{DocumentRoot, Entry, RootHandles};
+use afpa_cache::watch::WatchThread;
 use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
@@ -51,6 +52,10 @@ pub(crate) struct Server {
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
     pub(super) numbers: ListenerNumbers,
+    /// Descriptors of the document roots.
+    pub(super) handles: RootHandles,
+    /// Watches the roots of every configuration.
+    pub(super) watch_thread: Arc<WatchThread>,
     pub(super) tls: TlsState,
     pub(super) acme: AcmeState,
     /// Probes servers and looks up their names, while there are any.
@@ -75,7 +80,9 @@ impl Server {
         let mut numbers = ListenerNumbers::default();
         let mut acme_state = AcmeState::default();
         let mut tls_state = TlsState::new(acme_state.certificates());
-        let privileged = Privileged::prepare(config, &mut numbers, &mut tls_state)?;
+        let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
+        let opening = (&mut handles, &mut tls_state);
+        let privileged = Privileged::prepare(config, &mut numbers, opening)?;
         privileged.drop_privileges()?;
         let Privileged {
             identity,
@@ -92,7 +99,7 @@ impl Server {
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
-        let next = Next::build(opened, arena.clone(), None)?;
+        let next = Next::build(opened, arena.clone(), &watch_thread, None)?;
         let bound = next.listeners.tcp();
         let Next { config, listeners, tls, acme, content, access_log } = next;
         let tls = tls_state.adopt(tls);
@@ -155,6 +162,8 @@ impl Server {
             snapshot,
             has_rings,
             numbers,
+            handles,
+            watch_thread,
             tls: tls_state,
             acme: acme_state,
             prober,
@@ -188,12 +197,9 @@ impl Privileged {
     fn prepare(
         config: Config,
         numbers: &mut ListenerNumbers,
-        tls: &mut TlsState,
+        (handles, tls): (&mut RootHandles, &mut TlsState),
     ) -> anyhow::Result<Self> {
-        let [descriptors, _] = privileges::raise_limits(Needs {
-            descriptors: config.descriptors() as u64,
-            locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
-        });
+        let [descriptors, _] = privileges::raise_limits(needs(&config));
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
@@ -204,7 +210,7 @@ impl Privileged {
             let size = human_size(config.shared_cache.limit as u64);
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
-        let opened = Opened::open(config, numbers, tls, &[], owner)?;
+        let opened = Opened::open(config, numbers, (handles, tls), &[], owner)?;
         let config = &opened.config;
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
@@ -247,6 +253,14 @@ impl Privileged {
             Some(identity) => identity.assume(keep),
             None => privileges::restrict(keep),
         }
+    }
+}
+
+/// What the configuration needs of the process's limits.
+pub(super) fn needs(config: &Config) -> Needs {
+    Needs {
+        descriptors: config.descriptors() as u64,
+        locked_memory: (config.cache.pinned_limit + config.shared_cache.limit) as u64,
     }
 }
 

@@ -10,6 +10,7 @@ use afpa_framework::Helpers;
 use afpa_http::{Coding, CodingSet, FieldSlots, RequestLimits, request};
 
 use super::*;
+use crate::common::Common;
 use crate::load::{Loaded, load};
 use crate::settings::DocRootSettings;
 
@@ -35,7 +36,9 @@ impl Rig {
         // Who changes a file says so to the cache: then a test knows when that is.
         let watch = WatchSettings { enabled: false, ..WatchSettings::default() };
         let settings = DocRootSettings::default();
-        let doc_root = DocRoot::open_in(root, settings, cache, Arc::clone(&compressor), 0, watch);
+        let thread = Arc::default();
+        let common = Common::start(cache, Arc::clone(&compressor), thread, watch, false);
+        let doc_root = DocRoot::open_in(root, settings, &common.expect("a thread"), 0);
         Rig { folder, doc_root: doc_root.expect("a document root"), compressor, now: Millis(5000) }
     }
 

@@ -122,8 +122,7 @@ impl Observed {
         let compressor = self.compressor();
         let serving = self.serving.load();
         let policies = serving.cache.policy_report();
-        let watchers = serving.global.roots.iter().filter_map(|root| root.watcher());
-        let watched: Vec<_> = watchers.map(|watcher| watcher.summary()).collect();
+        let watched = serving.global.watched();
         let access_log = self.access_log.load();
         let groups = self.groups();
         let sites = self.sites();
@@ -175,10 +174,9 @@ impl Observed {
             },
             "police": self.refused().to_json(),
             "watch": {
-                "directories": watched.iter().map(|summary| summary.watched).sum::<usize>(),
-                "unwatched":
-                    watched.iter().flat_map(|summary| summary.unwatched.values()).sum::<usize>(),
-                "complete": watched.iter().all(|summary| summary.complete),
+                "directories": watched.watched,
+                "unwatched": watched.unwatched.values().sum::<usize>(),
+                "complete": watched.complete,
             },
             "sites": sites.sites_json(),
             "request_sets": sites.sets_json(),

@@ -1,0 +1,70 @@
+//! Descriptors of document roots that are held once, however many serve from them.
+
+use super::{DocumentRoot, RootSettings, directory, probe};
+use rustix::fs::fstat;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+/// Opens document roots. Those of one directory share a descriptor, also from one configuration to the next.
+#[derive(Debug, Default)]
+pub struct RootHandles {
+    /// By device and inode, which are a directory's own as long as its descriptor is held.
+    held: HashMap<(u64, u64), Weak<OwnedFd>>,
+}
+
+impl RootHandles {
+    /// As [`DocumentRoot::open`].
+    ///
+    /// # Errors
+    /// As there.
+    #[allow(clippy::unnecessary_cast)] // the widths differ between architectures
+    pub fn open(
+        &mut self,
+        path: impl AsRef<Path>,
+        settings: RootSettings,
+    ) -> io::Result<DocumentRoot> {
+        let opened = directory(path.as_ref())?;
+        let stat = fstat(&opened)?;
+        let held = self.held.entry((stat.st_dev as u64, stat.st_ino as u64)).or_default();
+        if let Some(directory) = held.upgrade() {
+            return Ok(DocumentRoot { directory, settings });
+        }
+        probe(&opened)?;
+        let directory = Arc::new(opened);
+        *held = Arc::downgrade(&directory);
+        Ok(DocumentRoot { directory, settings })
+    }
+
+    /// Forgets the directories that nobody serves from any more.
+    pub fn forget_released(&mut self) {
+        self.held.retain(|_, held| held.strong_count() > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_directory_is_held_once_and_another_of_its_name_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("a")).unwrap();
+        std::os::unix::fs::symlink("a", at("b")).unwrap();
+        let mut handles = RootHandles::default();
+        let settings = RootSettings::default();
+        let open = |handles: &mut RootHandles, name| handles.open(at(name), settings).unwrap();
+        let (first, second) = (open(&mut handles, "a"), open(&mut handles, "b"));
+        assert!(Arc::ptr_eq(&first.directory, &second.directory));
+        std::fs::rename(at("a"), at("old")).unwrap();
+        std::fs::create_dir(at("a")).unwrap();
+        let third = open(&mut handles, "a");
+        assert!(!Arc::ptr_eq(&first.directory, &third.directory));
+        drop((first, second));
+        handles.forget_released();
+        assert_eq!(handles.held.len(), 1);
+    }
+}
