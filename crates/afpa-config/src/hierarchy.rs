@@ -1,6 +1,6 @@
 //! From sites, paths and content groups to the table of the router.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use afpa_http::Status;
@@ -14,7 +14,7 @@ use crate::filters::RootFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
 use crate::hints::RootHint;
-use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::model::{Behaviour, Config, SiteSettings, Symlinks, UrlPath};
 use crate::rules::server_addresses;
 use crate::units::Listen;
 
@@ -32,7 +32,7 @@ pub struct Hierarchy {
 /// A directory from which request sets are cached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Root {
-    /// The index of the site whose settings apply to it.
+    /// The index of the site whose settings apply to it: the first one of those that agree in them.
     pub site: usize,
     /// The directory.
     pub directory: PathBuf,
@@ -59,9 +59,12 @@ pub(crate) struct Origin {
 /// Adds a server group for each `to` that names servers by their addresses.
 pub(crate) fn name_servers(config: &mut Config) {
     let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
+    let groups = config.groups.iter().map(|group| group.settings.name.clone());
+    let mut known: HashSet<String> = groups.collect();
     for to in named {
-        let known = config.groups.iter().any(|group| group.settings.name == to);
-        if !known && let (true, Ok(addresses)) = (to.contains([':', '/']), server_addresses(&to)) {
+        if known.insert(to.clone())
+            && let (true, Ok(addresses)) = (to.contains([':', '/']), server_addresses(&to))
+        {
             config.groups.push(ServerGroup::of_servers(&to, addresses));
         }
     }
@@ -98,9 +101,11 @@ impl Hierarchy {
                 (group.settings.name.as_str(), (id, group.settings.affinity))
             })
             .collect();
+        let (mut agreeing, mut known) = (HashMap::new(), HashMap::new());
         for (index, site) in config.sites.iter().enumerate() {
-            let mut building =
-                Building { site, index, groups: &groups, roots: &mut hierarchy.roots };
+            let settings = *agreeing.entry(RootSettings::of(site)).or_insert(index);
+            let (roots, known) = (&mut hierarchy.roots, &mut known);
+            let mut building = Building { site, settings, groups: &groups, roots, known };
             let (paths, origins) = building.paths();
             hierarchy.origins.push(origins);
             hierarchy.table.sites.push(afpa_router::SiteEntry {
@@ -180,9 +185,38 @@ fn host_pattern(host: &str) -> HostPattern {
 /// One site while its paths are put together.
 struct Building<'c, 'h> {
     site: &'c SiteSettings,
-    index: usize,
+    /// The first site with the same settings of roots.
+    settings: usize,
     groups: &'h HashMap<&'c str, (GroupId, Affinity)>,
     roots: &'h mut Vec<Root>,
+    known: &'h mut HashMap<Root, usize>,
+}
+
+/// What a root depends on of its site, besides what [`Root`] has itself. Sites that agree in it share their roots, with all that is
+/// kept of them.
+#[derive(PartialEq, Eq, Hash)]
+struct RootSettings<'c> {
+    listing: bool,
+    symlinks: Symlinks,
+    dotfiles: bool,
+    homes: Option<&'c str>,
+    headers: &'c [(String, String)],
+    types: &'c [(String, String)],
+    includes_size: usize,
+}
+
+impl<'c> RootSettings<'c> {
+    fn of(site: &'c SiteSettings) -> Self {
+        RootSettings {
+            listing: site.listing,
+            symlinks: site.symlinks,
+            dotfiles: site.dotfiles,
+            homes: site.homes.then_some(&site.homes_directory),
+            headers: &site.headers,
+            types: &site.types,
+            includes_size: site.includes_size,
+        }
+    }
 }
 
 impl Building<'_, '_> {
@@ -297,7 +331,7 @@ impl Building<'_, '_> {
         let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
         let filters: Vec<RootFilter> = filters.collect();
         let root = Root {
-            site: self.index,
+            site: self.settings,
             directory,
             index: index.to_vec(),
             is_site_root: mount.is_none(),
@@ -305,9 +339,8 @@ impl Building<'_, '_> {
             mount: if filters.is_empty() { String::new() } else { below.to_owned() },
             filters,
         };
-        let known = self.roots.iter().position(|known| *known == root);
-        let number = known.unwrap_or_else(|| {
-            self.roots.push(root);
+        let number = *self.known.entry(root).or_insert_with_key(|root| {
+            self.roots.push(root.clone());
             self.roots.len() - 1
         });
         Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)) }

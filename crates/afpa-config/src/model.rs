@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
@@ -386,7 +387,7 @@ pub struct SiteSettings {
     /// How a client stays with one server of the group; `None`: as the group says.
     pub affinity: Option<Affinity>,
     /// With `root` and `to`: extensions that are cached.
-    pub cached: Vec<String>,
+    pub cached: Arc<[String]>,
     /// Index files, in order of preference.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed.

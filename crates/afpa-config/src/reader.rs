@@ -8,6 +8,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::choice::Choice;
@@ -91,12 +92,16 @@ pub(crate) struct Section<'r, 'i> {
 
 impl Section<'_, '_> {
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        self.read(key, "true or false".to_owned(), default, bool::to_string, |node| {
-            match node.value {
+        self.read(
+            key,
+            || "true or false".to_owned(),
+            default,
+            bool::to_string,
+            |node| match node.value {
                 Value::Flag(flag) => Ok(flag),
                 _ => Err(Fault::kind(node)),
-            }
-        })
+            },
+        )
     }
 
     pub(crate) fn count(
@@ -105,7 +110,7 @@ impl Section<'_, '_> {
         default: usize,
         range: RangeInclusive<usize>,
     ) -> usize {
-        let kind = format!("count, {} to {}", range.start(), range.end());
+        let kind = || format!("count, {} to {}", range.start(), range.end());
         self.read(key, kind, default, usize::to_string, |node| read_count(node, &range))
     }
 
@@ -116,7 +121,7 @@ impl Section<'_, '_> {
         word: &'static str,
         range: RangeInclusive<usize>,
     ) -> Option<usize> {
-        let kind = format!("count, {} to {}, or `{word}`", range.start(), range.end());
+        let kind = || format!("count, {} to {}, or `{word}`", range.start(), range.end());
         let show = |value: &Option<usize>| value.map_or(quote(word), |value| value.to_string());
         self.read(key, kind, None, show, |node| match &node.value {
             Value::Text(text) if text == word => Ok(None),
@@ -131,11 +136,12 @@ impl Section<'_, '_> {
         default: usize,
         range: RangeInclusive<usize>,
     ) -> usize {
-        let (low, high) = (show_size(*range.start()), show_size(*range.end()));
+        let (low, high) = (|| show_size(*range.start()), || show_size(*range.end()));
         let show = |value: &usize| quote(&show_size(*value));
-        self.read(key, format!("size, {low} to {high}"), default, show, |node| {
+        let kind = || format!("size, {} to {}", low(), high());
+        self.read(key, kind, default, show, |node| {
             let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-            within(node, size, &range, &low, &high)
+            within(node, size, &range, &low(), &high())
         })
     }
 
@@ -146,14 +152,14 @@ impl Section<'_, '_> {
         word: &'static str,
         range: RangeInclusive<usize>,
     ) -> Option<usize> {
-        let (low, high) = (show_size(*range.start()), show_size(*range.end()));
+        let (low, high) = (|| show_size(*range.start()), || show_size(*range.end()));
         let show = |value: &Option<usize>| quote(&value.map_or(word.to_owned(), show_size));
-        let kind = format!("size, {low} to {high}, or `{word}`");
+        let kind = || format!("size, {} to {}, or `{word}`", low(), high());
         self.read(key, kind, None, show, |node| match &node.value {
             Value::Text(text) if text == word => Ok(None),
             _ => {
                 let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-                within(node, size, &range, &low, &high).map(Some)
+                within(node, size, &range, &low(), &high()).map(Some)
             }
         })
     }
@@ -167,7 +173,7 @@ impl Section<'_, '_> {
         whole: usize,
     ) -> usize {
         let show = |value: &Amount| quote(&value.to_string());
-        let kind = format!("size, or per cent of {what}");
+        let kind = || format!("size, or per cent of {what}");
         let amount = self.read(key, kind, default, show, |node| {
             parse_amount(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
         });
@@ -185,22 +191,23 @@ impl Section<'_, '_> {
         default: Duration,
         range: RangeInclusive<Duration>,
     ) -> Duration {
-        let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
+        let (low, high) = (|| show_duration(*range.start()), || show_duration(*range.end()));
         let show = |value: &Duration| quote(&show_duration(*value));
-        self.read(key, format!("duration, {low} to {high}"), default, show, |node| {
+        let kind = || format!("duration, {} to {}", low(), high());
+        self.read(key, kind, default, show, |node| {
             let read = parse_duration(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-            within(node, read, &range, &low, &high)
+            within(node, read, &range, &low(), &high())
         })
     }
 
     pub(crate) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
         let show = |value: &C| quote(value.word());
-        self.read(key, C::kind(), default, show, |node| read_choice(node))
+        self.read(key, C::kind, default, show, |node| read_choice(node))
     }
 
     pub(crate) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
         let show = |values: &Vec<C>| quote_list(values.iter().map(|value| value.word()));
-        let kind = format!("list of {}", C::kind());
+        let kind = || format!("list of {}", C::kind());
         self.read(key, kind, default.to_vec(), show, |node| each(node, read_choice))
     }
 
@@ -213,7 +220,7 @@ impl Section<'_, '_> {
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> T {
         let show = |value: &T| quote(&value.to_string());
-        self.read(key, kind.to_owned(), default, show, |node| read_text(node, rule))
+        self.read(key, || kind.to_owned(), default, show, |node| read_text(node, rule))
     }
 
     /// A text that `rule` accepts, or a word for "none" or "AFPA decides".
@@ -227,10 +234,16 @@ impl Section<'_, '_> {
         let show = |value: &Option<T>| {
             quote(&value.as_ref().map_or(word.to_owned(), |value| value.to_string()))
         };
-        self.read(key, format!("{kind}, or `{word}`"), None, show, |node| match &node.value {
-            Value::Text(text) if text == word => Ok(None),
-            _ => read_text(node, rule).map(Some),
-        })
+        self.read(
+            key,
+            || format!("{kind}, or `{word}`"),
+            None,
+            show,
+            |node| match &node.value {
+                Value::Text(text) if text == word => Ok(None),
+                _ => read_text(node, rule).map(Some),
+            },
+        )
     }
 
     /// A list of texts that `rule` accepts.
@@ -242,9 +255,32 @@ impl Section<'_, '_> {
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> Vec<T> {
         let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
-        self.read(key, format!("list of {kind}"), default, show, |node| {
-            each(node, |item| read_text(item, rule))
-        })
+        self.read(
+            key,
+            || format!("list of {kind}"),
+            default,
+            show,
+            |node| each(node, |item| read_text(item, rule)),
+        )
+    }
+
+    /// The same, where the default is long: there is one for all sections.
+    pub(crate) fn common_texts(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        default: &Arc<[String]>,
+        rule: fn(&str) -> Result<String, Unfit>,
+    ) -> Arc<[String]> {
+        let show = |values: &Arc<[String]>| quote_list(values.iter());
+        let default = Arc::clone(default);
+        self.read(
+            key,
+            || format!("list of {kind}"),
+            default,
+            show,
+            |node| each(node, |item| read_text(item, rule)).map(Arc::from),
+        )
     }
 
     /// A list of paths. Relative ones are resolved.
@@ -268,7 +304,7 @@ impl Section<'_, '_> {
                 format!("[{}]", shown.join(", "))
             }
         };
-        self.read(key, format!("list of {kind}"), Vec::new(), show, |node| each(node, &read))
+        self.read(key, || format!("list of {kind}"), Vec::new(), show, |node| each(node, &read))
     }
 
     /// Pairs of names and texts that `rule` accepts, none by default.
@@ -279,12 +315,18 @@ impl Section<'_, '_> {
         rule: fn(&str, &str) -> Result<Pair, Unfit>,
     ) -> Vec<Pair> {
         let show = |pairs: &Vec<Pair>| quote_map(pairs);
-        self.read(key, format!("table of {kind}"), Vec::new(), show, |node| {
-            let Value::Table(table) = &node.value else { return Err(Fault::kind(node)) };
-            gather(table.iter().map(|(name, value)| {
-                rule(&name.name, text_of(value)?).map_err(|unfit| Fault::unfit(value, unfit))
-            }))
-        })
+        self.read(
+            key,
+            || format!("table of {kind}"),
+            Vec::new(),
+            show,
+            |node| {
+                let Value::Table(table) = &node.value else { return Err(Fault::kind(node)) };
+                gather(table.iter().map(|(name, value)| {
+                    rule(&name.name, text_of(value)?).map_err(|unfit| Fault::unfit(value, unfit))
+                }))
+            },
+        )
     }
 
     /// A required text; `None` if it was not given.
@@ -298,7 +340,7 @@ impl Section<'_, '_> {
             Some(text) => quote(text),
             None => "required".to_owned(),
         };
-        self.read(key, kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
+        self.read(key, || kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
     }
 
     /// A word of a choice, or one more word for "as another setting says".
@@ -308,12 +350,16 @@ impl Section<'_, '_> {
         word: &'static str,
     ) -> Option<C> {
         let show = |value: &Option<C>| quote(value.map_or(word, |value| value.word()));
-        self.read(key, format!("{}, or `{word}`", C::kind()), None, show, |node| {
-            match &node.value {
+        self.read(
+            key,
+            || format!("{}, or `{word}`", C::kind()),
+            None,
+            show,
+            |node| match &node.value {
                 Value::Text(text) if text == word => Ok(None),
                 _ => read_choice(node).map(Some),
-            }
-        })
+            },
+        )
     }
 
     /// A path that has no default; empty if it was not given.
@@ -341,7 +387,7 @@ impl Section<'_, '_> {
         let show = |value: &String| quote(value);
         let default = default.to_owned();
         let path =
-            self.read(key, kind.to_owned(), default, show, |node| read_text(node, path_rule));
+            self.read(key, || kind.to_owned(), default, show, |node| read_text(node, path_rule));
         if words.contains(&path.as_str()) {
             return path;
         }
@@ -366,17 +412,21 @@ impl Section<'_, '_> {
         resolved
     }
 
-    /// Reads and records one setting; every other method ends here.
+    /// Reads and records one setting; every other method ends here. Of the second section of a name and of those behind it, what
+    /// was not set is not recorded: there may be many thousands of them.
     fn read<T>(
         &mut self,
         key: &'static str,
-        kind: String,
+        kind: impl Fn() -> String,
         default: T,
         show: impl Fn(&T) -> String,
         read: impl FnOnce(&Node) -> Result<T, Vec<Fault>>,
     ) -> T {
-        let shown_default = show(&default);
         let (location, outcome) = self.find(key, read);
+        if outcome.is_none() && self.instance != [0; 3] {
+            return default;
+        }
+        let (kind, shown_default) = (kind(), show(&default));
         let value = match outcome {
             None => default,
             Some(Ok(value)) => value,

@@ -1,6 +1,6 @@
 //! Checks sites, paths, content groups and server groups, and says how to correct them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use afpa_router::{Action, Conflict, PathEntry, Router};
@@ -242,7 +242,8 @@ impl Checks<'_> {
     }
 
     fn groups(&mut self) {
-        let mut seen: HashMap<&str, ()> = HashMap::new();
+        let mut seen: HashSet<&str> = HashSet::new();
+        let used: HashSet<&str> = destinations(self.config).map(|(_, to)| to).collect();
         for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 3]) {
             let (name, instance) = (&group.settings.name, group.instance);
             let at = |key| self.settings.location_in("server_group", instance, key);
@@ -250,7 +251,7 @@ impl Checks<'_> {
             if name.is_empty() && at("name") == Location::Nowhere {
                 let cause = "a server group without a `name`";
                 found.push(Finding::error(at("servers"), cause, "write name = \"app\""));
-            } else if seen.insert(name, ()).is_some() {
+            } else if !seen.insert(name) {
                 let cause = format!("there are two server groups called \"{name}\"");
                 found.push(Finding::error(at("name"), cause, "rename one of them"));
             }
@@ -277,16 +278,17 @@ impl Checks<'_> {
                     ));
                 }
             }
-            if !destinations(self.config).any(|(_, to)| to == name) && !name.is_empty() {
+            if !used.contains(name.as_str()) && !name.is_empty() {
                 let cause = format!("no request set is distributed to \"{name}\"");
                 found.push(Finding::warning(at("name"), cause, format!("write to = \"{name}\"")));
             }
             self.findings.extend(found);
         }
         let names = || self.config.groups.iter().map(|group| group.settings.name.as_str());
+        let known: HashSet<&str> = names().collect();
         let mut unknown = Vec::new();
         for ((section, instance), to) in destinations(self.config) {
-            if !names().any(|name| name == to) {
+            if !known.contains(to) {
                 let remedy = match suggest::nearest(to, names()) {
                     Some(near) => format!("did you mean \"{near}\"?"),
                     None => format!("write a [[server_group]] with name = \"{to}\""),

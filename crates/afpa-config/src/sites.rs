@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
@@ -19,11 +20,14 @@ use crate::units::{KIB, Listen, MIB};
 
 /// What is served from the cache when everything else goes to servers: files whose content does not
 /// depend on who asks.
-const CACHED: [&str; 33] = [
-    "avif", "bmp", "css", "csv", "eot", "flac", "gif", "htm", "html", "ico", "jpeg", "jpg", "js",
-    "map", "md", "mjs", "mp3", "mp4", "oga", "ogg", "ogv", "otf", "pdf", "png", "svg", "ttf",
-    "txt", "wasm", "wav", "webm", "webp", "woff", "woff2",
-];
+static CACHED: LazyLock<Arc<[String]>> = LazyLock::new(|| {
+    let extensions = [
+        "avif", "bmp", "css", "csv", "eot", "flac", "gif", "htm", "html", "ico", "jpeg", "jpg",
+        "js", "map", "md", "mjs", "mp3", "mp4", "oga", "ogg", "ogv", "otf", "pdf", "png", "svg",
+        "ttf", "txt", "wasm", "wav", "webm", "webp", "woff", "woff2",
+    ];
+    extensions.map(String::from).into()
+});
 
 impl SiteSettings {
     /// Reads one `[[site]]`.
@@ -31,7 +35,6 @@ impl SiteSettings {
         let local = Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)));
         let index = vec!["index.html".to_owned()];
         let homes = "public_html".to_owned();
-        let cached = CACHED.map(String::from).to_vec();
         let mut s = reader.at(item);
         let mut site = SiteSettings {
             name: s.text_or("name", "name", "auto", rules::site_name),
@@ -45,7 +48,7 @@ impl SiteSettings {
             root: s.optional_path("root"),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(&mut s),
-            cached: s.texts("cached", "extensions", cached, rules::listed_extension),
+            cached: s.common_texts("cached", "extensions", &CACHED, rules::listed_extension),
             index: s.texts("index", "file names", index, rules::file_name),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),

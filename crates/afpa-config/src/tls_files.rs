@@ -1,5 +1,6 @@
 //! The files of `[tls]` and `[[certificate]]`: reading them, and what is wrong with them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use crate::finding::{Finding, Location};
 use crate::model::{Config, SiteSettings};
 use crate::settings::Settings;
 use crate::tls::{CertificateFiles, ClientCertificates};
+use crate::units::Listen;
 
 /// A file that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -157,8 +159,9 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let remedy = "write tickets = 2, or early_data = false";
         findings.push(Finding::error(settings.location("tls", "early_data"), cause, remedy));
     }
+    let plain: HashSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for site in &config.sites {
-        findings.extend(site_consistency(config, settings, site));
+        findings.extend(site_consistency(config, settings, site, &plain));
     }
     findings
 }
@@ -203,7 +206,12 @@ fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings
     findings
 }
 
-fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
+fn site_consistency(
+    config: &Config,
+    settings: &Settings,
+    site: &SiteSettings,
+    plain: &HashSet<&Listen>,
+) -> Vec<Finding> {
     let location = |key| settings.location_in("site", site.instance, key);
     let mut findings = Vec::new();
     let comes = config.acme.orders();
@@ -223,8 +231,7 @@ fn site_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -
             ));
         }
     }
-    let plain = |listen| config.sites.iter().any(|other| other.listen.contains(listen));
-    if let Some(both) = site.tls.iter().find(|listen| plain(listen)) {
+    if let Some(both) = site.tls.iter().find(|listen| plain.contains(listen)) {
         let cause = format!("{both} is an address for plain HTTP, too");
         findings.push(Finding::error(location("tls"), cause, "use another port"));
     }
@@ -260,8 +267,13 @@ pub(crate) fn feasibility(
     }
     // Names are only missing where everything could be read.
     if certificates.len() == config.certificates.len() && !certificates.is_empty() {
+        let names: HashSet<String> = certificates
+            .iter()
+            .flat_map(|certificate| certificate.names())
+            .map(|name| name.to_ascii_lowercase())
+            .collect();
         for site in config.sites.iter().filter(|site| !site.tls.is_empty()) {
-            findings.extend(uncovered(config, site, settings, &certificates));
+            findings.extend(uncovered(config, site, settings, &names));
         }
     }
     let common = config.tls.client_authorities.as_deref();
@@ -331,7 +343,7 @@ fn uncovered(
     config: &Config,
     site: &SiteSettings,
     settings: &Settings,
-    certificates: &[Certificate],
+    names: &HashSet<String>,
 ) -> Option<Finding> {
     let comes = |host: &str| {
         let parent = host.find('.').and_then(|dot| host.get(dot..));
@@ -344,10 +356,10 @@ fn uncovered(
     };
     let covered = |host: &str| {
         comes(host)
-            || match host.strip_prefix("*.") {
-                Some(_) => certificates.iter().any(|c| c.names().any(|name| name == host)),
-                None => certificates.iter().any(|certificate| certificate.covers(host)),
-            }
+            || names.contains(&host.to_ascii_lowercase())
+            || host.split_once('.').is_some_and(|(label, rest)| {
+                label != "*" && names.contains(&format!("*.{}", rest.to_ascii_lowercase()))
+            })
     };
     let is_local = |host: &str| host == "localhost" || host.parse::<IpAddr>().is_ok();
     let missing: Vec<&str> =

@@ -268,3 +268,35 @@ fn a_site_with_single_brackets_and_a_section_with_a_value_are_explained() {
     assert!(path.contains("= write [[site.path]]"), "{path}");
     assert!(refused("limits = 3\n").contains("`limits` is a section, not a number"));
 }
+
+#[test]
+fn sites_that_agree_share_a_root() {
+    let site = |host: &str, root: &str, more: &str| {
+        format!("[[site]]\nhosts = [\"{host}\"]\nroot = \"{root}\"\n{more}")
+    };
+    let text = [
+        site("a.org", "/srv/a", ""),
+        site("b.org", "/srv/a", "hsts = \"none\"\n"),
+        site("c.org", "/srv/b", ""),
+        site("d.org", "/srv/a", "listing = true\n"),
+        site("e.org", "/srv/a", "headers = { X-A = \"1\" }\n"),
+        site("f.org", "/srv/a", "index = [\"other.html\"]\n"),
+        site("g.org", "/srv/a", "symlinks = \"never\"\n"),
+        site("h.org", "/srv/a", "types = { x = \"text/x\" }\n"),
+        site("i.org", "/srv/a", "dotfiles = true\n"),
+        site("j.org", "/srv/a", "listing = true\n"),
+        site("k.org", "/srv/a", "includes_size = \"2MiB\"\n"),
+        site("l.org", "/srv/a", "homes = true\n"),
+        site("m.org", "/srv/a", "[[site.hint]]\nkeep = \"always\"\n"),
+        site("n.org", "/srv/a", "[[site.filter]]\ncharset = \"none\"\n"),
+    ];
+    let config = parsed(&text.concat()).unwrap().config;
+    let hierarchy = Hierarchy::of(&config, &mut |_| 0);
+    let root = |site: &afpa_router::SiteEntry| match site.paths[0].contents[0].action {
+        afpa_router::Action::Cached { root } => root.0,
+        _ => panic!("it has a root"),
+    };
+    let roots: Vec<u32> = hierarchy.table.sites.iter().map(root).collect();
+    assert_eq!(roots, [0, 0, 1, 2, 3, 4, 5, 6, 7, 2, 8, 9, 10, 11]);
+    assert_eq!(hierarchy.roots[2].site, 3, "the first that lists");
+}

@@ -52,7 +52,9 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     runtime.block_on(async {
         // First of all: as soon as the server can be seen, a signal may arrive.
         let signals = Signals::listen()?;
-        let server = Server::start(loaded.config)?;
+        // The text, and where each setting stands in it, are not needed any more.
+        let afpa_config::Loaded { config, .. } = loaded;
+        let server = Server::start(config)?;
         signals.follow(server, options).await
     })
 }

@@ -1,6 +1,6 @@
 //! Certificates, ticket keys, and what is made of them. They outlive a reload, so that sessions and handshakes go on.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
@@ -128,8 +128,16 @@ impl TlsState {
             return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
         }
         let seen = self.versions(config.certificates.iter());
-        let certificates: anyhow::Result<Vec<_>> =
-            config.certificates.iter().map(|files| self.certificate(files)).collect();
+        let running: HashMap<_, _> = self
+            .running
+            .iter()
+            .map(|(files, certificate)| ((&files.chain, &files.key), certificate))
+            .collect();
+        let certificates: anyhow::Result<Vec<_>> = config
+            .certificates
+            .iter()
+            .map(|files| self.certificate(files, running.get(&(&files.chain, &files.key)).copied()))
+            .collect();
         let certificates = certificates?;
         self.take_ticket_keys(config)?;
         let settings = self.settings(config)?;
@@ -167,7 +175,8 @@ impl TlsState {
     /// Takes the certificates into use that were ordered on demand, and has those look who wait for them.
     pub(super) fn take_on_demand(&mut self, files: Vec<PathBuf>) {
         let before = self.on_demand.len();
-        self.on_demand.retain(|file| files.contains(&file.path));
+        let wanted: HashSet<_> = files.iter().collect();
+        self.on_demand.retain(|file| wanted.contains(&file.path));
         let is_fewer = self.on_demand.len() < before;
         let known: HashSet<_> = self.on_demand.iter().map(|file| file.path.clone()).collect();
         let new = files.into_iter().filter(|path| !known.contains(path));
@@ -244,14 +253,11 @@ impl TlsState {
     fn certificate(
         &self,
         files: &CertificateFiles,
+        running: Option<&Certificate>,
     ) -> anyhow::Result<(CertificateFiles, Certificate)> {
-        let running = self
-            .running
-            .iter()
-            .find(|(other, _)| (&other.chain, &other.key) == (&files.chain, &files.key));
         match (self.read(files), running) {
             (Ok(certificate), _) => Ok((files.clone(), certificate)),
-            (Err(error), Some((_, certificate))) if error.is_denied => {
+            (Err(error), Some(certificate)) if error.is_denied => {
                 tracing::warn!("the running certificate stays: {error}");
                 Ok((files.clone(), certificate.clone()))
             }
