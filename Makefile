@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy
+.PHONY: help run build check test test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -53,6 +53,9 @@ bench-fast-path: lab ## the fast path's figures, as root (ARGS="--quick")
 
 bench-proxy: lab ## measure the proxy beside HAProxy and nginx, as root, five minutes (ARGS="--quick")
 	@$(TARGET_DIR)/release/afpa-lab proxy $(ARGS)
+
+bench-sites: lab ## what ten thousand sites cost, beside nginx (ARGS="--shared --certificates 5000")
+	@$(TARGET_DIR)/release/afpa-lab sites $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

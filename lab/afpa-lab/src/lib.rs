@@ -25,6 +25,7 @@ pub mod results;
 pub mod results_folder;
 pub mod run;
 pub mod servers;
+pub mod sites;
 pub mod stats;
 pub mod summary;
 pub mod units;

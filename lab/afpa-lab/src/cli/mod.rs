@@ -12,6 +12,7 @@ mod papers;
 mod peers;
 mod progress;
 mod proxy;
+mod sites;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ enum Command {
     Hold(hold::Hold),
     Compare(compare::Compare),
     Proxy(proxy::Proxy),
+    Sites(sites::Sites),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -62,6 +64,7 @@ impl Cli {
             Command::Adaptive(bench) => return bench.run(),
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
+            Command::Sites(sites) => sites.run()?,
             Command::Ask(ask) => ask.run()?,
             Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
