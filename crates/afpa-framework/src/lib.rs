@@ -35,7 +35,7 @@ pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};
 pub use counter::Counter;
-pub use helpers::{Helpers, Overloaded};
+pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{Outbox, Part, Priority};

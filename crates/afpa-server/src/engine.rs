@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use afpa_framework::{Address, Module};
+use afpa_framework::{Address, HelperLimits, Helpers, Module};
 use afpa_ring::{CoreRing, PreparedRing, Ring};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
@@ -18,7 +18,8 @@ use crate::counters::WorkerCounters;
 use crate::io::Rings;
 use crate::limits::Limits;
 use crate::listener::{BoundListener, ListenerSettings};
-use crate::settings::Settings;
+use crate::pipe;
+use crate::settings::{HelperStart, Settings};
 use crate::worker::{Command, Worker, WorkerContext};
 
 /// Why a command to the engine failed.
@@ -82,6 +83,11 @@ impl<M: Module> Engine<M> {
         largest_head: usize,
         module: impl Fn(WorkerContext) -> M + Send + Sync + 'static,
     ) -> Result<Self, EngineError> {
+        // Opened here, because a worker may be forbidden to open anything.
+        pipe::open_null();
+        let start = |source| EngineError::Start { index: 0, source };
+        let mut helpers =
+            start_helpers(settings.workers.max(1), settings).map_err(start)?.into_iter();
         let module = Arc::new(module);
         let limits = Limits::default();
         let mut engine = Self {
@@ -93,6 +99,7 @@ impl<M: Module> Engine<M> {
         for index in 0..settings.workers.max(1) {
             let counters = Arc::new(WorkerCounters::default());
             let (commands, orders) = unbounded_channel();
+            let Some(helpers) = helpers.next() else { break };
             let start = Start {
                 index,
                 settings: settings.clone(),
@@ -100,6 +107,7 @@ impl<M: Module> Engine<M> {
                 counters: Arc::clone(&counters),
                 limits: limits.clone(),
                 ring: rings.take(),
+                helpers,
                 orders,
             };
             let module = Arc::clone(&module);
@@ -161,16 +169,24 @@ impl<M: Module> Engine<M> {
     }
 
     /// Has every worker apply a change to its module, between two events, and take new settings. The change
-    /// gets the number of the worker, too.
+    /// gets the number of the worker, too. With a [`HelperStart`](crate::HelperStart), the workers get new helpers; what
+    /// the old ones are at goes on.
     pub fn reload(
         &self,
         settings: &Settings,
         change: impl Fn(&mut M, usize) + Clone + Send + 'static,
     ) {
+        let new = settings.helper_start != HelperStart::default();
+        let count = if new { self.workers.len() } else { 0 };
+        let helpers = start_helpers(count, settings).unwrap_or_else(|error| {
+            tracing::error!(%error, "no thread is left for new helpers: the old ones stay");
+            Vec::new()
+        });
+        let mut helpers = helpers.into_iter();
         for (index, worker) in self.workers.iter().enumerate() {
             let change = change.clone();
             let apply = Box::new(move |module: &mut M| change(module, index));
-            worker.order(Command::Reload(apply, Box::new(settings.clone())));
+            worker.order(Command::Reload(apply, Box::new(settings.clone()), helpers.next()));
         }
     }
 
@@ -239,6 +255,7 @@ struct Start<M> {
     counters: Arc<WorkerCounters>,
     limits: Limits,
     ring: Option<PreparedRing>,
+    helpers: Helpers,
     orders: UnboundedReceiver<Command<M>>,
 }
 
@@ -261,8 +278,6 @@ impl<M: Module> Start<M> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(self.settings.helper_threads.max(1))
-            .thread_name(format!("afpa-help-{}", self.index))
             .build_local(LocalOptions::default());
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -279,13 +294,19 @@ impl<M: Module> Start<M> {
             let context = WorkerContext { index: self.index, wake, ring: ring.clone() };
             let module = module(context);
             let (counters, limits) = (self.counters, self.limits);
-            let worker =
-                Worker::new(module, self.settings, self.largest_head, counters, limits, ring);
+            let (settings, head) = (self.settings, self.largest_head);
+            let worker = Worker::new(module, settings, head, counters, limits, ring, self.helpers);
             std::rc::Rc::new(worker).run(self.orders, dropped).await;
         });
         // Work that still runs on helper threads is abandoned: a stop does not wait for a disk.
-        runtime.shutdown_background();
     }
+}
+
+/// Helpers for so many workers.
+fn start_helpers(workers: usize, settings: &Settings) -> io::Result<Vec<Helpers>> {
+    let names = (0..workers).map(|index| format!("afpa-help-{index}"));
+    let limits = HelperLimits { threads: settings.helper_threads, places: settings.helper_places };
+    Helpers::start(names, limits, || settings.helper_start.begin())
 }
 
 /// Makes this thread the owner of the ring.

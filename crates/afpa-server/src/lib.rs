@@ -32,4 +32,4 @@ pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
 pub use io::{Io, Rings};
 pub use listener::{BoundListener, ListenerSettings};
-pub use settings::{KernelActivity, Settings};
+pub use settings::{HelperStart, KernelActivity, Settings};

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
@@ -22,7 +23,14 @@ struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
     /// `/dev/null`: bytes that were not sent are spliced to it, which is cheaper than another pipe.
-    null: Option<File>,
+    null: Option<&'static File>,
+}
+
+static NULL: OnceLock<Option<File>> = OnceLock::new();
+
+/// Opens `/dev/null` for all pipes.
+pub(crate) fn open_null() -> Option<&'static File> {
+    NULL.get_or_init(|| File::options().write(true).open("/dev/null").ok()).as_ref()
 }
 
 /// Pages of a file: references to the pages themselves, not copies.
@@ -60,13 +68,12 @@ impl Pipe {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
         // A smaller pipe works, too, in several turns.
         let _ = fcntl_setpipe_size(&writer, ROOM);
-        let null = File::options().write(true).open("/dev/null").ok();
-        Some(Pipe { reader, writer, null })
+        Some(Pipe { reader, writer, null: open_null() })
     }
 
     /// Empties the pipe of its last `rest` bytes. Returns whether it is empty now.
     fn let_go(&self, rest: usize) -> bool {
-        let Some(null) = self.null.as_ref().filter(|_| rest > 0) else { return rest == 0 };
+        let Some(null) = self.null.filter(|_| rest > 0) else { return rest == 0 };
         splice(&self.reader, None, null, None, rest, SpliceFlags::NONBLOCK) == Ok(rest)
     }
 }

@@ -47,6 +47,8 @@ pub struct Settings {
     pub helper_places: usize,
     /// Helper threads of a core.
     pub helper_threads: usize,
+    /// What helper threads begin with.
+    pub helper_start: HelperStart,
     /// Connections that wait in the kernel to be accepted.
     pub backlog: i32,
     /// How the workers wait for their connections.
@@ -66,6 +68,42 @@ impl Settings {
         Timeouts { body, write, least_rate: self.least_rate }
     }
 }
+
+/// What helper threads begin with, for example to give rights up. It runs once, on a thread from which all helpers of the
+/// engine descend. A reload with another one makes new helpers, because what a thread has given up it cannot take back.
+#[derive(Clone, Default)]
+pub struct HelperStart(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl HelperStart {
+    /// Helpers begin with `begin`.
+    pub fn new(begin: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(begin)))
+    }
+
+    /// Does it, on the calling thread.
+    pub fn begin(&self) {
+        if let Some(begin) = &self.0 {
+            begin();
+        }
+    }
+}
+
+impl fmt::Debug for HelperStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HelperStart")
+    }
+}
+
+impl PartialEq for HelperStart {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
+    }
+}
+
+impl Eq for HelperStart {}
 
 /// Tells when the kernel's fast path last answered on a connection. User mode does not see these requests, so
 /// a connection that seems idle may be busy.
@@ -143,6 +181,7 @@ impl Default for Settings {
             long_sends: 1024 * 1024,
             helper_places: 1024,
             helper_threads: 16,
+            helper_start: HelperStart::default(),
             backlog: 4096,
             io: Io::Readiness,
             kernel_activity: None,

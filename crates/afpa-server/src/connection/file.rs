@@ -132,7 +132,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
         let file = Arc::clone(file);
         // If no helper is free, sendfile reads the file: slower for this core, but correct.
-        let _ = self.worker.helpers.run(move || fetch(&file, range.start, length)).await;
+        let helpers = self.worker.helpers.borrow().clone();
+        let _ = helpers.run(move || fetch(&file, range.start, length)).await;
     }
 }
 

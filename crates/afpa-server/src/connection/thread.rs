@@ -15,7 +15,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let mut walk = walk_to(Event::Uncached);
         let work = {
             let mut module = self.worker.module.borrow_mut();
-            module.derive_uncached_response(begun, request, &self.worker.helpers)
+            module.derive_uncached_response(begun, request, &self.worker.helpers.borrow())
         };
         let loaded = work.await;
         walk.on(Event::Answered);

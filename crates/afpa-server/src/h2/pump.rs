@@ -83,7 +83,7 @@ impl<M: Module, T: Transport> H2<M, T> {
                 connection.output().truncate(start);
                 // The stream waits; others go on.
                 connection.set_pending(id, None);
-                let helpers = worker.helpers.clone();
+                let helpers = worker.helpers.borrow().clone();
                 drop(mux);
                 self.spawn(id, async move {
                     // If no helper is free, the core reads the file itself: slower, but correct.

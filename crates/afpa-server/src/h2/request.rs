@@ -55,7 +55,8 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
             Some(Miss::Uncached(request)) => {
                 if self.may_begin(id) {
-                    let work = module.derive_uncached_response(now, request, &worker.helpers);
+                    let work =
+                        module.derive_uncached_response(now, request, &worker.helpers.borrow());
                     let work = async move { Outcome::Loaded(asked, work.await) };
                     self.spawn(id, work);
                 }

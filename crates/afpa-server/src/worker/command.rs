@@ -1,5 +1,7 @@
 //! Commands to a core.
 
+use afpa_framework::Helpers;
+
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::settings::Settings;
 
@@ -11,8 +13,8 @@ pub(crate) enum Command<M> {
     Relisten(u64, ListenerSettings),
     /// Accept what waits on that socket, then close it. Its connections end after the answers that are due.
     Unlisten(u64),
-    /// Change the module and the settings; requests in flight are not disturbed.
-    Reload(Box<dyn FnOnce(&mut M) + Send>, Box<Settings>),
+    /// Change the module and the settings, and have other helpers if there are any; requests in flight are not disturbed.
+    Reload(Box<dyn FnOnce(&mut M) + Send>, Box<Settings>, Option<Helpers>),
     /// Stop accepting, end idle connections, and end when the other connections have ended.
     Drain,
     /// End now.

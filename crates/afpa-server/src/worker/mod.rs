@@ -50,7 +50,7 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) clock: Clock,
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) limits: Limits,
-    pub(crate) helpers: Helpers,
+    pub(crate) helpers: RefCell<Helpers>,
     /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
     /// The request head of HTTP/2 that is being read.
@@ -88,10 +88,11 @@ impl<M: Module> Worker<M> {
         counters: Arc<WorkerCounters>,
         limits: Limits,
         ring: CoreRing,
+        helpers: Helpers,
     ) -> Self {
         Self {
             module: RefCell::new(module),
-            helpers: Helpers::new(settings.helper_places),
+            helpers: RefCell::new(helpers),
             settings: RefCell::new(Rc::new(settings)),
             clock: Clock::start(),
             io: Rc::new(WorkerIo::new(ring, Arc::clone(&counters))),
@@ -139,8 +140,11 @@ impl<M: Module> Worker<M> {
                             self.table.give_up(listener);
                         }
                     }
-                    Some(Command::Reload(apply, settings)) => {
+                    Some(Command::Reload(apply, settings, helpers)) => {
                         apply(&mut self.module.borrow_mut());
+                        if let Some(helpers) = helpers {
+                            self.helpers.replace(helpers);
+                        }
                         self.turns.set_round(settings.long_sends);
                         *self.settings.borrow_mut() = Rc::from(settings);
                         self.reloaded.notify_one();
