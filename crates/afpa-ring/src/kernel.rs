@@ -42,6 +42,10 @@ pub(crate) struct Kernel {
 /// Vectors that are kept for copies: 4 MB together at most.
 const SPARES: usize = 64;
 
+/// All that a ring does.
+pub(crate) const OPERATIONS: [u8; 3] =
+    [opcode::AsyncCancel::CODE, opcode::Send::CODE, opcode::RecvMulti::CODE];
+
 /// What an operation is, in the lowest bits of its number. The others are the key of its socket.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
@@ -90,13 +94,17 @@ impl Kernel {
         unsafe { self.buffers.register(&self.ring.submitter()) }
     }
 
-    /// Makes the calling thread the only one that may use the ring.
+    /// Makes the calling thread the only one that may use the ring, for the operations of this file alone: not even a
+    /// thread that was taken over can have the ring open a file.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        self.ring.submitter().register_enable_rings()
+        match self.restrict(&OPERATIONS) {
+            // It was restricted already, which nobody can undo.
+            Err(error) if error.raw_os_error() != Some(Errno::BUSY.raw_os_error()) => Err(error),
+            _ => self.ring.submitter().register_enable_rings(),
+        }
     }
 
-    /// Lets the ring do nothing but these operations. Before it is enabled.
-    #[cfg(test)]
+    /// Lets the ring do nothing but these operations. Before it is enabled, and once.
     pub(crate) fn restrict(&self, operations: &[u8]) -> io::Result<()> {
         use io_uring::register::Restriction;
         const ENABLE_RINGS: u8 = 12;
@@ -480,4 +488,23 @@ const fn number(key: usize, kind: u64) -> u64 {
 
 const fn key_and_kind(number: u64) -> (usize, u64) {
     ((number >> KIND_BITS) as usize, number & ((1 << KIND_BITS) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_enabled_ring_does_nothing_but_its_operations() {
+        let mut kernel = match Kernel::prepare(&Settings::default()) {
+            Ok(kernel) => kernel,
+            Err(error) => return println!("SKIP: the kernel refuses io_uring: {error}"),
+        };
+        kernel.enable().expect("this thread owns it");
+        assert!(kernel.restrict(&[opcode::Nop::CODE]).is_err(), "nobody makes it wider");
+        kernel.push(&opcode::Nop::new().build()).expect("queued");
+        kernel.ring.submit_and_wait(1).expect("done");
+        let done = kernel.ring.completion().next().expect("it is done");
+        assert_eq!(Errno::from_raw_os_error(-done.result()), Errno::ACCESS);
+    }
 }
