@@ -48,12 +48,12 @@ impl ConnectionLimits {
         if let Client::Ip(address) = client {
             let address = accounted_to(address);
             let mut counts = self.per_client.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = counts.entry(address).or_insert(0);
-            if *count >= per_client {
+            // A client that is refused leaves no entry behind.
+            if counts.get(&address).copied().unwrap_or(0) >= per_client {
                 drop(counts);
                 return None;
             }
-            *count += 1;
+            *counts.entry(address).or_insert(0) += 1;
             admission.client = Some(address);
         }
         Some(admission)
@@ -110,6 +110,17 @@ mod tests {
         assert!(third.is_some());
         assert!(limits.admit(ip("10.0.0.2"), 3, 2).is_none(), "total");
         drop((first, second, third));
+        assert_eq!(limits.open(), 0);
+        assert!(limits.per_client.lock().expect("not poisoned").is_empty());
+    }
+
+    /// The kernel may have as many of its connections as it may have at all.
+    #[test]
+    fn a_client_that_may_have_none_leaves_nothing_behind() {
+        let limits = Arc::new(ConnectionLimits::default());
+        for client in ["10.0.0.1", "10.0.0.2", "2001:db8::1"] {
+            assert!(limits.admit(ip(client), 9, 0).is_none());
+        }
         assert_eq!(limits.open(), 0);
         assert!(limits.per_client.lock().expect("not poisoned").is_empty());
     }
