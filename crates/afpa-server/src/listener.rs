@@ -42,6 +42,8 @@ pub struct ListenerSettings {
     pub tls: Option<ListenerTls>,
     /// Whether clients may begin with the preface of HTTP/2.
     pub http2: bool,
+    /// Of a unix socket: connections of this process itself are closed. Nobody but a thread that was taken over makes any.
+    pub others_only: bool,
 }
 
 impl ListenerSettings {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use afpa_framework::{Client, Module, Preface, preface};
 use afpa_police::Police;
 use afpa_tls::ListenerTls;
 use rustix::net::{SocketFlags, acceptfrom_with};
+use rustix::process::getpid;
 use tokio::sync::oneshot;
 
 use super::{Worker, handshake};
@@ -92,11 +93,21 @@ impl Acceptor {
         Ok(Self(socket))
     }
 
-    async fn accept(&mut self, io: &Rc<WorkerIo>) -> io::Result<(Stream, Client)> {
+    /// The next connection; `others_only`: of another process.
+    async fn accept(
+        &mut self,
+        io: &Rc<WorkerIo>,
+        others_only: bool,
+    ) -> io::Result<(Stream, Client)> {
         const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
         let accept = |socket: BorrowedFd<'_>| Ok((acceptfrom_with(socket, FLAGS)?, false));
-        let accepted = poll_fn(|cx| self.0.poll(cx, Direction::Receive, accept)).await;
-        let (socket, peer) = accepted?;
+        let (socket, peer) = loop {
+            let accepted = poll_fn(|cx| self.0.poll(cx, Direction::Receive, accept)).await?;
+            if !others_only || is_of_another(&accepted.0) {
+                break accepted;
+            }
+            tracing::warn!("a connection of this process to its own control socket was closed");
+        };
         let client = match peer.map(SocketAddr::try_from) {
             Some(Ok(address)) => Client::Ip(address.ip().to_canonical()),
             // A Unix socket, whose client has no address.
@@ -114,22 +125,28 @@ async fn accept_until<M: Module>(
     settings: Rc<RefCell<ListenerSettings>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
+    let others_only = settings.borrow().others_only;
     loop {
         tokio::select! {
             biased;
             _ = &mut stopped => break,
-            accepted = acceptor.accept(&worker.io) => match accepted {
+            accepted = acceptor.accept(&worker.io, others_only) => match accepted {
                 Ok((stream, client)) => welcome(&worker, stream, client, &settings),
                 Err(error) => recover(&worker, &error).await,
             },
         }
     }
-    while let Some(accepted) = now_or_never(acceptor.accept(&worker.io)).await {
+    while let Some(accepted) = now_or_never(acceptor.accept(&worker.io, others_only)).await {
         match accepted {
             Ok((stream, client)) => welcome(&worker, stream, client, &settings),
             Err(_) => break,
         }
     }
+}
+
+/// Whether another process has made this connection.
+fn is_of_another(socket: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_peercred(socket).is_ok_and(|peer| peer.pid != getpid())
 }
 
 async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {

@@ -89,6 +89,7 @@ fn settings(
         },
         proxy_from: proxy_from.into(),
         http2: config.http2.cleartext,
+        others_only: false,
         tls,
     }
 }
