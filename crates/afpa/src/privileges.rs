@@ -9,6 +9,7 @@ use afpa_config::{accounts, accounts::Account, human_size};
 use anyhow::{Context as _, bail};
 use nix::sys::prctl;
 use nix::unistd::{self, Gid, Uid};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
@@ -153,6 +154,9 @@ impl Identity {
     /// When the system refuses any step; the process must not go on then.
     pub fn assume(&self, keep: CapabilitySet) -> anyhow::Result<()> {
         let Identity { name, uid, gid } = self;
+        if !uid.is_root() {
+            empty_bounding_set().context("cannot empty the capability bounding set")?;
+        }
         if unistd::geteuid() != *uid || unistd::getegid() != *gid {
             prctl::set_keepcaps(!keep.is_empty()).context("cannot keep capabilities")?;
             let login = std::ffi::CString::new(name.as_str()).context("a user name with a NUL")?;
@@ -188,6 +192,7 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     if unistd::geteuid().is_root() {
         return Ok(());
     }
+    empty_bounding_set().context("cannot empty the capability bounding set")?;
     // Capabilities belong to threads: those started later inherit what this one has left.
     thread::clear_ambient_capability_set().context("cannot clear the ambient capabilities")?;
     let had = thread::capabilities(None).context("cannot read the capabilities")?;
@@ -195,6 +200,21 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     let sets =
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     thread::set_capabilities(None, sets).context("cannot give up capabilities")
+}
+
+/// No program that this thread, or one that it makes, ever runs can get a capability from its file. Without CAP_SETPCAP
+/// only `no_new_privs` sees to that.
+fn empty_bounding_set() -> rustix::io::Result<()> {
+    for bit in 0..u64::BITS {
+        match thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit))
+        {
+            Ok(()) => {}
+            // The kernel knows no more, or this process may not.
+            Err(Errno::INVAL | Errno::PERM) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn user_by_name(name: &str) -> anyhow::Result<Account> {
@@ -318,6 +338,8 @@ mod tests {
         let left = thread::capabilities(None).unwrap();
         assert_eq!((left.effective, left.permitted), (keep, keep));
         assert_eq!(left.inheritable, CapabilitySet::empty());
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        assert!(status.contains("CapBnd:\t0000000000000000\n"), "{status}");
         // The other threads of the process are the new user, too.
         let status = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         for task in status {
