@@ -3,3 +3,6 @@
 
 mod clients;
 mod connections;
+mod exchanges;
+mod handshakes;
+mod logs;
