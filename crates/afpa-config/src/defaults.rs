@@ -13,9 +13,9 @@ use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
 use crate::machine::Machine;
 use crate::model::{
-    AccessFormat, AccessTarget, Admission, Cache, Coding, Coherency, Compression, Config, Engine,
-    FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy, SiteSettings,
-    Timeouts,
+    AccessFormat, AccessTarget, Admission, Cache, Coding, Coherency, Compression, Config, Confine,
+    Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy,
+    SiteSettings, Timeouts,
 };
 use crate::police::Police;
 use crate::reader::{Reader, Section};
@@ -71,7 +71,7 @@ impl Config {
 
 impl Engine {
     fn read(mut s: Section<'_, '_>) -> Self {
-        Engine { io: s.choice("io", Io::Auto) }
+        Engine { io: s.choice("io", Io::Auto), confine: s.choice("confine", Confine::On) }
     }
 }
 

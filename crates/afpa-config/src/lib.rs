@@ -55,7 +55,7 @@ pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
     AccessFormat, AccessTarget, Admission, Behaviour, Cache, Coding, Coherency, Compression,
-    Config, ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log,
+    Config, Confine, ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log,
     LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;

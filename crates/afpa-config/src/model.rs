@@ -85,9 +85,23 @@ choice! {
     }
 }
 
+choice! {
+    /// Whether threads give up what they do not need.
+    Confine {
+        /// What a thread does not need, it cannot do.
+        On = "on",
+        /// Nothing is given up, and the kernel's log tells what a thread would have been refused.
+        Log = "log",
+        /// Nothing is given up.
+        Off = "off",
+    }
+}
+
 /// How the engine works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engine {
+    /// Whether threads give up what they do not need.
+    pub confine: Confine,
     /// How workers wait for their connections.
     pub io: Io,
 }

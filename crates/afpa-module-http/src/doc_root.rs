@@ -1,6 +1,7 @@
 //! A document root with its cache, watcher and settings.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
 use afpa_cache::root::DocumentRoot;
@@ -87,6 +88,11 @@ impl DocRoot {
     /// The number that distinguishes objects of this document root from others in the same cache.
     pub fn key(&self) -> u32 {
         self.key
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// The settings in force.

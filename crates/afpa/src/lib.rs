@@ -4,6 +4,7 @@
 pub mod access_log;
 pub mod cli;
 pub mod commands;
+mod confine;
 pub mod control;
 mod fast_path;
 mod folder;

@@ -14,6 +14,8 @@ pub struct Summary {
     pub workers: usize,
     /// How they wait for connections, and why not otherwise.
     pub waiting: String,
+    /// Which threads are confined, how, and what the kernel lacks for it.
+    pub confined: String,
     /// Where connections are accepted, as a client would write it.
     pub listeners: Vec<String>,
     /// The document root.
@@ -105,6 +107,7 @@ impl Summary {
             ("servers", self.absent.clone()),
             ("workers", format!("{} on {} cores", self.workers, self.cores)),
             ("waiting", self.waiting.clone()),
+            ("confined", self.confined.clone()),
             ("cache", self.cache()),
             ("files", format!("{} descriptors", self.descriptors)),
             ("changes", self.changes()),
@@ -165,6 +168,7 @@ mod tests {
             cores: 4,
             workers: 4,
             waiting: "by epoll, as configured".to_owned(),
+            confined: "workers and helpers".to_owned(),
             listeners: vec!["http://127.0.0.1:8080/".to_owned(), "unix:/run/a.sock".to_owned()],
             root: "/var/www/html".to_owned(),
             absent: String::new(),

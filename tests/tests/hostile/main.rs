@@ -5,6 +5,7 @@ mod costly;
 mod greedy;
 mod nonsense;
 mod slow;
+mod taken_over;
 
 use afpa_testkit::{Server, Tree};
 

@@ -14,6 +14,7 @@ use anyhow::bail;
 use clap::{ArgAction, Args};
 use rustix::thread::CapabilitySet;
 
+use crate::confine::Confinement;
 use crate::control;
 use crate::fast_path::pin_dir_owner;
 use crate::privileges::{self, Identity};
@@ -189,9 +190,13 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             Rights::NetAdmin => CapabilitySet::NET_ADMIN,
         };
         match &identity {
-            Some(identity) => identity.assume(keep),
-            None => privileges::restrict(keep),
+            Some(identity) => identity.assume(keep)?,
+            None => privileges::restrict(keep)?,
         }
+        if let Err(error) = Confinement::begin_alone() {
+            tracing::warn!(%error, "this process cannot be confined");
+        }
+        Ok(())
     })
 }
 

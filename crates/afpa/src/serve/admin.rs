@@ -19,6 +19,7 @@ use afpa_module_http::Purge;
 use afpa_server::{Address, BoundListener, Engine, Settings};
 
 use super::observe::{Exposition, Observed};
+use crate::confine::Confinement;
 
 /// The module of the administration.
 pub(crate) struct Admin {
@@ -45,12 +46,15 @@ impl Administration {
     /// When one of them cannot be listened on.
     pub(super) fn start(
         observed: &Arc<Observed>,
+        confinement: &Confinement,
         control: Option<BoundListener>,
         metrics: Option<BoundListener>,
         shares_path: bool,
     ) -> anyhow::Result<Self> {
         let serve = |listener: Option<BoundListener>| {
-            listener.map(|listener| start(Arc::clone(observed), listener)).transpose()
+            listener
+                .map(|listener| start(Arc::clone(observed), confinement.clone(), listener))
+                .transpose()
         };
         Ok(Self { control: serve(control)?, metrics: serve(metrics)?, shares_path })
     }
@@ -73,7 +77,11 @@ impl Administration {
 
 /// Requests are short and arrive at once. Anybody may come to the metrics: nobody gets more than a part of the places, or
 /// keeps one for long.
-fn start(observed: Arc<Observed>, listener: BoundListener) -> anyhow::Result<Engine<Admin>> {
+fn start(
+    observed: Arc<Observed>,
+    confinement: Confinement,
+    listener: BoundListener,
+) -> anyhow::Result<Engine<Admin>> {
     const WAIT: Duration = Duration::from_secs(5);
     let settings = Settings {
         workers: 1,
@@ -84,11 +92,14 @@ fn start(observed: Arc<Observed>, listener: BoundListener) -> anyhow::Result<Eng
         body_timeout: WAIT,
         write_timeout: WAIT,
         helper_threads: 1,
+        helper_start: confinement.helpers_below([]),
         ..Settings::default()
     };
     let largest_head = RequestLimits::default().head;
-    let mut engine =
-        Engine::start(&settings, largest_head, move |_| Admin { observed: Arc::clone(&observed) })?;
+    let mut engine = Engine::start(&settings, largest_head, move |_| {
+        confinement.confine_worker();
+        Admin { observed: Arc::clone(&observed) }
+    })?;
     engine.listen(listener)?;
     Ok(engine)
 }

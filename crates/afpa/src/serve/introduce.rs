@@ -32,6 +32,7 @@ impl Server {
                 .map(|listener| url(&listener.address, listener.settings.tls.is_some()))
                 .collect(),
             waiting,
+            confined: self.confinement.line(),
             root: self.served(),
             absent: self.absent(),
             user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_config::Config;
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
-use afpa_server::{Address, BoundListener};
+use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
 use super::build::{Next, Opened};
 use super::listeners::{Listeners, kernel_address};
@@ -41,6 +41,8 @@ impl Server {
             afpa_say::error(&loaded.rendered_warnings());
         }
         let mut config = keep_what_stays(loaded.config, &self.config);
+        let (new, old) = (&mut config.engine.confine, &self.config.engine.confine);
+        keep("[engine] confine", new, old);
         if !self.has_rings {
             keep("[engine] io", &mut config.engine, &self.config.engine);
         }
@@ -74,7 +76,8 @@ impl Server {
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
-        self.swap_workers(&config, &serving.global, sinks);
+        let helpers = serving.helper_start(&self.confinement, Some(&before));
+        self.swap_workers(&config, &serving.global, sinks, helpers);
         match update_prober(self.prober.take(), &config, &serving) {
             Ok(prober) => self.prober = prober,
             Err(error) => tracing::error!("servers are not probed: {error:#}"),
@@ -123,11 +126,18 @@ impl Server {
         }
     }
 
-    fn swap_workers(&self, config: &Config, global: &Arc<Global>, sinks: Option<Arc<Sinks>>) {
+    fn swap_workers(
+        &self,
+        config: &Config,
+        global: &Arc<Global>,
+        sinks: Option<Arc<Sinks>>,
+        helper_start: HelperStart,
+    ) {
         let kernel_activity = self.fast_path.as_ref().map(RunningFastPath::kernel_activity);
         let global = Arc::clone(global);
+        let settings = convert::engine(config, kernel_activity, &self.observed.police);
         self.engine.reload(
-            &convert::engine(config, kernel_activity, &self.observed.police),
+            &Settings { helper_start, ..settings },
             move |module: &mut Http, worker| {
                 module.adopt(Arc::clone(&global));
                 if let Some(sinks) = &sinks {

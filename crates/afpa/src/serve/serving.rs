@@ -17,10 +17,12 @@ use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, RequestSet, Router};
+use afpa_server::HelperStart;
 use anyhow::Context as _;
 
 use super::convert;
 use super::tls::AdoptedTls;
+use crate::confine::Confinement;
 use afpa_config::{Config, Hierarchy, SiteSettings, UrlPath};
 
 /// What the workers serve from.
@@ -32,6 +34,23 @@ pub(super) struct Serving {
     pub(super) compressor: Arc<Compressor>,
     /// Compares what is served with its files.
     pub(super) _comparer: Comparer,
+}
+
+impl Serving {
+    /// What the helpers begin with that load its files, and those of the configuration before, for which requests may be
+    /// under way.
+    pub(super) fn helper_start(
+        &self,
+        confinement: &Confinement,
+        before: Option<&Serving>,
+    ) -> HelperStart {
+        let roots = || [Some(self), before].into_iter().flatten().flat_map(|it| &it.global.roots);
+        // A user's home is looked up when somebody asks for it, in whatever way this system keeps its users.
+        match roots().any(|root| root.settings().homes.is_some()) {
+            true => HelperStart::new(|| ()),
+            false => confinement.helpers_below(roots().map(|root| root.directory())),
+        }
+    }
 }
 
 /// How often the replacement policy is judged, where AFPA chooses it.

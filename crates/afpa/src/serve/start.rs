@@ -32,6 +32,7 @@ use super::serving::Serving;
 use super::snapshot::{PreparedSnapshot, Snapshot};
 use super::tls::TlsState;
 use crate::access_log::Sinks;
+use crate::confine::Confinement;
 use crate::control;
 use crate::fast_path;
 use crate::notify::Notifier;
@@ -51,6 +52,8 @@ pub(crate) struct Server {
     pub(super) snapshot: Snapshot,
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
+    /// How the threads are confined.
+    pub(super) confinement: Confinement,
     pub(super) numbers: ListenerNumbers,
     /// Descriptors of the document roots.
     pub(super) handles: RootHandles,
@@ -84,6 +87,7 @@ impl Server {
         let opening = (&mut handles, &mut tls_state);
         let privileged = Privileged::prepare(config, &mut numbers, opening)?;
         privileged.drop_privileges()?;
+        let confinement = Confinement::begin(privileged.opened.config.engine.confine);
         let Privileged {
             identity,
             descriptors,
@@ -122,8 +126,15 @@ impl Server {
             Availability::Without(_) => None,
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
-        let settings = convert::engine(&config, kernel_activity, &police);
-        let mut engine = start_workers(&config, (&settings, rings), &serving, &counters, &sinks)?;
+        let mut settings = convert::engine(&config, kernel_activity, &police);
+        settings.helper_start = serving.helper_start(&confinement, None);
+        let mut engine = start_workers(
+            (&config, &confinement),
+            (&settings, rings),
+            &serving,
+            &counters,
+            &sinks,
+        )?;
         let parts = StartParts {
             settings: &fast_path::settings(&config),
             cache: &serving.cache,
@@ -150,7 +161,7 @@ impl Server {
         acme_state.adopt(acme)?;
         tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
         let shares_path = config.control.is_some();
-        let admin = Administration::start(&observed, control, admin, shares_path)?;
+        let admin = Administration::start(&observed, &confinement, control, admin, shares_path)?;
         snapshot.read(found, &responses);
         let server = Self {
             config,
@@ -161,6 +172,7 @@ impl Server {
             responses,
             snapshot,
             has_rings,
+            confinement,
             numbers,
             handles,
             watch_thread,
@@ -282,7 +294,10 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
     };
     let bound = path.and_then(|path| bind(&Address::Unix(path), 1, 16, identity));
     match bound {
-        Ok(listener) => Some(listener),
+        Ok(mut listener) => {
+            listener.settings.others_only = true;
+            Some(listener)
+        }
         Err(error) => {
             tracing::warn!("no control socket, `afpa stats` will not work: {error:#}");
             None
@@ -337,17 +352,18 @@ pub(super) fn update_prober(
 }
 
 fn start_workers(
-    config: &Config,
+    (config, confinement): (&Config, &Confinement),
     (settings, rings): (&Settings, Rings),
     serving: &Serving,
     counters: &[Arc<HttpCounters>],
     sinks: &Arc<Sinks>,
 ) -> anyhow::Result<Engine<Http>> {
     let (global, counters) = (Arc::clone(&serving.global), counters.to_vec());
-    let sinks = Arc::clone(sinks);
+    let (sinks, confinement) = (Arc::clone(sinks), confinement.clone());
     let module = move |WorkerContext { index, wake, ring }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         let sink = Box::new(sinks.take(index));
+        confinement.confine_worker();
         Http::new(Arc::clone(&global), counters, sink, exchange::Core::new(ring), wake)
     };
     Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
