@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use afpa_http::Status;
-use afpa_proxy::exchange;
+use afpa_proxy::exchange::{self, HalfClosed};
 use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
 use afpa_proxy::resolve::ResolveSettings;
@@ -59,6 +59,17 @@ impl Choice for Affinity {
             Affinity::None => "none",
             Affinity::Client => "client",
             Affinity::Cookie => "cookie",
+        }
+    }
+}
+
+impl Choice for HalfClosed {
+    const ALL: &'static [Self] = &[HalfClosed::Answer, HalfClosed::Cancel];
+
+    fn word(self) -> &'static str {
+        match self {
+            HalfClosed::Answer => "answer",
+            HalfClosed::Cancel => "cancel",
         }
     }
 }
@@ -212,6 +223,7 @@ fn read_connections(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
     settings.idle_connection_timeout = s.duration("idle_timeout", timeout, from_to(10, HOUR));
     settings.repeats = small(s.count("repeats", settings.repeats as usize, 0..=100));
     settings.head_limit = s.size("head", settings.head_limit, KIB..=exchange::Settings::MOST_HEAD);
+    settings.half_closed = s.choice("half_closed", settings.half_closed);
 }
 
 fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {

@@ -61,9 +61,14 @@ pub trait ClientStream {
     /// Gives back what was received and does not belong to the request.
     fn give_back(&mut self, bytes: &[u8]);
 
-    /// Ready when the client is gone. For a client from which no content is expected: bytes that it sends are
-    /// kept, up to a limit.
+    /// Ready when the client is gone. One that only sends nothing more is not: it may wait for its answer. For a client
+    /// from which no content is expected: bytes that it sends are kept, up to a limit.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Whether the client sends nothing more, as far as [`poll_gone`](ClientStream::poll_gone) has seen.
+    fn has_ended(&self) -> bool {
+        false
+    }
 
     /// Sends from `bytes`. `more` says that more follows at once, so that no short packet is made.
     fn poll_send(

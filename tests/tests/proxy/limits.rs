@@ -145,7 +145,7 @@ fn a_site_has_so_many_requests_at_a_time() {
     assert_pages(&mut third);
     // A client that goes away makes room.
     let [mut first, second] = kept;
-    drop(second);
+    second.abort().expect("reset");
     let mut held = None;
     eventually("there is room", || {
         held = slow.try_keep(from("127.0.0.9", &server));

@@ -158,7 +158,7 @@ fn counts_stay_over_a_reload_and_requests_in_flight_are_seen() {
     });
     let in_site = "afpa_site_in_flight{site=\"a.test\"} 1";
     assert_lines(&server, &[in_site]);
-    drop(waiting);
+    waiting.abort().expect("reset");
     eventually("it has ended", || !metrics(&server).contains(in_site));
     let sites = rows(&server, "sites");
     let requests = sites[0]["requests"].as_u64().expect("a count");

@@ -85,6 +85,49 @@ fn servers_behind_are_told_the_subject_of_the_client() {
     }
 }
 
+/// close_notify ends the client's direction only (RFC 8446, section 6.1).
+#[test]
+fn a_client_that_has_sent_all_over_tls_gets_its_answers() {
+    let (tree, authority) = (site(), Authority::new());
+    for io in ["readiness", "completion"] {
+        let plan = Plan {
+            sections: format!("engine.io = \"{io}\"\n"),
+            site: format!("to = \"{}\"\ncached = [\"txt\"]\n", slow_echo()),
+            ..Plan::default()
+        };
+        let server = TlsServer::with(&authority, tree.path(), plan);
+        let way = authority.way(&server);
+        for target in ["/echo", "/hello.txt"] {
+            let mut client = way.connect();
+            let request = format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+            client.send(request.repeat(3));
+            client.finish_sending().expect("half closed");
+            for _ in 0..3 {
+                assert_eq!(client.receive().status, 200, "{io} {target}");
+            }
+            assert!(client.take_all().is_empty(), "{io} {target}: an orderly end");
+        }
+    }
+}
+
+/// One that takes its time, so that the client's end comes before the answer.
+fn slow_echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                while read_head(&mut stream).is_some() {
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").ok()?;
+                }
+                Some(())
+            });
+        }
+    });
+    address
+}
+
 /// A server that answers with the head that it has got, and with these fields.
 pub(crate) fn echo(fields: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -94,6 +94,13 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         }
     }
 
+    fn has_ended(&self) -> bool {
+        // While others wait for the answer, this client does not decide.
+        let now_ms = self.client.cached_now().steady_ms();
+        let is_wanted = self.asking.keeps.get() && self.asking.fetch.is_wanted(now_ms);
+        !is_wanted && self.client.has_ended()
+    }
+
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use afpa_proxy::exchange::HalfClosed;
 use afpa_testkit::eventually;
 
 use crate::rig::{Backend, Rig};
@@ -201,7 +202,7 @@ fn a_client_that_goes_away_takes_the_exchange_with_it() {
         conn.wait_for_end();
         count.fetch_add(1, Ordering::SeqCst);
     });
-    let rig = Rig::to(&[&server], |_| {});
+    let rig = Rig::to(&[&server], |plan| plan.exchange.half_closed = HalfClosed::Cancel);
     let mut client = rig.connect();
     client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     eventually("the server has the request", || server.first().ends_with("\r\n\r\n"));

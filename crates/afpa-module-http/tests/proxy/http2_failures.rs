@@ -320,7 +320,7 @@ fn who_makes_a_connection_may_go_and_the_others_have_it_all_the_same() {
     let mut second = rig.connect();
     second.send("GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
     // The second one makes another when the first has gone.
-    drop(first);
+    first.abort().expect("reset");
     eventually("another is being made", || slow.accepted() == 2);
     (0..2).for_each(|_| go.send(()).expect("they wait"));
     assert_eq!(second.receive().text(), "/second");

@@ -99,7 +99,7 @@ fn what_comes_on_a_stream_that_was_reset_is_passed_over() {
     client.send("GET /left HTTP/1.1\r\nHost: x\r\n\r\n");
     eventually("it is asked", || server.asked() == 1);
     let mut other = rig.connect();
-    drop(client);
+    client.abort().expect("reset");
     assert_eq!(other.get("/other").text(), "/other");
     assert_eq!(server.accepted(), 1);
 }

@@ -29,7 +29,7 @@ use failure::{Fault, RetryPolicy};
 pub use job::{Core, End, Job, Report};
 use reach::distrust;
 use relay::{Relay, Relayed};
-pub use settings::Settings;
+pub use settings::{HalfClosed, Settings};
 pub use tap::{Passing, Tap};
 use wait::{Interrupted, while_client_stays};
 
@@ -165,6 +165,11 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
+    /// The client, and when it counts as gone.
+    fn patient_client(&mut self) -> (&mut C, HalfClosed) {
+        (&mut *self.client, self.job.settings.half_closed)
+    }
+
     /// Selects a server, and waits in the queue if it must.
     async fn acquire(&mut self) -> Result<Lease, Stop> {
         let chosen = Chosen {
@@ -183,7 +188,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 Pick::None(why) => return Err(Stop::Failed(Failure::NoServer(why))),
                 Pick::Queue(waiter) => {
                     let until = self.total_ms.map_or(deadline, |total| total.min(deadline));
-                    pick = while_client_stays(self.client, until, waiter).await.map_err(
+                    pick = while_client_stays(self.patient_client(), until, waiter).await.map_err(
                         |interrupted| match interrupted {
                             Interrupted::ClientGone => Stop::ClientGone,
                             Interrupted::Over => Stop::Failed(Failure::QueueTimeout),

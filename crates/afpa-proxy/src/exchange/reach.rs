@@ -90,7 +90,7 @@ impl<C: ClientStream> Exchange<'_, C> {
             }
             let most = made_for.limits.streams as usize;
             let Some(connecting) = servers.may_connect((lease.id(), lease.wanted()), most) else {
-                match while_client_stays(self.client, until, servers.changed(lease.id())).await {
+                match while_client_stays(self.patient_client(), until, servers.changed(lease.id())).await {
                     Ok(None) => continue,
                     Ok(Some(error)) => return Err(connect_fault(&error)),
                     Err(Interrupted::ClientGone) => return Ok(None),
@@ -99,7 +99,7 @@ impl<C: ClientStream> Exchange<'_, C> {
             };
             let (tally, ring) = (Some(lease.tally()), core.pool.ring());
             let reaching = reach(lease.address(), lease.name(), made_for.clone(), tally, ring);
-            let reached = while_client_stays(self.client, until, Box::pin(reaching)).await;
+            let reached = while_client_stays(self.patient_client(), until, Box::pin(reaching)).await;
             self.connected_us = self.client.now().unix_us;
             match reached {
                 Ok(Ok(Reached::Http2(connection))) => {
@@ -141,7 +141,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         }
         // Most of the time is for another connection.
         let patience = now_ms + left / 4;
-        match while_client_stays(self.client, patience, Box::pin(connection.answers())).await {
+        match while_client_stays(self.patient_client(), patience, Box::pin(connection.answers())).await {
             Err(Interrupted::Over) => connection.close(),
             Err(gone) => return Err(gone),
             Ok(_) => {}
@@ -171,7 +171,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         let ring = core.pool.ring();
         let connecting = ServerStream::connect(lease.address(), lease.name(), tls, ring);
         let connecting = Box::pin(connecting);
-        match while_client_stays(self.client, until, connecting).await {
+        match while_client_stays(self.patient_client(), until, connecting).await {
             Ok(Ok(stream)) => {
                 self.connected_us = self.client.now().unix_us;
                 Ok(Some(stream))

@@ -8,6 +8,7 @@ use afpa_framework::{ClientStream, extended};
 use super::download::{Broken, Complete, Download, Summary, Terms};
 use super::failure::{Failure, Fault, RetryPolicy};
 use super::upload::{Stopped, Upload};
+use super::wait::has_left;
 use super::{Exchange, Job, millis, tunnel};
 use crate::pool::ServerStream;
 use crate::response::BadResponse;
@@ -124,7 +125,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
                 Ok((moved, None)) => moved,
                 Err(broken) => return Poll::Ready(self.broken(broken)),
             };
-        if upload.expects_nothing() && client.poll_gone(cx).is_ready() {
+        if upload.expects_nothing() && has_left(client, settings.half_closed, cx) {
             return Poll::Ready(Relayed::ClientGone);
         }
         self.poll_time(cx, uploaded || downloaded)

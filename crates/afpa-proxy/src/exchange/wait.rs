@@ -2,9 +2,11 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use afpa_framework::ClientStream;
+
+use super::HalfClosed;
 
 /// Why a wait ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +17,18 @@ pub(super) enum Interrupted {
     Over,
 }
 
+/// Whether the client is gone, or counts as gone.
+pub(super) fn has_left<C: ClientStream>(
+    client: &mut C,
+    half_closed: HalfClosed,
+    cx: &mut Context<'_>,
+) -> bool {
+    client.poll_gone(cx).is_ready() || (half_closed == HalfClosed::Cancel && client.has_ended())
+}
+
 /// Waits for `future`, until `deadline` at the latest, or until the client goes away.
 pub(super) async fn while_client_stays<C: ClientStream, F: Future + Unpin>(
-    client: &mut C,
+    (client, half_closed): (&mut C, HalfClosed),
     deadline: u64,
     mut future: F,
 ) -> Result<F::Output, Interrupted> {
@@ -26,7 +37,7 @@ pub(super) async fn while_client_stays<C: ClientStream, F: Future + Unpin>(
         if let Poll::Ready(output) = Pin::new(&mut future).poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        if client.poll_gone(cx).is_ready() {
+        if has_left(client, half_closed, cx) {
             return Poll::Ready(Err(Interrupted::ClientGone));
         }
         if !std::mem::replace(&mut armed, true) {

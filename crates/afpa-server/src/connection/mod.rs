@@ -46,6 +46,8 @@ pub(crate) struct Connection<M: Module, T> {
     unfinished: bool,
     /// A response broke off, and only a reset can tell the client.
     broken: bool,
+    /// The client sends nothing more.
+    half_closed: bool,
     waiting: Waiting,
     /// Of the response that is being sent.
     priority: Priority,
@@ -101,6 +103,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             unfinished: !input.is_empty(),
             input,
             broken: false,
+            half_closed: false,
             priority: Priority::default(),
             behind: 0,
             write_until_ms: None,
@@ -154,7 +157,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Received::Data(arrived) => arrived,
                 Received::TimedOut(why) => return self.time_out(why).await,
                 Received::Draining => return End::Idle,
-                Received::Gone => return End::Gone,
+                // The client may still want to know that nothing more comes.
+                Received::Ended if self.early.is_none() => return End::Idle,
+                Received::Ended | Received::Gone => return End::Gone,
             };
             if self.may_be_h2 && self.is_h2(arrived) {
                 return End::IsH2;

@@ -17,7 +17,9 @@ pub(super) enum Received {
     TimedOut(Timeout),
     /// The worker drains, or the listener was given up, and no request has begun.
     Draining,
-    /// The client closed the connection, or it broke.
+    /// The client sends nothing more.
+    Ended,
+    /// The connection broke.
     Gone,
 }
 
@@ -88,7 +90,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             return Poll::Ready(Received::Gone);
         };
         match self.transport.poll_receive(cx, room) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Received::Gone),
+            Poll::Ready(Ok(0)) => Poll::Ready(Received::Ended),
             Poll::Ready(Err(error)) => {
                 if let Some(early) = &mut self.early {
                     early.fail(&error);

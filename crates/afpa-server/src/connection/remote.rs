@@ -92,7 +92,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.lent {
+        if self.lent || self.connection.half_closed {
             return Poll::Pending;
         }
         let mut scratch = self.worker.scratch.borrow_mut();
@@ -106,7 +106,12 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
                 return Poll::Pending;
             }
             match self.connection.transport.poll_receive(cx, room) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(0)) => {
+                    // A client that is gone does not take the answer.
+                    self.connection.half_closed = true;
+                    return Poll::Pending;
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(n)) => {
                     self.worker.counters.received_bytes.add(n as u64);
                     input.extend_from_slice(room.get(..n).unwrap_or_default());
@@ -114,6 +119,10 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.connection.half_closed
     }
 
     fn poll_send(
