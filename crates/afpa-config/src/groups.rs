@@ -9,7 +9,8 @@ use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{
-    Affinity, GroupSettings, QueueSettings, Select, ServerAddress, ServerSettings,
+    Affinity, CookieSettings, GroupSettings, QueueSettings, SameSite, Secure, Select,
+    ServerAddress, ServerSettings,
 };
 
 use crate::choice::Choice;
@@ -63,6 +64,30 @@ impl Choice for Affinity {
     }
 }
 
+impl Choice for Secure {
+    const ALL: &'static [Self] = &[Secure::Auto, Secure::Always, Secure::Never];
+
+    fn word(self) -> &'static str {
+        match self {
+            Secure::Auto => "auto",
+            Secure::Always => "always",
+            Secure::Never => "never",
+        }
+    }
+}
+
+impl Choice for SameSite {
+    const ALL: &'static [Self] = &[SameSite::Strict, SameSite::Lax, SameSite::None];
+
+    fn word(self) -> &'static str {
+        match self {
+            SameSite::Strict => "strict",
+            SameSite::Lax => "lax",
+            SameSite::None => "none",
+        }
+    }
+}
+
 impl Choice for HalfClosed {
     const ALL: &'static [Self] = &[HalfClosed::Answer, HalfClosed::Cancel];
 
@@ -103,6 +128,15 @@ impl ServerGroup {
             select: s.choice("select", default.select),
             affinity: s.choice("affinity", default.affinity),
             cookie: s.text("cookie", "cookie name", default.cookie, rules::token),
+            cookie_settings: CookieSettings {
+                secure: s.choice("cookie_secure", default.cookie_settings.secure),
+                same_site: s.choice("cookie_same_site", default.cookie_settings.same_site),
+                lifetime: s.duration_or(
+                    "cookie_lifetime",
+                    "session",
+                    from_to(1_000, 400 * 24 * HOUR),
+                ),
+            },
             cookie_secret: s.text_or("cookie_secret", "text", "auto", rules::secret),
             load_bound_percent: small(s.count(
                 "load_bound",

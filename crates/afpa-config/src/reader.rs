@@ -200,6 +200,26 @@ impl Section<'_, '_> {
         })
     }
 
+    /// A duration, or a word that stands for none.
+    pub(crate) fn duration_or(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
+        let show = |value: &Option<Duration>| quote(&value.map_or(word.to_owned(), show_duration));
+        let kind = format!("duration, {low} to {high}, or `{word}`");
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => {
+                let read = parse_duration(text_of(node)?);
+                let read = read.map_err(|unfit| Fault::unfit(node, unfit))?;
+                within(node, read, &range, &low, &high).map(Some)
+            }
+        })
+    }
+
     pub(crate) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
         let show = |value: &C| quote(value.word());
         self.read(key, C::kind, default, show, |node| read_choice(node))

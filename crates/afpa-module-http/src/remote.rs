@@ -159,6 +159,7 @@ pub(crate) fn prepare(
         cookie,
         affinity: Some(affinity),
         names_server: asker.names_server,
+        over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
         tap: None,
     };

@@ -67,6 +67,7 @@ fn job(place: &str) -> Job {
         cookie: None,
         affinity: None,
         names_server: false,
+        over_tls: false,
         hsts: None,
         tap: None,
     }

@@ -85,6 +85,41 @@ fn servers_behind_are_told_the_subject_of_the_client() {
     }
 }
 
+#[test]
+fn a_sticky_cookie_over_tls_is_secure() {
+    let (tree, authority) = (site(), Authority::new());
+    for (keys, over_tls, plainly) in [
+        ("", "; Path=/; HttpOnly; Secure; SameSite=Lax", "; Path=/; HttpOnly; SameSite=Lax"),
+        (
+            "cookie_secure = \"always\"\ncookie_same_site = \"none\"\ncookie_lifetime = \"1h\"\n",
+            "; Path=/; HttpOnly; Secure; SameSite=None; Max-Age=3600",
+            "; Path=/; HttpOnly; Secure; SameSite=None; Max-Age=3600",
+        ),
+        (
+            "cookie_secure = \"never\"\ncookie_same_site = \"strict\"\n",
+            "; Path=/; HttpOnly; SameSite=Strict",
+            "; Path=/; HttpOnly; SameSite=Strict",
+        ),
+    ] {
+        let sections = format!(
+            "[[server_group]]\nname = \"app\"\nservers = [\"{}\"]\naffinity = \"cookie\"\n{keys}",
+            echo("")
+        );
+        let plan = Plan { sections, site: "to = \"app\"\n".to_owned(), ..Plan::default() };
+        let server = TlsServer::with(&authority, tree.path(), plan);
+        let way = authority.way(&server);
+        let mut clients = [way.connect(), server.server.connect()];
+        for (client, expected) in clients.iter_mut().zip([over_tls, plainly]) {
+            let response = client.get("/echo");
+            let cookie = response.field("set-cookie").expect("a cookie").to_owned();
+            let (value, attributes) = cookie.split_at("afpa=".len() + 32);
+            assert_eq!(attributes, expected, "{keys}");
+            let again = client.get_with("/echo", &format!("Cookie: {value}\r\n"));
+            assert_eq!(again.field("set-cookie"), None, "{keys}");
+        }
+    }
+}
+
 /// close_notify ends the client's direction only (RFC 8446, section 6.1).
 #[test]
 fn a_client_that_has_sent_all_over_tls_gets_its_answers() {

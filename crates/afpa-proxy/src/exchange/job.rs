@@ -45,6 +45,8 @@ pub struct Job {
     pub affinity: Option<Affinity>,
     /// Whether the report has to name the server.
     pub names_server: bool,
+    /// Whether the request came over TLS.
+    pub over_tls: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
     /// What else sees the response.

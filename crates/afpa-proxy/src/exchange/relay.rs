@@ -98,7 +98,8 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
-        let Job { head, tap, asked, version, keep_alive, settings, hsts, .. } = &mut *exchange.job;
+        let Job { head, tap, asked, version, keep_alive, settings, over_tls, hsts, .. } =
+            &mut *exchange.job;
         let client = &mut *exchange.client;
 
         let uploaded = match upload.step(cx, head.bytes(), client, stream, &core.pool) {
@@ -112,7 +113,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             // If the request was not sent as a whole, the rest of its content would be read as a request.
             keep: *keep_alive && upload.is_done() && !core.draining.get(),
             head_limit: settings.head_limit.min(super::Settings::MOST_HEAD),
-            set_cookie: lease.set_cookie(),
+            set_cookie: lease.set_cookie(*over_tls),
             hsts: hsts.as_deref(),
         };
         let downloaded =

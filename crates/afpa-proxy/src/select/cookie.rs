@@ -6,11 +6,92 @@
 //! the cookie is for.
 
 use std::hash::Hasher as _;
+use std::time::Duration;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 /// Bytes of a value: 128 bits in hexadecimal digits.
 pub(crate) const LENGTH: usize = 32;
+
+/// What browsers are told about the cookie (RFC 6265, section 4.1, and its revision).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CookieSettings {
+    /// Whether it has `Secure`: then it is sent over TLS only.
+    pub secure: Secure,
+    /// With which requests of other sites it is sent.
+    pub same_site: SameSite,
+    /// How long it is kept; `None`: as long as the browser's session.
+    pub lifetime: Option<Duration>,
+}
+
+/// When the cookie has `Secure`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Secure {
+    /// If the request came over TLS.
+    #[default]
+    Auto,
+    /// Always: something in front speaks TLS.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// `SameSite` of a cookie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameSite {
+    /// Only requests of the site itself.
+    Strict,
+    /// These, and links from other sites.
+    #[default]
+    Lax,
+    /// All. Browsers take this from a cookie with `Secure` only, so without it nothing is said.
+    None,
+}
+
+/// The value of a Set-Cookie field, over TLS and without it.
+#[derive(Debug)]
+pub(super) struct SetCookie {
+    over_tls: Vec<u8>,
+    plainly: Vec<u8>,
+}
+
+impl SetCookie {
+    /// Of a cookie of this name and value.
+    pub(super) fn new(name: &str, value: &[u8; LENGTH], settings: &CookieSettings) -> Self {
+        let field = |over_tls| {
+            let is_secure = match settings.secure {
+                Secure::Auto => over_tls,
+                Secure::Always => true,
+                Secure::Never => false,
+            };
+            let same_site: &[u8] = match settings.same_site {
+                SameSite::Strict => b"; SameSite=Strict",
+                SameSite::Lax => b"; SameSite=Lax",
+                SameSite::None if is_secure => b"; SameSite=None",
+                SameSite::None => b"",
+            };
+            let secure: &[u8] = if is_secure { b"; Secure" } else { b"" };
+            let lifetime = settings.lifetime.map(|time| format!("; Max-Age={}", time.as_secs()));
+            let lifetime = lifetime.unwrap_or_default();
+            let parts: [&[u8]; 7] = [
+                name.as_bytes(),
+                b"=",
+                value,
+                b"; Path=/; HttpOnly",
+                secure,
+                same_site,
+                lifetime.as_bytes(),
+            ];
+            parts.concat()
+        };
+        Self { over_tls: field(true), plainly: field(false) }
+    }
+
+    /// For a client that came over TLS, or not.
+    pub(super) fn of(&self, over_tls: bool) -> &[u8] {
+        if over_tls { &self.over_tls } else { &self.plainly }
+    }
+}
 
 /// The secret behind the values of a group.
 #[derive(Clone)]
@@ -86,6 +167,38 @@ mod tests {
         ] {
             assert_ne!(value, other);
         }
+    }
+
+    #[test]
+    fn browsers_are_told_what_the_settings_say() {
+        let value = [b'0'; LENGTH];
+        let zeros = "0".repeat(LENGTH);
+        let of = |secure, same_site, lifetime: Option<u64>| {
+            let lifetime = lifetime.map(Duration::from_secs);
+            let settings = CookieSettings { secure, same_site, lifetime };
+            let field = SetCookie::new("app", &value, &settings);
+            [true, false].map(|tls| {
+                let text = str::from_utf8(field.of(tls)).unwrap().to_owned();
+                text.strip_prefix(&format!("app={zeros}; Path=/; HttpOnly")).unwrap().to_owned()
+            })
+        };
+        let expected = |tls: &str, plain: &str| [tls.to_owned(), plain.to_owned()];
+        assert_eq!(
+            of(Secure::Auto, SameSite::Lax, None),
+            expected("; Secure; SameSite=Lax", "; SameSite=Lax")
+        );
+        assert_eq!(
+            of(Secure::Always, SameSite::None, Some(3600)),
+            expected(
+                "; Secure; SameSite=None; Max-Age=3600",
+                "; Secure; SameSite=None; Max-Age=3600"
+            )
+        );
+        assert_eq!(
+            of(Secure::Never, SameSite::Strict, None),
+            expected("; SameSite=Strict", "; SameSite=Strict")
+        );
+        assert_eq!(of(Secure::Auto, SameSite::None, None), expected("; Secure; SameSite=None", ""));
     }
 
     #[test]

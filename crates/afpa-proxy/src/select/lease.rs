@@ -57,9 +57,9 @@ impl Lease {
     }
 
     /// The value of the Set-Cookie field that the response needs: if affinity is by cookie and the client
-    /// does not have this server's cookie.
-    pub fn set_cookie(&self) -> Option<&[u8]> {
-        self.placed.new_cookie.then_some(&self.placed.target.set_cookie)
+    /// does not have this server's cookie. It depends on whether the request came over TLS.
+    pub fn set_cookie(&self, over_tls: bool) -> Option<&[u8]> {
+        self.placed.new_cookie.then(|| self.placed.target.set_cookie.of(over_tls))
     }
 
     /// The request has ended.

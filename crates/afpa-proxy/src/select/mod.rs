@@ -24,6 +24,7 @@ use std::net::IpAddr;
 use afpa_http::Status;
 
 pub use address::{Address, ServerAddress, ServerAddressError};
+pub use cookie::{CookieSettings, SameSite, Secure};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};

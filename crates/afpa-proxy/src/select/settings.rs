@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::address::ServerAddress;
+use super::cookie::CookieSettings;
 use crate::health::HealthSettings;
 use crate::pool::TlsToServers;
 
@@ -19,6 +20,8 @@ pub struct GroupSettings {
     pub affinity: Affinity,
     /// Name of the cookie of [`Affinity::Cookie`]: a token of RFC 6265.
     pub cookie: String,
+    /// What browsers are told about it.
+    pub cookie_settings: CookieSettings,
     /// Secret from which the values of that cookie are made. If every front end has the same text, also after
     /// a restart, clients stay with their servers. `None`: a new secret at each start.
     pub cookie_secret: Option<String>,
@@ -46,6 +49,7 @@ impl Default for GroupSettings {
             select: Select::default(),
             affinity: Affinity::default(),
             cookie: "afpa".to_owned(),
+            cookie_settings: CookieSettings::default(),
             cookie_secret: None,
             load_bound_percent: 125,
             health: HealthSettings::default(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::address::Address;
-use super::cookie;
+use super::cookie::{self, SetCookie};
 use super::tally::Tally;
 
 /// The identity of a server; the same address in another group is another one.
@@ -18,8 +18,7 @@ pub(super) struct Target {
     /// For logs and metrics.
     pub(super) name: String,
     pub(super) cookie: [u8; cookie::LENGTH],
-    /// The value of a Set-Cookie field (RFC 6265, section 4.1).
-    pub(super) set_cookie: Vec<u8>,
+    pub(super) set_cookie: SetCookie,
     pub(super) wanted: Wanted,
     pub(super) tally: Tally,
 }
@@ -54,12 +53,9 @@ impl Target {
         address: Address,
         name: String,
         cookie: [u8; cookie::LENGTH],
-        cookie_name: &str,
+        set_cookie: SetCookie,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let mut set_cookie = format!("{cookie_name}=").into_bytes();
-        set_cookie.extend_from_slice(&cookie);
-        set_cookie.extend_from_slice(b"; Path=/; HttpOnly; SameSite=Lax");
         Self {
             id: known.map_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed), |known| known.id),
             wanted: known.map(|known| known.wanted.clone()).unwrap_or_default(),

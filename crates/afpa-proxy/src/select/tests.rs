@@ -227,23 +227,23 @@ fn requests_of_one_client_stay_with_one_server_while_it_is_there() {
 fn a_cookie_keeps_a_client_with_its_server_and_tells_nothing() {
     let group = group(3, |settings| settings.affinity = Affinity::Cookie);
     let first = lease(group.pick(0, &any(), &[]));
-    let field = String::from_utf8(first.set_cookie().unwrap().to_vec()).unwrap();
+    let field = String::from_utf8(first.set_cookie(false).unwrap().to_vec()).unwrap();
     let value = field.strip_prefix("afpa=").unwrap().split(';').next().unwrap().to_owned();
     assert_eq!(value.len(), 32);
     assert!(!field.contains("10.0.0") && field.contains("HttpOnly"), "{field}");
     let back = Chosen { cookie: Some(value.as_bytes()), ..Chosen::default() };
     for _ in 0..5 {
         let lease = lease(group.pick(0, &back, &[]));
-        assert_eq!((lease.server(), lease.set_cookie()), (first.server(), None));
+        assert_eq!((lease.server(), lease.set_cookie(false)), (first.server(), None));
     }
     let forged = Chosen { cookie: Some(b"00000000000000000000000000000000"), ..Chosen::default() };
-    assert!(lease(group.pick(0, &forged, &[])).set_cookie().is_some());
+    assert!(lease(group.pick(0, &forged, &[])).set_cookie(false).is_some());
     let (server, mut kept) = (first.server(), None);
     first.finish(1, AttemptOutcome::ConnectRefused);
     for _ in 0..2 {
         let lease = lease(group.pick(1, &back, &[]));
         assert_ne!(lease.server(), server);
-        kept = lease.set_cookie().map(<[u8]>::to_vec);
+        kept = lease.set_cookie(false).map(<[u8]>::to_vec);
     }
     assert!(kept.is_some_and(|new| new != field.as_bytes()), "it gets another one");
 }
@@ -253,7 +253,7 @@ fn a_draining_server_keeps_its_own_clients_only() {
     let cookie = |settings: &mut GroupSettings| settings.affinity = Affinity::Cookie;
     let before = group(2, cookie);
     let first = lease(before.pick(0, &any(), &[]));
-    let field = first.set_cookie().unwrap().to_vec();
+    let field = first.set_cookie(false).unwrap().to_vec();
     let mut settings = GroupSettings {
         name: "app".to_owned(),
         servers: servers(2),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::cookie::SetCookie;
 use super::{Address, Core, Held, Life, Ring, ServerAddress, ServerCounts, Slot, Target};
 
 /// Addresses of one name that are used; more are ignored.
@@ -91,16 +92,18 @@ impl<W> Core<W> {
     fn slot_for(&mut self, (address, name, weight, max): (Address, String, u32, u32)) -> usize {
         let group = &self.settings.name;
         let cookie = self.secret.value(group, &address.to_string());
+        let told = &self.settings.cookie_settings;
+        let set_cookie = SetCookie::new(&self.settings.cookie, &cookie, told);
         let known = self.slots.iter().position(|slot| slot.target.address == address);
         if let Some(number) = known {
             let slot = &mut self.slots[number];
             let known = Some(&*slot.target);
-            let target = Target::new(known, address, name, cookie, &self.settings.cookie);
+            let target = Target::new(known, address, name, cookie, set_cookie);
             slot.target = Arc::new(target);
             (slot.weight, slot.max, slot.retired) = (weight, max, false);
             return number;
         }
-        let target = Arc::new(Target::new(None, address, name, cookie, &self.settings.cookie));
+        let target = Arc::new(Target::new(None, address, name, cookie, set_cookie));
         let slot = Slot {
             target,
             weight,
