@@ -12,6 +12,7 @@ use std::time::Duration;
 use afpa_framework::{Client, Module, Preface, preface};
 use afpa_police::Police;
 use afpa_tls::ListenerTls;
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use rustix::process::getpid;
 use tokio::sync::oneshot;
@@ -126,13 +127,14 @@ async fn accept_until<M: Module>(
     mut stopped: oneshot::Receiver<()>,
 ) {
     let others_only = settings.borrow().others_only;
+    let mut told_ms = None;
     loop {
         tokio::select! {
             biased;
             _ = &mut stopped => break,
             accepted = acceptor.accept(&worker.io, others_only) => match accepted {
                 Ok((stream, client)) => welcome(&worker, stream, client, &settings),
-                Err(error) => recover(&worker, &error).await,
+                Err(error) => recover(&worker, &error, &mut told_ms).await,
             },
         }
     }
@@ -299,20 +301,40 @@ async fn read_preface<T: Transport>(stream: &mut T) -> Option<(Preface, Vec<u8>)
     None
 }
 
-/// Whether descriptors or memory have run out. Then the loop waits a little; connections stay in the kernel's
-/// queue. Other errors concern one connection only, such as a reset before it was accepted.
-async fn recover<M: Module>(worker: &Rc<Worker<M>>, error: &io::Error) {
-    let concerns_one = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    );
-    if !concerns_one {
-        if worker.counters.accept_errors.get() == 0 {
-            tracing::warn!(%error, "cannot accept connections; they wait in the kernel's queue");
-        }
-        worker.counters.accept_errors.add(1);
-        tokio::time::sleep(Duration::from_millis(50)).await;
+/// How often it is told that connections cannot be accepted, in milliseconds.
+const TOLD_EACH_MS: u64 = 60_000;
+
+/// Errors of a connection that was taken from the queue, with which the next one has nothing to do (accept(2)).
+const OF_ONE: [Errno; 12] = [
+    Errno::CONNABORTED,
+    Errno::CONNRESET,
+    Errno::INTR,
+    Errno::NETDOWN,
+    Errno::PROTO,
+    Errno::NOPROTOOPT,
+    Errno::HOSTDOWN,
+    Errno::NONET,
+    Errno::HOSTUNREACH,
+    Errno::OPNOTSUPP,
+    Errno::NETUNREACH,
+    Errno::PERM,
+];
+
+/// If descriptors or memory have run out, the loop waits a little; connections stay in the kernel's queue.
+async fn recover<M: Module>(worker: &Rc<Worker<M>>, error: &io::Error, told_ms: &mut Option<u64>) {
+    let errno = Errno::from_io_error(error);
+    if errno.is_some_and(|errno| OF_ONE.contains(&errno)) {
+        return;
     }
+    worker.counters.accept_errors.add(1);
+    let now = worker.clock.now().steady_ms();
+    if told_ms.is_none_or(|told| now.saturating_sub(told) >= TOLD_EACH_MS) {
+        *told_ms = Some(now);
+        tracing::warn!(
+            %error,
+            "cannot accept connections; they wait in the kernel's queue. If descriptors have run out, raise the limit \
+             (LimitNOFILE of systemd, ulimit -n)"
+        );
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
 }
