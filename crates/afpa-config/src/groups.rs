@@ -1,5 +1,6 @@
 //! Server groups: every setting with its default and its range.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -148,6 +149,7 @@ impl ServerGroup {
             queue: QueueSettings::default(),
             tls: None,
             http2: None,
+            sources: Vec::new(),
         };
         let tls = s.flag("tls", false);
         let asks_http2 = s.flag("http2", false);
@@ -163,7 +165,7 @@ impl ServerGroup {
         let inner = reader.within("server_group.timeouts", item);
         read_timeouts(reader.at(&inner), &mut exchange);
         let inner = reader.within("server_group.connections", item);
-        read_connections(reader.at(&inner), &mut exchange);
+        settings.sources = read_connections(reader.at(&inner), &mut exchange);
         let inner = reader.within("server_group.request", item);
         read_request(reader.at(&inner), &mut exchange);
         let inner = reader.within("server_group.streams", item);
@@ -251,13 +253,15 @@ fn read_timeouts(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
     settings.tunnel_idle = s.duration("tunnel_idle", settings.tunnel_idle, from_to(10, 24 * HOUR));
 }
 
-fn read_connections(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
+/// Returns the local addresses to connect from.
+fn read_connections(mut s: Section<'_, '_>, settings: &mut exchange::Settings) -> Vec<IpAddr> {
     settings.idle_connections = s.count("idle", settings.idle_connections, 0..=100_000);
     let timeout = settings.idle_connection_timeout;
     settings.idle_connection_timeout = s.duration("idle_timeout", timeout, from_to(10, HOUR));
     settings.repeats = small(s.count("repeats", settings.repeats as usize, 0..=100));
     settings.head_limit = s.size("head", settings.head_limit, KIB..=exchange::Settings::MOST_HEAD);
     settings.half_closed = s.choice("half_closed", settings.half_closed);
+    s.texts("source_addresses", "addresses", Vec::new(), rules::source_address)
 }
 
 fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {

@@ -11,7 +11,7 @@ pub(crate) use routing::{
     listed_extension, location, media_type, method, network, prefix, secret, sent_host,
     server_name, site_name, token, upgrade,
 };
-pub(crate) use servers::{server_address, server_addresses};
+pub(crate) use servers::{server_address, server_addresses, source_address};
 
 use crate::units::{Listen, Unfit};
 

@@ -9,6 +9,7 @@ mod keeping;
 mod limits;
 mod live;
 mod metrics;
+mod network;
 mod orders;
 mod reload;
 mod ring;

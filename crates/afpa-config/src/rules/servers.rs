@@ -1,5 +1,7 @@
 //! Which texts are addresses of servers.
 
+use std::net::IpAddr;
+
 use afpa_proxy::select::{ServerAddress, ServerAddressError};
 
 use crate::units::Unfit;
@@ -39,4 +41,15 @@ pub(crate) fn server_address(text: &str) -> Result<ServerAddress, Unfit> {
         };
         Unfit::new(cause, remedy)
     })
+}
+/// An address of this machine, for connections to servers.
+pub(crate) fn source_address(text: &str) -> Result<IpAddr, Unfit> {
+    let remedy = "write an address of this machine without a port, for example \"10.0.0.5\"";
+    match text.parse::<IpAddr>() {
+        Ok(address) if address.is_unspecified() || address.is_multicast() => {
+            Err(Unfit::new("no connection can come from this address", remedy))
+        }
+        Ok(address) => Ok(address),
+        Err(_) => Err(Unfit::new("this is no IP address", remedy)),
+    }
 }

@@ -5,8 +5,9 @@ use std::io;
 
 use afpa_http::Status;
 
+use crate::pool::lack;
 use crate::response::BadResponse;
-use crate::select::{AttemptOutcome, WhyNone};
+use crate::select::{AttemptOutcome, Lack, WhyNone};
 
 /// Why there is no response to pass on. No byte of a response was sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub enum Failure {
     Connect,
     /// The server did not take the connection in time.
     ConnectTimeout,
-    /// This machine has no descriptor or port left for a connection.
-    Exhausted,
+    /// This machine has no port, descriptor or memory left for a connection.
+    Exhausted(Lack),
     /// The server ended the connection before its response began.
     Reset,
     /// What the server sent is not a response.
@@ -47,7 +48,7 @@ impl Failure {
     pub const fn status(self) -> Status {
         match self {
             Failure::NoServer(why) => why.status(),
-            Failure::QueueTimeout | Failure::Exhausted => Status::SERVICE_UNAVAILABLE,
+            Failure::QueueTimeout | Failure::Exhausted(_) => Status::SERVICE_UNAVAILABLE,
             Failure::Connect | Failure::Reset | Failure::BadResponse(_) | Failure::BadContent => {
                 Status::BAD_GATEWAY
             }
@@ -87,7 +88,7 @@ impl Failure {
             Failure::QueueTimeout => "The servers of this page were busy for too long.",
             Failure::Connect => "The server of this page cannot be reached.",
             Failure::ConnectTimeout => "The server of this page does not take connections.",
-            Failure::Exhausted => "This server has no connections left.",
+            Failure::Exhausted(_) => "This server has no connections left.",
             Failure::Reset => "The server of this page hung up before it answered.",
             Failure::BadResponse(_) => "The server of this page gave an answer that is not HTTP.",
             Failure::BadContent => "The server of this page gave a broken answer.",
@@ -115,7 +116,10 @@ impl Failure {
             Failure::QueueTimeout => "queue-timeout",
             Failure::Connect => "connect",
             Failure::ConnectTimeout => "connect-timeout",
-            Failure::Exhausted => "exhausted",
+            Failure::Exhausted(Lack::Ports) => "no-port",
+            Failure::Exhausted(Lack::Descriptors) => "no-descriptor",
+            Failure::Exhausted(Lack::Memory) => "no-memory",
+            Failure::Exhausted(Lack::Source) => "no-source-address",
             Failure::Reset => "reset",
             Failure::BadResponse(_) => "bad-response",
             Failure::BadContent => "bad-content",
@@ -168,6 +172,15 @@ impl Fault {
         Self { unprocessed: true, ..Self::unsent(failure, outcome) }
     }
 
+    /// Ports are short for one server: another one may be reached.
+    const fn of_this_machine(lack: Lack) -> Self {
+        let retry = match lack {
+            Lack::Ports => RetryPolicy::Always,
+            Lack::Descriptors | Lack::Memory | Lack::Source => RetryPolicy::Never,
+        };
+        Self { retry, ..Self::nobodys(Failure::Exhausted(lack)) }
+    }
+
     pub(super) const fn nobodys(failure: Failure) -> Self {
         let retry = RetryPolicy::Never;
         Self { failure, outcome: None, stale: false, unprocessed: false, retry }
@@ -178,16 +191,10 @@ impl Fault {
 /// (LIFECYCLE.md, invariant 10).
 pub(super) fn connect_fault(error: &io::Error) -> Fault {
     use io::ErrorKind as Kind;
-    let exhausted =
-        matches!(error.kind(), Kind::AddrNotAvailable | Kind::AddrInUse | Kind::OutOfMemory)
-            || matches!(
-                rustix::io::Errno::from_io_error(error),
-                Some(
-                    rustix::io::Errno::MFILE | rustix::io::Errno::NFILE | rustix::io::Errno::NOBUFS
-                )
-            );
+    if let Some(lack) = lack(error) {
+        return Fault::of_this_machine(lack);
+    }
     match error.kind() {
-        _ if exhausted => Fault::nobodys(Failure::Exhausted),
         Kind::ConnectionRefused => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectRefused),
         Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout),
         _ => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectFailed),

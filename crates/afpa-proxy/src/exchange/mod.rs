@@ -104,9 +104,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                 "a server did not answer a request"
             );
             if fault.stale {
-                // The server had closed an idle connection, which is not a failure. Its other idle
-                // connections are as old, so they are closed, too.
-                self.core.pool.forget(lease.id());
+                // The server had closed an idle connection, which is not a failure.
+                self.core.pool.forget(lease.id(), self.client.cached_now().steady_ms());
                 reuse = false;
             } else if fault.unprocessed {
                 self.unprocessed += 1;
@@ -222,6 +221,10 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         let relayed = relay.run().await;
         let summary = relay.end();
         self.summary = summary;
+        if !matches!(relayed, Relayed::Whole { .. } | Relayed::Tunnelled) {
+            // The server need not go on, and no port is to rest for a client that has left.
+            stream.reset_at_end();
+        }
         match relayed {
             Relayed::Whole { reusable } => {
                 self.put_away(lease, stream, reusable, &summary);

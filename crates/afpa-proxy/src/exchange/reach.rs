@@ -2,16 +2,17 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use afpa_framework::ClientStream;
 
 use super::failure::{Failure, Fault, connect_fault};
 use super::wait::{Interrupted, while_client_stays};
 use super::{Exchange, download, millis};
-use crate::pool::ServerStream;
 use crate::pool::http2::{Http2Connection, Idle, LONG_MS, MadeFor, Reached, reach};
+use crate::pool::{ServerStream, To, lack};
 use crate::request::Upgrade;
-use crate::select::{AttemptOutcome, Lease};
+use crate::select::{AttemptOutcome, Group, Lack, Lease};
 
 impl<C: ClientStream> Exchange<'_, C> {
     /// A connection, and whether it was there before. `None`: the client went away meanwhile.
@@ -69,7 +70,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         made_for: &MadeFor,
         reuse: bool,
     ) -> Result<Option<(ServerStream, bool)>, Fault> {
-        let core = Rc::clone(self.core);
+        let (core, group) = (Rc::clone(self.core), Arc::clone(&self.job.group));
         let servers = &core.pool.http2;
         let until = self.connect_deadline();
         loop {
@@ -90,16 +91,18 @@ impl<C: ClientStream> Exchange<'_, C> {
             }
             let most = made_for.limits.streams as usize;
             let Some(connecting) = servers.may_connect((lease.id(), lease.wanted()), most) else {
-                match while_client_stays(self.patient_client(), until, servers.changed(lease.id())).await {
+                match while_client_stays(self.patient_client(), until, servers.changed(lease.id()))
+                    .await
+                {
                     Ok(None) => continue,
-                    Ok(Some(error)) => return Err(connect_fault(&error)),
+                    Ok(Some(error)) => return Err(self.not_connected(lease, &error)),
                     Err(Interrupted::ClientGone) => return Ok(None),
                     Err(Interrupted::Over) => return Err(too_late()),
                 }
             };
-            let (tally, ring) = (Some(lease.tally()), core.pool.ring());
-            let reaching = reach(lease.address(), lease.name(), made_for.clone(), tally, ring);
-            let reached = while_client_stays(self.patient_client(), until, Box::pin(reaching)).await;
+            let reaching = reach(core.pool.connector(), Self::to(lease, &group), made_for.clone());
+            let reached =
+                while_client_stays(self.patient_client(), until, Box::pin(reaching)).await;
             self.connected_us = self.client.now().unix_us;
             match reached {
                 Ok(Ok(Reached::Http2(connection))) => {
@@ -117,7 +120,9 @@ impl<C: ClientStream> Exchange<'_, C> {
                     connecting.chose_http1();
                     return Ok(Some((stream, false)));
                 }
-                Ok(Err(error)) => return Err(connect_fault(&connecting.failed(error))),
+                Ok(Err(error)) => {
+                    return Err(self.not_connected(lease, &connecting.failed(error)));
+                }
                 Err(Interrupted::ClientGone) => return Ok(None),
                 Err(Interrupted::Over) => {
                     connecting.failed(io::ErrorKind::TimedOut.into());
@@ -141,7 +146,9 @@ impl<C: ClientStream> Exchange<'_, C> {
         }
         // Most of the time is for another connection.
         let patience = now_ms + left / 4;
-        match while_client_stays(self.patient_client(), patience, Box::pin(connection.answers())).await {
+        match while_client_stays(self.patient_client(), patience, Box::pin(connection.answers()))
+            .await
+        {
             Err(Interrupted::Over) => connection.close(),
             Err(gone) => return Err(gone),
             Ok(_) => {}
@@ -166,20 +173,49 @@ impl<C: ClientStream> Exchange<'_, C> {
     /// `None`: the client went away meanwhile.
     async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
         let until = self.connect_deadline();
-        let tls = self.job.group.tls();
-        let core = Rc::clone(self.core);
-        let ring = core.pool.ring();
-        let connecting = ServerStream::connect(lease.address(), lease.name(), tls, ring);
-        let connecting = Box::pin(connecting);
-        match while_client_stays(self.patient_client(), until, connecting).await {
+        let mut connected = self.connect_once(lease, until).await;
+        if let Ok(Err(error)) = &connected
+            && lack(error) == Some(Lack::Descriptors)
+            && self.core.pool.relieve()
+        {
+            connected = self.connect_once(lease, until).await;
+        }
+        match connected {
             Ok(Ok(stream)) => {
                 self.connected_us = self.client.now().unix_us;
                 Ok(Some(stream))
             }
-            Ok(Err(error)) => Err(connect_fault(&error)),
+            Ok(Err(error)) => Err(self.not_connected(lease, &error)),
             Err(Interrupted::ClientGone) => Ok(None),
             Err(Interrupted::Over) => Err(too_late()),
         }
+    }
+
+    async fn connect_once(
+        &mut self,
+        lease: &Lease,
+        until: u64,
+    ) -> Result<io::Result<ServerStream>, Interrupted> {
+        let (core, group) = (Rc::clone(self.core), Arc::clone(&self.job.group));
+        let to = Self::to(lease, &group);
+        let connecting = ServerStream::connect(core.pool.connector(), to, group.tls());
+        while_client_stays(self.patient_client(), until, Box::pin(connecting)).await
+    }
+
+    /// Where a connection to the server of a lease leads.
+    fn to<'l>(lease: &'l Lease, group: &'l Group) -> To<'l> {
+        let (address, name) = (lease.address(), lease.name());
+        To { address, name, sources: group.sources(), tally: Some(lease.tally()) }
+    }
+
+    /// What it means that a connection could not be made. What this machine lacks is counted and told.
+    fn not_connected(&self, lease: &Lease, error: &io::Error) -> Fault {
+        if let Some(lack) = lack(error)
+            && lease.tally().lacked(lack, self.client.cached_now().steady_ms())
+        {
+            tracing::warn!(server = lease.name(), %error, "{}", lack.remedy());
+        }
+        connect_fault(error)
     }
 
     fn connect_deadline(&self) -> u64 {
@@ -203,10 +239,12 @@ impl<C: ClientStream> Exchange<'_, C> {
         let pool = &self.core.pool;
         if reusable && summary.keeps {
             let until = now + millis(settings.idle_connection_timeout);
-            let server = (lease.id(), lease.wanted());
-            pool.keep(server, stream, (now, until), settings.idle_connections);
+            pool.keep(lease.as_server(), stream, (now, until), settings.idle_connections);
         } else if reusable && summary.exact {
             pool.leave_to_server(stream, now);
+        } else if summary.exact {
+            // What it says now is for nobody.
+            stream.reset_at_end();
         }
     }
 }

@@ -5,7 +5,7 @@ mod histogram;
 pub use histogram::{BOUNDS_US, BUCKETS, Histogram};
 
 use crate::health::{AttemptOutcome, Change};
-use crate::select::Http2Counts;
+use crate::select::{ConnectionCounts, Http2Counts};
 
 /// Counts of one server since the start, or since it joined its group.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +126,8 @@ pub struct ServerReport {
     pub max_connections: u32,
     /// Its counters.
     pub counts: ServerCounts,
-    /// Connections of HTTP/2 to it.
+    /// Connections to it.
+    pub connections: ConnectionCounts,
+    /// Those of HTTP/2.
     pub http2: Http2Counts,
 }

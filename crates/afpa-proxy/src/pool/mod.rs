@@ -2,58 +2,51 @@
 //!
 //! A connection that is not in use is on one of the two lists of the IBM paper (section 3). *Idle*: the server
 //! keeps the connection; the one that was used last is taken first. *To be closed*: the server said that it
-//! would close. This machine closes only after the server has, or after a time-out, so that the server's side
-//! goes through TIME_WAIT and not this one.
+//! would close, or is thought to have. This machine closes only after the server has, or after a time-out, so that the
+//! server's side goes through TIME_WAIT and not this one. Where it must be first, only a few connections a second end as
+//! TCP ends them, the others with a reset, which leaves no port behind (docs/rules/upstream.md, U2).
 
 mod buffers;
+mod connect;
 pub(crate) mod http2;
+mod idle;
 mod socket;
 mod stream;
 mod tls;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
 
-use crate::select::Wanted;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
+pub(crate) use connect::lack;
+pub use connect::{Connector, To};
 use http2::Http2Servers;
 pub use http2::Http2Stream;
+use idle::IdleList;
+pub(crate) use idle::REST_MS;
+pub use idle::Server;
 pub use stream::ServerStream;
 pub use tls::{TlsStream, TlsToServers};
 
 /// Connections to servers that wait for a request, and buffers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
-    idle: RefCell<HashMap<u64, OfServer, RandomState>>,
-    closing: RefCell<Vec<Closing>>,
+    idle: RefCell<HashMap<u64, IdleList, RandomState>>,
+    closing: RefCell<VecDeque<Closing>>,
     /// Connections of HTTP/2, whether or not they are in use.
     pub(crate) http2: Http2Servers,
-    /// Of the core, for its connections.
-    ring: CoreRing,
+    /// Makes connections for this core.
+    connector: Connector,
     buffers: Buffers,
     /// Connections in use for a request.
     busy: Cell<usize>,
-}
-
-/// Idle connections to one server.
-#[derive(Debug)]
-struct OfServer {
-    wanted: Wanted,
-    idle: Vec<Idle>,
-}
-
-#[derive(Debug)]
-struct Idle {
-    stream: ServerStream,
-    /// Steady milliseconds at which it became idle.
-    since_ms: u64,
-    /// Steady milliseconds at which it has been idle for too long.
-    until_ms: u64,
+    /// How many connections may end now as TCP ends them, though the server has not ended them.
+    courtesies: Cell<u32>,
 }
 
 #[derive(Debug)]
@@ -68,78 +61,124 @@ const MOST_CLOSING: usize = 1024;
 /// How long they wait, in milliseconds.
 const CLOSING_MS: u64 = 3_000;
 
+/// How many of them are looked at when another one joins them. So there are as many as the server is slow to close, and no
+/// more until the next second.
+const LOOKED_AT: usize = 2;
+
+/// Connections that may end as TCP ends them: at once, and more with each second. A port rests for a minute then, so a core
+/// has at most some hundred ports that rest.
+const MOST_COURTESIES: u32 = 64;
+const COURTESIES_A_SECOND: u32 = 4;
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new(CoreRing::default())
+    }
+}
+
 impl Pool {
     /// The pool of a core with this ring.
     pub fn new(ring: CoreRing) -> Self {
-        Self { ring, ..Self::default() }
+        Self {
+            idle: RefCell::default(),
+            closing: RefCell::default(),
+            http2: Http2Servers::default(),
+            connector: Connector::new(ring),
+            buffers: Buffers::default(),
+            busy: Cell::new(0),
+            courtesies: Cell::new(MOST_COURTESIES),
+        }
     }
 
-    /// The ring of its core.
-    pub(crate) fn ring(&self) -> &CoreRing {
-        &self.ring
+    /// What makes its connections.
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     /// Takes an idle connection to a server that has not been idle for longer than `most_idle_ms`. A
     /// connection that the server has closed, or on which bytes have arrived unasked, is never returned.
     pub fn take(&self, server: u64, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
-        self.ring.catch_up();
-        let mut lists = self.idle.borrow_mut();
-        let list = lists.get_mut(&server)?;
-        while let Some(mut idle) = list.idle.pop() {
-            let fresh =
-                idle.until_ms > now_ms && now_ms.saturating_sub(idle.since_ms) <= most_idle_ms;
-            if fresh && idle.stream.is_silent() {
-                return Some(idle.stream);
-            }
-        }
-        None
+        self.connector.ring().catch_up();
+        self.idle.borrow_mut().get_mut(&server)?.take(now_ms, most_idle_ms)
     }
 
-    /// Keeps a connection that waits for the next request until `until_ms`, at most `most` of one server,
-    /// and for as long as the server is `wanted`.
+    /// Keeps a connection that waits for the next request until `until_ms`, for as long as the server is wanted. Of those
+    /// that nobody needs, at most `most` are kept for long; with 0 none is kept.
     pub fn keep(
         &self,
-        (server, wanted): (u64, &Wanted),
+        server: Server<'_>,
         stream: ServerStream,
         (now_ms, until_ms): (u64, u64),
         most: usize,
     ) {
-        if !wanted.get() {
-            return;
+        if most == 0 || !server.wanted.get() {
+            return self.close(stream);
         }
         let mut lists = self.idle.borrow_mut();
-        let list = lists
-            .entry(server)
-            .or_insert_with(|| OfServer { wanted: wanted.clone(), idle: Vec::new() });
-        if list.idle.len() < most {
-            list.idle.push(Idle { stream, since_ms: now_ms, until_ms });
-        }
+        let list = lists.entry(server.id).or_insert_with(|| IdleList::new(server, now_ms));
+        list.keep(stream, (now_ms, until_ms), most);
     }
 
     /// Puts a connection on the list of those that the server will close.
-    pub fn leave_to_server(&self, stream: ServerStream, now_ms: u64) {
-        let mut closing = self.closing.borrow_mut();
-        if closing.len() < MOST_CLOSING {
-            closing.push(Closing { stream, until_ms: now_ms + CLOSING_MS });
+    pub fn leave_to_server(&self, mut stream: ServerStream, now_ms: u64) {
+        if !stream.is_silent() {
+            return;
         }
+        let mut closing = self.closing.borrow_mut();
+        for _ in 0..LOOKED_AT {
+            let Some(mut first) = closing.pop_front() else { break };
+            if first.stream.is_silent() {
+                closing.push_back(first);
+            }
+        }
+        if closing.len() >= MOST_CLOSING
+            && let Some(first) = closing.pop_front()
+        {
+            first.stream.reset_at_end();
+        }
+        closing.push_back(Closing { stream, until_ms: now_ms + CLOSING_MS });
     }
 
-    /// Closes the idle connections to a server, when one of them was found to be closed.
-    pub fn forget(&self, server: u64) {
-        self.idle.borrow_mut().remove(&server);
+    /// One idle connection to a server was found to be closed: the server has closed the older ones, too, or will.
+    pub fn forget(&self, server: u64, now_ms: u64) {
+        let mut lists = self.idle.borrow_mut();
+        let Some(list) = lists.get_mut(&server) else { return };
+        list.take_old(now_ms).for_each(|stream| self.leave_to_server(stream, now_ms));
+    }
+
+    /// Closes connections that nobody uses now, because there is no descriptor left. Returns whether there were any.
+    pub(crate) fn relieve(&self) -> bool {
+        let mut count = 0;
+        for closing in self.closing.borrow_mut().drain(..) {
+            closing.stream.reset_at_end();
+            count += 1;
+        }
+        for list in self.idle.borrow_mut().values_mut() {
+            for stream in list.take_half() {
+                stream.reset_at_end();
+                count += 1;
+            }
+        }
+        count > 0
     }
 
     /// To be called once a second. Closes connections that have been idle for too long, that servers have
     /// closed or should have closed, and that lead to servers which get no more requests.
     pub fn tick(&self, now_ms: u64) {
+        let courtesies = self.courtesies.get() + COURTESIES_A_SECOND;
+        self.courtesies.set(courtesies.min(MOST_COURTESIES));
         self.idle.borrow_mut().retain(|_, list| {
-            let wanted = list.wanted.get();
-            let lasts = |idle: &mut Idle| idle.until_ms > now_ms && idle.stream.is_silent();
-            list.idle.retain_mut(|idle| wanted && lasts(idle));
-            !list.idle.is_empty()
+            list.tick(now_ms).for_each(|stream| self.close(stream));
+            !list.is_over(now_ms)
         });
         let mut closing = self.closing.borrow_mut();
-        closing.retain_mut(|one| one.until_ms > now_ms && one.stream.is_silent());
+        closing.retain_mut(|one| {
+            let is_late = one.until_ms <= now_ms;
+            if is_late {
+                one.stream.reset_at_end();
+            }
+            !is_late && one.stream.is_silent()
+        });
         if closing.is_empty() {
             closing.shrink_to(16);
         }
@@ -148,14 +187,24 @@ impl Pool {
 
     /// Closes every connection that is not in use; one of HTTP/2 ends with the requests that it carries.
     pub fn clear(&self) {
-        self.idle.borrow_mut().clear();
+        for (_, mut list) in self.idle.borrow_mut().drain() {
+            list.take_all().for_each(|stream| self.close(stream));
+        }
         self.closing.borrow_mut().clear();
         self.http2.clear();
     }
 
+    /// Closes a connection that its server would keep.
+    fn close(&self, stream: ServerStream) {
+        match self.courtesies.get().checked_sub(1) {
+            Some(left) => self.courtesies.set(left),
+            None => stream.reset_at_end(),
+        }
+    }
+
     /// How many connections are idle, and how many wait for their server to close them.
     pub fn waiting(&self) -> (usize, usize) {
-        let idle = self.idle.borrow().values().map(|list| list.idle.len()).sum();
+        let idle = self.idle.borrow().values().map(IdleList::len).sum();
         (idle, self.closing.borrow().len())
     }
 

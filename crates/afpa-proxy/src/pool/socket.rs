@@ -1,16 +1,19 @@
 //! The socket of a connection to a server, by readiness or by completion.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use afpa_ring::{CoreRing, LARGEST_COPY, Ring, RingStream, Stop};
 use rustix::net::{Shutdown, shutdown};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+
+use super::connect::{Connector, To};
+use crate::select::{Address, Tally};
 
 /// A connected socket. Once something has been received on it, it follows its core into the ring and out of it, each time
 /// that something is to be sent: for a connection that is used once, the ring would only be more to undo.
@@ -30,6 +33,32 @@ pub struct ServerSocket {
     ahead: Vec<u8>,
     /// How many bytes of the present piece were sent while the connection left the ring.
     sent: Option<usize>,
+    counted: Counted,
+}
+
+/// A connection in the counts of its server, from its beginning to its end.
+#[derive(Debug)]
+struct Counted {
+    tally: Option<Tally>,
+    /// The server has ended it, or said something unasked, behind which it will.
+    by_server: bool,
+}
+
+impl Counted {
+    fn opened(tally: Option<&Tally>) -> Self {
+        if let Some(tally) = tally {
+            tally.opened();
+        }
+        Self { tally: tally.cloned(), by_server: false }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(tally) = &self.tally {
+            tally.closed(self.by_server);
+        }
+    }
 }
 
 /// Who receives and sends.
@@ -46,35 +75,34 @@ enum Way {
 const APART: u32 = 8;
 
 impl ServerSocket {
-    /// Connects over TCP.
+    /// Connects to a server.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) async fn tcp(address: &SocketAddr, ring: &CoreRing) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        // A request is written as a whole: there is nothing to wait for.
-        stream.set_nodelay(true)?;
-        Ok(Self::new(Way::Tcp(stream), ring))
-    }
-
-    /// Connects to a unix socket.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(super) async fn unix(path: &Path, ring: &CoreRing) -> io::Result<Self> {
-        Ok(Self::new(Way::Unix(UnixStream::connect(path).await?), ring))
+    pub(super) async fn connect(connector: &Connector, to: To<'_>) -> io::Result<Self> {
+        let way = match to.address {
+            Address::Tcp(address) => {
+                let stream = connector.tcp(*address, to.sources).await?;
+                // A request is written as a whole: there is nothing to wait for.
+                stream.set_nodelay(true)?;
+                Way::Tcp(stream)
+            }
+            Address::Unix(path) => Way::Unix(UnixStream::connect(path).await?),
+        };
+        Ok(Self::new(way, connector.ring(), to.tally))
     }
 
     /// One that is connected already.
     #[cfg(test)]
     pub(super) fn of_unix(stream: UnixStream, ring: &CoreRing) -> Self {
-        Self::new(Way::Unix(stream), ring)
+        Self::new(Way::Unix(stream), ring, None)
     }
 
-    fn new(way: Way, ring: &CoreRing) -> Self {
+    fn new(way: Way, ring: &CoreRing, tally: Option<&Tally>) -> Self {
         let is_unix = matches!(way, Way::Unix(_));
         let (begun, apart, ahead, sent) = (false, 0, Vec::new(), None);
-        Self { way, ring: ring.clone(), is_unix, begun, apart, ahead, sent }
+        let counted = Counted::opened(tally);
+        Self { way, ring: ring.clone(), is_unix, begun, apart, ahead, sent, counted }
     }
 
     /// Receives into `room`; `Ok(0)` is the end of the stream.
@@ -100,6 +128,7 @@ impl ServerSocket {
         match received {
             Some(received) => {
                 self.begun = true;
+                self.counted.by_server |= matches!(received, Ok(0) | Err(_));
                 Poll::Ready(received)
             }
             None => {
@@ -214,10 +243,25 @@ impl ServerSocket {
     /// Whether neither bytes nor the end have arrived. This asks only what the event loop and the ring know already.
     pub(super) fn is_silent(&mut self) -> bool {
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        match &self.way {
+        let is_silent = match &self.way {
             Way::Ring(stream) => stream.is_idle() && self.ahead.is_empty(),
             _ => self.poll_read(&mut cx, &mut [0; 1]).is_pending(),
-        }
+        };
+        self.counted.by_server |= !is_silent;
+        is_silent
+    }
+
+    /// See [`ServerStream::reset_at_end`](super::ServerStream::reset_at_end).
+    pub(super) fn reset_at_end(&self) {
+        let reset = |socket: SockRef<'_>| socket.set_linger(Some(Duration::ZERO));
+        // A socket without this option ends without a reset.
+        let _ = match &self.way {
+            Way::Tcp(stream) => reset(SockRef::from(stream)),
+            Way::Ring(stream) if !self.is_unix => {
+                stream.socket().map_or(Ok(()), |socket| reset(SockRef::from(&socket)))
+            }
+            Way::Ring(_) | Way::Unix(_) | Way::Lost => Ok(()),
+        };
     }
 
     /// Leaves the ring with the next piece, for good: the connection becomes a tunnel. There a piece may be sent while a

@@ -4,12 +4,10 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, Waker};
 
-use afpa_ring::CoreRing;
-
+use super::connect::{Connector, To};
 use super::http2::Http2Stream;
 use super::socket::ServerSocket;
 use super::tls::{TlsStream, TlsToServers};
-use crate::select::Address;
 
 /// A byte stream to a server.
 #[derive(Debug)]
@@ -23,21 +21,20 @@ pub enum ServerStream {
 }
 
 impl ServerStream {
-    /// Connects to the server that logs call `name`, by TLS if there are settings for it, for a core with this ring.
+    /// Connects to a server, by TLS if there are settings for it.
     ///
     /// # Errors
     /// What the system says, or what is wrong with the server's certificate.
     pub async fn connect(
-        address: &Address,
-        name: &str,
+        connector: &Connector,
+        to: To<'_>,
         tls: Option<&TlsToServers>,
-        ring: &CoreRing,
     ) -> io::Result<Self> {
-        let below = Self::connect_plainly(address, ring).await?;
+        let below = Self::connect_plainly(connector, to).await?;
         match tls {
             None => Ok(below),
             Some(tls) => {
-                let connecting = Box::pin(TlsStream::connect(below, tls, (name, address), false));
+                let connecting = Box::pin(TlsStream::connect(below, tls, to, false));
                 Ok(Self::Tls(Box::new(connecting.await?)))
             }
         }
@@ -53,11 +50,8 @@ impl ServerStream {
         }
     }
 
-    pub(super) async fn connect_plainly(address: &Address, ring: &CoreRing) -> io::Result<Self> {
-        Ok(Self::Plain(match address {
-            Address::Tcp(address) => ServerSocket::tcp(address, ring).await?,
-            Address::Unix(path) => ServerSocket::unix(path, ring).await?,
-        }))
+    pub(super) async fn connect_plainly(connector: &Connector, to: To<'_>) -> io::Result<Self> {
+        Ok(Self::Plain(ServerSocket::connect(connector, to).await?))
     }
 
     /// Receives into `room`; `Ok(0)` is the end of the stream.
@@ -113,6 +107,16 @@ impl ServerStream {
         match self {
             Self::Plain(socket) => socket.become_tunnel(),
             Self::Tls(stream) => stream.become_tunnel(),
+            Self::Http2(_) => {}
+        }
+    }
+
+    /// The connection will end with a reset, which leaves no port of this machine behind (RFC 9293 section 3.6.1).
+    pub(crate) fn reset_at_end(&self) {
+        match self {
+            Self::Plain(socket) => socket.reset_at_end(),
+            Self::Tls(stream) => stream.reset_at_end(),
+            // Others use its connection.
             Self::Http2(_) => {}
         }
     }

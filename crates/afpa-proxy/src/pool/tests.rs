@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 
 use super::socket::ServerSocket;
 use super::*;
+use crate::select::{Address, Tally, Wanted};
 
 /// A connection, and the server's end of it.
 fn pair() -> (ServerStream, Peer) {
@@ -27,12 +28,22 @@ async fn look() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
+/// A server that wants connections.
+#[derive(Default)]
+struct Wants(Wanted, Tally);
+
+impl Wants {
+    fn server(&self) -> Server<'_> {
+        Server { id: 7, name: "app", wanted: &self.0, tally: &self.1 }
+    }
+}
+
 #[tokio::test]
 async fn the_connection_that_was_used_last_is_used_first() {
-    let (pool, wanted) = (Pool::default(), Wanted::default());
+    let (pool, app) = (Pool::default(), Wants::default());
     let ((first, _a), (second, mut b)) = (pair(), pair());
-    pool.keep((7, &wanted), first, (0, 1000), 9);
-    pool.keep((7, &wanted), second, (10, 1010), 9);
+    pool.keep(app.server(), first, (0, 1000), 9);
+    pool.keep(app.server(), second, (10, 1010), 9);
     assert!(pool.take(8, 10, 1000).is_none(), "another server's");
     let mut taken = pool.take(7, 10, 1000).expect("one is idle");
     b.write_all(b"x").expect("sent");
@@ -43,20 +54,20 @@ async fn the_connection_that_was_used_last_is_used_first() {
 
 #[tokio::test]
 async fn dead_talkative_and_old_connections_are_not_given_out() {
-    let (pool, wanted) = (Pool::default(), Wanted::default());
+    let (pool, app) = (Pool::default(), Wants::default());
     let ((dead, a), (talkative, mut b)) = (pair(), pair());
-    pool.keep((7, &wanted), dead, (0, 1000), 9);
-    pool.keep((7, &wanted), talkative, (0, 1000), 9);
+    pool.keep(app.server(), dead, (0, 1000), 9);
+    pool.keep(app.server(), talkative, (0, 1000), 9);
     drop(a);
     b.write_all(b"HTTP/1.1 408 Request Timeout\r\n").expect("sent");
     look().await;
     assert!(pool.take(7, 1, 1000).is_none());
     let (old, _c) = pair();
-    pool.keep((7, &wanted), old, (0, 1000), 9);
+    pool.keep(app.server(), old, (0, 1000), 9);
     assert!(pool.take(7, 1000, 5000).is_none(), "idle for too long");
-    let (old, _d) = pair();
-    pool.keep((7, &wanted), old, (0, 1000), 9);
     assert!(pool.take(7, 300, 200).is_none(), "idle for longer than the caller wants");
+    assert_eq!(pool.waiting(), (1, 0), "others may want it");
+    assert!(pool.take(7, 300, 300).is_some());
 }
 
 /// A core with a ring that is used, and a pool on it.
@@ -109,14 +120,14 @@ async fn exchange(ring: &Ring, stream: &mut ServerStream, far: &mut Peer, size: 
 #[tokio::test]
 async fn by_completion_dead_and_talkative_connections_are_not_given_out() {
     let Some((ring, core, pool)) = by_completion() else { return };
-    let wanted = Wanted::default();
+    let app = Wants::default();
     let kept = async |dies: bool| {
         let (mut stream, mut far) = pair_of(&core);
         // It enters the ring with the second one.
         exchange(&ring, &mut stream, &mut far, 102).await;
         exchange(&ring, &mut stream, &mut far, 102).await;
         assert_eq!(ring.counts().under_way, 1, "a receive waits");
-        pool.keep((7, &wanted), stream, (0, 1000), 9);
+        pool.keep(app.server(), stream, (0, 1000), 9);
         match dies {
             true => drop(far),
             false => far.write_all(b"HTTP/1.1 408 Request Timeout\r\n").expect("sent"),
@@ -134,14 +145,14 @@ async fn by_completion_dead_and_talkative_connections_are_not_given_out() {
 #[tokio::test]
 async fn a_kept_connection_follows_the_strategy_of_its_core() {
     let Some((ring, core, pool)) = by_completion() else { return };
-    let wanted = Wanted::default();
+    let app = Wants::default();
     let (mut stream, mut far) = pair_of(&core);
     for round in 0..6 {
         let used = round % 2 == 0;
         core.set_used(used);
         for _ in 0..3 {
             exchange(&ring, &mut stream, &mut far, 102).await;
-            pool.keep((7, &wanted), stream, (0, 1000), 9);
+            pool.keep(app.server(), stream, (0, 1000), 9);
             stream = pool.take(7, 1, 1000).expect("it is silent");
         }
         assert_eq!(ring.counts().sockets, usize::from(used), "{round}");
@@ -176,33 +187,170 @@ async fn without_buffers_and_held_back_an_exchange_goes_on_by_readiness() {
     assert_eq!(ring.counts().buffers, 0);
 }
 
+/// So many connections that were in use until `ms`, and the server's ends.
+fn rush(pool: &Pool, app: &Wants, count: usize, ms: u64) -> Vec<Peer> {
+    let keep = |_| {
+        let (near, far) = pair();
+        pool.keep(app.server(), near, (ms, ms + 60_000), 4);
+        far
+    };
+    (0..count).map(keep).collect()
+}
+
 #[tokio::test]
-async fn no_more_are_kept_than_wanted_and_a_tick_closes_what_is_over() {
-    let (pool, wanted) = (Pool::default(), Wanted::default());
-    let ((a, _a), (b, _b), (c, _c), (d, ended)) = (pair(), pair(), pair(), pair());
-    pool.keep((7, &wanted), a, (0, 1000), 1);
-    pool.keep((7, &wanted), b, (0, 1000), 1);
-    assert_eq!(pool.waiting(), (1, 0));
-    pool.leave_to_server(c, 0);
-    pool.leave_to_server(d, 0);
-    drop(ended);
+async fn what_a_rush_needed_is_there_in_the_next_one_and_given_up_slowly() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let _ends = rush(&pool, &app, 100, 0);
+    assert_eq!(pool.waiting(), (100, 0), "whatever may rest");
+    for _ in 0..3 {
+        let all: Vec<_> = (0..100).filter_map(|_| pool.take(7, 1_000, u64::MAX)).collect();
+        assert_eq!(all.len(), 100, "no connection has to be made");
+        all.into_iter().for_each(|one| pool.keep(app.server(), one, (1_000, 61_000), 4));
+    }
+    pool.tick(1_000 + REST_MS - 1);
+    assert_eq!(pool.waiting(), (100, 0), "the next rush may come");
+    let mut left = 100;
+    let mut steps = Vec::new();
+    for second in 0..9 {
+        pool.tick(1_000 + REST_MS + second * 1_000);
+        steps.push(left - pool.waiting().0);
+        left = pool.waiting().0;
+    }
+    assert_eq!(steps, [48, 24, 16, 8, 0, 0, 0, 0, 0], "half of those that are too many");
+    assert_eq!(left, 4, "these may rest until their time is over");
+    pool.tick(61_000);
+    assert_eq!(pool.waiting(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_needed_lately_is_not_given_up_for_others_that_were_not() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let _old = rush(&pool, &app, 20, 0);
+    let _new = rush(&pool, &app, 20, 3_000);
+    pool.tick(REST_MS);
+    assert_eq!(pool.waiting(), (24, 0), "sixteen of the old ones");
+    pool.tick(REST_MS + 1_000);
+    assert_eq!(pool.waiting(), (20, 0), "the other four");
+    pool.tick(REST_MS + 2_000);
+    assert_eq!(pool.waiting(), (20, 0), "the new ones were in use");
+}
+
+#[tokio::test]
+async fn with_none_that_may_wait_none_is_kept() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let (near, _far) = pair();
+    pool.keep(app.server(), near, (0, 1000), 0);
+    assert_eq!(pool.waiting(), (0, 0));
+}
+
+/// A connection over TCP, and the server's end of it.
+async fn tcp_pair(pool: &Pool, app: &Wants) -> (ServerStream, std::net::TcpStream) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = Address::Tcp(listener.local_addr().expect("its address"));
+    let to = To { address: &address, name: "app", sources: &[], tally: Some(&app.1) };
+    let near = ServerStream::connect(pool.connector(), to, None).await.expect("connected");
+    let (far, _) = listener.accept().expect("accepted");
+    far.set_read_timeout(Some(Duration::from_secs(5))).expect("a setting");
+    (near, far)
+}
+
+/// Whether the server's end sees a reset, and not the end.
+fn is_reset(far: &mut std::net::TcpStream) -> bool {
+    match far.read(&mut [0]) {
+        Ok(0) => false,
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => true,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn beyond_a_few_connections_that_we_close_leave_no_port_behind() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let count = MOST_COURTESIES as usize + 8;
+    let mut ends = Vec::new();
+    for _ in 0..count {
+        let (near, far) = tcp_pair(&pool, &app).await;
+        pool.keep(app.server(), near, (0, 60_000), 1_000);
+        ends.push(far);
+    }
+    pool.clear();
+    let resets = ends.iter_mut().filter_map(|far| is_reset(far).then_some(())).count();
+    assert_eq!(resets, 8);
+    let counts = app.1.counts();
+    assert_eq!((counts.opened, counts.closed_by_us), (count as u64, count as u64));
+    pool.tick(1_000);
+    let (near, mut far) = tcp_pair(&pool, &app).await;
+    pool.keep(app.server(), near, (0, 1_000), 1_000);
+    pool.tick(2_000);
+    assert!(!is_reset(&mut far), "a second later there is room for courtesy");
+}
+
+#[tokio::test]
+async fn a_server_closes_first_where_it_can() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    // It has closed already, or does so while others join the list.
+    let (closed, far) = tcp_pair(&pool, &app).await;
+    drop(far);
     look().await;
+    pool.leave_to_server(closed, 0);
+    assert_eq!(pool.waiting(), (0, 0));
+    for _ in 0..40 {
+        let (near, far) = tcp_pair(&pool, &app).await;
+        pool.leave_to_server(near, 0);
+        drop(far);
+        look().await;
+    }
+    assert!(pool.waiting().1 <= 2, "{:?}", pool.waiting());
     pool.tick(10);
-    assert_eq!(pool.waiting(), (1, 1), "one was closed by its server");
+    let counts = app.1.counts();
+    assert_eq!((counts.closed_by_us, counts.closed_by_server, counts.open()), (0, 41, 0));
+    // One that does not close, although it said so.
+    let (late, mut far) = tcp_pair(&pool, &app).await;
+    pool.leave_to_server(late, 0);
+    look().await;
+    pool.tick(CLOSING_MS - 1);
+    assert_eq!(pool.waiting(), (0, 1));
     pool.tick(CLOSING_MS);
+    assert_eq!(pool.waiting(), (0, 0));
+    assert!(is_reset(&mut far), "no port rests for that");
+}
+
+#[tokio::test]
+async fn one_connection_that_was_closed_brings_only_old_ones_under_suspicion() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let _old = rush(&pool, &app, 3, 0);
+    let _new = rush(&pool, &app, 5, 900);
+    pool.forget(7, 1_500);
+    assert_eq!(pool.waiting(), (5, 3), "the old ones are left to the server");
+}
+
+#[tokio::test]
+async fn what_nobody_uses_gives_way_when_descriptors_are_short() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    assert!(!pool.relieve());
+    let _ends = rush(&pool, &app, 5, 0);
+    let (near, _far) = pair();
+    pool.leave_to_server(near, 0);
+    assert!(pool.relieve());
+    assert_eq!(pool.waiting(), (2, 0));
+    // Another core has no port.
+    app.1.lacked(crate::select::Lack::Ports, 500);
+    pool.tick(999);
+    assert_eq!(pool.waiting(), (2, 0), "they were in use a moment ago");
+    pool.tick(1_000);
     assert_eq!(pool.waiting(), (0, 0));
 }
 
 #[tokio::test]
 async fn connections_to_a_server_that_gets_no_more_requests_are_closed() {
-    let (pool, wanted) = (Pool::default(), Wanted::default());
+    let (pool, app) = (Pool::default(), Wants::default());
     let ((before, mut seen), (after, mut other)) = (pair(), pair());
-    pool.keep((7, &wanted), before, (0, 1000), 9);
+    pool.keep(app.server(), before, (0, 1000), 9);
     pool.tick(1);
     assert_eq!(pool.waiting(), (1, 0));
-    wanted.set(false);
+    app.0.set(false);
     pool.tick(2);
-    pool.keep((7, &wanted), after, (2, 1002), 9);
+    pool.keep(app.server(), after, (2, 1002), 9);
     assert_eq!(pool.waiting(), (0, 0));
     for end in [&mut seen, &mut other] {
         end.set_read_timeout(Some(Duration::from_secs(5))).expect("a setting");

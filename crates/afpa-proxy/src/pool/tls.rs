@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use afpa_tls::machine::{RECORD, ServerName};
 use afpa_tls::{ClientMachine, ClientTls, Failure};
 
+use super::connect::To;
 use super::stream::ServerStream;
 use crate::select::Address;
 
@@ -74,10 +75,10 @@ impl TlsStream {
     pub(super) async fn connect(
         below: ServerStream,
         settings: &TlsToServers,
-        (configured, address): (&str, &Address),
+        to: To<'_>,
         offers_http2: bool,
     ) -> io::Result<Self> {
-        let name = settings.name_of(configured, address)?;
+        let name = settings.name_of(to.name, to.address)?;
         let tls = if offers_http2 { &settings.http2 } else { &settings.tls };
         let machine = ClientMachine::new(tls, name).map_err(refused)?;
         let settings = settings.clone();
@@ -87,7 +88,7 @@ impl TlsStream {
             Self { below, machine, settings, ahead, unsent, sent, peer_closed, closed };
         stream.machine.process(&mut [], &mut stream.ahead, &mut stream.unsent).map_err(refused)?;
         poll_fn(|cx| stream.poll_handshake(cx)).await.inspect_err(|error| {
-            tracing::debug!(server = configured, %error, "no TLS with a server");
+            tracing::debug!(server = to.name, %error, "no TLS with a server");
         })?;
         Ok(stream)
     }
@@ -188,6 +189,10 @@ impl TlsStream {
 
     pub(super) fn become_tunnel(&mut self) {
         self.below.become_tunnel();
+    }
+
+    pub(super) fn reset_at_end(&self) {
+        self.below.reset_at_end();
     }
 
     pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -2,12 +2,11 @@
 
 use std::io;
 
-use afpa_ring::CoreRing;
 use tokio::time::timeout;
 
 use crate::health::ProbeKind;
-use crate::pool::ServerStream;
 use crate::pool::http2::{MadeFor, Once, Reached, reach};
+use crate::pool::{Connector, ServerStream, To};
 use crate::select::{Address, ProbeTask};
 
 /// Bytes of a response that a probe waits for: the status line up to the code.
@@ -23,15 +22,15 @@ pub async fn probe(task: &ProbeTask) -> bool {
 }
 
 async fn attempt(task: &ProbeTask) -> io::Result<bool> {
-    let (address, name) = (&task.address, &task.name);
-    // The prober's thread has none.
-    let ring = CoreRing::default();
+    // Without a ring: the prober's thread has none.
+    let connector = Connector::default();
+    let to = To { address: &task.address, name: &task.name, sources: &task.sources, tally: None };
     let Some(limits) = task.http2 else {
-        let stream = ServerStream::connect(address, name, task.tls.as_ref(), &ring).await?;
+        let stream = ServerStream::connect(&connector, to, task.tls.as_ref()).await?;
         return attempt_on(task, stream).await;
     };
     let made_for = MadeFor { tls: task.tls.clone(), limits };
-    match reach(address, name, made_for, None, &ring).await? {
+    match reach(&connector, to, made_for).await? {
         Reached::Http1(stream) => attempt_on(task, stream).await,
         Reached::Http2(connection) => {
             let once = Once(connection);

@@ -1,6 +1,6 @@
 //! A server group, which all workers share.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ pub struct Group {
     queue_timeout: Duration,
     tls: Option<TlsToServers>,
     http2: Option<Limits>,
+    sources: Arc<[IpAddr]>,
     shared: Arc<GroupCore>,
 }
 
@@ -50,6 +51,8 @@ pub struct ProbeTask {
     pub tls: Option<TlsToServers>,
     /// Whether the server is asked for HTTP/2.
     pub http2: Option<Limits>,
+    /// Local addresses to connect from.
+    pub sources: Arc<[IpAddr]>,
 }
 
 impl Group {
@@ -61,6 +64,7 @@ impl Group {
         let cookie = Some(settings.cookie.clone());
         let queue_timeout = settings.queue.timeout;
         let (tls, http2) = (settings.tls.clone(), settings.http2);
+        let sources = settings.sources.as_slice().into();
         let shared = match previous {
             Some(previous) => {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
@@ -68,7 +72,7 @@ impl Group {
             }
             None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
-        Arc::new(Self { name, cookie, queue_timeout, tls, http2, shared })
+        Arc::new(Self { name, cookie, queue_timeout, tls, http2, sources, shared })
     }
 
     /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
@@ -123,6 +127,11 @@ impl Group {
         self.http2
     }
 
+    /// Local addresses from which its servers are reached; empty: the system chooses.
+    pub fn sources(&self) -> &[IpAddr] {
+        &self.sources
+    }
+
     /// The probes that are due.
     pub fn due_probes(&self, now_ms: u64) -> Vec<ProbeTask> {
         let mut core = self.shared.lock();
@@ -143,6 +152,7 @@ impl Group {
                 check: health.check.clone(),
                 tls: self.tls.clone(),
                 http2: self.http2,
+                sources: Arc::clone(&self.sources),
             });
         }
         due
@@ -217,7 +227,8 @@ impl Group {
                 in_flight: slot.in_flight,
                 max_connections: slot.max,
                 counts: slot.counts.clone(),
-                http2: slot.target.tally.counts(),
+                connections: slot.target.tally.counts(),
+                http2: slot.target.tally.http2_counts(),
             }
         });
         GroupReport {

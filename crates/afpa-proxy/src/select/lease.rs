@@ -9,8 +9,9 @@ use super::address::Address;
 use super::core::Placed;
 use super::group::GroupCore;
 use super::tally::Tally;
-use super::target::Wanted;
+use super::target::{Target, Wanted};
 use super::{AttemptOutcome, Pick, ServerIndex};
+use crate::pool::Server;
 
 /// The right to send one request to a server. If it is dropped without [`Lease::finish`], the client went
 /// away: the lease is given back, and the server is not blamed.
@@ -41,7 +42,13 @@ impl Lease {
         &self.placed.target.wanted
     }
 
-    /// Where its connections of HTTP/2 are counted.
+    /// The server, for its connections.
+    pub(crate) fn as_server(&self) -> Server<'_> {
+        let Target { id, name, wanted, tally, .. } = &*self.placed.target;
+        Server { id: *id, name, wanted, tally }
+    }
+
+    /// Where its connections are counted.
     pub(crate) fn tally(&self) -> &Tally {
         &self.placed.target.tally
     }

@@ -28,7 +28,7 @@ pub use cookie::{CookieSettings, SameSite, Secure};
 pub use group::{Group, ProbeTask};
 pub use lease::{Lease, Waiter};
 pub use settings::{Affinity, GroupSettings, QueueSettings, Select, ServerSettings};
-pub use tally::{Http2Counts, Tally};
+pub use tally::{ConnectionCounts, Http2Counts, Lack, Tally};
 pub use target::Wanted;
 
 pub use crate::health::AttemptOutcome;

@@ -1,5 +1,6 @@
 //! Settings of a server group.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::address::ServerAddress;
@@ -39,6 +40,8 @@ pub struct GroupSettings {
     pub tls: Option<TlsToServers>,
     /// Whether its servers are asked for HTTP/2, and what they may ask of us then.
     pub http2: Option<afpa_h2::Limits>,
+    /// Local addresses from which its servers are reached, in turn; empty: the system chooses.
+    pub sources: Vec<IpAddr>,
 }
 
 impl Default for GroupSettings {
@@ -57,6 +60,7 @@ impl Default for GroupSettings {
             queue: QueueSettings::default(),
             tls: None,
             http2: None,
+            sources: Vec::new(),
         }
     }
 }

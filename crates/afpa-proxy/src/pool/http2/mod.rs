@@ -19,11 +19,10 @@ use std::task::{Context, Poll};
 
 use afpa_framework::steady_ms;
 use afpa_h2::Limits;
-use afpa_ring::CoreRing;
 
+use super::connect::{Connector, To};
 use super::stream::ServerStream;
 use super::tls::{TlsStream, TlsToServers};
-use crate::select::{Address, Tally};
 pub(crate) use servers::{Http2Servers, Idle};
 pub(crate) use silence::LONG_MS;
 use state::{State, drive};
@@ -48,23 +47,21 @@ pub(crate) struct MadeFor {
     pub(crate) limits: Limits,
 }
 
-/// Connects to the server that logs call `name`: by TLS if there are settings for it, which offer HTTP/2 and HTTP/1.1;
-/// else by prior knowledge (RFC 9113 section 3.3). A connection of HTTP/2 is there once the server has said SETTINGS.
+/// Connects to a server: by TLS if there are settings for it, which offer HTTP/2 and HTTP/1.1; else by prior knowledge
+/// (RFC 9113 section 3.3). A connection of HTTP/2 is there once the server has said SETTINGS.
 ///
 /// # Errors
 /// What the system says, what is wrong with the server's certificate, or that it speaks no HTTP/2.
 pub(crate) async fn reach(
-    address: &Address,
-    name: &str,
+    connector: &Connector,
+    to: To<'_>,
     made_for: MadeFor,
-    tally: Option<&Tally>,
-    ring: &CoreRing,
 ) -> io::Result<Reached> {
-    let below = ServerStream::connect_plainly(address, ring).await?;
+    let below = ServerStream::connect_plainly(connector, to).await?;
     let below = match &made_for.tls {
         None => below,
         Some(tls) => {
-            let stream = Box::pin(TlsStream::connect(below, tls, (name, address), true)).await?;
+            let stream = Box::pin(TlsStream::connect(below, tls, to, true)).await?;
             let is_http2 = stream.speaks_http2();
             let stream = ServerStream::Tls(Box::new(stream));
             if !is_http2 {
@@ -73,7 +70,7 @@ pub(crate) async fn reach(
             stream
         }
     };
-    let state = RefCell::new(State::new(below, made_for.limits, tally.cloned()));
+    let state = RefCell::new(State::new(below, made_for.limits, to.tally.cloned()));
     let connection = Rc::new(Http2Connection { made_for, state });
     let opening = Opening(Some(Rc::clone(&connection)));
     tokio::task::spawn_local(drive(Rc::clone(&connection)));
@@ -199,6 +196,12 @@ impl Http2Connection {
             state.ask(now_ms);
         }
         state.silence.is_unanswered(now_ms)
+    }
+
+    /// For how long it has carried nothing, in milliseconds; `None`: it carries something.
+    fn rests_ms(&self, now_ms: u64) -> Option<u64> {
+        let state = self.state.borrow();
+        state.is_idle().then(|| now_ms.saturating_sub(state.used_ms))
     }
 
     /// To be called once a second.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use foldhash::fast::RandomState;
 
+use super::super::REST_MS;
 use super::silence::Silence;
 use super::{Http2Connection, Http2Stream, MadeFor};
 use crate::select::Wanted;
@@ -57,6 +58,25 @@ impl OfServer {
             .map(|kept| &kept.connection)
             .filter(|connection| connection.is_good() && connection.made_for == *made_for);
         good.map(|connection| (connection, connection.state.borrow().silence))
+    }
+
+    /// The connections that nobody needed lately, beyond those that may rest: half of them, those that rested longest. So
+    /// what a rush needed is still there in the next one.
+    fn given_up(&self, now_ms: u64) -> Vec<usize> {
+        let mut resting: Vec<(u64, usize)> = Vec::new();
+        for (number, kept) in self.connections.iter().enumerate() {
+            if kept.connection.is_good()
+                && let Some(ms) = kept.connection.rests_ms(now_ms)
+            {
+                resting.push((ms, number));
+            }
+        }
+        let most = self.connections.iter().map(|kept| kept.idle.most).max().unwrap_or_default();
+        let surplus = resting.len().saturating_sub(most);
+        resting.retain(|(ms, _)| *ms >= REST_MS);
+        resting.sort_unstable_by_key(|(ms, _)| std::cmp::Reverse(*ms));
+        resting.truncate(surplus.min(resting.len()).div_ceil(2));
+        resting.into_iter().map(|(_, number)| number).collect()
     }
 }
 
@@ -138,11 +158,9 @@ impl Http2Servers {
     pub(crate) fn tick(&self, now_ms: u64) {
         self.0.borrow_mut().retain(|_, of_server| {
             let wanted = of_server.wanted.get();
-            let mut idle = 0;
-            for kept in &of_server.connections {
-                let is_idle = kept.connection.state.borrow().is_idle();
-                idle += usize::from(is_idle);
-                let is_wanted = wanted && !(is_idle && idle > kept.idle.most);
+            let given_up = of_server.given_up(now_ms);
+            for (number, kept) in of_server.connections.iter().enumerate() {
+                let is_wanted = wanted && !given_up.contains(&number);
                 kept.connection.tick(now_ms, is_wanted, kept.idle.ms);
             }
             of_server.connections.retain(|kept| kept.connection.state.borrow().below.is_some());

@@ -67,7 +67,7 @@ impl State {
     pub(super) fn new(below: ServerStream, limits: Limits, tally: Option<Tally>) -> Self {
         let now = steady_ms();
         if let Some(tally) = &tally {
-            tally.opened();
+            tally.http2_opened();
         }
         Self {
             machine: Connection::new(limits),
@@ -247,7 +247,7 @@ impl State {
         if self.below.take().is_some()
             && let Some(tally) = &self.tally
         {
-            tally.closed();
+            tally.http2_closed();
         }
         for slot in self.slots.values_mut() {
             slot.gone(Gone::Lost);

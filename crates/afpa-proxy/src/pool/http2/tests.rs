@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use afpa_h2::frame::{self, flag, kind, setting};
+use afpa_ring::CoreRing;
 use tokio::net::UnixStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
@@ -8,6 +9,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::pool::http2::silence::PATIENCE_MS;
 use crate::pool::socket::ServerSocket;
+use crate::select::Wanted;
 
 const PING: [u8; 9] = [0, 0, 8, kind::PING, 0, 0, 0, 0, 0];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -183,6 +185,29 @@ async fn the_end_of_a_tunnel_waits_for_what_was_said_before() {
         send(&far, &frames).await;
         let ended = timeout(PATIENCE, poll_fn(|cx| stream.poll_shutdown(cx)));
         ended.await.expect("in time").expect("the server was told");
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn connections_that_a_rush_needed_are_given_up_slowly() {
+    let test = async {
+        let (servers, wanted) = (Http2Servers::default(), Wanted::default());
+        let mut all = Vec::new();
+        for _ in 0..6 {
+            let (connection, far) = connected().await;
+            let connecting = servers.may_connect((7, &wanted), 1).expect("one more");
+            let stream = connecting.made(&connection, Idle { ms: 60_000, most: 2 });
+            drop(stream.expect("a stream"));
+            all.push((connection, far));
+        }
+        let now = steady_ms();
+        let mut left = Vec::new();
+        for second in [1, 10, 11, 12, 13, 14] {
+            servers.tick(now + second * 1_000);
+            left.push(all.iter().filter(|(connection, _)| connection.is_good()).count());
+        }
+        assert_eq!(left, [6, 4, 3, 2, 2, 2], "half of those beyond two, when they have rested");
     };
     LocalSet::new().run_until(test).await;
 }

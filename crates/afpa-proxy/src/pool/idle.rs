@@ -1,0 +1,174 @@
+//! The connections to one server that wait for a request, and how they are given up.
+//!
+//! What was in use at once is kept, because the next rush needs as many: ready sockets are served in batches, so the
+//! connections in use swing between none and all. What then rests is closed slowly, the one that has rested longest
+//! first (docs/rules/upstream.md, U1).
+
+use std::collections::VecDeque;
+
+use super::ServerStream;
+use crate::select::{Tally, Wanted};
+
+/// A server, for its connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'a> {
+    /// [`Lease::id`](crate::select::Lease::id).
+    pub id: u64,
+    /// For logs.
+    pub name: &'a str,
+    /// Whether it will get more requests.
+    pub wanted: &'a Wanted,
+    /// Where its connections are counted.
+    pub tally: &'a Tally,
+}
+
+/// Idle connections to one server.
+#[derive(Debug)]
+pub(super) struct IdleList {
+    name: Box<str>,
+    wanted: Wanted,
+    tally: Tally,
+    /// The one that has rested longest comes first.
+    resting: VecDeque<Resting>,
+    /// How many may rest for longer than [`REST_MS`].
+    most: usize,
+    /// Requests that have found a connection since the last tick.
+    reused: u64,
+    /// Steady milliseconds at which it was last in use.
+    used_ms: u64,
+}
+
+#[derive(Debug)]
+struct Resting {
+    stream: ServerStream,
+    /// Steady milliseconds at which it became idle.
+    since_ms: u64,
+    /// Steady milliseconds at which it has been idle for too long.
+    until_ms: u64,
+}
+
+/// How long a connection that nobody needed is kept all the same, in milliseconds.
+pub(crate) const REST_MS: u64 = 5_000;
+
+/// As many are given up in a second whatever their number is; of more it is half of them.
+const AT_ONCE: usize = 16;
+
+/// A connection that was in use no longer ago is not suspected when another one turns out to be closed.
+const FRESH_MS: u64 = 1_000;
+
+/// How long an empty list is kept for its counts, in milliseconds.
+const EMPTY_MS: u64 = 120_000;
+
+impl IdleList {
+    pub(super) fn new(server: Server<'_>, now_ms: u64) -> Self {
+        Self {
+            name: server.name.into(),
+            wanted: server.wanted.clone(),
+            tally: server.tally.clone(),
+            resting: VecDeque::new(),
+            most: 0,
+            reused: 0,
+            used_ms: now_ms,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.resting.len()
+    }
+
+    /// Adds a connection that was in use a moment ago. At most `most` may rest for long.
+    pub(super) fn keep(
+        &mut self,
+        stream: ServerStream,
+        (now_ms, until_ms): (u64, u64),
+        most: usize,
+    ) {
+        (self.most, self.used_ms) = (most, now_ms);
+        self.resting.push_back(Resting { stream, since_ms: now_ms, until_ms });
+    }
+
+    /// The one that was in use last, unless it was idle for longer than `most_idle_ms`: the others were idle for longer
+    /// still, and they are good for other requests.
+    pub(super) fn take(&mut self, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
+        while let Some(mut last) = self.resting.pop_back() {
+            let is_fresh =
+                last.until_ms > now_ms && now_ms.saturating_sub(last.since_ms) <= most_idle_ms;
+            if !is_fresh {
+                self.resting.push_back(last);
+                return None;
+            }
+            if last.stream.is_silent() {
+                self.reused += 1;
+                return Some(last.stream);
+            }
+        }
+        None
+    }
+
+    /// Those that have not been in use for a moment.
+    pub(super) fn take_old(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
+        let old = self.rested(now_ms, FRESH_MS);
+        self.resting.drain(..old).map(|one| one.stream)
+    }
+
+    /// All of them.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = ServerStream> {
+        self.resting.drain(..).map(|one| one.stream)
+    }
+
+    /// The longer idle half.
+    pub(super) fn take_half(&mut self) -> impl Iterator<Item = ServerStream> {
+        self.resting.drain(..self.resting.len().div_ceil(2)).map(|one| one.stream)
+    }
+
+    /// To be called once a second. Drops connections that the server has closed, and returns those to be closed now: of
+    /// those that have been idle for too long, and of those that nobody needed lately beyond `most`, half.
+    pub(super) fn tick(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
+        self.count(now_ms);
+        self.resting.retain_mut(|one| one.stream.is_silent());
+        let given_up = match self.wanted.get() {
+            true => self.given_up(now_ms),
+            false => self.resting.len(),
+        };
+        self.resting.drain(..given_up).map(|one| one.stream)
+    }
+
+    /// Whether it can be forgotten.
+    pub(super) fn is_over(&self, now_ms: u64) -> bool {
+        let is_unused = now_ms.saturating_sub(self.used_ms) > EMPTY_MS;
+        self.resting.is_empty() && (is_unused || !self.wanted.get())
+    }
+
+    fn given_up(&self, now_ms: u64) -> usize {
+        if self.tally.lacks(now_ms) {
+            // Another core may have none.
+            return self.rested(now_ms, FRESH_MS);
+        }
+        let expired = self.resting.iter().take_while(|one| one.until_ms <= now_ms).count();
+        let surplus = self.resting.len().saturating_sub(self.most);
+        let over = expired.max(surplus.min(self.rested(now_ms, REST_MS)));
+        over.div_ceil(2).max(over.min(AT_ONCE))
+    }
+
+    /// How many have been idle for so long.
+    fn rested(&self, now_ms: u64, ms: u64) -> usize {
+        self.resting.partition_point(|one| now_ms.saturating_sub(one.since_ms) >= ms)
+    }
+
+    fn count(&mut self, now_ms: u64) {
+        self.tally.reused(std::mem::take(&mut self.reused));
+        if let Some(lately) = self.tally.judge(now_ms) {
+            let (requests, new) = (lately.opened + lately.reused, lately.opened);
+            let (by_us, by_server) = (lately.closed_by_us, lately.closed_by_server);
+            tracing::warn!(
+                server = &*self.name,
+                requests,
+                new,
+                by_us,
+                by_server,
+                "more than one request in twenty needs a new connection, though the server keeps them: look at `idle` and \
+                 `idle_timeout` of [server_group.connections], and whether clients leave before they are answered"
+            );
+        }
+    }
+}
