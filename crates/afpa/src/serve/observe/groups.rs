@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use afpa_framework::steady_ms;
 use afpa_proxy::observe::{ERRORS, GroupReport, Histogram, ServerReport};
-use afpa_proxy::select::Group;
+use afpa_proxy::select::{Group, Lack};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -60,6 +60,11 @@ impl Groups {
                 "first_byte_50_us": counts.first_byte.percentile_us(50),
                 "first_byte_99_us": counts.first_byte.percentile_us(99),
                 "downs": counts.downs,
+                "connections": server.connections.open(),
+                "connections_made": server.connections.opened,
+                "closed_by_us": server.connections.closed_by_us,
+                "closed_by_server": server.connections.closed_by_server,
+                "not_made": server.connections.lacked.iter().sum::<u64>(),
                 "http2_connections": server.http2.open,
                 "http2_streams": server.http2.streams,
             })
@@ -142,6 +147,17 @@ impl Groups {
         self.counter(out, "health_changes", "Times a server's health changed", |server| {
             vec![("to", "down", server.counts.downs), ("to", "up", server.counts.ups)]
         })?;
+        self.counter(out, "connections_made", "Connections made to a server", |server| {
+            vec![("", "", server.connections.opened)]
+        })?;
+        self.counter(out, "connections_closed", "Connections to a server, by who closed", |s| {
+            let counts = &s.connections;
+            vec![("by", "us", counts.closed_by_us), ("by", "server", counts.closed_by_server)]
+        })?;
+        self.counter(out, "connections_not_made", "Connections for which something lacked", |s| {
+            let counts = Lack::ALL.into_iter().zip(s.connections.lacked);
+            counts.map(|(lack, count)| ("lack", lack.word(), count)).collect()
+        })?;
         self.counter(out, "http2_connections_opened", "Connections of HTTP/2 to a server", |s| {
             vec![("", "", s.http2.opened)]
         })?;
@@ -178,10 +194,13 @@ impl Groups {
 
     fn server_gauges(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Gauge = (&'static str, &'static str, fn(&ServerReport) -> i64);
-        const GAUGES: [Gauge; 4] = [
+        const GAUGES: [Gauge; 5] = [
             ("available", "Whether requests go to a server", |s| i64::from(s.available)),
             ("in_flight", "Requests that a server has", |s| i64::from(s.in_flight)),
             ("weight", "Its weight", |s| i64::from(s.weight)),
+            ("connections", "Open connections", |s| {
+                i64::try_from(s.connections.open()).unwrap_or(i64::MAX)
+            }),
             ("http2_connections", "Open connections of HTTP/2", |s| {
                 i64::try_from(s.http2.open).unwrap_or(i64::MAX)
             }),
@@ -282,6 +301,11 @@ mod tests {
             format!("afpa_server_first_byte_seconds_bucket{{le=\"0.0005\",{own}}} 0\n"),
             format!("afpa_server_first_byte_seconds_bucket{{le=\"+Inf\",{own}}} 1\n"),
             format!("afpa_server_duration_seconds_count{{{own}}} 1\n"),
+            format!("afpa_server_connections{{{own}}} 0\n"),
+            format!("afpa_server_connections_made_total{{{own}}} 0\n"),
+            format!("afpa_server_connections_closed_total{{{own},by=\"us\"}} 0\n"),
+            format!("afpa_server_connections_closed_total{{{own},by=\"server\"}} 0\n"),
+            format!("afpa_server_connections_not_made_total{{{own},lack=\"ports\"}} 0\n"),
             format!("afpa_server_http2_connections{{{own}}} 0\n"),
             format!("afpa_server_http2_connections_opened_total{{{own}}} 0\n"),
             format!("afpa_server_http2_streams_total{{{own}}} 0\n"),
