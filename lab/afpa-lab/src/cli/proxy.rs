@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use afpa_lab::bench::Bench;
-use afpa_lab::proxy::{self, Options};
+use afpa_lab::proxy::{self, Options, rush};
 use afpa_lab::servers::Backend;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::bench::{BenchOptions, Defaults, progress, run};
+use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::peers::{Cores, with_setup};
 
 /// Measure AFPA's proxy beside HAProxy and nginx: each on one core, before three servers.
@@ -28,6 +28,12 @@ pub(super) struct Proxy {
     /// Only as fast as they answer, and not at given rates
     #[arg(long)]
     no_latency: bool,
+    /// A rush of many clients over veth pairs instead: rate, connections made, ports that rest, p99, as root
+    #[arg(long, conflicts_with_all = ["bed", "servers", "no_latency"])]
+    over_network: bool,
+    /// How many clients there are at a time in that rush
+    #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "over_network", default_values_t = rush::CLIENTS)]
+    clients: Vec<u32>,
     #[command(flatten)]
     cores: Cores,
     #[command(flatten)]
@@ -51,8 +57,14 @@ enum Servers {
 const DEFAULTS: Defaults = Defaults { rounds: 5, seconds: 1.2, warm_up: 0.3 };
 const QUICK: Defaults = Defaults { rounds: 2, seconds: 0.5, ..DEFAULTS };
 
+/// wrk counts in seconds. `--seconds 60` for a figure to be quoted.
+const RUSH: Defaults = Defaults { rounds: 1, seconds: 2.0, warm_up: 0.0 };
+
 impl Proxy {
     pub(super) fn run(&self) -> Result<ExitCode> {
+        if self.over_network {
+            return self.rush();
+        }
         let mut settings = self.options.settings(DEFAULTS)?;
         if settings.quick {
             settings.seconds = QUICK.seconds;
@@ -62,6 +74,19 @@ impl Proxy {
             let bench = Bench::new(settings, interrupted, progress);
             with_setup("proxy", &self.cores, &self.options, |setup| {
                 println!("{}", proxy::run(setup, bench, &self.proxy_options())?);
+                Ok(())
+            })
+        })
+    }
+
+    fn rush(&self) -> Result<ExitCode> {
+        needs_bed()?;
+        let settings = self.options.settings(RUSH)?;
+        run(|interrupted| {
+            let bench = Bench::new(settings, interrupted, progress);
+            with_setup("proxy", &self.cores, &self.options, |setup| {
+                std::fs::create_dir_all(&setup.root)?;
+                println!("{}", rush::run(setup, bench, &self.proxies, &self.clients)?);
                 Ok(())
             })
         })

@@ -10,6 +10,7 @@
 mod cases;
 mod network;
 mod run;
+pub mod rush;
 mod verdict;
 
 use std::net::SocketAddr;

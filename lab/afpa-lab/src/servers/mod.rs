@@ -15,6 +15,7 @@ mod installed;
 mod proxies;
 mod reference;
 mod running;
+pub(crate) mod rush;
 mod template;
 
 use std::net::SocketAddr;
@@ -28,6 +29,11 @@ pub use backends::Backend;
 pub(crate) use balancers::{BALANCERS, Balancer};
 pub(crate) use proxies::is_proxy;
 pub use running::Running;
+
+/// What keeps a program of Debian's from running here.
+pub(crate) fn lacks_program(name: &str) -> Option<String> {
+    installed::lacks(name, name)
+}
 
 /// A server that can take part.
 pub trait Server: Send + Sync {

@@ -1,0 +1,156 @@
+//! Proxies and servers of a rush: many clients, over a network, before servers that keep connections or close them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::running::Launch;
+use super::{Programs, Running, ServerSetup, files, installed, template};
+
+/// Names of the proxies.
+pub(crate) const RUSHED: [&str; 3] = ["afpa", "haproxy", "nginx"];
+/// Servers that keep connections, and as many that close them.
+const SERVERS: u16 = 8;
+/// Length of an answer's content.
+const CONTENT: usize = 102;
+/// Where the first server listens; the others listen on the next ports.
+const FIRST: u16 = 9000;
+/// Where a proxy listens: for one server that keeps, eight that keep, one that closes, eight that close.
+const LISTEN: u16 = 8000;
+
+/// The address of a proxy for so many servers, and whether they close.
+pub(crate) fn address(proxy: IpAddr, servers: u16, closes: bool) -> SocketAddr {
+    let several = u16::from(servers > 1);
+    SocketAddr::new(proxy, LISTEN + several + 2 * u16::from(closes))
+}
+
+/// The first and the last port of the servers.
+pub(crate) fn server_ports() -> (u16, u16) {
+    (FIRST, FIRST + 2 * SERVERS - 1)
+}
+
+/// What keeps the proxy of this name from running here.
+pub(crate) fn lacks(name: &str, programs: &Programs) -> Option<String> {
+    match name {
+        "afpa" => super::afpa::lacks(&programs.afpa),
+        "haproxy" | "nginx" => installed::lacks(name, name),
+        _ => Some(format!("no proxy '{name}'; there are: {}", RUSHED.join(", "))),
+    }
+}
+
+/// What a program says of its version.
+pub(crate) fn version(name: &str, programs: &Programs) -> String {
+    match name {
+        "afpa" => installed::version(&programs.afpa, "--version"),
+        _ => installed::find(name).map_or_else(String::new, |path| installed::version(&path, "-v")),
+    }
+}
+
+/// Starts the proxy of this name where the caller is.
+pub(crate) fn start_proxy<'a>(
+    name: &str,
+    setup: &ServerSetup<'a>,
+    servers: IpAddr,
+    programs: &Programs,
+) -> Result<Running<'a>> {
+    let (file, text) = match name {
+        "afpa" => ("afpa.toml", include_str!("../../../servers/rush-afpa.toml")),
+        "haproxy" => ("haproxy.cfg", include_str!("../../../servers/rush-haproxy.cfg")),
+        "nginx" => ("nginx.conf", include_str!("../../../servers/rush-nginx.conf")),
+        _ => bail!("no proxy '{name}'"),
+    };
+    let file = template::write(setup, file, &filled(name, text, setup.address.ip(), servers))?;
+    let launch = match name {
+        "afpa" => Launch::new(&programs.afpa)
+            .args(["serve", "--config"])
+            .arg(&file)
+            .arg("--control")
+            .arg(setup.folder.join("control.sock"))
+            .args(["--fast-path", "off"]),
+        "haproxy" => Launch::new(find("haproxy")?).args(["-db", "-f"]).arg(&file),
+        _ => files::nginx(Launch::new(find("nginx")?), setup.folder, &file),
+    };
+    let listens = address(setup.address.ip(), SERVERS, true);
+    Running::nothing(setup).with_configuration(file).and(setup, launch, listens)
+}
+
+/// Starts the servers.
+pub(crate) fn start_servers<'a>(setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+    let listens = |first: u16| -> String {
+        let ports = first..first + SERVERS;
+        let of = |port| format!("        listen  {}:{port} backlog=16384;\n", setup.address.ip());
+        ports.map(of).collect()
+    };
+    let text = include_str!("../../../servers/rush-servers.conf")
+        .replace("@keeping@", &listens(FIRST))
+        .replace("@closing@", &listens(FIRST + SERVERS))
+        .replace("@content@", &"x".repeat(CONTENT));
+    let file = template::write(setup, "servers.conf", &text)?;
+    let launch = files::nginx(Launch::new(find("nginx")?), setup.folder, &file);
+    let last = SocketAddr::new(setup.address.ip(), server_ports().1);
+    Running::nothing(setup).with_configuration(file).and(setup, launch, last)
+}
+
+fn find(program: &str) -> Result<PathBuf> {
+    installed::find(program).with_context(|| format!("{program} is not installed"))
+}
+
+/// A configuration with the addresses of both sides.
+fn filled(name: &str, text: &str, proxy: IpAddr, servers: IpAddr) -> String {
+    let at = |number: u16| SocketAddr::new(servers, FIRST + number);
+    let each = |first: u16| -> String {
+        let numbers = first..first + SERVERS;
+        match name {
+            "afpa" => {
+                let of = |number| format!("{{ to = \"{}\", max_connections = 40000 }}", at(number));
+                numbers.map(of).collect::<Vec<_>>().join(", ")
+            }
+            "haproxy" => numbers
+                .map(|number| format!("    server server{number} {}\n", at(number)))
+                .collect(),
+            _ => numbers
+                .map(|number| format!("        server              {};\n", at(number)))
+                .collect(),
+        }
+    };
+    let all: Vec<SocketAddr> = (0..2 * SERVERS).map(at).collect();
+    let text = text.replace("@eight_keep@", &each(0)).replace("@eight_close@", &each(SERVERS));
+    let listens = [(1, false), (8, false), (1, true), (8, true)];
+    let listens = listens.into_iter().enumerate().fold(text, |text, (number, (count, closes))| {
+        text.replace(&format!("@listen{number}@"), &address(proxy, count, closes).to_string())
+    });
+    template::with_backends(&listens, &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_is_filled_in() {
+        let [proxy, servers] = ["10.0.0.1", "10.0.0.2"].map(|ip| ip.parse().unwrap());
+        for (name, text) in [
+            ("afpa", include_str!("../../../servers/rush-afpa.toml")),
+            ("haproxy", include_str!("../../../servers/rush-haproxy.cfg")),
+            ("nginx", include_str!("../../../servers/rush-nginx.conf")),
+        ] {
+            let filled = filled(name, text, proxy, servers);
+            for part in ["10.0.0.1:8000", "10.0.0.1:8003", "10.0.0.2:9000", "10.0.0.2:9015"] {
+                assert!(filled.contains(part), "{name} has no {part}");
+            }
+            let kept = filled.lines().filter(|line| !line.starts_with('#'));
+            let left: Vec<&str> =
+                kept.filter(|line| line.contains("@server") || line.contains("@eight")).collect();
+            assert!(left.is_empty(), "{name}: {left:?}");
+        }
+    }
+
+    #[test]
+    fn each_of_the_four_has_an_address() {
+        let ip = "10.0.0.1".parse().unwrap();
+        let ports = [(1, false), (8, false), (1, true), (8, true)]
+            .map(|(servers, closes)| address(ip, servers, closes).port());
+        assert_eq!(ports, [8000, 8001, 8002, 8003]);
+    }
+}
