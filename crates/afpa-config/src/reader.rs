@@ -209,7 +209,7 @@ impl Section<'_, '_> {
     ) -> Option<Duration> {
         let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
         let show = |value: &Option<Duration>| quote(&value.map_or(word.to_owned(), show_duration));
-        let kind = format!("duration, {low} to {high}, or `{word}`");
+        let kind = || format!("duration, {low} to {high}, or `{word}`");
         self.read(key, kind, None, show, |node| match &node.value {
             Value::Text(text) if text == word => Ok(None),
             _ => {

@@ -100,7 +100,7 @@ fn the_log_says_why_what_is_there_is_not_served() {
 fn the_log_names_a_file_that_may_not_be_read() {
     let tree = Tree::new();
     tree.file("secret.txt", "secret");
-    fs::set_permissions(tree.at("secret.txt"), fs::Permissions::from_mode(0)).expect("a mode");
+    fs::set_permissions(tree.at("secret.txt"), fs::Permissions::from_mode(0o000)).expect("a mode");
     if fs::read(tree.at("secret.txt")).is_ok() && !rustix::process::geteuid().is_root() {
         skip!("modes mean nothing to this user");
     }

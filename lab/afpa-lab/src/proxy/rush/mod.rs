@@ -170,7 +170,7 @@ fn row(point: &Point, proxy: &str, proxies: &[String], taken: &[Taken]) -> Vec<S
     let share =
         share(&name, proxy, proxies, taken).map_or("-".to_owned(), |share| format!("{share:.2}x"));
     vec![
-        name,
+        name.clone(),
         proxy.to_owned(),
         rate,
         share,
