@@ -2,7 +2,7 @@
 
 use afpa_testkit::{Client, Server};
 
-use crate::origin::{Asked, Origin, Reply, ok};
+use crate::origin::{Asked, Origin, ok};
 
 const LIMIT: usize = 4 << 20;
 /// What a process takes that has nothing to do with what is kept: buffers, pools, what the allocator has not given back.
@@ -27,6 +27,9 @@ fn origin() -> Origin {
     })
 }
 
+/// What is filled, the target and the fields of each request that does, and how many.
+type Kind<'a> = (&'a str, &'a dyn Fn(usize) -> (String, String), usize);
+
 fn resident(proxy: &Server) -> usize {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).expect("a process");
@@ -50,7 +53,7 @@ fn the_process_holds_no_more_than_the_limit_whatever_clients_choose() {
     let before = resident(&proxy);
     let (long, huge) = ("k".repeat(1500), "k".repeat(7000));
     let vary = |n: usize, value: &str| (format!("/vary/x-a?{n}"), format!("X-A: {value}\r\n"));
-    let kinds: [(&str, &dyn Fn(usize) -> (String, String), usize); 8] = [
+    let kinds: [Kind<'_>; 8] = [
         ("content", &|n| (format!("/long/{n}"), String::new()), 300),
         ("short answers", &|n| (format!("/{n}"), String::new()), 4000),
         ("URLs", &|n| (format!("/{n}/{long}"), String::new()), 2500),
