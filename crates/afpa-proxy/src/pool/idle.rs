@@ -29,7 +29,7 @@ pub(super) struct IdleList {
     wanted: Wanted,
     tally: Tally,
     /// The one that has rested longest comes first.
-    resting: VecDeque<Resting>,
+    unused: VecDeque<Unused>,
     /// How many may rest for longer than [`REST_MS`].
     most: usize,
     /// Requests that have found a connection since the last tick.
@@ -39,7 +39,7 @@ pub(super) struct IdleList {
 }
 
 #[derive(Debug)]
-struct Resting {
+struct Unused {
     stream: ServerStream,
     /// Steady milliseconds at which it became idle.
     since_ms: u64,
@@ -65,7 +65,7 @@ impl IdleList {
             name: server.name.into(),
             wanted: server.wanted.clone(),
             tally: server.tally.clone(),
-            resting: VecDeque::new(),
+            unused: VecDeque::new(),
             most: 0,
             reused: 0,
             used_ms: now_ms,
@@ -73,7 +73,7 @@ impl IdleList {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.resting.len()
+        self.unused.len()
     }
 
     /// Adds a connection that was in use a moment ago. At most `most` may rest for long.
@@ -84,17 +84,17 @@ impl IdleList {
         most: usize,
     ) {
         (self.most, self.used_ms) = (most, now_ms);
-        self.resting.push_back(Resting { stream, since_ms: now_ms, until_ms });
+        self.unused.push_back(Unused { stream, since_ms: now_ms, until_ms });
     }
 
     /// The one that was in use last, unless it was idle for longer than `most_idle_ms`: the others were idle for longer
     /// still, and they are good for other requests.
     pub(super) fn take(&mut self, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
-        while let Some(mut last) = self.resting.pop_back() {
+        while let Some(mut last) = self.unused.pop_back() {
             let is_fresh =
                 last.until_ms > now_ms && now_ms.saturating_sub(last.since_ms) <= most_idle_ms;
             if !is_fresh {
-                self.resting.push_back(last);
+                self.unused.push_back(last);
                 return None;
             }
             if last.stream.is_silent() {
@@ -108,35 +108,35 @@ impl IdleList {
     /// Those that have not been in use for a moment.
     pub(super) fn take_old(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
         let old = self.rested(now_ms, FRESH_MS);
-        self.resting.drain(..old).map(|one| one.stream)
+        self.unused.drain(..old).map(|one| one.stream)
     }
 
     /// All of them.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = ServerStream> {
-        self.resting.drain(..).map(|one| one.stream)
+        self.unused.drain(..).map(|one| one.stream)
     }
 
     /// The longer idle half.
     pub(super) fn take_half(&mut self) -> impl Iterator<Item = ServerStream> {
-        self.resting.drain(..self.resting.len().div_ceil(2)).map(|one| one.stream)
+        self.unused.drain(..self.unused.len().div_ceil(2)).map(|one| one.stream)
     }
 
     /// To be called once a second. Drops connections that the server has closed, and returns those to be closed now: of
     /// those that have been idle for too long, and of those that nobody needed lately beyond `most`, half.
     pub(super) fn tick(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
         self.count(now_ms);
-        self.resting.retain_mut(|one| one.stream.is_silent());
+        self.unused.retain_mut(|one| one.stream.is_silent());
         let given_up = match self.wanted.get() {
             true => self.given_up(now_ms),
-            false => self.resting.len(),
+            false => self.unused.len(),
         };
-        self.resting.drain(..given_up).map(|one| one.stream)
+        self.unused.drain(..given_up).map(|one| one.stream)
     }
 
     /// Whether it can be forgotten.
     pub(super) fn is_over(&self, now_ms: u64) -> bool {
         let is_unused = now_ms.saturating_sub(self.used_ms) > EMPTY_MS;
-        self.resting.is_empty() && (is_unused || !self.wanted.get())
+        self.unused.is_empty() && (is_unused || !self.wanted.get())
     }
 
     fn given_up(&self, now_ms: u64) -> usize {
@@ -144,15 +144,15 @@ impl IdleList {
             // Another core may have none.
             return self.rested(now_ms, FRESH_MS);
         }
-        let expired = self.resting.iter().take_while(|one| one.until_ms <= now_ms).count();
-        let surplus = self.resting.len().saturating_sub(self.most);
+        let expired = self.unused.iter().take_while(|one| one.until_ms <= now_ms).count();
+        let surplus = self.unused.len().saturating_sub(self.most);
         let over = expired.max(surplus.min(self.rested(now_ms, REST_MS)));
         over.div_ceil(2).max(over.min(AT_ONCE))
     }
 
     /// How many have been idle for so long.
     fn rested(&self, now_ms: u64, ms: u64) -> usize {
-        self.resting.partition_point(|one| now_ms.saturating_sub(one.since_ms) >= ms)
+        self.unused.partition_point(|one| now_ms.saturating_sub(one.since_ms) >= ms)
     }
 
     fn count(&mut self, now_ms: u64) {

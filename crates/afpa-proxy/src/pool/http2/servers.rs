@@ -63,20 +63,20 @@ impl OfServer {
     /// The connections that nobody needed lately, beyond those that may rest: half of them, those that rested longest. So
     /// what a rush needed is still there in the next one.
     fn given_up(&self, now_ms: u64) -> Vec<usize> {
-        let mut resting: Vec<(u64, usize)> = Vec::new();
+        let mut unused: Vec<(u64, usize)> = Vec::new();
         for (number, kept) in self.connections.iter().enumerate() {
             if kept.connection.is_good()
                 && let Some(ms) = kept.connection.rests_ms(now_ms)
             {
-                resting.push((ms, number));
+                unused.push((ms, number));
             }
         }
         let most = self.connections.iter().map(|kept| kept.idle.most).max().unwrap_or_default();
-        let surplus = resting.len().saturating_sub(most);
-        resting.retain(|(ms, _)| *ms >= REST_MS);
-        resting.sort_unstable_by_key(|(ms, _)| std::cmp::Reverse(*ms));
-        resting.truncate(surplus.min(resting.len()).div_ceil(2));
-        resting.into_iter().map(|(_, number)| number).collect()
+        let surplus = unused.len().saturating_sub(most);
+        unused.retain(|(ms, _)| *ms >= REST_MS);
+        unused.sort_unstable_by_key(|(ms, _)| std::cmp::Reverse(*ms));
+        unused.truncate(surplus.min(unused.len()).div_ceil(2));
+        unused.into_iter().map(|(_, number)| number).collect()
     }
 }
 
