@@ -192,6 +192,7 @@ afpa {}
   on         http://127.0.0.1:8080/  unix:/run/a.sock
   workers    4 on 4 cores
   waiting    by epoll, as configured
+  confined   workers and helpers
   cache      up to 2.0 GiB, locked in memory
   files      8192 descriptors
   changes    31 directories watched
