@@ -27,6 +27,9 @@ pub struct FileBody {
 /// Samples of a file: the first and the last bytes, and some in between.
 const SAMPLES: u64 = 8;
 
+/// How often a file of another time is looked at until its size must be another one, too.
+const LOOKS: u32 = 50;
+
 /// Bytes of a sample.
 const SAMPLE: usize = 1024;
 
@@ -97,12 +100,20 @@ enum Change {
 
 impl Change {
     fn since(seen: &Stamp, file: &File) -> io::Result<Change> {
-        let now = Stamp::from(&rustix::fs::fstat(file)?);
-        Ok(match (now.size, now.mtime_ns) == (seen.size, seen.mtime_ns) {
-            true => Change::None,
-            false if now.size > seen.size => Change::Grown(now),
-            false => Change::Other,
-        })
+        let mut looks = 0;
+        loop {
+            let now = Stamp::from(&rustix::fs::fstat(file)?);
+            if (now.size, now.mtime_ns) == (seen.size, seen.mtime_ns) {
+                return Ok(Change::None);
+            } else if now.size > seen.size {
+                return Ok(Change::Grown(now));
+            } else if now.size < seen.size || looks == LOOKS {
+                return Ok(Change::Other);
+            }
+            // Somebody may be about to write behind them: the kernel sets the time first, and the size when it has the bytes.
+            looks += 1;
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -226,6 +226,7 @@ const SOCKETS: &[c_long] = &[
 
 /// Files below the roots, by descriptors of theirs.
 const FILES: &[c_long] = &[
+    libc::SYS_faccessat2,
     libc::SYS_flock,
     libc::SYS_ftruncate,
     libc::SYS_getdents64,
