@@ -278,7 +278,8 @@ mod tests {
             let (helpers, wait, report) = (helpers.clone(), Arc::clone(&wait), report.clone());
             all.push(tokio::spawn(async move {
                 let work = move || {
-                    report.send(thread::current().id()).expect("the test runs");
+                    // Nobody listens to the last two.
+                    report.send(thread::current().id()).ok();
                     wait.lock().expect("not poisoned").recv().is_ok()
                 };
                 helpers.run(work).await

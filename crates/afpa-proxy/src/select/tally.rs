@@ -189,12 +189,12 @@ impl Tally {
             Err(TryLockError::WouldBlock) => return None,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        if now_ms.saturating_sub(judged.at_ms) < JUDGED_EACH_MS {
+        let is_first = judged.at_ms == 0;
+        if !is_first && now_ms.saturating_sub(judged.at_ms) < JUDGED_EACH_MS {
             return None;
         }
         let counts = self.counts();
         let lately = counts.since(&judged.counts);
-        let is_first = judged.at_ms == 0;
         (judged.at_ms, judged.counts) = (now_ms.max(1), counts);
         let is_told = judged.told_ms.is_some_and(|told| now_ms.saturating_sub(told) < TOLD_EACH_MS);
         if is_first || is_told || !lately.is_wasteful() {
