@@ -403,7 +403,7 @@ dotfiles = true
         "would stay root",
         "leaves little of this machine's 8.0 GiB",
         "the system allows 1000000 watches, not 2000000",
-        "the limits and the document roots need 2004864 descriptors, and this user may have 1000000",
+        "the limits and the document roots need 2004865 descriptors, and this user may have 1000000",
         "can be read from other machines",
         "every user of this machine can write to",
         "port 80 needs a privilege",
