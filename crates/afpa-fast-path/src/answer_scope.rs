@@ -45,6 +45,10 @@ pub(crate) struct AnswerTarget {
 /// Bits for classes of fields. Names that are more than these share the last.
 const CLASSES: usize = 24;
 
+fn class_at(place: usize) -> u32 {
+    1 << place.min(CLASSES - 1)
+}
+
 impl AnswerScope {
     /// Of a configuration; `None`: the kernel gives no kept answers.
     pub(crate) fn of(global: &Global) -> Option<Self> {
@@ -60,10 +64,9 @@ impl AnswerScope {
 
     fn new(router: Arc<Router>, rules: &[(u32, KernelRules)]) -> Self {
         let names: BTreeSet<&String> = rules.iter().flat_map(|(_, rules)| &rules.fields).collect();
-        let class = |number: usize| 1_u32 << number.min(CLASSES - 1);
         let classes = names.into_iter().enumerate();
         let classes: Vec<(String, u32)> =
-            classes.map(|(number, name)| (name.clone(), class(number))).collect();
+            classes.map(|(number, name)| (name.clone(), class_at(number))).collect();
         let matter = |fields: &[String]| {
             let named = classes.iter().filter(|(name, _)| fields.contains(name));
             named.fold(0, |all, (_, class)| all | class)
@@ -81,6 +84,25 @@ impl AnswerScope {
         let telling = rules.iter().filter(|(_, rules)| rules.tells);
         let telling = telling.map(|(_, rules)| rules.scope).collect();
         Self { router, sets, telling, sites, classes }
+    }
+
+    /// Gives each field the class of its place in `known`, to which new names are added. The programs keep a name for which
+    /// another configuration has no use, and answers of that configuration may still be there: no class may become that of
+    /// another name.
+    pub(crate) fn keep_classes(&mut self, known: &mut Vec<String>) {
+        let mut kept = Vec::new();
+        for (name, class) in &mut self.classes {
+            let place = known.iter().position(|one| one == name).unwrap_or(known.len());
+            if place == known.len() {
+                known.push(name.clone());
+            }
+            kept.push((*class, class_at(place)));
+            *class = class_at(place);
+        }
+        for set in self.sets.values_mut() {
+            let matter = kept.iter().filter(|(before, _)| set.matter & before != 0);
+            set.matter = matter.fold(0, |all, (_, class)| all | class);
+        }
     }
 
     /// The class of each field that matters anywhere.

@@ -45,6 +45,8 @@ pub struct RunningFastPath {
     self_check: Option<SelfCheck>,
     /// The number of the configuration.
     generation: u32,
+    /// The request fields that mattered to kept answers in this or an earlier configuration, in the order of their classes.
+    fields: Vec<String>,
 }
 
 /// What a start takes.
@@ -102,6 +104,7 @@ impl AttachedPrograms {
             tender: Some(tender),
             self_check: None,
             generation: 0,
+            fields: Vec::new(),
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
         running.core.look_at_tcp();
@@ -214,11 +217,12 @@ impl RunningFastPath {
 
     /// The kernel's part of the answers of servers. They get no more than half of the room, or files would find none.
     fn answers(
-        &self,
-        (scope, responses): (AnswerScope, Arc<Responses>),
+        &mut self,
+        (mut scope, responses): (AnswerScope, Arc<Responses>),
         numbers: &[u32],
     ) -> Option<(Arc<KernelCache<StoredResponse>>, Arc<Responses>)> {
         let core = &self.core;
+        scope.keep_classes(&mut self.fields);
         if scope.classes().next().is_some()
             && let Err(error) = core.fast_path.let_fields_matter(scope.classes())
         {

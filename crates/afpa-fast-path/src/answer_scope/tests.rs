@@ -95,6 +95,17 @@ fn each_name_has_a_class_and_matters_where_it_is_named() {
 }
 
 #[test]
+fn a_class_stays_that_of_its_name_over_configurations() {
+    let mut scope = scope_of_all();
+    let mut known = vec!["x-gone".to_owned(), "x-a".to_owned()];
+    scope.keep_classes(&mut known);
+    assert_eq!(known, ["x-gone", "x-a", "cookie"]);
+    assert_eq!(scope.classes().collect::<Vec<_>>(), [("cookie", 4), ("x-a", 2)]);
+    let matter = |url: &str| scope.targets(&place(7, url, "/a", None))[0].matter;
+    assert_eq!((matter("/a"), matter("/app/a")), (2, 6));
+}
+
+#[test]
 fn only_the_answers_of_a_site_that_is_told_to_say_how_long_they_are_fresh() {
     let scope = scope_of_all();
     assert_eq!([7, 8, 9].map(|number| scope.tells(number)), [false, true, false]);
