@@ -174,6 +174,7 @@ fn too_few_descriptors_are_said_in_one_line_with_the_remedy() {
         skip!("this user may exceed the limit of descriptors");
     }
     assert!(!server.wait(Duration::from_secs(20)).expect("it ends").success());
+    server.kill(); // its end was expected
     let log = server.log();
     assert!(log.contains("300 document roots take a descriptor each"), "{log}");
     assert!(log.contains("LimitNOFILE="), "{log}");
