@@ -106,7 +106,24 @@ static __always_inline enum afpa_reason is_known(struct __sk_buff *skb, struct w
 	return is_syn_repeated(s, now) && known_here(skb, work, s, CLIENT_WAY_OF_COOKIE) != KNOWN_NOT ? AFPA_ANSWERED : reason;
 }
 
-/* May the SYN be answered here, by `work->way`? */
+/*
+ * Is the source an address that no client has here (a martian)? The kernel's routing drops what comes from there: from no
+ * network, from many machines, from this host itself unless it is by `lo`. There, nothing connects to its own port.
+ */
+static __always_inline bool is_martian(const struct __sk_buff *skb, const struct segment *s)
+{
+	const __u64 *client = (const __u64 *)s->key.client, *server = (const __u64 *)s->key.server;
+	bool loopback = skb->ifindex == LOOPBACK_IFINDEX;
+	__u8 first = s->key.client[s->ipv6 ? 0 : 12];
+
+	if (client[0] == server[0] && client[1] == server[1])
+		return !loopback || s->key.client_port == s->key.server_port;
+	if (s->ipv6)
+		return first == 0xff || (!client[0] && !loopback);
+	return first == 0 || first >= 224 || (first == 127 && !loopback);
+}
+
+/* May the SYN be answered here, by `work->way`? What it costs nothing to look at comes first, the sum of its bytes last. */
 static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s,
 							__u64 now)
 {
@@ -119,6 +136,8 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_PAUSED;
 	if ((s->flags & ~(TCP_ECE | TCP_CWR)) != TCP_SYN || s->length || !s->plain_ip)
 		return AFPA_SOCKETLESS_UNFIT;
+	if (is_martian(skb, s))
+		return AFPA_SOCKETLESS_UNFIT;
 	if (is_link_local(&s->key))
 		return AFPA_PASS_LINK_LOCAL;
 	if (shared.not_first >> (skb->ifindex & 63) & 1)
@@ -130,6 +149,8 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 	reason = is_known(skb, work, s, now);
 	if (reason == AFPA_ANSWERED)
 		reason = may_begin(skb, s, true);
+	if (reason == AFPA_ANSWERED && !afpa_is_sound(skb, work, s))
+		reason = AFPA_PASS_CHECKSUM;
 	if (reason == AFPA_ANSWERED)
 		remove_ended(s);
 	return reason;

@@ -6,7 +6,8 @@
  * translated into the kernel's space; where the segment was one of our answers, which the kernel never sent, the number
  * at which the kernel stands is substituted, so that it updates its route MTU, also for connections to come.
  *
- * Contract: a number that is not in flight changes nothing here (RFC 5927). Nothing is dropped.
+ * Contract: a number that is not in flight changes nothing here (RFC 5927), nor does a message that the kernel drops because
+ * its checksum is wrong. Nothing is dropped.
  */
 #include <afpa/net/icmp.h>
 #include <afpa/conn/flow.h>
@@ -53,7 +54,7 @@ int afpa_icmp(struct __sk_buff *skb)
 	if (!may_be_ours(skb) || !read_pmtu(skb, &q))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &q.key);
-	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)))
+	if (!flow || (has_rx_handler(skb) && !is_at_home(flow, skb->ifindex)) || !is_pmtu_sound(skb, &q))
 		return TCX_NEXT;
 	seq = bpf_ntohl(q.seq);
 	least = q.ipv6 ? PMTU_SAFE : PMTU_MIN_IPV4;

@@ -217,7 +217,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 		}
 	} else if (!h.cookie || !has_room(tcp)) {
 		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
-	} else if (s->seq == h.seq && s->length && afpa_is_sound(skb, work, s)) {
+	} else if (s->seq == h.seq && s->length) {
 		verdict = assign_again(skb, s, flow, tcp, h.cookie, clock);
 	} else if (h.processor == bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {
 		verdict = deliver(skb);
@@ -238,10 +238,6 @@ static __always_inline int on_socketless(struct __sk_buff *skb, struct work *wor
 	__u32 ts_now = timestamp_at(flow);
 	struct socketless_reply r = {};
 
-	if (s->payload_at - s->tcp_at + s->length <= AFPA_HEAD_MAX && !afpa_is_sound(skb, work, s)) {
-		count_at(s->place, AFPA_SOCKETLESS_INVALID);
-		return TCX_DROP;
-	}
 	bpf_spin_lock(&flow->lock);
 	decide_step(flow, s, &work->turn, ts_now, &r);
 	bpf_spin_unlock(&flow->lock);
@@ -296,6 +292,10 @@ int afpa_socketless(struct __sk_buff *skb)
 	if (!flow)
 		return TCX_DROP; /* it has just ended, on another processor */
 	verdict = GO_ON;
+	if (flow->socketless != AFPA_SOCKETLESS_NOT && !afpa_is_sound(skb, work, s)) {
+		count_at(s->place, AFPA_SOCKETLESS_INVALID);
+		return TCX_DROP;
+	}
 	if (flow->socketless == AFPA_SOCKETLESS_ASSIGNED)
 		verdict = before_socket(skb, work, s, flow);
 	else if (flow->socketless != AFPA_SOCKETLESS_NOT)

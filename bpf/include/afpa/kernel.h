@@ -174,8 +174,14 @@ struct sock {
 	} sk_backlog;
 };
 
+struct ipv6_pinfo {
+	__u8 min_hopcount;
+};
+
 struct inet_sock {
 	struct sock sk;
+	struct ipv6_pinfo *pinet6; /* not in kernels without IPv6 */
+	__u8 min_ttl;
 };
 
 struct inet_connection_sock {

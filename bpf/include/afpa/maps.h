@@ -94,7 +94,7 @@ struct {
 	__type(value, __u32);
 } routes SEC(".maps");
 
-/* Ways by which the kernel's own SYN-ACKs to clients behind each next hop left lately. */
+/* Ways by which the kernel's own SYN-ACKs to clients behind a next hop left lately, from an address of the server's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_NEXT_HOPS);

@@ -12,7 +12,8 @@
  *     and address translation takes an assigned segment from its listener (`nf_nat_ipv4_local_in` compares the ports of
  *     `skb->sk`, and a request socket that was just made has none).
  *  N10 Where the host says that everybody is let in (`admission`), a client is known by its next hop as well: the kernel's own
- *     SYN-ACK to any client behind the same gateway left lately, and this SYN came from that very gateway. User mode says
+ *     SYN-ACK to any client behind the same gateway left lately, from the same address of the server, and this SYN came from
+ *     that very gateway. User mode says
  *     which prefixes have one gateway, and only one, whoever sends from where: what it is not sure of has no number here.
  */
 #ifndef AFPA_CONN_CLIENT_WAY_H
@@ -59,10 +60,24 @@ __noinline int afpa_next_hop(const struct afpa_flow_key *key)
 	return number ? *number & (AFPA_NEXT_HOPS - 1) : 0;
 }
 
-/* What stands for all clients behind it, in this edition of the routes, in a proof. */
-static __always_inline __u64 hash_of_next_hop(__u32 number)
+/*
+ * What stands for all clients behind it that speak to the same address of the server, in this edition of the routes, in a
+ * proof. The address is part of it, because only an own one is ever the source of a SYN-ACK of the kernel's: what is sent to
+ * another host, or to many, is not answered.
+ */
+static __always_inline __u64 hash_of_next_hop(__u32 number, const struct afpa_flow_key *key)
 {
-	return mix(shared.hash_seed, (__u64)*(volatile __u32 *)&shared.next_hops << 32 | number);
+	const __u64 *server = (const __u64 *)key->server;
+	__u64 hash = mix(shared.hash_seed, (__u64)*(volatile __u32 *)&shared.next_hops << 32 | number);
+
+	return mix(mix(hash, server[0]), server[1]);
+}
+
+static __always_inline struct afpa_client_way *next_hop_way_entry(__u64 next_hop)
+{
+	__u32 place = next_hop >> 48 & (AFPA_NEXT_HOPS - 1);
+
+	return bpf_map_lookup_elem(&next_hop_ways, &place);
 }
 
 static __always_inline struct afpa_client_way *client_way_entry(__u64 client)
@@ -117,10 +132,10 @@ static __always_inline bool is_disowned(const struct afpa_client_way *entry, __u
 __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
 {
 	__u32 seen = rtx_clock(bpf_ktime_get_coarse_ns()), number = 0;
+	__u64 client, next_hop;
 	enum listens listens = whose_syn_ack(skb);
 	struct afpa_client_way *entry;
 	struct afpa_way way = {};
-	__u64 client;
 
 	if (!key)
 		return 0;
@@ -137,8 +152,10 @@ __noinline int afpa_client_way_prove(struct __sk_buff *skb, const struct afpa_fl
 	show_way(entry, client, &way, seen);
 	if (shared.next_hops)
 		number = afpa_next_hop(key);
-	if (number)
-		show_way(bpf_map_lookup_elem(&next_hop_ways, &number), hash_of_next_hop(number), &way, seen);
+	if (number) {
+		next_hop = hash_of_next_hop(number, key);
+		show_way(next_hop_way_entry(next_hop), next_hop, &way, seen);
+	}
 	return 0;
 }
 
@@ -226,7 +243,7 @@ static __always_inline bool recall_way(struct afpa_client_way *entry, __u64 whos
  */
 __noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct afpa_way *way, __u32 life)
 {
-	__u64 client;
+	__u64 client, next_hop;
 	__u32 number;
 
 	if (!key || !way)
@@ -235,8 +252,11 @@ __noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct af
 	if (recall_way(client_way_entry(client), client, way, life))
 		return KNOWN_ITSELF;
 	number = shared.next_hops ? afpa_next_hop(key) : 0;
-	if (number && recall_way(bpf_map_lookup_elem(&next_hop_ways, &number), hash_of_next_hop(number), way, life))
-		return KNOWN_BY_NEXT_HOP;
+	if (number) {
+		next_hop = hash_of_next_hop(number, key);
+		if (recall_way(next_hop_way_entry(next_hop), next_hop, way, life))
+			return KNOWN_BY_NEXT_HOP;
+	}
 	way->interface = 0;
 	return KNOWN_NOT;
 }

@@ -246,12 +246,6 @@ static __always_inline int rx_pass(struct afpa_flow *flow, const struct segment 
 	return TCX_NEXT;
 }
 
-/* Will the kernel's TCP find the checksum wrong? Of longer segments than we read it is believed. */
-static __always_inline bool is_damaged(struct __sk_buff *skb, struct work *work, const struct segment *s)
-{
-	return s->payload_at - s->tcp_at + s->length <= AFPA_HEAD_MAX && !afpa_is_sound(skb, work, s);
-}
-
 /* Take from an acceptable segment what the flow must know. Called with the lock held. */
 static __always_inline void note(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
@@ -274,7 +268,7 @@ static __always_inline void told(struct afpa_flow *flow, const struct translatio
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, struct turn *turn)
 {
-	bool has_offset, absorbed, taken, ended, reset, final, bypassed, damaged = is_damaged(skb, work, s);
+	bool has_offset, absorbed, taken, ended, reset, final, bypassed, damaged = !afpa_is_sound(skb, work, s);
 	enum standing standing = STANDING_OUTSIDE;
 	enum afpa_reason why = AFPA_ANSWERED;
 	struct translation t = {};

@@ -32,6 +32,14 @@ static __always_inline const struct tcp_sock *untrusted(const struct tcp_sock *t
 	return bpf_ksym_exists(bpf_rdonly_cast) ? read_only(tcp, struct tcp_sock) : tcp;
 }
 
+/* Does it drop what comes from too far away (RFC 5082: IP_MINTTL, IPV6_MINHOPCOUNT)? The programs look at no TTL. */
+static __always_inline bool wants_near_peers(const struct tcp_sock *tcp)
+{
+	const struct inet_sock *inet = &untrusted(tcp)->inet_conn.icsk_inet;
+
+	return inet->min_ttl || (bpf_core_field_exists(inet->pinet6) && inet->pinet6 && inet->pinet6->min_hopcount);
+}
+
 /*
  * Is the socket idle, and at exactly the numbers of the segment? All that it has sent is acknowledged, by this segment at
  * the latest.
@@ -47,7 +55,8 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 	if (tcp->snd_nxt != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
 	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
-	if (untrusted(tcp)->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair))
+	if (untrusted(tcp)->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair) ||
+	    wants_near_peers(tcp))
 		return AFPA_PASS_NO_SOCKET;
 	if (BPF_CORE_READ_BITFIELD(tcp, rx_opt.tstamp_ok) != s->timestamps)
 		return AFPA_PASS_NO_SOCKET;
@@ -160,6 +169,8 @@ static __always_inline bool takes_connections(struct bpf_sock *found, const stru
 	const struct sock *sock = &tcp->inet_conn.icsk_inet.sk;
 
 	if (!is_served(found))
+		return false;
+	if (wants_near_peers(tcp))
 		return false;
 	if (bpf_core_field_exists(tcp->is_mptcp) && tcp->is_mptcp)
 		return false;

@@ -3,7 +3,7 @@
 #ifndef AFPA_NET_ICMP_H
 #define AFPA_NET_ICMP_H
 
-#include <afpa/net/packet.h>
+#include <afpa/net/segment.h>
 
 #define ICMP_UNREACHABLE 3
 #define ICMP_TOO_LONG 4    /* code: fragmentation needed */
@@ -25,7 +25,9 @@ struct quoted_tcp {
 struct pmtu {
 	struct afpa_flow_key key __attribute__((aligned(8)));
 	__u32 icmp_at, tcp_at;
+	__u32 length;                 /* of the ICMP message */
 	__u32 mtu;
+	__u64 pseudo;                 /* sum of what its checksum covers besides */
 	__be32 seq;
 	bool ipv6;
 };
@@ -52,7 +54,10 @@ static __always_inline bool read_pmtu_ipv4(struct __sk_buff *skb, struct pmtu *q
 	struct icmphdr icmp;
 	struct iphdr ip;
 
+	if (!afpa_ipv4_holds(skb, sizeof(struct ethhdr)))
+		return false;
 	q->icmp_at = load_ipv4(skb, sizeof(struct ethhdr), &ip, IPPROTO_ICMP);
+	q->length = bpf_ntohs(ip.total_length) + sizeof(struct ethhdr) - q->icmp_at;
 	if (!q->icmp_at || bpf_skb_load_bytes(skb, q->icmp_at, &icmp, sizeof(icmp)) ||
 	    icmp.type != ICMP_UNREACHABLE || icmp.code != ICMP_TOO_LONG)
 		return false;
@@ -69,6 +74,8 @@ static __always_inline bool read_pmtu_ipv6(struct __sk_buff *skb, struct pmtu *q
 	struct ipv6hdr ip;
 
 	q->icmp_at = load_ipv6(skb, sizeof(struct ethhdr), &ip, IPPROTO_ICMPV6);
+	q->length = bpf_ntohs(ip.payload_length);
+	q->pseudo = sum_words(ip.source, 8) + bpf_htons(IPPROTO_ICMPV6) + ip.payload_length;
 	if (!q->icmp_at || bpf_skb_load_bytes(skb, q->icmp_at, &icmp, sizeof(icmp)) || icmp.type != ICMPV6_TOO_BIG)
 		return false;
 	q->mtu = bpf_ntohl(icmp.mtu);
@@ -95,6 +102,17 @@ static __always_inline bool read_pmtu(struct __sk_buff *skb, struct pmtu *q)
 	q->key.client_port = bpf_ntohs(tcp.destination);
 	q->seq = tcp.seq;
 	return port_served(q->key.server_port);
+}
+
+/* Does the message's checksum hold, by the device's word or by our own sum? What the kernel drops must change nothing here. */
+static __always_inline bool is_pmtu_sound(struct __sk_buff *skb, const struct pmtu *q)
+{
+	__u32 state = checksum_state(skb), zero = 0;
+	struct work *work = bpf_map_lookup_elem(&ingress_work, &zero);
+
+	if (state == CHECKSUM_PARTIAL || state == CHECKSUM_UNNECESSARY)
+		return true;
+	return work && q->length <= 0xffff && sums_up(skb, work, q->icmp_at, q->length, q->pseudo);
 }
 
 /* Bytes of payload that a packet of `mtu` bytes has room for. */

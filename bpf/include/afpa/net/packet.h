@@ -77,6 +77,15 @@ static __always_inline void map_ipv4(__u8 *to, __be32 address)
 	((__u64 *)to)[1] = join_words(bpf_htonl(0xffff), address);
 }
 
+/*
+ * Is an address of IPv6 one of IPv4 in disguise? In keys it would be that one. The kernel drops what comes from there, since
+ * no such address is on the wire.
+ */
+static __always_inline bool is_mapped(const __be32 *address)
+{
+	return !(address[0] | address[1] | (address[2] ^ bpf_htonl(0xffff)));
+}
+
 static __always_inline void put_ipv6(__u8 *to, const __be32 *from)
 {
 	((__u64 *)to)[0] = join_words(from[0], from[1]);

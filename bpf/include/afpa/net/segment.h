@@ -49,9 +49,28 @@ static __always_inline int begin_anew(struct __sk_buff *skb)
 }
 
 #define NO_TCP (1U << 31) /* more than any packet has */
+#define IPV4_PLAIN 0x45   /* version, and a header without options */
 
-/* IPv4. Returns how many bytes follow the header, or NO_TCP: another protocol, or a fragment. */
-static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination)
+/*
+ * Does the IPv4 header at `at` hold, options and all? The kernel drops a packet whose header does not, whatever the card
+ * says: no card's word covers it.
+ */
+__noinline int afpa_ipv4_holds(struct __sk_buff *skb, __u32 at)
+{
+	__u32 header[15] = {}, length;
+	__u8 first;
+
+	if (bpf_skb_load_bytes(skb, at, &first, sizeof(first)) || first >> 4 != 4)
+		return false;
+	length = (first & 15) * 4;
+	if (!is_within(&length, sizeof(struct iphdr), sizeof(header)) || bpf_skb_load_bytes(skb, at, header, length))
+		return false;
+	return fold(sum_words(header, sizeof(header) / 4)) == 0xffff;
+}
+
+/* IPv4. Returns how many bytes follow the header, or NO_TCP: another protocol, a fragment, or a header that does not hold. */
+static __always_inline __u32 take_ipv4(struct __sk_buff *skb, struct cursor *c, struct segment *s, __u8 *source,
+				       __u8 *destination, enum direction from)
 {
 	struct iphdr *ip = cursor_take(c, sizeof(*ip));
 	__u32 header;
@@ -60,6 +79,9 @@ static __always_inline __u32 take_ipv4(struct cursor *c, struct segment *s, __u8
 		return NO_TCP;
 	header = (ip->version_ihl & 15) * 4;
 	if (header < sizeof(*ip))
+		return NO_TCP;
+	if (from == FROM_CLIENT &&
+	    !(ip->version_ihl == IPV4_PLAIN ? fold(sum_words(ip, sizeof(*ip) / 4)) == 0xffff : afpa_ipv4_holds(skb, s->ip_at)))
 		return NO_TCP;
 	c->at += header - sizeof(*ip);
 	map_ipv4(source, ip->source);
@@ -85,7 +107,7 @@ static __always_inline __u32 take_ipv6(struct cursor *c, struct segment *s, __u8
 {
 	struct ipv6hdr *ip = cursor_take(c, sizeof(*ip));
 
-	if (!ip || ip->version_class >> 4 != 6)
+	if (!ip || ip->version_class >> 4 != 6 || (from == FROM_CLIENT && is_mapped(ip->source)))
 		return NO_TCP;
 	if (ip->next_header != IPPROTO_TCP &&
 	    (from == FROM_CLIENT || ip->next_header != IPPROTO_HOPOPTS || !take_jumbo(c)))
@@ -139,7 +161,7 @@ static __always_inline bool parse_segment(struct __sk_buff *skb, struct segment 
 	if (s->ipv6)
 		after_ip = take_ipv6(&c, s, source, destination, from);
 	else if (ethernet->protocol == bpf_htons(ETH_P_IP))
-		after_ip = take_ipv4(&c, s, source, destination);
+		after_ip = take_ipv4(skb, &c, s, source, destination, from);
 	else
 		return false;
 	s->tcp_at = c.at;
@@ -242,9 +264,44 @@ static __always_inline bool checksum_holds(struct work *work, const struct segme
 	return fold(sum + sum_bytes(work->head + have, s->length)) == 0xffff;
 }
 
+/* The sum over bytes of the packet for which scratch has no room, and how far it is. */
+struct summing {
+	struct __sk_buff *skb;
+	struct work *work;
+	__u32 at, end;
+	__u32 sum;
+};
+
+/* One piece more; stops (1) behind the last one. A function for `bpf_loop`: a plain loop has too many states. */
+static long sum_chunk(__u32 index, void *context)
+{
+	struct summing *c = context;
+	__u32 length = c->end - c->at;
+
+	if (length > SUM_CHUNK)
+		length = SUM_CHUNK;
+	if (!is_within(&length, 1, SUM_CHUNK) || bpf_skb_load_bytes(c->skb, c->at, c->work->head, length))
+		return 1;
+	*(__u32 *)(c->work->head + length) = 0;
+	c->sum = bpf_csum_diff(0, 0, (__be32 *)c->work->head, (length + 3) & ~3, c->sum);
+	c->at += length;
+	return c->at >= c->end;
+}
+
+#define SUM_CHUNKS 1024 /* more than the longest packet has */
+
+/* Is `sum` and that of the packet's bytes that of a checksum that holds? Overwrites `work->head`. */
+static __always_inline bool sums_up(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u64 sum)
+{
+	struct summing c = { .skb = skb, .work = work, .at = at, .end = at + length };
+
+	bpf_loop(SUM_CHUNKS, sum_chunk, &c, 0);
+	return c.at == c.end && fold(sum + c.sum) == 0xffff;
+}
+
 /*
- * The same of a segment that is not in scratch yet; overwrites `work->head`. An acknowledgement that is believed
- * wrongly costs the client bytes.
+ * The same of a segment that is not in scratch yet, however long it is; overwrites `work->head`. An acknowledgement that
+ * is believed wrongly costs the client bytes.
  */
 __noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
@@ -257,7 +314,7 @@ __noinline int afpa_is_sound(struct __sk_buff *skb, struct work *work, const str
 	if (state == CHECKSUM_PARTIAL || state == CHECKSUM_UNNECESSARY)
 		return true;
 	if (length > AFPA_HEAD_MAX)
-		return false;
+		return sums_up(skb, work, s->tcp_at, length, sum_pseudo(s, length));
 	have = load_bytes(skb, work, s->tcp_at, length, 0);
 	if (!is_within(&have, sizeof(struct tcphdr), AFPA_HEAD_MAX))
 		return false;

@@ -62,7 +62,7 @@ static __always_inline bool read_ipv4(struct __sk_buff *skb, struct segment *s, 
 	struct iphdr ip;
 	__u32 header;
 
-	if (bpf_skb_load_bytes(skb, s->ip_at, &ip, sizeof(ip)) || ip.version_ihl >> 4 != 4 ||
+	if (!afpa_ipv4_holds(skb, s->ip_at) || bpf_skb_load_bytes(skb, s->ip_at, &ip, sizeof(ip)) ||
 	    ip.fragment & bpf_htons(0x1fff))
 		return false;
 	header = (ip.version_ihl & 15) * 4;
@@ -110,7 +110,7 @@ static __always_inline bool read_ipv6(struct __sk_buff *skb, struct segment *s, 
 {
 	struct ipv6hdr ip;
 
-	if (bpf_skb_load_bytes(skb, s->ip_at, &ip, sizeof(ip)) || ip.version_class >> 4 != 6)
+	if (bpf_skb_load_bytes(skb, s->ip_at, &ip, sizeof(ip)) || ip.version_class >> 4 != 6 || is_mapped(ip.source))
 		return false;
 	put_ipv6(s->key.client, ip.source);
 	put_ipv6(s->key.server, ip.destination);

@@ -26,3 +26,4 @@ mod transfer_ends;
 mod transfer_segments;
 mod unsafe_requests;
 mod unsafe_spellings;
+mod unsound;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::lab::{Lab, SOON, begin, check, data, join, settings};
 use crate::support::{Sample, inside};
 use afpa_bpf::{Counters, Hook, Reason, Settings, TCX_NEXT};
-use afpa_testkit::packet::{ACK, RST, Segment};
+use afpa_testkit::packet::{ACK, RST, Segment, checksum};
 use afpa_testkit::tcp::RawClient;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -98,9 +98,17 @@ fn asked_again(lab: &Lab) {
     client.send(&request);
     let first = client.receive(PATIENCE).expect("an answer");
     let frame = too_long_for_a_path(&client, first.seq);
-    let told = inside(lab.world.server(), || lab.fast_path.dry_run(Hook::Ingress, &frame, 1));
-    let told = told.expect("it runs");
-    assert_eq!(told.verdict, TCX_NEXT);
+    let tell = |frame: &[u8]| {
+        let told = inside(lab.world.server(), || lab.fast_path.dry_run(Hook::Ingress, frame, 1));
+        assert_eq!(told.expect("it runs").verdict, TCX_NEXT);
+    };
+    for damaged in [24, 36] {
+        let mut unsound = frame.clone(); // the checksum of IPv4, and that of ICMP
+        unsound[damaged] ^= 1;
+        tell(&unsound);
+    }
+    assert_eq!(lab.count(Reason::PmtuReduced), 0, "the kernel drops these");
+    tell(&frame);
     let again = client.ask(&request);
     assert_eq!((again.seq, again.ack, &again.payload), (first.seq, first.ack, &first.payload));
     lab.goes_on(&mut client);
@@ -122,15 +130,22 @@ fn too_long_for_a_path(client: &RawClient, seq: u32) -> Vec<u8> {
     let server: std::net::Ipv4Addr = crate::support::SERVER_V4.parse().expect("an address");
     let ipv4 = |protocol, from: std::net::Ipv4Addr, to: std::net::Ipv4Addr| {
         let header = [0x45, 0, 0, 56, 0, 0, 0, 0, 64, protocol, 0, 0];
-        [&header[..], &from.octets(), &to.octets()].concat()
+        with_sum([&header[..], &from.octets(), &to.octets()].concat(), 10)
     };
     let mtu = 1200u16.to_be_bytes();
-    let icmp = [3, 4, 0, 0, 0, 0, mtu[0], mtu[1]];
+    let icmp = vec![3, 4, 0, 0, 0, 0, mtu[0], mtu[1]];
     let ports = [crate::support::PORT.to_be_bytes(), port.to_be_bytes()].concat();
     let ethernet = [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 8, 0]; // for `lo`
     let inner = [&ipv4(6, server, address)[..], &ports, &seq.to_be_bytes()].concat();
     let outer = ipv4(1, std::net::Ipv4Addr::new(10, 77, 0, 254), server);
-    [&ethernet[..], &outer, &icmp, &inner].concat()
+    [&ethernet[..], &outer, &with_sum([icmp, inner].concat(), 2)].concat()
+}
+
+/// Its checksum holds, which stands at this place.
+fn with_sum(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
+    let sum = !checksum::sum(&[&bytes]);
+    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    bytes
 }
 
 /// Its rtx timer brings a lost answer back.

@@ -249,14 +249,23 @@ impl<'b> Connection<'b> {
         let seq = self.client.first.wrapping_add(self.client.sent.len() as u32);
         let mut segment = self.segment_of_client(seq);
         let far = 1 << 24 | self.random.below(1 << 29) as u32;
-        match self.random.below(3) {
+        match self.random.below(4) {
             0 => segment.seq = segment.seq.wrapping_add(far),
             1 => segment.ack = segment.ack.wrapping_add(far),
+            2 if segment.from.is_ipv4() => return self.forge_header(segment),
             _ => segment.checksum_holds = false,
         }
         segment.flags = ACK | PSH;
         segment.payload = b"GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n".to_vec();
         self.send_up(&segment, true);
+    }
+
+    /// A segment that is right, in a packet whose own header does not sum up (P7).
+    fn forge_header(&mut self, mut segment: Segment) {
+        segment.payload = b"GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n".to_vec();
+        let mut frame = segment.frame(&self.macs(self.in_leg, false));
+        frame[14 + 8 + self.random.below(4)] ^= 1; // the TTL, the protocol, or the sum
+        self.up(&frame, 0, true);
     }
 
     fn segment_of_client(&mut self, seq: u32) -> Segment {

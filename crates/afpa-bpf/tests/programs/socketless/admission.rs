@@ -10,6 +10,7 @@ use afpa_testkit::{Client, eventually};
 
 use crate::support::socketless::Bench;
 use crate::support::{PORT, SERVER_V4, inside};
+use crate::unsound::{NO_CLIENT, spoilt, syn};
 
 const GATEWAY: &str = "10.77.64.1";
 const OTHER_GATEWAY: &str = "10.77.64.9";
@@ -128,6 +129,27 @@ fn a_syn_that_does_not_come_from_the_gateway_is_the_kernel_s() {
         syn(&macs, 31, 1025 + turn)
     });
     assert!(answered, "{:?}", bench.counts());
+}
+
+/// The kernel's own SYN-ACK left to somebody else behind the gateway, so nothing is known yet of this client and this server.
+#[test]
+fn a_syn_from_nowhere_or_to_another_machine_is_the_kernel_s() {
+    let Some(bench) = bench(Admission::Everyone) else { return };
+    let mut client = bench.world.raw();
+    client.disguise(SocketAddr::new([198, 51, 100, 30].into(), client.address().port()));
+    let decided = [Reason::SocketlessSyn, Reason::SocketlessUnknownClient, Reason::SocketlessUnfit];
+    let is_answered = |frame: &[u8]| {
+        let counts = || decided.map(|reason| bench.count(reason));
+        stranger(&bench, "198.51.100", 1);
+        let before = counts();
+        client.send_frame(frame);
+        eventually("it is decided", || counts() != before);
+        counts()[0] > before[0]
+    };
+    for (what, spoil) in &NO_CLIENT {
+        assert!(!is_answered(&spoilt(syn(&client), *spoil)), "{what}: {:?}", bench.counts());
+    }
+    assert!((0..5).any(|_| is_answered(&syn(&client))), "{:?}", bench.counts());
 }
 
 #[test]

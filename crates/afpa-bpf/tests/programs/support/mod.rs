@@ -226,7 +226,7 @@ impl World {
         self.on_both_sides("sysctl", &["-qw", setting]);
     }
 
-    fn on_both_sides(&self, program: &str, arguments: &[&str]) {
+    pub fn on_both_sides(&self, program: &str, arguments: &[&str]) {
         for side in [self.bed.server(), self.bed.client()] {
             self.set(side, program, arguments);
         }

@@ -428,8 +428,13 @@ pub fn tcp_counters(namespace: &Namespace) -> Vec<(String, u64)> {
 
 /// An option of TCP of which socket2 knows nothing.
 pub fn set_tcp_option<T>(socket: &Socket, name: i32, value: &T) {
-    use std::os::fd::AsRawFd;
     const IPPROTO_TCP: i32 = 6;
+    set_option(socket, (IPPROTO_TCP, name), value);
+}
+
+/// The same of any level.
+pub fn set_option<T>(socket: &Socket, (level, name): (i32, i32), value: &T) {
+    use std::os::fd::AsRawFd;
     unsafe extern "C" {
         fn setsockopt(socket: i32, level: i32, name: i32, value: *const u8, size: u32) -> i32;
     }
@@ -437,7 +442,7 @@ pub fn set_tcp_option<T>(socket: &Socket, name: i32, value: &T) {
     // SAFETY: plain system call wrapper; the value lives as long as the call, and has the size that is told.
     let result = unsafe {
         let size = size_of::<T>() as u32;
-        setsockopt(socket.as_raw_fd(), IPPROTO_TCP, name, std::ptr::from_ref(value).cast(), size)
+        setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
     };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
