@@ -103,7 +103,7 @@ static __always_inline enum afpa_reason is_known(struct __sk_buff *skb, struct w
 		count_at(s->place, AFPA_SOCKETLESS_FLOOD);
 		return AFPA_ANSWERED;
 	}
-	return is_syn_repeated(s, now) && known_here(skb, work, s, CLIENT_WAY_OF_COOKIE) != KNOWN_NOT ? AFPA_ANSWERED : reason;
+	return afpa_is_syn_repeated(&s->key, s->seq, rtx_clock(now)) && known_here(skb, work, s, CLIENT_WAY_OF_COOKIE) != KNOWN_NOT ? AFPA_ANSWERED : reason;
 }
 
 /*
@@ -144,7 +144,7 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))
 		return AFPA_PASS_NOT_LISTENING;
-	if (has_too_many(&s->key) && !is_syn_repeated(s, now))
+	if (has_too_many(&s->key) && !afpa_is_syn_repeated(&s->key, s->seq, rtx_clock(now)))
 		return AFPA_SOCKETLESS_TOO_MANY;
 	reason = is_known(skb, work, s, now);
 	if (reason == AFPA_ANSWERED)
@@ -181,9 +181,8 @@ __noinline int afpa_answer_syn(struct __sk_buff *skb, struct work *work, const s
 	if (!save_headers(skb, work, &own))
 		return TCX_NEXT;
 	agree(&agreed, &options, own_mss(skb, own.ipv6));
-	cookie = afpa_cookie(&own.key, own.seq, cookie_period(now), cookie_bits(&agreed));
+	cookie = afpa_cookie(&own.key, own.seq, cookie_bits(&agreed), rtx_clock(now));
 	shared.cookie_ns = now;
-	remember_syn(&own, now);
 	afpa_bypass_invalidate(&own.key); /* as the kernel's SYN-ACK does (B2) */
 	put_way(work->frame + FRAME_AT, &work->way);
 	mark_own(skb);
@@ -205,20 +204,21 @@ static __always_inline __u32 handshake_rtt(const struct segment *s, __u32 ts_now
 	return trip ? trip * 1000 : 1000;
 }
 
-/* The flow as it begins: what the cookie says, nothing received, nothing sent. */
-static __always_inline void begin_flow(struct afpa_flow *flow, const struct segment *s, __u32 mss, __u64 now)
+/* The flow as it begins: what was agreed on, nothing received, nothing sent. */
+static __always_inline void begin_flow(struct afpa_flow *flow, const struct segment *s, __u32 agreed, __u32 mss, __u64 now)
 {
-	__u32 cookie = s->ack - 1, kept = cookie_mss(cookie, s->ipv6), scale = cookie & COOKIE_SCALE;
+	__u32 kept = cookie_mss(agreed, s->ipv6), scale = agreed & COOKIE_SCALE;
 
 	adopt(flow, s, 0, now);
 	flow->snd_una = s->ack;
 	flow->socketless = AFPA_SOCKETLESS_OPEN;
-	flow->flags = (cookie & COOKIE_TIMESTAMPS ? AFPA_FLOW_TIMESTAMPS : 0) |
-		      (cookie & COOKIE_SACK ? AFPA_FLOW_MULTI_SEGMENT : 0);
+	flow->agreed = agreed;
+	flow->flags = (agreed & COOKIE_TIMESTAMPS ? AFPA_FLOW_TIMESTAMPS : 0) |
+		      (agreed & COOKIE_SACK ? AFPA_FLOW_MULTI_SEGMENT : 0);
 	flow->client_scale = scale == COOKIE_NO_SCALE ? 0 : scale;
 	flow->server_scale = scale == COOKIE_NO_SCALE ? 0 : shared.window_scale & COOKIE_SCALE;
 	flow->window = bpf_htons(first_window(mss) >> (flow->server_scale & 15));
-	flow->mss = (kept < mss ? kept : mss) - (cookie & COOKIE_TIMESTAMPS ? TIMESTAMP_SIZE : 0);
+	flow->mss = (kept < mss ? kept : mss) - (agreed & COOKIE_TIMESTAMPS ? TIMESTAMP_SIZE : 0);
 	flow->ts_offset = timestamp_offset(&s->key);
 	flow->ts_sent = timestamp_at(flow);
 	flow->ts_seen = s->ts_value;
@@ -226,9 +226,10 @@ static __always_inline void begin_flow(struct afpa_flow *flow, const struct segm
 }
 
 /* May the tuple begin, and by which listener? */
-static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const struct segment *s, struct afpa_listener *listener)
+static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const struct segment *s, __u32 agreed,
+						 struct afpa_listener *listener)
 {
-	if (!!((s->ack - 1) & COOKIE_TIMESTAMPS) != s->timestamps)
+	if (!!(agreed & COOKIE_TIMESTAMPS) != s->timestamps)
 		return AFPA_SOCKETLESS_UNFIT; /* not where every stack puts them */
 	if (was_assigned(&s->key, s->seq - 1))
 		return AFPA_SOCKETLESS_REPLAYED;
@@ -238,10 +239,10 @@ static __always_inline enum afpa_reason may_open(struct __sk_buff *skb, const st
 }
 
 /* There is no room for a flow: the first request makes it a connection of the kernel's that no program knows. */
-static __always_inline int assign_unopened(struct __sk_buff *skb, const struct segment *s)
+static __always_inline int assign_unopened(struct __sk_buff *skb, const struct segment *s, __u32 agreed)
 {
 	__u32 ts_now = timestamp_now(&s->key);
-	struct assignment a = { .cookie = s->ack - 1, .ts_now = ts_now, .rtt = handshake_rtt(s, ts_now) / 1000 };
+	struct assignment a = { .agreed = agreed, .ts_now = ts_now, .rtt = handshake_rtt(s, ts_now) / 1000 };
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
 	int error = -1;
@@ -271,7 +272,7 @@ static __always_inline bool opened_meanwhile(const struct segment *s)
 /* Open the connection. Returns a verdict, or GO_ON: the segment begins anew, and finds the flow. */
 __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
-	__u32 generation = *(volatile __u32 *)&shared.generation, zero = 0;
+	__u32 generation = *(volatile __u32 *)&shared.generation, zero = 0, agreed;
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct afpa_listener listener;
 	enum afpa_reason reason;
@@ -285,7 +286,8 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	if (!afpa_is_sound(skb, work, s))
 		return TCX_NEXT; /* the kernel drops it */
 	own = *s;
-	reason = may_open(skb, &own, &listener);
+	agreed = mine->agreed & COOKIE_BITS;
+	reason = may_open(skb, &own, agreed, &listener);
 	if (reason != AFPA_ANSWERED) {
 		if (opened_meanwhile(&own))
 			return GO_ON;
@@ -294,7 +296,7 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 	}
 	__builtin_memset(mine->fresh, 0, sizeof(mine->fresh));
 	fresh = (struct afpa_flow *)mine->fresh;
-	begin_flow(fresh, &own, own_mss(skb, own.ipv6), now);
+	begin_flow(fresh, &own, agreed, own_mss(skb, own.ipv6), now);
 	fresh->listener = listener.id;
 	fresh->any_host_site = listener.any_host_site;
 	fresh->generation = generation;
@@ -307,7 +309,7 @@ __noinline int afpa_open_socketless(struct __sk_buff *skb, struct work *work, co
 		if (opened_meanwhile(&own))
 			return GO_ON;
 		count_at(own.place, has_too_many(&own.key) ? AFPA_SOCKETLESS_TOO_MANY : AFPA_PASS_FLOWS_FULL);
-		return own.length ? assign_unopened(skb, &own) : TCX_DROP;
+		return own.length ? assign_unopened(skb, &own, agreed) : TCX_DROP;
 	}
 	afpa_count_client(&own.key, 1);
 	count_at(own.place, AFPA_FLOW_OPENED);

@@ -230,23 +230,26 @@ static __always_inline bool begins_elsewhere(struct __sk_buff *skb, const struct
 	return !known || way.interface != skb->ifindex;
 }
 
-/* On to the program of handshakes. Returns only if that is missing. */
-static __always_inline void to_handshake(struct __sk_buff *skb, const struct segment *s)
+/* On to the program of handshakes, with what a cookie says. Returns only if that is missing. */
+static __always_inline void to_handshake(struct __sk_buff *skb, const struct segment *s, __u32 agreed)
 {
 	struct work *work;
 	__u32 zero = 0;
 
 	work = bpf_map_lookup_elem(&ingress_work, &zero);
-	if (work)
-		to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
+	if (!work)
+		return;
+	work->agreed = agreed;
+	to_program(skb, work, s, AFPA_PROGRAM_HANDSHAKE);
 }
 
 /*
  * The segment acknowledges our SYN-ACK, but is not the client's first one, which was lost or is late. When that has come, this
- * one will be right when it comes again. The kernel's TCP would reset what it does not know; but one number in 256 looks
- * like this by chance, so it is asked: for a socket, and, where SYNs overflow its queue, for a cookie of its own.
+ * one will be right when it comes again. The kernel's TCP would reset what it does not know; but where the record of the
+ * SYN-ACK got lost, one number in 256 looks like this by chance, so it is asked: for a socket, and, where SYNs overflow its queue,
+ * for a cookie of its own. What nobody knows then may have been guessed, and is counted (N13).
  */
-__noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s)
+__noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s, bool guessed)
 {
 	struct bpf_sock *found;
 	bool is_known;
@@ -257,28 +260,42 @@ __noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s)
 	is_known = found && (found->state != TCP_LISTEN || is_cookie_of_kernel(skb, s, found));
 	if (found)
 		bpf_sk_release(found);
-	if (!is_known)
-		count_at(s->place, AFPA_SOCKETLESS_EARLY);
-	return !is_known;
+	if (is_known)
+		return false;
+	count_at(s->place, guessed ? AFPA_SOCKETLESS_WRONG_COOKIE : AFPA_SOCKETLESS_EARLY);
+	if (guessed)
+		count_wrong_cookie(rtx_clock(bpf_ktime_get_coarse_ns()));
+	return true;
+}
+
+/* What a cookie alone is worth: it is taken for a guess where the kernel has not shown the client's way lately. */
+static __always_inline enum cookie_kind worth_alone(const struct segment *s)
+{
+	struct afpa_way way = {};
+
+	return afpa_client_way_recall(&s->key, &way, CLIENT_WAY_OF_COOKIE) == KNOWN_NOT ? COOKIE_GUESSED : COOKIE_VALID;
 }
 
 /* A segment on a tuple that has no flow. GO_ON: its request may begin one. */
 static __always_inline int without_flow(struct __sk_buff *skb, const struct segment *s, __u64 now, bool answering)
 {
-	enum cookie_kind cookie = cookie_kind(s, now);
+	__u32 said = cookie_kind(s, now);
+	enum cookie_kind cookie = said & COOKIE_KIND;
 	bool may_begin = s->length && answering;
 
 	if (cookie == COOKIE_NOT_OURS && !may_begin)
 		return TCX_NEXT;
+	if (cookie == COOKIE_ALONE)
+		cookie = worth_alone(s);
 	if (begins_elsewhere(skb, s, cookie == COOKIE_VALID))
 		return TCX_NEXT;
 	if (cookie == COOKIE_VALID) {
 		if (may_begin)
 			note_without_flow(); /* it may never get one */
-		to_handshake(skb, s);
+		to_handshake(skb, s, said >> COOKIE_AGREED_SHIFT);
 		return TCX_NEXT; /* the kernel's TCP resets it */
 	}
-	if (cookie == COOKIE_OF_OTHER_ISN && afpa_is_early(skb, s))
+	if (cookie != COOKIE_NOT_OURS && afpa_is_early(skb, s, cookie == COOKIE_GUESSED))
 		return TCX_DROP;
 	return may_begin ? GO_ON : TCX_NEXT;
 }
@@ -313,7 +330,8 @@ static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struc
 }
 
 /* What attached servers' answers need to know of a segment that goes up (V5). */
-static __always_inline void note_passed(struct work *work, struct afpa_flow *flow, const struct turn *turn)
+static __always_inline void note_passed(struct work *work, const struct segment *s, struct afpa_flow *flow,
+					const struct turn *turn)
 {
 	if (flow)
 		note_on_flow(flow);
@@ -321,7 +339,7 @@ static __always_inline void note_passed(struct work *work, struct afpa_flow *flo
 		note_without_flow();
 	if (turn->reason == AFPA_PASS_NOT_PINNED && turn->requests == 1 &&
 	    (turn->certainty == REQUEST_ONE || turn->certainty == REQUEST_ANSWERABLE))
-		afpa_report_miss(work);
+		afpa_report_miss(work, s);
 }
 
 /* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
@@ -357,7 +375,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 		if (answering && police_syn(skb, &s) == TCX_DROP)
 			return TCX_DROP;
 		if (answering && shared.handshake)
-			to_handshake(skb, &s);
+			to_handshake(skb, &s, 0);
 		return TCX_NEXT; /* numbers of a new connection; if the server accepts it, egress removes the old flow */
 	}
 	if (bypass_hit(&s))
@@ -414,7 +432,7 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 	if (verdict != GO_ON)
 		return verdict;
 	if (noting)
-		note_passed(work, flow, turn);
+		note_passed(work, &s, flow, turn);
 	if (flow && flow->socketless)
 		return to_socketless(skb, work, &s, turn);
 	if (flow)

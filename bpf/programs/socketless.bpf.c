@@ -17,7 +17,7 @@ struct socketless_reply {
 	struct afpa_way way; /* an interface of 0: back by the way that the segment came */
 	__u32 seq, ack;
 	__u32 ts_value, ts_now;
-	__u32 cookie, client_isn;
+	__u32 agreed, client_isn;
 	__u32 rtt;           /* milliseconds; 0: not known */
 	__be16 window;
 };
@@ -58,7 +58,7 @@ static __always_inline void decide_step(struct afpa_flow *flow, const struct seg
 		r->seq = s->ack; /* the client has nothing of the answer, and believes a reset at no other number at once */
 	r->ack = flow->client_next + (r->step == STEP_LAST_ACK);
 	r->window = flow->window;
-	r->cookie = cookie_of(flow);
+	r->agreed = flow->agreed;
 	r->client_isn = client_isn_of(flow);
 	r->rtt = path->srtt ? greater(path->min_rtt / 1000, 1) : 0;
 	if (knows_way(flow))
@@ -94,7 +94,7 @@ static __always_inline void reopen(struct afpa_flow *flow)
 static __always_inline int assign_segment(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					     struct afpa_flow *flow, struct socketless_reply *r)
 {
-	struct assignment a = { .cookie = r->cookie, .ts_now = r->ts_now, .rtt = r->rtt };
+	struct assignment a = { .agreed = r->agreed, .ts_now = r->ts_now, .rtt = r->rtt };
 	struct bpf_sock *found = find_socket(skb, s);
 	struct tcp_sock *tcp;
 	bool full = false, again = work->turn.reason == AFPA_SOCKETLESS_TO_KERNEL_AGAIN;
@@ -164,9 +164,9 @@ static __always_inline struct assigned_segment read_assigned(struct afpa_flow *f
 
 /* The same segment again: the listener's queue was full, or the segment did not arrive there. */
 static __always_inline int assign_again(struct __sk_buff *skb, const struct segment *s, struct afpa_flow *flow,
-					struct tcp_sock *listener, __u32 cookie, __u32 clock)
+					struct tcp_sock *listener, __u32 clock)
 {
-	struct assignment a = { .cookie = cookie, .ts_now = flow->ts_sent };
+	struct assignment a = { .agreed = flow->agreed, .ts_now = flow->ts_sent };
 
 	if (before(a.ts_now, timestamp_at(flow)))
 		a.ts_now = timestamp_at(flow);
@@ -218,8 +218,8 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 	} else if (!h.cookie || !has_room(tcp)) {
 		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
 	} else if (s->seq == h.seq && s->length) {
-		verdict = assign_again(skb, s, flow, tcp, h.cookie, clock);
-	} else if (h.processor == bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {
+		verdict = assign_again(skb, s, flow, tcp, clock);
+	} else if (h.processor == (__u16)bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {
 		verdict = deliver(skb);
 	}
 	bpf_sk_release(found);

@@ -48,6 +48,9 @@
 #define AFPA_HASH_PRIME 0x9e3779b97f4a7c15ULL /* of the path and header hashes */
 #define AFPA_SITES_COUNTED 1024   /* places where answers of sites are counted; a power of two */
 #define AFPA_WAYS 65536           /* connections whose SYN-ACK is remembered, and clients; a power of two */
+#define AFPA_SYN_SETS 16384       /* sets of answered SYNs; a power of two, no more than 65536 */
+#define AFPA_SYN_WAYS 4           /* answered SYNs of a set; a power of two */
+#define AFPA_WRONG_COOKIES 8      /* after so many wrong ones in a period none counts without its record, in this period and the next */
 #define AFPA_CLIENTS_COUNTED 65536 /* clients whose connections without a socket are counted; a power of two */
 #define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
 #define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
@@ -299,10 +302,25 @@ struct afpa_client_way {
 	__u32 reserved;
 };
 
-/* syn_answers: a SYN that was answered by a cookie, at a place that a hash of its tuple and number names. */
+/* syn_answers: one SYN that was answered by a cookie. */
 struct afpa_syn_answer {
-	__u32 proof;                  /* of the same hash */
-	__u32 seen;                   /* `rtx_clock` at which it was answered */
+	__u32 proof;                  /* of its tuple, by the secret of the cookies, and of the two numbers */
+	__u32 client_isn;             /* the client's first number */
+	__u32 cookie;                 /* ours */
+	__u32 seen;                   /* `rtx_clock` at which it was answered first; lowest bit: the cookie has come back */
+};
+
+/* ... and a set of them. */
+struct afpa_syn_set {
+	struct afpa_syn_answer ways[AFPA_SYN_WAYS];
+};
+
+/* cookie_guard: whether a cookie may count without its record. Times are of `rtx_clock`. */
+struct afpa_cookie_guard {
+	__u32 lost;                   /* when the record of a SYN whose cookie had not come back was overwritten last; 0: never */
+	__u32 counted;                /* in the period of this time were acknowledged ... */
+	__u32 wrong;                  /* ... so many cookies that are none */
+	__u32 reserved;
 };
 
 /* flows: one established connection of a listener. */
@@ -386,7 +404,9 @@ struct afpa_flow {
 	__u8 socketless;              /* enum afpa_socketless */
 	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
 	__u32 assigned_cookie;          /* our first number, once it was assigned */
-	__u32 processor;              /* the one that assigned it */
+	__u16 processor;              /* the one that assigned it */
+	__u8 agreed;                  /* what a handshake without a socket agreed on: the low bits of its cookie, as conn/cookie.h has them */
+	__u8 reserved;
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 	__u32 unsafe_at;                 /* one more than the place where the last unsafe request is noted; 0: there was none since the last safe one */
 	__u32 answered;               /* `rtx_clock` of the last answer: the server may think that the connection is idle */
@@ -411,6 +431,7 @@ struct afpa_transfer {
 struct afpa_miss {
 	__u32 site;
 	__u32 path_length;
+	__u8 client[16];              /* its address, as in keys */
 	__u8 path[AFPA_PATH_MAX];     /* what stands behind it is of no meaning */
 };
 

@@ -102,13 +102,6 @@ struct {
 	__type(value, struct afpa_client_way);
 } next_hop_ways SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_WAYS);
-	__type(key, __u32);
-	__type(value, struct afpa_syn_answer);
-} syn_answers SEC(".maps");
-
 /* Interfaces that have both programs, by index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

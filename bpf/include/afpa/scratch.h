@@ -134,6 +134,7 @@ struct work {
 	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
 	__u32 unsafe_at;              /* as the flow's: of the client's segment in hand */
 	__u32 begins_safe;         /* it begins with a request that is safe */
+	__u32 agreed;              /* of a cookie that came back: what its low bits say */
 	struct target_walk walk;
 	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */

@@ -345,6 +345,10 @@ fn prepare_maps(
             map.set_initial_value(&ordered.to_ne_bytes())?;
             continue;
         }
+        if map.name() == ".rodata.cookie" {
+            map.set_initial_value(&settings.cookie_ignored.to_ne_bytes())?;
+            continue;
+        }
         let kept = settings.keep_in.as_ref().zip(kept_as(map.name()));
         if let Some((folder, name)) = kept {
             let path = folder.join(name);
@@ -384,6 +388,8 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         "transfers" => Some("transfers"),
         "programs" => Some("programs"),
         "assigned" => Some("assigned"),
+        "syn_answers" => Some("syn_answers"),
+        "cookie_guard" => Some("cookie_guard"),
         ".data.shared" => Some("shared"),
         _ => None,
     }

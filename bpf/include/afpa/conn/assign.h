@@ -11,7 +11,7 @@
 
 /* What the connection agreed on, and what the kernel's TCP is to believe of its path. */
 struct assignment {
-	__u32 cookie;       /* our first number */
+	__u32 agreed;       /* the low bits of its cookie (conn/cookie.h) */
 	__u32 ts_now;       /* our timestamp clock: the kernel's timestamps go on from here */
 	__u32 rtt;          /* of the path, in milliseconds; 0: not known */
 };
@@ -41,16 +41,16 @@ static __always_inline int mend_echo(struct __sk_buff *skb, const struct segment
 static __always_inline int assign(struct __sk_buff *skb, const struct segment *s, struct tcp_sock *listener,
 				  const struct assignment *a)
 {
-	__u32 scale = a->cookie & COOKIE_SCALE;
+	__u32 scale = a->agreed & COOKIE_SCALE;
 	bool scaling = scale != COOKIE_NO_SCALE;
 	struct bpf_tcp_req_attrs attributes = {
 		.rcv_tsval = s->ts_value,
 		.rcv_tsecr = a->ts_now,
-		.mss = cookie_mss(a->cookie, s->ipv6),
+		.mss = cookie_mss(a->agreed, s->ipv6),
 		.rcv_wscale = scaling ? shared.window_scale & COOKIE_SCALE : 0,
 		.snd_wscale = scaling ? scale : 0,
 		.wscale_ok = scaling,
-		.sack_ok = !!(a->cookie & COOKIE_SACK),
+		.sack_ok = !!(a->agreed & COOKIE_SACK),
 		.tstamp_ok = s->timestamps,
 	};
 

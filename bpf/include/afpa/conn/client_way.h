@@ -169,50 +169,6 @@ static __always_inline __u32 client_way_life(void)
 	return interval - interval / 4;
 }
 
-#define SYN_REPEATED 4096 /* rtx_clock: clients send a SYN again after one second, and after three (RFC 6298, 2.1) */
-
-static __always_inline __u64 hash_of_syn(const struct segment *s)
-{
-	return mix(way_hash_tuple(&s->key), s->seq);
-}
-
-static __always_inline struct afpa_syn_answer *syn_answer_entry(__u64 hash)
-{
-	__u32 place = hash >> 48 & (AFPA_WAYS - 1);
-
-	return bpf_map_lookup_elem(&syn_answers, &place);
-}
-
-/* Is it the entry of this very SYN, answered lately? */
-static __always_inline bool is_of_syn(const struct afpa_syn_answer *entry, __u64 hash, __u64 now)
-{
-	return entry->proof == (__u32)hash && rtx_clock(now) - entry->seen < SYN_REPEATED;
-}
-
-/* A SYN is answered. One that comes again does not lengthen the time. */
-static __always_inline void remember_syn(const struct segment *s, __u64 now)
-{
-	__u64 hash = hash_of_syn(s);
-	struct afpa_syn_answer *entry = syn_answer_entry(hash);
-
-	if (!entry || is_of_syn(entry, hash, now))
-		return;
-	entry->proof = hash;
-	entry->seen = rtx_clock(now);
-}
-
-/*
- * Was this very SYN answered lately? Then it is again, whether its client is still known or not: the kernel's TCP would answer
- * by another number, and reset the client that acknowledges ours.
- */
-static __always_inline bool is_syn_repeated(const struct segment *s, __u64 now)
-{
-	__u64 hash = hash_of_syn(s);
-	const struct afpa_syn_answer *entry = syn_answer_entry(hash);
-
-	return entry && is_of_syn(entry, hash, now);
-}
-
 /* How long before now a SYN-ACK may have left whose way a new connection still takes. */
 #define CLIENT_WAY_OF_COOKIE (2u << (AFPA_COOKIE_SHIFT - AFPA_TICK_SHIFT))
 

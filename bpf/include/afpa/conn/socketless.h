@@ -176,7 +176,8 @@ static __always_inline enum socketless_step socketless_step(struct afpa_flow *fl
 		return challenge(flow, clock); /* RFC 5961, 4 */
 	if (!(s->flags & TCP_ACK) || standing_of_ack(flow, s) != STANDING_ACCEPTABLE)
 		return STEP_INVALID;
-	socketless_note(flow, s, now);
+	if (standing_of(flow, s) == STANDING_ACCEPTABLE)
+		socketless_note(flow, s, now);
 	if (flow->socketless == AFPA_SOCKETLESS_OPEN)
 		return step_open(flow, s, clock);
 	if (flow->socketless == AFPA_SOCKETLESS_CLOSING)

@@ -70,7 +70,7 @@ static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const stru
 	if (!found)
 		return false;
 	if (found->state == TCP_LISTEN) {
-		known = is_cookie_of_kernel(skb, s, found) || cookie_kind(s, bpf_ktime_get_coarse_ns()) == COOKIE_VALID;
+		known = is_cookie_of_kernel(skb, s, found) || (cookie_kind(s, bpf_ktime_get_coarse_ns()) & COOKIE_KIND) >= COOKIE_ALONE;
 	} else if (found->state == TCP_NEW_SYN_RECV) {
 		request = bpf_skc_to_tcp_request_sock(found);
 		known = request && request->snt_isn + 1 == s->ack;
@@ -149,18 +149,19 @@ static __always_inline void note_without_flow(void)
 }
 
 /* The request of the segment in hand is for a target that is not pinned. */
-__noinline int afpa_report_miss(struct work *work)
+__noinline int afpa_report_miss(struct work *work, const struct segment *s)
 {
 	struct afpa_miss *miss;
 	__u32 target;
 
-	if (!work || !work->request.block.site || work->request.path_length > AFPA_PATH_MAX)
+	if (!work || !s || !work->request.block.site || work->request.path_length > AFPA_PATH_MAX)
 		return 0;
 	miss = bpf_ringbuf_reserve(&misses, sizeof(*miss), 0);
 	if (!miss)
 		return 0;
 	miss->site = work->request.block.site;
 	miss->path_length = work->request.path_length;
+	__builtin_memcpy(miss->client, s->key.client, sizeof(miss->client));
 	target = work->request.head ? 5 : 4;
 	for (__u32 i = 0; i < AFPA_PATH_MAX; i += 8)
 		*(__u64 *)(miss->path + i) = load8(work->head + target + i);

@@ -8,6 +8,7 @@ use afpa_testkit::tcp::RawClient;
 
 use crate::support::frame::Frame;
 use crate::support::lab::{Lab, begin, check, join};
+use crate::support::socketless::Bench;
 use crate::support::{World, counted, kernel_answers, without_traffic};
 
 const QUIET: Duration = Duration::from_millis(100);
@@ -76,6 +77,32 @@ fn blind_segments_change_nothing_of_a_connection_without_an_offset() {
         let reply = client.ask(&client.get("/kernel.html"));
         assert!(reply.is_from_kernel(), "after {what}: {reply:?}");
     }
+}
+
+/// Nobody else would answer or drop them there: before the first request, behind it, and while an answer is on its way.
+#[test]
+fn blind_segments_change_nothing_of_a_connection_without_a_socket() {
+    let Some(bench) = Bench::new() else { return };
+    let mut client = bench.open();
+    changes_nothing(&bench.fast_path, &mut client);
+    for (what, segment) in blind(&client) {
+        let request = client.get("/kernel.html");
+        client.send(&request);
+        let answer = client.await_segment("the answer", |segment| !segment.payload.is_empty());
+        client.send(&segment);
+        client.collect(Duration::from_millis(5));
+        let again = client.ask(&request);
+        assert_eq!((again.seq, &again.payload), (answer.seq, &answer.payload), "after {what}");
+        client.acknowledge();
+    }
+    let ends = [
+        Reason::SocketlessReset,
+        Reason::SocketlessClosed,
+        Reason::SocketlessEnded,
+        Reason::SocketlessToKernel,
+    ];
+    assert_eq!(ends.map(|reason| bench.count(reason)), [0; 4], "{:?}", bench.counts());
+    bench.goes_on(&mut client);
 }
 
 /// The answer is lost. A stranger says that it has arrived, and the client asks again.

@@ -8,6 +8,7 @@ mod closing;
 mod cores;
 mod count;
 mod flood;
+mod guessing;
 mod lists;
 mod loss;
 mod opening;

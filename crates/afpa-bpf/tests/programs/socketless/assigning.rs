@@ -11,7 +11,7 @@ use crate::support::socketless::{
 use crate::support::{SENT_AGAIN, SERVER_V4, inside, serve_server};
 use afpa_bpf::{Reason, Settings};
 use afpa_testkit::eventually;
-use afpa_testkit::packet::{FIN, RST, SYN, Segment, SynOptions};
+use afpa_testkit::packet::{FIN, RST, SYN, Segment, SynOptions, checksum};
 use afpa_testkit::tcp::RawClient;
 
 fn bench() -> Option<Bench> {
@@ -260,10 +260,16 @@ fn a_syn_that_comes_again_before_the_socket_is_made_changes_nothing() {
     let mut client = bench.open();
     let syn = Segment { flags: SYN, seq: client.seq.wrapping_sub(1), ack: 0, ..client.next() };
     let request = client.data(post(b"one euro"));
-    // Assigned, but lost on its way there: IP drops a packet whose own sum is wrong.
-    let mut damaged = client.frame(&request);
-    damaged[24] ^= 0xff;
-    client.send_frame(&damaged);
+    // Assigned, but lost on its way there: IP drops a packet that names its route (RFC 791, 3.1).
+    let mut routed = client.frame(&request);
+    routed.splice(34..34, [131, 7, 4, 10, 77, 0, 9, 0]);
+    let length = (routed.len() - 14) as u16;
+    routed[14] = 0x47;
+    routed[16..18].copy_from_slice(&length.to_be_bytes());
+    routed[24..26].fill(0);
+    let sum = !checksum::sum(&[&routed[14..42]]);
+    routed[24..26].copy_from_slice(&sum.to_be_bytes());
+    client.send_frame(&routed);
     std::thread::sleep(SOON);
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
     client.send(&syn);

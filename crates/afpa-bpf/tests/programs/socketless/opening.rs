@@ -43,9 +43,7 @@ fn a_syn_that_comes_again_gets_the_same_cookie() {
     let mut client = bench.raw();
     let one = syn_ack(&mut client, |_| ());
     let other = syn_ack(&mut client, |_| ());
-    // The period may have ended between the two.
-    let third = syn_ack(&mut client, |_| ());
-    assert!(one.seq == other.seq || other.seq == third.seq);
+    assert_eq!(one.seq, other.seq);
     learn(&mut client, &one);
     client.acknowledge();
     bench.goes_on(&mut client);
@@ -59,7 +57,7 @@ fn a_forged_cookie_opens_nothing() {
     let answer = syn_ack(&mut client, |_| ());
     learn(&mut client, &answer);
     let flows = bench.sweep().flows;
-    for bit in (0..32).step_by(3) {
+    for bit in 0..32 {
         let ack = answer.end() ^ 1 << bit;
         let forged = if bit & 1 == 0 { client.get("/kernel.html") } else { client.next() };
         client.send(&Segment { ack, ..forged });
@@ -130,9 +128,11 @@ fn a_cookie_is_valid_in_its_period_and_the_next() {
     }
     std::thread::sleep(SOON);
     let answers: Vec<_> = late.iter().map(|late| late.collect(SOON)).collect();
-    // One in 128 looks like a segment that has overtaken the first of its connection, and is dropped (N2).
-    let reset = answers.iter().filter(|one| one.len() == 1 && resets(one) == 1).count();
-    assert!(reset >= 2 && answers.concat().len() == reset, "{answers:?} {:?}", bench.counts());
+    assert!(
+        answers.iter().all(|one| one.len() == 1 && resets(one) == 1),
+        "{answers:?} {:?}",
+        bench.counts()
+    );
     assert_eq!(bench.count(Reason::SocketlessOpened), 1, "{:?}", bench.counts());
 }
 
@@ -223,7 +223,7 @@ fn what_overtakes_the_first_segment_waits_for_it() {
     assert!(!reply.is_from_kernel() && reply.ack == request.end(), "{reply:?}");
 }
 
-/// One in 128 looks as if it were of a connection that begins: the others are told at once that theirs is gone.
+/// They are told at once that theirs is gone.
 #[test]
 fn segments_of_no_connection_are_reset() {
     let Some(bench) = Bench::new() else { return };
@@ -235,7 +235,7 @@ fn segments_of_no_connection_are_reset() {
         stranger.send(&stranger.get("/user.html"));
         reset += resets(&stranger.collect(SOON));
     }
-    assert!(reset >= 20, "{reset}, {:?}", bench.counts());
+    assert_eq!(reset, 24, "{:?}", bench.counts());
 }
 
 #[test]
