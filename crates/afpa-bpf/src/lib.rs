@@ -43,7 +43,7 @@ pub use conn::admit::FIREWALL_INTERVAL;
 pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
-pub use conn::misses::Misses;
+pub use conn::misses::{Missed, Misses};
 pub use conn::samples::{Samples, sampled_answer, sampled_request};
 pub use conn::served::ServedSockets;
 pub use dry_run::{DryRun, Hook, Place, TCX_DROP, TCX_NEXT, TCX_REDIRECT};

@@ -100,6 +100,10 @@ impl App {
             "bylanguage" => (FRESH, field(head, "accept-language").unwrap_or_default()),
             "byagent" => (FRESH, field(head, "user-agent").unwrap_or_default()),
             "short" => ("Cache-Control: s-maxage=4\r\n", String::new()),
+            "session" => {
+                let cookie = field(head, "cookie").filter(|cookie| cookie.contains("sid="));
+                ("Cache-Control: max-age=60\r\n", cookie.unwrap_or_default())
+            }
             "turns" if self.0.turned.load(Ordering::Relaxed) => (turned(target), String::new()),
             _ => (FRESH, String::new()),
         };
@@ -169,7 +173,7 @@ fn count(attached: &Attached, name: &str) -> u64 {
 fn what_the_application_allows_is_answered_until_it_ends() {
     let lab = lab!(afpa_tests::attach::Kind::Nginx, |_| LOCATION.to_owned());
     let app = App::start(&lab);
-    let attached = lab.attach(&["--cache", "/app"]);
+    let attached = lab.attach(&["--cache", "/app", "--cache-clients", "1"]);
     assert_eq!(count(&attached, "targets"), 0);
     until_kept(&lab, "/app/page");
     let mut client = lab.connect();
@@ -256,6 +260,44 @@ fn what_is_not_for_everybody_is_not_kept() {
         (0..20).for_each(|_| ask(&mut client, target));
     }
     assert_eq!(app.asked("/app/excluded/page") + app.asked("/app/x/../excluded/page"), 0);
+}
+
+/// A session's page that says `max-age` means the browser that gets it.
+#[test]
+fn a_page_that_goes_by_a_cookie_is_nobody_elses() {
+    let lab = lab!(afpa_tests::attach::Kind::Nginx, |_| LOCATION.to_owned());
+    let _app = App::start(&lab);
+    let _attached = lab.attach(&["--cache", "/app"]);
+    until_kept(&lab, "/app/page");
+    assert_eq!(until_kept(&lab, "/app/session").text(), "first");
+    let mut client = lab.connect();
+    for session in ["sid=alice", "sid=bob", "a=b; sid=alice", "a=b"] {
+        let own = client.exchange(get("/app/session", &format!("Cookie: {session}\r\n")));
+        let expected = if session == "a=b" { "" } else { session };
+        assert_eq!(own.text(), format!("first{expected}"), "{session}: {own:?}");
+        assert!(!is_kept(&own), "{session}: {own:?}");
+        until_kept(&lab, "/app/page");
+        let public = client.exchange(get("/app/page", &format!("Cookie: {session}\r\n")));
+        assert!(is_kept(&public), "{session}: {public:?}");
+    }
+}
+
+/// One client can think of as many queries as it likes, and the server is asked for none of them.
+#[test]
+fn what_one_client_thinks_of_is_asked_for_by_nobody_else() {
+    let lab = lab!(afpa_tests::attach::Kind::Nginx, |_| LOCATION.to_owned());
+    let app = App::start(&lab);
+    let attached = lab.attach(&["--cache", "/app", "--revalidate", "4"]);
+    let mut client = lab.connect();
+    let queries: Vec<String> = (0..30).map(|query| format!("/app/page?q={query}")).collect();
+    for target in &queries {
+        (0..16).for_each(|_| drop(client.exchange(get(target, ""))));
+    }
+    until_kept(&lab, "/app/page");
+    assert_eq!(queries.iter().map(|target| app.asked(target)).sum::<usize>(), 0);
+    // What nobody uses any more ends, and nothing was asked for that.
+    eventually_within(PATIENCE, "it ended", || count(&attached, "targets") == 0);
+    assert!(count(&attached, "confirmed") <= 1, "{:#?}", attached.statistics());
 }
 
 #[test]

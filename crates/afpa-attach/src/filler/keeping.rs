@@ -9,7 +9,7 @@ use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, boot_ns, monotonic_ns};
 use super::{Filler, FillerState, NEAR};
 use crate::answer::{Answer, Asked};
 use crate::gather::{Ask, AskError, Claim, Gathered, Unfit, Wanted, gather};
-use crate::kept::{Allowed, Copy, KeptCounts, KeptJob, KeptWork, Target, Which, allowed};
+use crate::kept::{Allowed, Budget, Copy, KeptCounts, KeptJob, KeptWork, Target, Which, allowed};
 use crate::say::say;
 
 /// What is kept of a target on one site.
@@ -52,13 +52,41 @@ fn unix_now() -> u64 {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long all questions about one target may take together.
+/// How long the answers to all questions about one target may take together.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A server that is asked until then.
+/// A server that is asked no more than the budget allows. What is kept is confirmed while questions about another target wait.
 struct Patient<'s> {
+    filler: &'s Filler,
     server: &'s mut dyn Ask,
-    until: Instant,
+    budget: &'s mut Budget,
+    spent: Duration,
+    confirms: bool,
+}
+
+impl<'s> Patient<'s> {
+    fn new(filler: &'s Filler, server: &'s mut dyn Ask, budget: &'s mut Budget) -> Self {
+        Self { filler, server, budget, spent: Duration::ZERO, confirms: false }
+    }
+
+    /// Until the next question may be asked. False: nothing is asked any more.
+    fn wait(&mut self) -> bool {
+        loop {
+            let job = self.confirms.then(|| self.filler.take_confirmation()).flatten();
+            if let Some(job) = job {
+                let mut server = Patient::new(self.filler, self.server, self.budget);
+                self.filler.confirm_kept(&mut server, &job);
+            }
+            if self.filler.lock().ended {
+                return false;
+            }
+            let wait = self.budget.wait(Instant::now());
+            if wait.is_zero() {
+                return true;
+            }
+            std::thread::sleep(wait.min(LEARN));
+        }
+    }
 }
 
 impl Ask for Patient<'_> {
@@ -72,11 +100,16 @@ impl Ask for Patient<'_> {
         asked: Asked,
         request: &str,
     ) -> Result<Answer, AskError> {
-        if Instant::now() > self.until {
+        if self.spent > PATIENCE || !self.wait() {
             let slow = "it takes too long for all questions to be asked";
             return Err(io::Error::new(io::ErrorKind::TimedOut, slow).into());
         }
-        self.server.ask_at(viewpoint, asked, request)
+        let began = Instant::now();
+        let answer = self.server.ask_at(viewpoint, asked, request);
+        let now = Instant::now();
+        self.spent += now - began;
+        self.budget.spend(now - began, now);
+        answer
     }
 }
 
@@ -134,8 +167,8 @@ impl Filler {
             }
             let now = Instant::now();
             state.kept.begin_round();
-            for (_, target) in news.iter().filter(|(_, target)| self.keeps.covers(target)) {
-                state.kept.seen(target, now);
+            for missed in news.iter().filter(|missed| self.keeps.covers(&missed.target)) {
+                state.kept.seen(&missed.target, missed.client, now);
             }
             if state.kept.next_due().is_some_and(|due| due <= now) {
                 self.wake.notify_all();
@@ -148,13 +181,23 @@ impl Filler {
     /// Asks for what is worth it, and has what is kept confirmed, until the end. An application may be slow, so this has a thread
     /// of its own: what is pinned of files must be confirmed meanwhile.
     pub(crate) fn keep_answers(&self, server: &mut dyn Ask) {
+        let mut budget = Budget::new(Instant::now());
         while let Some(work) = self.take_kept() {
-            let mut server = Patient { server, until: Instant::now() + PATIENCE };
+            let mut server = Patient::new(self, server, &mut budget);
             match work {
-                KeptWork::Ask(job) => self.keep(&mut server, &job),
+                KeptWork::Ask(job) => {
+                    server.confirms = true;
+                    self.keep(&mut server, &job);
+                }
                 KeptWork::Confirm(job) => self.confirm_kept(&mut server, &job),
             }
         }
+    }
+
+    fn take_confirmation(&self) -> Option<KeptJob> {
+        let mut state = self.lock();
+        let away = state.away;
+        if away { None } else { state.kept.next_to_confirm(Instant::now()) }
     }
 
     fn take_kept(&self) -> Option<KeptWork> {
@@ -172,10 +215,16 @@ impl Filler {
         }
     }
 
-    /// Asks the server for a target, by the names of every site, and pins what may be kept.
+    /// Asks the server for a target, by the names of every site, and pins what may be kept. All the questions take their time, so
+    /// the age of what is kept is that of one more, to which the server says the same.
     fn keep(&self, server: &mut dyn Ask, job: &KeptJob) {
+        let begun = Moment::now();
+        let mut outcome = self.gather_kept(server, &job.target, begun);
         let asked = Moment::now();
-        let outcome = self.gather_kept(server, &job.target, asked);
+        if let Ok(kept) = &mut outcome {
+            let said = kept.iter_mut().try_for_each(|kept| self.say_again(server, kept, asked));
+            outcome = said.and(outcome);
+        }
         let mut state = self.lock();
         let kept = match outcome {
             Ok(kept) => kept,
@@ -192,6 +241,21 @@ impl Filler {
         }
         state.answers.insert(job.target.clone(), kept);
         self.pin_or_refuse(&mut state, job);
+    }
+
+    fn say_again(
+        &self,
+        server: &mut dyn Ask,
+        kept: &mut Kept,
+        asked: Moment,
+    ) -> Result<(), String> {
+        let mut claim = kept.found.claim.clone();
+        let said =
+            self.still_allowed(server, &mut claim, asked).map_err(|error| error.to_string())?;
+        let allowed = said.ok_or("it changes while it is asked for")?;
+        kept.renew(claim.heard().cloned(), asked, allowed);
+        kept.found.claim = claim;
+        Ok(())
     }
 
     fn gather_kept(
@@ -235,8 +299,8 @@ impl Filler {
         let mut state = self.lock();
         let now = asked.instant;
         self.look_at_use(&mut state, &job.target, now);
-        if state.kept.forget_unused(&job.target, now) {
-            return self.drop_kept(&mut state, std::slice::from_ref(&job.target));
+        if !state.kept.is_worth_confirming(job, now) {
+            return;
         }
         let Some(kept) = state.answers.get(&job.target) else { return };
         let mut claims: Vec<Claim> = kept.iter().map(|kept| kept.found.claim.clone()).collect();

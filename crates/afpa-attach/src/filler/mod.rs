@@ -96,7 +96,7 @@ impl Filler {
             walks: vec![b"/".to_vec()],
             unfit: BTreeMap::new(),
             claims: HashMap::new(),
-            kept: KeptTable::new(keeps.most),
+            kept: KeptTable::new(keeps.most, keeps.clients),
             answers: HashMap::new(),
             working: false,
             away: false,

@@ -1,7 +1,10 @@
 //! Requests to the server, and why an answer may be of no use.
 
+use afpa_http::request::{FieldClass, FieldClasses};
+
+use super::stored::AnswerClass;
 use crate::answer::{Answer, Asked, Malformed};
-use crate::kept::permit as kept_permit;
+use crate::kept::{is_public, permit as kept_permit};
 use crate::permit::{Permit, Refused, permit};
 
 /// The server, which is asked one request after the other.
@@ -49,6 +52,14 @@ impl Wanted<'_> {
     /// Whether an answer may be pinned.
     pub(super) fn permit(&self, answer: &Answer) -> Result<Permit, Refused> {
         if self.kept { kept_permit(answer) } else { permit(answer) }
+    }
+
+    /// The classes of request fields that may turn out to be unimportant. Cookies are not among them where no file stands behind
+    /// the answers, and these do not say that they are for everybody.
+    pub(super) fn fields(&self, classes: &[AnswerClass]) -> FieldClasses {
+        let public = classes.iter().all(|class| is_public(&class.answers.whole));
+        let all = FieldClasses::classed();
+        if self.kept && !public { all.without(FieldClass::Cookie) } else { all }
     }
 }
 

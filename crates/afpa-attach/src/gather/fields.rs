@@ -4,7 +4,7 @@ use afpa_bpf::Coding;
 use afpa_http::request::{FieldClass, FieldClasses};
 
 use super::ask::{AskError, Unfit};
-use super::stored::AnswerClass;
+use super::stored::{AnswerClass, Answers};
 use super::talk::{Talk, request};
 use crate::answer::{Answer, Asked};
 use crate::codings::Class;
@@ -12,13 +12,14 @@ use crate::decoys::{Decoy, decoys, together};
 
 impl Talk<'_> {
     /// The classes of fields that matter to none of the stored answers. What HEAD and conditions get with them
-    /// must be the same as without, or the server answers these.
+    /// must be the same as without, or the server answers these. Where one that matters is enough to refuse the answer, nothing
+    /// more is asked once it is found.
     pub(super) fn fields(
         &mut self,
         classes: &mut [AnswerClass],
         plan: &[(Coding, Class)],
     ) -> Result<FieldClasses, Unfit> {
-        let mut unimportant = FieldClasses::classed();
+        let mut unimportant = self.wanted.fields(classes);
         let stored = |at: usize| plan.iter().any(|(_, class)| *class == Some(at));
         let mut first = true;
         for (_, class) in classes.iter().enumerate().filter(|(at, _)| stored(*at)) {
@@ -26,7 +27,11 @@ impl Talk<'_> {
                 return Err(Unfit::Differs("when the client does not say what it is"));
             }
             if first || !self.all_together(class, unimportant)? {
-                unimportant = self.one_by_one(class, unimportant)?;
+                let left = self.one_by_one(class, unimportant)?;
+                if self.wanted.kept && left != unimportant {
+                    return Ok(left);
+                }
+                unimportant = left;
             }
             first = false;
         }
@@ -41,6 +46,15 @@ impl Talk<'_> {
             self.other_kinds(class, unimportant)?;
         }
         Ok(unimportant)
+    }
+
+    /// Whether decoys of all fields at once leave the answer as it is. Most answers that depend on who asks are found out by
+    /// these few questions, before all others are asked.
+    pub(super) fn seems_alike(&mut self, whole: &Answer) -> Result<bool, AskError> {
+        let answers = Answers { whole: whole.clone(), not_modified: None, head: false };
+        let class = AnswerClass { text: None, answers, closing: None, lifetime: None };
+        let fields = self.wanted.fields(std::slice::from_ref(&class));
+        self.all_together(&class, fields)
     }
 
     /// A request that says nothing of the client.
@@ -59,6 +73,9 @@ impl Talk<'_> {
             for decoy in decoys(class, self.host()) {
                 if !self.unchanged(answer, &decoy)? {
                     classes = classes.without(class);
+                    if self.wanted.kept {
+                        return Ok(classes);
+                    }
                     break;
                 }
             }

@@ -14,7 +14,6 @@ mod talk;
 mod tests;
 
 use afpa_bpf::Coding;
-use afpa_http::request::FieldClasses;
 
 use crate::answer::Answer;
 use crate::codings::Class;
@@ -54,6 +53,9 @@ pub fn gather(
     if !talk.get(&[])?.same(&whole) {
         return Err(Unfit::Differs("each time"));
     }
+    if wanted.kept && !talk.seems_alike(&whole)? {
+        return Err(BY_FIELD);
+    }
     let answers = talk.settle(None, whole)?;
     let mut classes = vec![AnswerClass { text: None, answers, closing: None, lifetime }];
     let browser = talk.coded(Some("gzip, deflate, br, zstd"));
@@ -66,8 +68,8 @@ pub fn gather(
     };
     let rules =
         Rules { other_tag: talk.apart(&classes)?, fields: talk.fields(&mut classes, &plan)? };
-    if wanted.kept && rules.fields != FieldClasses::classed() {
-        return Err(Unfit::Differs("by a field that its Vary does not name"));
+    if wanted.kept && rules.fields != wanted.fields(&classes) {
+        return Err(BY_FIELD);
     }
     talk.everywhere(&classes, &plan)?;
     let mut old_alike = false;
@@ -89,6 +91,9 @@ pub fn gather(
     let claim = Claim::new(wanted, pinned(&classes, &plan), rules.fields);
     Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim, first })
 }
+
+/// What no file stands behind may not depend on a field that nobody was told of.
+const BY_FIELD: Unfit = Unfit::Differs("by a field that its Vary does not name");
 
 /// The classes that a plan stores.
 fn pinned<'c>(

@@ -171,6 +171,77 @@ fn fields_that_matter_are_found_one_by_one() {
     assert_eq!(gathered(server).unwrap().rules().fields, 0);
 }
 
+/// The same of what no file stands behind, and how many questions it took.
+fn kept(mut server: impl FnMut(&str) -> String) -> (Result<Gathered, Unfit>, usize) {
+    let hosts = ["one".to_owned(), "two".to_owned()];
+    let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460, closes: false, kept: true };
+    let mut questions = 0;
+    let counting = |_: usize, request: &str| {
+        questions += 1;
+        server(request)
+    };
+    let found = gather(&mut Scripted(counting, 2), &wanted, &|_| true, &|_, _| true);
+    (found, questions)
+}
+
+#[test]
+fn what_depends_on_who_asks_is_refused_after_few_questions() {
+    let signs = [
+        "Cookie: ",
+        "Googlebot",
+        "Accept-Language: de",
+        "X-Forwarded-Proto: https",
+        "Via: ",
+        "Origin: null",
+        "Sec-CH-",
+        "Cache-Control: ",
+    ];
+    for sign in signs {
+        let server = |request: &str| {
+            let noticed = if request.contains(sign) { "X: noticed\r\n" } else { "" };
+            ok(&format!("Cache-Control: public, max-age=60\r\n{noticed}"), "content")
+        };
+        let (found, questions) = kept(server);
+        assert!(matches!(found, Err(Unfit::Differs(_))) && questions <= 7, "{sign}: {questions}");
+    }
+    // Only alone: the first decoy that shows it ends the questions.
+    let server = |request: &str| {
+        let alone = request.contains("Referer: https://decoy") && !request.contains("Cookie: ");
+        let noticed = if alone { "X: noticed\r\n" } else { "" };
+        ok(&format!("Cache-Control: public, max-age=60\r\n{noticed}"), "content")
+    };
+    let all = kept(|_| ok("Cache-Control: public, max-age=60\r\n", "content")).1;
+    let (found, questions) = kept(server);
+    assert!(matches!(found, Err(Unfit::Differs(_))) && questions < all / 2, "{questions} of {all}");
+}
+
+#[test]
+fn cookies_are_the_servers_unless_the_answer_is_for_everybody() {
+    use afpa_http::request::FieldClass;
+    let all = FieldClasses::classed();
+    for (control, fields) in [
+        ("max-age=60", all.without(FieldClass::Cookie)),
+        ("public, max-age=60", all),
+        ("s-maxage=60", all),
+    ] {
+        // Of a session that no decoy has.
+        let server = |request: &str| {
+            let body = if request.contains("sid=") { "another" } else { "content" };
+            ok(&format!("Cache-Control: {control}\r\n"), body)
+        };
+        let found = kept(server).0.unwrap();
+        assert_eq!(found.rules().fields, fields.bits(), "{control}");
+        let mut claim = found.claim;
+        for _ in 0..8 {
+            let server = |_: usize, request: &str| {
+                assert!(control != "max-age=60" || !request.contains("Cookie: "), "{request}");
+                ok(&format!("Cache-Control: {control}\r\n"), "content")
+            };
+            assert!(claim.confirm(&mut Scripted(server, 2)).unwrap());
+        }
+    }
+}
+
 #[test]
 fn chunks_are_kept_and_head_is_left_to_the_server() {
     let server = |request: &str| {

@@ -56,6 +56,15 @@ pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     }
 }
 
+/// Whether the server says that the answer is for everybody, whatever cookies a client has. A bare `max-age` was often meant for
+/// the browser that gets it: where a session's cookie decides, and Vary does not say so, no decoy would show it.
+pub fn is_public(answer: &Answer) -> bool {
+    let mut directives = answer.values("cache-control").flat_map(control::directives);
+    directives.any(|(name, _)| {
+        name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
+    })
+}
+
 /// The same as [`permit`](crate::permit::permit) says it of files. The time since the Date counts when the answer is kept.
 ///
 /// # Errors
@@ -123,6 +132,26 @@ mod tests {
         for stale in ["max-age=0", "max-age=soon", "s-maxage=0, max-age=60", "max-age=2"] {
             let found = verdict(&format!("Cache-Control: {stale}\r\n"), NOW);
             assert!(matches!(found, Err(Refused::Expires | Refused::Lifetime)), "{stale}");
+        }
+    }
+
+    #[test]
+    fn cookies_count_unless_the_answer_is_for_everybody() {
+        let table = [
+            ("Cache-Control: max-age=60\r\n", false),
+            ("Expires: Sun, 06 Nov 1994 08:50:37 GMT\r\n", false),
+            ("Cache-Control: max-age=60, must-revalidate, immutable\r\n", false),
+            ("Cache-Control: max-age=60\r\nX-Cache-Control: public\r\n", false),
+            ("Cache-Control: max-age=60, x-public, publicity=1\r\n", false),
+            ("Cache-Control: max-age=60, x=\"public\"\r\n", false),
+            ("Cache-Control: Public, max-age=60\r\n", true),
+            ("Cache-Control: max-age=60\r\nCache-Control: public\r\n", true),
+            ("Cache-Control: max-age=0, S-MaxAge=60\r\n", true),
+        ];
+        for (fields, expected) in table {
+            let text = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
+            let answer = Answer::read(text.as_bytes(), Asked::Get).unwrap().unwrap();
+            assert_eq!(is_public(&answer), expected, "{fields:?}");
         }
     }
 

@@ -7,14 +7,16 @@
 //! begins anew.
 //!
 //! - [`KeptScope`]: which targets. [`allowed`]: which answers, and how long. [`KeptTable`]: what becomes of a target.
-//!   [`Copy`]: an answer in the form that is pinned. No I/O, no clock.
+//!   [`Budget`]: how much may be asked. [`Copy`]: an answer in the form that is pinned. No I/O, no clock.
 
 mod allowed;
+mod budget;
 mod copy;
 mod scope;
 mod table;
 
-pub use allowed::{Allowed, allowed, permit};
+pub use allowed::{Allowed, allowed, is_public, permit};
+pub use budget::Budget;
 pub use copy::Copy;
 pub use scope::{KeptScope, Which};
 pub use table::{KeptCounts, KeptJob, KeptTable, KeptWork, Target};

@@ -11,6 +11,8 @@ pub struct KeptScope {
     pub excluded: Vec<String>,
     /// How many targets are looked at, kept or not.
     pub most: usize,
+    /// So many clients must have asked for a target with a query before it is asked for: anybody can think of queries.
+    pub clients: usize,
 }
 
 /// What a purge is about.
@@ -83,6 +85,7 @@ mod tests {
             prefixes: vec!["/api/".into(), "/news".into()],
             excluded: vec!["/api/private".into()],
             most: 1,
+            clients: 1,
         };
         for target in ["/api", "/api/", "/api/a?b=c", "/news?x", "/api/%C3%B6", "/api/a%20b?%61"] {
             assert!(scope.covers(target.as_bytes()), "{target}");

@@ -4,7 +4,8 @@
 //! 1. whatever ends an answer raises the epoch of its target first, so what was asked for before is never pinned;
 //! 2. the code that takes an answer out of this table takes it out of the kernel under the same lock;
 //! 3. a kept answer has a lease: one that the server has not confirmed in time ends;
-//! 4. there are never more targets than the limit. One that nothing is known of gives way to another.
+//! 4. there are never more targets than the limit. One that nothing is known of gives way to another;
+//! 5. nothing is asked for, the first time or again, that no client has asked for since.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,8 +24,6 @@ const WINDOW: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(200);
 /// Targets that give way to others in one round of reports.
 const GIVE_WAY: u32 = 16;
-/// What was not used for so long is not confirmed any more.
-const UNUSED: Duration = Duration::from_secs(30);
 /// Everything is asked for anew after this time.
 const RENEW: Duration = Duration::from_secs(600);
 /// The first time for which a refused target is left alone. It doubles with each refusal, up to the last one.
@@ -35,6 +34,8 @@ const LAST_REST: Duration = Duration::from_secs(512);
 #[derive(Debug)]
 pub struct KeptTable {
     most: usize,
+    /// So many clients must have asked for a target with a query.
+    clients: usize,
     entries: HashMap<Target, Entry>,
     epoch: u64,
     /// How many targets may still give way to others in this round of reports: finding one means looking at all.
@@ -66,8 +67,8 @@ struct Entry {
 
 #[derive(Debug)]
 enum State {
-    /// It went to the server so often since then.
-    Seen(u32, Instant),
+    /// It went to the server so often since then, sent by these clients, of which no more are kept than are needed.
+    Seen(u32, Instant, Vec<u64>),
     /// To be asked for.
     Due(Instant),
     /// Being asked for.
@@ -83,6 +84,8 @@ enum State {
     },
     /// Left alone until then.
     Refused(Instant),
+    /// It was kept. It is asked for anew if a client asks for it, but not before then.
+    Ended(Instant),
 }
 
 /// A target whose turn it is.
@@ -103,10 +106,10 @@ pub enum KeptWork {
 }
 
 impl KeptTable {
-    /// An empty one of at most so many targets.
-    pub fn new(most: usize) -> Self {
+    /// An empty one of at most so many targets. Those with a query are asked for if as many clients have asked for them.
+    pub fn new(most: usize, clients: usize) -> Self {
         let (entries, counts) = (HashMap::new(), KeptCounts::default());
-        Self { most, entries, epoch: 0, may_give_way: GIVE_WAY, next_ask: None, counts }
+        Self { most, clients, entries, epoch: 0, may_give_way: GIVE_WAY, next_ask: None, counts }
     }
 
     /// A round of reports begins.
@@ -114,29 +117,42 @@ impl KeptTable {
         self.may_give_way = GIVE_WAY;
     }
 
-    /// A request for the target went to the server.
-    pub fn seen(&mut self, target: &[u8], now: Instant) {
-        match self.entries.get_mut(target) {
-            None => self.admit(target, now),
-            Some(entry) => match &mut entry.state {
-                State::Seen(_, since) if *since + WINDOW <= now => {
-                    entry.state = State::Seen(1, now);
+    /// A client's request for the target went to the server.
+    pub fn seen(&mut self, target: &[u8], client: u64, now: Instant) {
+        let needed = if target.contains(&b'?') { self.clients } else { 1 };
+        let Some(entry) = self.entries.get_mut(target) else {
+            return self.admit(target, client, now);
+        };
+        let again = match &mut entry.state {
+            State::Seen(_, since, _) => *since + WINDOW <= now,
+            State::Refused(until) => *until <= now,
+            _ => false,
+        };
+        if again {
+            entry.state = State::Seen(0, now, Vec::new());
+        }
+        match &mut entry.state {
+            State::Seen(count, _, clients) => {
+                *count += 1;
+                if clients.len() < needed && !clients.contains(&client) {
+                    clients.push(client);
                 }
-                State::Seen(count, _) if *count + 1 >= WORTH => entry.state = State::Due(now),
-                State::Seen(count, _) => *count += 1,
-                State::Refused(until) if *until <= now => entry.state = State::Seen(1, now),
-                _ => {}
-            },
+                if *count >= WORTH && clients.len() >= needed {
+                    entry.state = State::Due(now);
+                }
+            }
+            State::Ended(then) => entry.state = State::Due(now.max(*then)),
+            _ => {}
         }
     }
 
-    fn admit(&mut self, target: &[u8], now: Instant) {
+    fn admit(&mut self, target: &[u8], client: u64, now: Instant) {
         if self.entries.len() >= self.most && !self.make_room(now) {
             return;
         }
         self.epoch += 1;
-        let entry = Entry { epoch: self.epoch, refusals: 0, state: State::Seen(1, now) };
-        self.entries.insert(target.into(), entry);
+        let state = State::Seen(1, now, vec![client]);
+        self.entries.insert(target.into(), Entry { epoch: self.epoch, refusals: 0, state });
     }
 
     /// The target that tells least gives way: one that is not asked for any more, or else the one that was refused first.
@@ -144,9 +160,9 @@ impl KeptTable {
         let Some(left) = self.may_give_way.checked_sub(1) else { return false };
         self.may_give_way = left;
         let worth = |state: &State| match state {
-            State::Seen(_, since) if *since + WINDOW <= now => Some((0, *since)),
-            State::Refused(until) => Some((1, *until)),
-            State::Seen(1, since) => Some((2, *since)),
+            State::Seen(_, since, _) if *since + WINDOW <= now => Some((0, *since)),
+            State::Refused(until) | State::Ended(until) => Some((1, *until)),
+            State::Seen(1, since, _) => Some((2, *since)),
             _ => None,
         };
         let all = self.entries.iter();
@@ -157,8 +173,20 @@ impl KeptTable {
 
     /// The next target whose turn it is. What is kept comes first.
     pub fn next(&mut self, now: Instant) -> Option<KeptWork> {
-        let mut first: Option<(bool, Instant, Target)> = None;
         let may_ask = self.next_ask.is_none_or(|then| then <= now);
+        self.take_next(now, may_ask)
+    }
+
+    /// The same of those that are kept.
+    pub fn next_to_confirm(&mut self, now: Instant) -> Option<KeptJob> {
+        match self.take_next(now, false)? {
+            KeptWork::Confirm(job) => Some(job),
+            KeptWork::Ask(_) => None,
+        }
+    }
+
+    fn take_next(&mut self, now: Instant, may_ask: bool) -> Option<KeptWork> {
+        let mut first: Option<(bool, Instant, Target)> = None;
         for (target, entry) in &self.entries {
             let turn = match &entry.state {
                 State::Kept { check: Some(at), .. } if *at <= now => (false, *at),
@@ -200,7 +228,6 @@ impl KeptTable {
     /// The target is kept from now on, by answers to questions since `asked`. False: it was ended meanwhile, so it is not.
     pub fn keep(&mut self, job: &KeptJob, asked: Instant, lease: Duration) -> bool {
         let Some(entry) = self.held(job) else { return false };
-        entry.refusals = 0;
         entry.state = State::Kept {
             confirmed: asked,
             lease,
@@ -214,7 +241,7 @@ impl KeptTable {
     /// It cannot be kept, or not now.
     pub fn refuse(&mut self, job: &KeptJob, now: Instant) {
         let Some(entry) = self.held(job) else { return };
-        let rest = (FIRST_REST * 2u32.pow(entry.refusals.min(10))).min(LAST_REST);
+        let rest = rest_after(entry.refusals);
         entry.refusals += 1;
         entry.state = State::Refused(now + rest);
     }
@@ -222,6 +249,7 @@ impl KeptTable {
     /// The server has confirmed it by answers to questions since `asked`. False: it was ended meanwhile.
     pub fn confirm(&mut self, job: &KeptJob, asked: Instant, new_lease: Duration) -> bool {
         let Some(entry) = self.held(job) else { return false };
+        entry.refusals = 0;
         let State::Kept { confirmed, lease, check, .. } = &mut entry.state else { return false };
         (*confirmed, *lease) = (asked, new_lease);
         *check = Some(asked + new_lease / 2);
@@ -237,12 +265,19 @@ impl KeptTable {
         }
     }
 
-    /// The server says something else now. True: it is to be taken out of the kernel at once, and is asked for anew.
+    /// The server says something else now. True: it is to be taken out of the kernel at once. What changes before it was
+    /// confirmed once is left alone for a while, as if it had been refused.
     #[must_use]
     pub fn contradict(&mut self, job: &KeptJob, now: Instant) -> bool {
         let held = self.held(job).is_some();
         self.counts.changed += u64::from(held);
-        held && self.end(&job.target, now)
+        let was_kept = held && self.end(&job.target, now);
+        if let Some(entry) = self.entries.get_mut(&job.target).filter(|_| was_kept) {
+            let rest = if entry.refusals > 0 { rest_after(entry.refusals) } else { Duration::ZERO };
+            entry.refusals += 1;
+            entry.state = State::Ended(now + rest);
+        }
+        was_kept
     }
 
     /// Answers of it were given.
@@ -252,13 +287,18 @@ impl KeptTable {
         }
     }
 
-    /// Whether nobody has used it for long, so that it need not be confirmed: it is forgotten then, and to be taken out of the
-    /// kernel.
-    #[must_use]
-    pub fn forget_unused(&mut self, target: &[u8], now: Instant) -> bool {
-        let idle =
-            matches!(self.state(target), Some(State::Kept { used, .. }) if *used + UNUSED <= now);
-        idle && self.entries.remove(target).is_some()
+    /// Whether an answer of it was given since the server was asked last. If not, the server is not asked again: the question
+    /// waits until the lease ends, and the answer with it.
+    pub fn is_worth_confirming(&mut self, job: &KeptJob, now: Instant) -> bool {
+        let Some(entry) = self.held(job) else { return false };
+        let State::Kept { confirmed, lease, check, used, .. } = &mut entry.state else {
+            return false;
+        };
+        let is_used = *used > *confirmed;
+        if !is_used {
+            *check = Some(now + *lease / 8);
+        }
+        is_used
     }
 
     /// Nothing is known of it any more.
@@ -293,19 +333,25 @@ impl KeptTable {
         all
     }
 
-    /// Those that were not confirmed in time, or are to be asked for anew: to be taken out of the kernel at once.
+    /// Those that were not confirmed in time, or are to be asked for anew: to be taken out of the kernel at once. Nothing is known
+    /// any more of those that nobody used.
     #[must_use]
     pub fn expired(&mut self, now: Instant) -> Vec<Target> {
         let over = |entry: &Entry| match &entry.state {
-            State::Kept { confirmed, lease, until, .. } => {
-                *confirmed + *lease <= now || *until <= now
+            State::Kept { confirmed, lease, until, used, .. } => {
+                (*confirmed + *lease <= now || *until <= now).then_some(*used <= *confirmed)
             }
-            _ => false,
+            _ => None,
         };
-        let over = self.entries.iter().filter(|(_, entry)| over(entry));
-        let mut over: Vec<Target> = over.map(|(target, _)| target.clone()).collect();
-        over.retain(|target| self.end(target, now));
-        over
+        let over = self.entries.iter().filter_map(|(target, e)| Some((target.clone(), over(e)?)));
+        let over: Vec<(Target, bool)> = over.collect();
+        for (target, unused) in &over {
+            self.end(target, now);
+            if *unused {
+                self.entries.remove(target);
+            }
+        }
+        over.into_iter().map(|(target, _)| target).collect()
     }
 
     /// Targets that are looked at, and those that are kept.
@@ -319,14 +365,15 @@ impl KeptTable {
         self.counts
     }
 
-    /// Ends whatever is kept or being asked for, which is then asked for anew. True: it was kept.
+    /// Ends whatever is kept or being asked for. It is asked for anew if a client asks for it, and not before `due`. True: it was
+    /// kept.
     fn end(&mut self, target: &[u8], due: Instant) -> bool {
         self.epoch += 1;
         let Some(entry) = self.entries.get_mut(target) else { return false };
         entry.epoch = self.epoch;
         let was_kept = matches!(entry.state, State::Kept { .. });
-        if was_kept || matches!(entry.state, State::Asked) {
-            entry.state = State::Due(due);
+        if was_kept || matches!(entry.state, State::Asked | State::Due(_)) {
+            entry.state = State::Ended(due);
         }
         was_kept
     }
@@ -340,6 +387,11 @@ impl KeptTable {
     }
 }
 
+/// How long a target is left alone that was refused so often before.
+fn rest_after(refusals: u32) -> Duration {
+    (FIRST_REST * 2u32.pow(refusals.min(10))).min(LAST_REST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,8 +401,8 @@ mod tests {
 
     /// A table with one target that is asked for.
     fn asked(target: &[u8], now: Instant) -> (KeptTable, KeptJob) {
-        let mut table = KeptTable::new(4);
-        (0..WORTH).for_each(|_| table.seen(target, now));
+        let mut table = KeptTable::new(4, 3);
+        (0..WORTH).for_each(|_| table.seen(target, 7, now));
         let Some(KeptWork::Ask(job)) = table.next(now) else { panic!("{table:?}") };
         (table, job)
     }
@@ -364,17 +416,17 @@ mod tests {
     #[test]
     fn only_what_is_asked_for_often_is_asked_for_here() {
         let now = Instant::now();
-        let mut table = KeptTable::new(4);
+        let mut table = KeptTable::new(4, 3);
         for at in 0..4 * WORTH {
-            table.seen(b"/slow", now + 2 * SECOND * at);
+            table.seen(b"/slow", 7, now + 2 * SECOND * at);
         }
         assert_eq!(table.next(now + 1000 * SECOND), None);
         let (mut table, job) = asked(b"/often", now);
         assert_eq!((table.sizes(), table.is_busy()), ((1, 0), true));
         table.refuse(&job, now);
-        (0..2 * WORTH).for_each(|_| table.seen(b"/often", now + SECOND));
+        (0..2 * WORTH).for_each(|_| table.seen(b"/often", 7, now + SECOND));
         assert_eq!(table.next(now + SECOND), None, "refused");
-        (0..WORTH).for_each(|_| table.seen(b"/often", now + FIRST_REST));
+        (0..WORTH).for_each(|_| table.seen(b"/often", 7, now + FIRST_REST));
         assert!(table.next(now + FIRST_REST).is_some());
     }
 
@@ -383,7 +435,7 @@ mod tests {
         let now = Instant::now();
         let (mut table, _) = kept(b"/kept", now);
         for target in [b"/a", b"/b"] {
-            (0..WORTH).for_each(|_| table.seen(target, now));
+            (0..WORTH).for_each(|_| table.seen(target, 7, now));
         }
         assert_eq!(table.next(now), None, "not yet");
         assert_eq!(table.next_due(), Some(now + PACE));
@@ -406,6 +458,8 @@ mod tests {
             let (mut table, job) = asked(b"/a", now);
             end(&mut table, now);
             assert!(!table.keep(&job, now, LEASE), "its answer may be from before");
+            assert_eq!(table.next(now + PACE), None, "nobody asks for it");
+            table.seen(b"/a", 7, now + PACE);
             assert!(matches!(table.next(now + PACE), Some(KeptWork::Ask(_))), "asked anew");
         }
     }
@@ -426,11 +480,86 @@ mod tests {
         let Some(KeptWork::Confirm(job)) = table.next(now + LEASE) else { panic!() };
         assert!(table.contradict(&job, now + LEASE) && !table.contradict(&job, now + LEASE));
         assert_eq!((table.sizes().1, table.counts().changed), (0, 1));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_what_nobody_uses() {
+        let now = Instant::now();
         let (mut table, _) = kept(b"/a", now);
-        assert!(!table.forget_unused(b"/a", now + UNUSED - SECOND));
+        let mut questions = 0;
+        for tenth in 50..100 {
+            let then = now + SECOND / 10 * tenth;
+            while let Some(work) = table.next(then) {
+                let KeptWork::Confirm(job) = work else { panic!("{work:?}") };
+                questions += u32::from(table.is_worth_confirming(&job, then));
+            }
+        }
+        assert_eq!(questions, 0);
+        assert_eq!(table.expired(now + LEASE), [Target::from(&b"/a"[..])]);
+        assert_eq!(table.sizes(), (0, 0), "nothing is known of it");
+        // One that was used goes on.
+        let (mut table, _) = kept(b"/a", now);
         table.used(b"/a", now + SECOND);
-        assert!(!table.forget_unused(b"/a", now + UNUSED) && table.sizes() == (1, 1));
-        assert!(table.forget_unused(b"/a", now + UNUSED + SECOND) && table.sizes() == (0, 0));
+        let Some(KeptWork::Confirm(job)) = table.next(now + LEASE / 2) else { panic!() };
+        assert!(table.is_worth_confirming(&job, now + LEASE / 2));
+        assert!(table.confirm(&job, now + LEASE / 2, LEASE));
+        let Some(KeptWork::Confirm(job)) = table.next(now + LEASE) else { panic!() };
+        assert!(!table.is_worth_confirming(&job, now + LEASE), "not since");
+        // One that nobody could confirm in time is asked for anew, when a client asks for it.
+        table.used(b"/a", now + LEASE);
+        assert_eq!(table.expired(now + LEASE * 3 / 2).len(), 1);
+        assert_eq!((table.next(now + LEASE * 2), table.next_due()), (None, None));
+        table.seen(b"/a", 7, now + LEASE * 2);
+        assert!(matches!(table.next(now + LEASE * 2), Some(KeptWork::Ask(_))));
+    }
+
+    #[test]
+    fn what_changes_before_it_is_confirmed_is_asked_for_less_and_less() {
+        let (mut now, mut asked) = (Instant::now(), 0);
+        let (mut table, mut job) = asked_for(now);
+        let begin = now;
+        while now < begin + 600 * SECOND {
+            assert!(table.keep(&job, now, LEASE));
+            asked += 1;
+            now += LEASE / 2;
+            assert!(table.contradict(&job, now));
+            job = loop {
+                table.seen(b"/a", 7, now);
+                match table.next(now) {
+                    Some(KeptWork::Ask(job)) => break job,
+                    work => assert_eq!(work, None),
+                }
+                now += SECOND;
+            };
+        }
+        assert!(asked < 12, "{asked}");
+    }
+
+    fn asked_for(now: Instant) -> (KeptTable, KeptJob) {
+        asked(b"/a", now)
+    }
+
+    #[test]
+    fn a_query_is_asked_for_when_several_clients_have_asked_for_it() {
+        let now = Instant::now();
+        let mut table = KeptTable::new(256, 3);
+        for query in 0..60 {
+            let target = format!("/search?q={query}");
+            (0..8 * WORTH).for_each(|_| table.seen(target.as_bytes(), 7, now));
+            (0..8 * WORTH).for_each(|_| table.seen(target.as_bytes(), 8, now));
+        }
+        assert_eq!((table.next(now), table.next_due()), (None, None), "two clients");
+        table.seen(b"/search?q=5", 9, now);
+        assert!(
+            matches!(table.next(now), Some(KeptWork::Ask(job)) if *job.target == *b"/search?q=5")
+        );
+        // Long ago does not count.
+        table.seen(b"/search?q=6", 9, now + WINDOW);
+        (0..WORTH).for_each(|_| table.seen(b"/search?q=6", 8, now + WINDOW));
+        assert_eq!(table.next(now + WINDOW), None);
+        // A path alone is not thought of so easily.
+        (0..WORTH).for_each(|_| table.seen(b"/search", 7, now));
+        assert!(table.next(now + PACE).is_some());
     }
 
     #[test]
@@ -438,6 +567,7 @@ mod tests {
         let now = Instant::now();
         let (mut table, _) = kept(b"/a", now);
         assert!(table.outdate(b"/a", now + LEASE));
+        table.seen(b"/a", 7, now);
         assert_eq!(table.next(now + LEASE - SECOND), None);
         assert!(matches!(table.next(now + LEASE), Some(KeptWork::Ask(_))));
         assert_eq!(table.counts().outdated, 1);
@@ -449,13 +579,13 @@ mod tests {
         let (mut table, _) = kept(b"/kept", now);
         for number in 0..1000u32 {
             table.begin_round();
-            table.seen(format!("/{number}").as_bytes(), now);
+            table.seen(format!("/{number}").as_bytes(), 7, now);
             assert!(table.sizes().0 <= 4 && table.sizes().1 == 1);
         }
-        (0..WORTH).for_each(|_| table.seen(b"/hot", now));
+        (0..WORTH).for_each(|_| table.seen(b"/hot", 7, now));
         assert!(matches!(table.next(now + PACE), Some(KeptWork::Ask(_))));
         (0..u32::MAX / 2).step_by(1 << 20).for_each(|number| {
-            table.seen(format!("/other/{number}").as_bytes(), now);
+            table.seen(format!("/other/{number}").as_bytes(), 7, now);
         });
         assert_eq!(table.may_give_way, 0, "no more in one round");
     }

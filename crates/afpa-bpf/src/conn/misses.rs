@@ -18,8 +18,22 @@ pub struct Misses<'f> {
     read: Rc<RefCell<Vec<Missed>>>,
 }
 
-/// Site and target of a request.
-type Missed = (SiteNumber, Vec<u8>);
+/// A request for what is not pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The site that its Host selects.
+    pub site: SiteNumber,
+    /// Its target.
+    pub target: Vec<u8>,
+    /// Which client sent it: an address of IPv4, or a /64 of IPv6, as a number.
+    pub client: u64,
+}
+
+/// The client behind an address, as it stands in keys: whoever has one address of an IPv6 network has all of it.
+fn client_of(address: &[u8; 16]) -> u64 {
+    let half = |at: usize| address.iter().skip(at).take(8).fold(0, |n, b| n << 8 | u64::from(*b));
+    if half(0) == 0 { half(8) } else { half(0) }
+}
 
 impl FastPath {
     /// From now on requests for what is not pinned are reported ([`misses`](Self::misses)), and unsafe ones noted
@@ -28,7 +42,7 @@ impl FastPath {
         self.region.notes_requests().store(1, Ordering::SeqCst);
     }
 
-    /// Opens the stream of requests for targets that are not pinned: site and target. Programs do not wake the reader: it
+    /// Opens the stream of requests for targets that are not pinned. Programs do not wake the reader: it
     /// must poll. What finds the buffer full is not reported.
     pub fn misses(&self) -> libbpf_rs::Result<Misses<'_>> {
         let read = Rc::new(RefCell::new(Vec::new()));
@@ -37,7 +51,8 @@ impl FastPath {
         builder.add(&self.misses, move |bytes| {
             into.borrow_mut().extend(Miss::from_bytes(bytes).and_then(|miss| {
                 let path = miss.path.get(..miss.path_length as usize)?;
-                Some((miss.site, path.to_vec()))
+                let (site, client) = (miss.site, client_of(&miss.client));
+                Some(Missed { site, target: path.to_vec(), client })
             }));
             0
         })?;
@@ -57,9 +72,31 @@ impl FastPath {
 
 impl Misses<'_> {
     /// All that are there, without waiting.
-    pub fn drain(&self) -> libbpf_rs::Result<Vec<(SiteNumber, Vec<u8>)>> {
+    pub fn drain(&self) -> libbpf_rs::Result<Vec<Missed>> {
         self.ring.poll(Duration::ZERO)?;
         self.ring.consume()?;
         Ok(self.read.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use super::client_of;
+
+    fn client(text: &str) -> u64 {
+        client_of(&match text.parse().unwrap() {
+            IpAddr::V4(v4) => Ipv4Addr::to_ipv6_mapped(&v4).octets(),
+            IpAddr::V6(v6) => Ipv6Addr::octets(&v6),
+        })
+    }
+
+    #[test]
+    fn who_has_many_addresses_of_a_network_is_one_client() {
+        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_ne!(client("192.0.2.1"), client("2001:db8::1"));
     }
 }

@@ -46,6 +46,10 @@ pub struct Attach {
     /// Look at this many URLs below `--cache` at most
     #[arg(long, value_name = "URLS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16384), requires = "cache")]
     pub cache_most: u32,
+    /// Ask the server for a URL with a query when this many clients have asked for it; 1 where all clients come by one address, as
+    /// behind a load balancer
+    #[arg(long, value_name = "CLIENTS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64), requires = "cache")]
+    pub cache_clients: u32,
     /// Time after which the server closes an idle connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86400))]
     pub server_timeout: u32,
@@ -165,6 +169,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             prefixes: options.cache.clone(),
             excluded: options.exclude.clone(),
             most: options.cache_most as usize,
+            clients: options.cache_clients as usize,
         },
         symlinks: match options.follow_links {
             true => SymlinkPolicy::Always,
