@@ -146,7 +146,7 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 		return TCX_DROP;
 	own->key = s->key;
 	flow = bpf_map_lookup_elem(&flows, &own->key);
-	if (!flow || !s->plain_ip || !afpa_is_sound(skb, work, s) || !save_headers(skb, work, s))
+	if (!flow || !s->plain_ip || !save_headers(skb, work, s))
 		return TCX_DROP;
 	interface = skb->ifindex;
 	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
@@ -414,6 +414,9 @@ static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 			return TCX_DROP; /* nobody else knows the transfer */
 	}
 	if (flow && is_request_retransmitted(flow, &s)) {
+		/* Here, and not one call deeper: Linux 6.1 adds up the stack of all calls. */
+		if (!afpa_is_sound(skb, work, &s))
+			return TCX_DROP;
 		verdict = afpa_retransmit(skb, work, &s);
 		if (verdict != GO_ON)
 			return verdict;
