@@ -26,7 +26,7 @@ pub struct Answer {
     head: usize,
     status: u16,
     fields: Vec<(Range<usize>, Range<usize>)>,
-    /// What the chunks hold, when there are chunks.
+    /// The content without the chunked coding, if the answer had that coding.
     unchunked: Option<Vec<u8>>,
     /// Expires tells of a time that goes on, as Date does.
     moves: bool,
@@ -105,12 +105,12 @@ impl Answer {
         self.bytes.get(..self.head).unwrap_or_default()
     }
 
-    /// What follows the head, as it was sent; empty for HEAD and 304.
+    /// The bytes after the head, as the server sent them; empty for HEAD and 304.
     pub fn body(&self) -> &[u8] {
         self.bytes.get(self.head..).unwrap_or_default()
     }
 
-    /// The content: what follows the head, or what its chunks hold.
+    /// The content: the bytes after the head, without the chunked coding.
     pub fn content(&self) -> &[u8] {
         self.unchunked.as_deref().unwrap_or_else(|| self.body())
     }
@@ -120,7 +120,7 @@ impl Answer {
         self.unchunked.is_some()
     }
 
-    /// A number that two answers share if they are the same response, except for Date, and that others do not.
+    /// A number that two answers share if they are the same response except for Date, and that differs otherwise.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.undated_head().hash(&mut hasher);
@@ -229,7 +229,7 @@ impl Answer {
         self.fields.iter().filter(move |(have, _)| named(have)).map(|(_, value)| value)
     }
 
-    /// How the end of the content is told. The bytes are still in `input`.
+    /// How the end of the content is marked (RFC 9112, 6.3). `input` still holds the bytes of the fields.
     fn framing(&self, input: &[u8], asked: Asked) -> Result<Framing, Malformed> {
         let values = |name: &'static [u8]| {
             self.fields.iter().filter_map(move |(have, value)| {

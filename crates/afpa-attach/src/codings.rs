@@ -20,8 +20,8 @@ pub struct Form {
 /// The index of an answer among those that differ; `None`: the answer may not be pinned.
 pub type Class = Option<usize>;
 
-/// What is stored for a coding: the answer of that class. Without a class nothing is stored, so that
-/// requests for which the programs would choose this coding go to the server.
+/// A coding, and the class whose answer is stored for it. Without a class nothing is stored: requests for which the
+/// programs would choose this coding go to the server.
 pub type Plan = Vec<(Coding, Class)>;
 
 /// Bits of the stored codings that a request names.
@@ -55,9 +55,9 @@ pub fn forms() -> Vec<Form> {
     forms
 }
 
-/// What to store when the server gave `classes` to [`forms`], so that as many forms as possible are
-/// answered, each as the server did. At least one coding besides identity is stored: otherwise the
-/// programs would take the object for one that does not vary, and not look at weights.
+/// The plan that answers most of [`forms`], each as the server did: `classes` has the server's answer to each form. At
+/// least one coding besides identity is stored: otherwise the programs would take the object for one that does not
+/// vary, and not look at weights.
 pub fn plan(classes: &[(Form, Class)]) -> Plan {
     let stored_sets = 1..=(GZIP | BROTLI | ZSTD);
     let best = stored_sets
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_server_with_another_preference_keeps_the_requests_that_show_it() {
-        // gzip before brotli: a request that names both gets gzip. What is stored never contradicts that.
+        // gzip before brotli: a request that names both gets gzip. The stored answers never contradict that.
         let server =
             |named: Named| if named & GZIP != 0 { 1 } else { usize::from(named & BROTLI != 0) * 2 };
         let plan = planned(|named, _| Some(server(named)));

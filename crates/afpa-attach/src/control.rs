@@ -24,8 +24,8 @@ use crate::purge;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Listens on `socket`, and replaces a stale one. Only its owner may connect, which is the user that the process
-/// was started by: whoever connects may end it.
+/// Listens on `socket`, and replaces a stale one. Only the user who started the process may connect, because a client
+/// of this socket may end the attachment.
 pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
     let _stale = fs::remove_file(socket);
     let before = umask(Mode::from_bits_truncate(0o177));

@@ -11,7 +11,7 @@ use crate::control;
 use crate::paths::AttachSocket;
 use crate::settings::map_sizes;
 
-/// What to end.
+/// The attachments to end, and how.
 #[derive(Clone, Debug)]
 pub struct DetachSettings {
     /// The attachment to this port; None: all of them.
@@ -24,9 +24,9 @@ pub struct DetachSettings {
     pub folders: Vec<PathBuf>,
 }
 
-/// Ends running attachments, waits for connections whose sequence numbers are translated, and detaches the
-/// programs. What others left behind is found by what is on the interfaces, whatever it was called. Returns what
-/// was done, a line for each attachment. Must run in the network namespace of the attachment.
+/// Ends running attachments, waits for connections whose sequence numbers are translated, and detaches the programs.
+/// Programs that a killed process left on the interfaces are found there, under any name. Returns a line for each
+/// attachment. Must run in the network namespace of the attachment.
 ///
 /// # Errors
 /// When there is nothing to detach, or connections are left that would break.
@@ -109,7 +109,8 @@ fn left_behind(
 /// Waits until no connection needs a fast path, and removes it.
 fn clean(found: &FoundFastPath, settings: &DetachSettings) -> anyhow::Result<()> {
     let deadline = Instant::now() + settings.wait;
-    // Whoever takes it over retransmits what its connections have lost. Otherwise their clients time out.
+    // Take over the pinned maps, so that segments which connections lose are retransmitted. Otherwise their clients
+    // time out.
     let mut pin_dir = found.kept_in().and_then(|folder| PinDir::adopt(&folder).ok());
     let loaded = pin_dir.as_ref().and_then(take_over).map(Arc::new);
     let ours = loaded.clone();

@@ -1,8 +1,8 @@
 //! The server's health. A server that hangs must look as it does without us: nothing is answered.
 //!
-//! Once in a while the server is asked, on a new connection, for something that the programs never answer.
-//! What it says does not matter, if it says something in time. The kernel answers no more from the moment in
-//! which it does not; with [`EVERY`] and [`PATIENCE`] that is within two seconds of the server's end.
+//! Once in a while the server is asked, on a new connection, for something that the programs never answer. Any answer
+//! will do, if it comes in time. Once none comes in time, the kernel stops answering; with [`EVERY`] and [`PATIENCE`]
+//! that is within two seconds of the server's end.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_millis(750);
 /// How long the server may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is known of the server's health.
+/// The state of the server's health.
 #[derive(Debug, Default)]
 pub struct Health {
     away: AtomicBool,

@@ -1,4 +1,4 @@
-//! What is pinned, what it depends on, and what has to be asked for: coherency without I/O.
+//! Pinned paths, the places that they depend on, and the paths to ask for: coherency without I/O.
 //!
 //! An *entry* is a path below the root that may be answered. A *place* is a path whose change makes the
 //! entry's answer invalid. Invariants:

@@ -1,13 +1,13 @@
 //! Accelerates an unmodified server that is already running.
 //!
-//! The server keeps its port, its connections and its configuration. The programs of `afpa-bpf` give small
-//! answers that are the same for all clients, in the kernel and on the server's own connections. The
-//! answers come from the server itself, which is asked for them: they are its own, byte for byte, with the
-//! Date of the second. A change of a file unpins its answer at once.
+//! The server keeps its port, its connections and its configuration. The programs of `afpa-bpf` give small answers
+//! that are the same for all clients, in the kernel and on the server's own connections. These answers are the
+//! server's own, byte for byte, with the Date of the second: this process asks the server for them. A change of a file
+//! unpins its answer at once.
 //!
-//! - [`answer`], [`permit`], [`codings`], [`decoys`], [`gather`]: what the server answers, whether the kernel
-//!   may give that answer too, and to which requests. No I/O.
-//! - [`ledger`]: what is pinned and what it depends on. No I/O, no clock.
+//! - [`answer`], [`permit`], [`codings`], [`decoys`], [`gather`]: the server's answers, whether the kernel may give
+//!   them too, and to which requests. No I/O.
+//! - [`ledger`]: pinned paths and the places that they depend on. No I/O, no clock.
 //! - [`stranger`]: a client that the server knows nothing of, so that what is pinned is what everybody gets.
 //! - [`server`], [`walk`], [`filler`], [`health`]: the same with sockets, files and the kernel.
 //! - [`run`], [`detach`](fn@detach): the life of an attachment.

@@ -67,7 +67,7 @@ struct Attachment {
     tender: Option<RtxThread>,
     self_check: Option<SelfCheck>,
     pin_dir: Option<PinDir>,
-    /// What this host has that limits the fast path.
+    /// Properties of this host that limit the fast path.
     watch: Watch,
     /// Why no SYN is answered, as it was said last.
     tcp_refused: Option<String>,
@@ -76,7 +76,7 @@ struct Attachment {
     _claim: PortClaim,
 }
 
-/// What an attachment must be allowed to do for as long as it runs.
+/// The rights that an attachment needs for as long as it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
     /// Nothing: maps and links are used by their descriptors.
@@ -106,7 +106,7 @@ impl Attachment {
         read_police: ReadPolice,
         drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let police = read_police()?; // whatever is wrong there, nothing has happened yet
+        let police = read_police()?; // first: an error here leaves nothing behind
         if settings.listen.iter().any(|address| address.port() != settings.port()) {
             bail!("{} have different ports: attach to each port by itself", settings.addresses());
         }
@@ -322,7 +322,7 @@ fn interfaces_of_others() -> std::io::Result<Vec<Interface>> {
     Ok(all)
 }
 
-/// Who asks, besides this machine. Nobody is needed where only this machine can ask.
+/// The second client that asks the server, besides this machine. None where only this machine can reach the server.
 fn stranger_of(settings: &AttachSettings) -> anyhow::Result<Option<Arc<Stranger>>> {
     if settings.listen.iter().all(|listen| listen.ip().is_loopback()) {
         return Ok(None);
@@ -466,7 +466,7 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
     fast_path.context("the fast path cannot be had")
 }
 
-/// What a connection asks for is learnt, and asked for, before it is taken for one to bypass.
+/// Longer than usual: a connection's targets must be learnt and asked for before the connection is bypassed.
 const KEPT_BYPASS_TIME: Duration = Duration::from_secs(10);
 
 /// Memory for answers of several segments: 23 MB.

@@ -61,7 +61,7 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Who asks.
+    /// The clients and addresses by which the server is asked.
     pub(crate) fn viewpoints(&self, settings: &AttachSettings, filler: Arc<Filler>) -> Viewpoints {
         let (addresses, stranger) = (self.addresses.clone(), self.stranger.clone());
         Viewpoints::new(addresses, stranger, filler, settings.answer_timeout)

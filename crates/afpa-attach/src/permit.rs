@@ -1,8 +1,7 @@
 //! Whether a response may be given to other clients, and for how long (RFC 9111).
 //!
-//! The file behind the response is watched, so an answer may be pinned until its file changes. What the
-//! response says about caching can only shorten that. A response that RFC 9111 forbids a shared cache to
-//! store is never pinned.
+//! The file behind the response is watched, so an answer may be pinned until its file changes. The response's caching
+//! fields can only shorten that. A response that RFC 9111 forbids a shared cache to store is never pinned.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Who may connect to the server: the police in the kernel, and the orders of the operator.
+//! The police in the kernel, which decides who may connect to the server, and the operator's orders for it.
 //!
-//! What the kernel lets through the server answers, which knows nothing of them. So connections are refused here, and
-//! rates of requests are the server's affair.
+//! The server knows nothing of the police, and answers every request that the kernel lets through. So only connections
+//! are refused here; rates of requests are the server's affair.
 
 use std::sync::Arc;
 

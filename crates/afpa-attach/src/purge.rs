@@ -1,11 +1,11 @@
-//! What an order of `afpa purge` is about.
+//! The parameters of `afpa purge`.
 
 use afpa_http::target::normalise;
 
 use crate::kept::Which;
 
-/// Reads the parameters of an order. What is kept has neither tags nor a host of its own: all names of a server that is attached
-/// to are asked for each target, and a purge is about all of them.
+/// Reads the parameters of an order. Kept answers have neither tags nor a host of their own: each target is asked for
+/// under all names of the server, and a purge is about all of them.
 ///
 /// # Errors
 /// With what it should say.

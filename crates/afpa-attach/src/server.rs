@@ -10,14 +10,15 @@ use crate::filler::Filler;
 use crate::gather::{Ask, AskError};
 use crate::stranger::Stranger;
 
-/// The server, called by one of its addresses. It is asked one request at a time; a connection is made when
-/// there is none.
+/// The server, called by one of its addresses. It gets one request at a time; a new connection is made when there is
+/// none.
 pub struct Server {
     address: SocketAddr,
     timeout: Duration,
-    /// Who asks; `None`: this machine.
+    /// The client that asks; `None`: this machine.
     stranger: Option<Arc<Stranger>>,
-    /// Whose programs pass the questions of this machine; `None`: there are none yet.
+    /// The fast path whose programs let this machine's questions pass to the server; `None`: no programs are loaded
+    /// yet.
     filler: Option<Arc<Filler>>,
     connection: Option<TcpStream>,
 }

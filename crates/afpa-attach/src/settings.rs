@@ -1,4 +1,4 @@
-//! What an attachment is told to do.
+//! The settings of an attachment.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use afpa_cache::root::SymlinkPolicy;
 use crate::Scope;
 use crate::kept::KeptScope;
 
-/// What to accelerate, and how.
+/// The server to accelerate, and how.
 #[derive(Clone, Debug)]
 pub struct AttachSettings {
     /// Where the server listens: at least one address, all with the same port.
@@ -24,7 +24,7 @@ pub struct AttachSettings {
     pub scope: Scope,
     /// The longest answer to a request that does not ask for the end of a connection without a socket.
     pub answer_max: usize,
-    /// What is kept that no file stands behind.
+    /// Which answers that no file stands behind are kept.
     pub keeps: KeptScope,
     /// Symbolic links that are followed.
     pub symlinks: SymlinkPolicy,
@@ -39,14 +39,14 @@ pub struct AttachSettings {
     /// Request fields, besides those that asking with decoys shows to be unimportant, which matter to no
     /// answer of the server.
     pub allowed_fields: Vec<String>,
-    /// Nobody is asked but this machine: what it is told is taken for what everybody is told.
+    /// Ask from this machine only, and send its answers to every client.
     pub ask_only_locally: bool,
     /// Clients are answered in the kernel for so long after a packet of theirs got through the kernel's own path:
     /// netfilter, cgroup programs, routes; zero: for ever.
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket.
     pub socketless: bool,
-    /// Whose connections may begin so.
+    /// Which clients' connections may begin so.
     pub admission: Admission,
     /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
     pub flood_syns: u32,
@@ -72,7 +72,7 @@ impl AttachSettings {
     }
 }
 
-/// Sizes of the kernel's maps. Whoever takes over pinned maps uses the sizes that they have.
+/// Sizes of the kernel's maps. A process that takes over pinned maps uses the sizes that they have.
 pub(crate) fn map_sizes() -> afpa_bpf::Settings {
     // The log of an attached server is its own.
     afpa_bpf::Settings { log_every: 0, sizes_as_kept: true, ..afpa_bpf::Settings::default() }

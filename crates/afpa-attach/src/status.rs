@@ -1,4 +1,4 @@
-//! What the operator sees while it runs.
+//! Messages for the operator while the attachment runs.
 
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use afpa_cache::watch::Watcher;
 use crate::filler::Filler;
 use crate::say::say;
 
-/// What the operator sees: a line when everything was asked for, and on a terminal one every second.
+/// The operator's view: a line when everything was asked for, and on a terminal one every second.
 pub(crate) struct Status {
     terminal: bool,
     said: bool,

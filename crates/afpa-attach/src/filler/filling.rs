@@ -45,7 +45,7 @@ struct Filling<'a> {
     job: Job,
 }
 
-/// What became of it.
+/// Why the path was not pinned.
 enum FillError {
     Gone,
     Unfit(String),

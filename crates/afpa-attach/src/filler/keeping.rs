@@ -12,17 +12,17 @@ use crate::gather::{Ask, AskError, Claim, Gathered, Unfit, Wanted, gather};
 use crate::kept::{Allowed, Budget, Copy, KeptCounts, KeptJob, KeptWork, Target, Which, allowed};
 use crate::say::say;
 
-/// What is kept of a target on one site.
+/// The answers that are kept for a target on one site.
 pub(super) struct Kept {
     site: SiteNumber,
     found: Gathered,
-    /// The answer that was asked for last, and monotonic nanoseconds before that.
+    /// The last answer of the server, and the monotonic nanoseconds before it was asked for.
     heard: Answer,
     asked: u64,
-    /// Nanoseconds since boot at which its age was 0, and for how many seconds it is fresh.
+    /// Nanoseconds since boot at which the answer's age was 0, and for how many seconds it is fresh.
     born: u64,
     lifetime: u64,
-    /// What is pinned ends at this age: it is no longer fresh, or has another digit.
+    /// The age at which the pinned answer ends: it is no longer fresh, or its age gets another digit.
     ends_at: u64,
 }
 
@@ -55,7 +55,8 @@ const SECOND: u64 = 1_000_000_000;
 /// How long the answers to all questions about one target may take together.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A server that is asked no more than the budget allows. What is kept is confirmed while questions about another target wait.
+/// Asks the server no more than the budget allows. While questions about another target wait, it confirms kept
+/// answers.
 struct Patient<'s> {
     filler: &'s Filler,
     server: &'s mut dyn Ask,
@@ -69,7 +70,7 @@ impl<'s> Patient<'s> {
         Self { filler, server, budget, spent: Duration::ZERO, confirms: false }
     }
 
-    /// Until the next question may be asked. False: nothing is asked any more.
+    /// Waits until the next question may be asked. False: the filler has ended, and nothing is asked any more.
     fn wait(&mut self) -> bool {
         loop {
             let job = self.confirms.then(|| self.filler.take_confirmation()).flatten();
@@ -178,8 +179,8 @@ impl Filler {
         }
     }
 
-    /// Asks for what is worth it, and has what is kept confirmed, until the end. An application may be slow, so this has a thread
-    /// of its own: what is pinned of files must be confirmed meanwhile.
+    /// Asks for targets that are worth it, and confirms kept answers, until the end. An application may be slow, so
+    /// this has a thread of its own: pinned files must be confirmed meanwhile.
     pub(crate) fn keep_answers(&self, server: &mut dyn Ask) {
         let mut budget = Budget::new(Instant::now());
         while let Some(work) = self.take_kept() {
@@ -358,7 +359,8 @@ impl Filler {
         self.pin_or_refuse(state, job);
     }
 
-    /// What cannot be pinned, because there is no room or a tag is too long, is left alone for a while.
+    /// Pins the answers. If that fails, because there is no room or a tag is too long, the target is left alone for a
+    /// while.
     fn pin_or_refuse(&self, state: &mut FillerState, job: &KeptJob) {
         if !self.pin_kept(state, &job.target) {
             self.drop_kept(state, std::slice::from_ref(&job.target));
@@ -382,7 +384,7 @@ impl Filler {
         }
     }
 
-    /// What the heartbeat sees to: unsafe requests, ends, and ages that get another digit.
+    /// The heartbeat's work for kept answers: unsafe requests, ends, and ages that get another digit.
     pub(super) fn tend_kept(&self, state: &mut FillerState) {
         let (now, clock, boot) = (Instant::now(), monotonic_ns(), boot_ns());
         let mut gone = state.kept.expired(now);
@@ -405,7 +407,7 @@ impl Filler {
         }
         self.drop_kept(state, &gone);
         for target in longer {
-            self.look_at_use(state, &target, now); // what is written anew was not used yet
+            self.look_at_use(state, &target, now); // first: a copy that is pinned anew is unused
             if !self.pin_kept(state, &target) {
                 state.kept.forget(&target);
                 self.drop_kept(state, &[target]);
@@ -459,7 +461,7 @@ fn path_of(target: &[u8]) -> Vec<u8> {
     path.map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Learns until the end. What cannot be learnt is not kept.
+/// Learns until the end which targets clients ask for. Without the kernel's reports nothing more is kept.
 pub(crate) fn learn(filler: &Filler) {
     if let Err(why) = filler.learn() {
         say(&format!("nothing more is kept: the kernel's reports cannot be read: {why}"));

@@ -40,9 +40,9 @@ pub struct Filler {
     pub fast_path: Arc<FastPath>,
     /// The folder.
     pub root: DocumentRoot,
-    /// What of it.
+    /// Which of its files.
     pub scope: Scope,
-    /// What is kept that no file stands behind.
+    /// Which answers that no file stands behind are kept.
     pub keeps: KeptScope,
     revalidate: Duration,
     sites: Mutex<Arc<Vec<Hosts>>>,
@@ -56,10 +56,10 @@ struct FillerState {
     walks: Vec<Vec<u8>>,
     /// Why objects were not pinned, and how often.
     unfit: BTreeMap<String, u64>,
-    /// What the server must go on to say of each pinned path.
+    /// The claims of each pinned path, which the server must go on to confirm.
     claims: HashMap<Path, Vec<Claim>>,
     kept: KeptTable,
-    /// What is pinned of each kept target.
+    /// The pinned answers of each kept target.
     answers: HashMap<Target, Vec<Kept>>,
     working: bool,
     /// The server does not answer; so the kernel does not either, and nothing is asked.
@@ -218,7 +218,7 @@ impl Filler {
                 return None;
             }
             if work.is_some() {
-                // What is confirmed is pinned already.
+                // Confirming is no progress: the object is pinned already.
                 state.working = !matches!(work, Some(Work::Confirm(_)));
                 return work;
             }
@@ -268,7 +268,7 @@ impl FillerState {
         !(self.ended || self.away || self.differs)
     }
 
-    /// What is pinned must not lapse while new objects are asked for.
+    /// Confirming comes first: a pinned object must not lapse while new objects are asked for.
     fn work(&mut self, now: Instant) -> Option<Work> {
         let confirm = self.ledger.next_to_confirm(now).map(Work::Confirm);
         let walk = || self.walks.pop().map(Work::Walk);

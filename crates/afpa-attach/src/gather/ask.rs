@@ -13,8 +13,8 @@ pub trait Ask {
     /// called before each object, because addresses come and go.
     fn viewpoints(&mut self) -> usize;
 
-    /// Sends a whole request, and returns the whole answer. Everything is asked at the first viewpoint; what
-    /// is pinned, at the others as well.
+    /// Sends a whole request, and returns the whole answer. Every question is asked at the first viewpoint; those
+    /// about an answer that will be pinned are asked at the others as well.
     ///
     /// # Errors
     /// When no answer comes, or one that cannot be parsed.
@@ -33,7 +33,7 @@ pub enum AskError {
     Malformed(#[from] Malformed),
 }
 
-/// What to ask for.
+/// The object to ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Host values that lead to the same content. Never empty.
@@ -44,7 +44,7 @@ pub struct Wanted<'a> {
     pub longest: usize,
     /// Whether requests that ask for the connection's end are of interest.
     pub closes: bool,
-    /// No file stands behind it: it is kept for as long as it says itself.
+    /// No file stands behind it: it is kept for as long as its own fields allow.
     pub kept: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What must stay true of a pinned object. The server is asked about it again and again, with few requests,
-//! so that new rules of the server count soon.
+//! Claims of pinned objects: answers that the server must go on to give. It is asked again and again, with few
+//! requests, so that new rules of the server count soon.
 
 use afpa_http::request::FieldClasses;
 
@@ -10,7 +10,7 @@ use super::talk::request;
 use crate::answer::{Answer, Asked};
 use crate::decoys::together;
 
-/// What the server said of a target, in short.
+/// The server's answers for a target, as digests.
 #[derive(Clone, Debug)]
 pub struct Claim {
     hosts: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Claim {
     turn: usize,
     /// As in [`Wanted`].
     kept: bool,
-    /// Of what is kept: the first answer when it was confirmed last.
+    /// For a kept answer: the first answer at the last confirmation.
     heard: Option<Answer>,
 }
 

@@ -11,9 +11,9 @@ use crate::codings::Class;
 use crate::decoys::{Decoy, decoys, together};
 
 impl Talk<'_> {
-    /// The classes of fields that matter to none of the stored answers. What HEAD and conditions get with them
-    /// must be the same as without, or the server answers these. Where one that matters is enough to refuse the answer, nothing
-    /// more is asked once it is found.
+    /// The classes of fields that matter to none of the stored answers. If such a field changes the response to HEAD
+    /// or to a conditional request, the server answers these requests. If one field that matters is enough to refuse
+    /// the answer, the search ends once it is found.
     pub(super) fn fields(
         &mut self,
         classes: &mut [AnswerClass],

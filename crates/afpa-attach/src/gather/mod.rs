@@ -92,7 +92,8 @@ pub fn gather(
     Ok(Gathered { variants, closes: wanted.closes, old_alike, lifetime, rules, claim, first })
 }
 
-/// What no file stands behind may not depend on a field that nobody was told of.
+/// An answer that no file stands behind may not depend on a field that its Vary does not name: no cache would know of
+/// it.
 const BY_FIELD: Unfit = Unfit::Differs("by a field that its Vary does not name");
 
 /// The classes that a plan stores.

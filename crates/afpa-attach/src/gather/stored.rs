@@ -22,7 +22,7 @@ pub struct Gathered {
     pub lifetime: Option<Duration>,
     /// Which requests get them.
     pub(super) rules: Rules,
-    /// What has to stay true meanwhile.
+    /// The claim that the server must confirm meanwhile.
     pub claim: Claim,
     /// The answer to the first question.
     pub first: Answer,
@@ -31,7 +31,7 @@ pub struct Gathered {
 /// Which requests get the answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// Each coding is told from the others by its tag.
+    /// The server distinguishes the codings by their entity tags.
     pub(super) other_tag: bool,
     /// Fields that do not matter.
     pub(super) fields: FieldClasses,

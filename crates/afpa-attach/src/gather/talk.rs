@@ -13,7 +13,7 @@ use crate::permit::Permit;
 /// A tag that no server gives.
 const NO_TAG: &str = "\"afpa-attach-asks\"";
 
-/// What ends a connection with the response (RFC 9112 section 9.6).
+/// The field that ends a connection with the response (RFC 9112 section 9.6).
 const CLOSE: (&str, &str) = ("Connection", "close");
 
 /// The questions about one target.
@@ -23,11 +23,11 @@ pub(super) struct Talk<'a> {
     pub(super) viewpoints: usize,
 }
 
-/// A field that no server knows. The programs leave requests with unknown fields to the server, so the kernel
-/// never answers these itself; and the tab before its value is unusual enough for them, too.
+/// A field that no server knows. The programs leave requests with unknown fields to the server, so the kernel never
+/// answers these itself. The tab before the value has the same effect.
 const MARK: &str = "Afpa-Attach:\task\r\n";
 
-/// A request with these fields. Without `bare` it also says who asks, unless the fields do.
+/// A request with these fields. Without `bare` it also has User-Agent and Accept, unless `fields` has them.
 pub(super) fn request(
     wanted: &Wanted<'_>,
     asked: Asked,

@@ -9,7 +9,7 @@ use afpa_http::caching::{ResponseFacts, control};
 use crate::answer::Answer;
 use crate::permit::{Permit, Refused, is_for_everybody};
 
-/// What an answer allows.
+/// The freshness of an answer that may be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// How long it is fresh, in seconds.
@@ -18,20 +18,20 @@ pub struct Allowed {
     pub age: u64,
 }
 
-/// What is fresh for less is not worth the questions.
+/// A shorter lifetime is not worth the questions.
 const LEAST: u64 = 3;
 
-/// What `answer` allows, to a GET without credentials that was asked at `asked_unix`, in seconds of the clock on the wall. It
-/// must say itself how long it is fresh, for caches that serve many.
+/// The freshness that `answer` has itself for shared caches, as the answer to a GET without credentials that was asked
+/// at `asked_unix`, in seconds of the clock on the wall.
 ///
-/// Its age is counted from the question on: the `response_delay` of RFC 9111, 4.2.3 is then part of it, however long the
-/// answer took, and before that only what its Date tells.
+/// The age is counted from the question on, so that it includes the `response_delay` of RFC 9111, 4.2.3, however long
+/// the answer took. The age before the question is known from its Date alone.
 ///
 /// # Errors
 /// With the first reason why it may not be kept.
 pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     is_for_everybody(answer)?;
-    // In whatever form: what names fields is for caches that can leave fields out.
+    // In any form: field names as arguments are for caches that can leave fields out.
     let forbidding =
         answer.values("cache-control").flat_map(control::directives).any(|(name, _)| {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());

@@ -8,7 +8,7 @@ const SHARE: u32 = 12;
 /// Answers that may be asked for at once when nothing was asked for a while.
 const AT_ONCE: Duration = Duration::from_millis(150);
 
-/// What is left. Nothing is, in the beginning.
+/// The budget of questions. A new one is empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// When everything will be paid for that was asked.

@@ -126,7 +126,7 @@ mod tests {
             let copy = Copy::of((Coding::Identity, false), Some(&answers), &heard, 1);
             assert_eq!(copy.variant(freshness).not_modified.is_some(), fits, "{filler}");
         }
-        // What is no date stays as it is.
+        // An Expires that is no date stays as it is.
         let odd = Answers { whole: answer(old, "0", "body"), not_modified: None, head: true };
         let copy = Copy::of((Coding::Identity, false), Some(&odd), &heard, 1);
         let head =

@@ -11,16 +11,17 @@ pub struct KeptScope {
     pub excluded: Vec<String>,
     /// How many targets are looked at, kept or not.
     pub most: usize,
-    /// So many clients must have asked for a target with a query before it is asked for: anybody can think of queries.
+    /// A target with a query is asked for only after this many clients have asked for it: anybody can think of
+    /// queries.
     pub clients: usize,
 }
 
-/// What a purge is about.
+/// The targets of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Everything.
     All,
-    /// A path, and a query; `None`: whatever the query.
+    /// A path, and a query; `None`: with any query.
     Url(Vec<u8>, Option<Vec<u8>>),
     /// Everything whose path begins so.
     Below(Vec<u8>),

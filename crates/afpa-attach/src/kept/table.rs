@@ -1,11 +1,12 @@
-//! What becomes of each target: seen, asked for, kept, refused. No I/O, no clock.
+//! The state of each target: seen, asked for, kept, refused. No I/O, no clock.
 //!
 //! Invariants, as of the [ledger](crate::ledger):
-//! 1. whatever ends an answer raises the epoch of its target first, so what was asked for before is never pinned;
+//! 1. the end of an answer raises the epoch of its target first, so an answer that was asked for before is never
+//!    pinned;
 //! 2. the code that takes an answer out of this table takes it out of the kernel under the same lock;
 //! 3. a kept answer has a lease: one that the server has not confirmed in time ends;
-//! 4. there are never more targets than the limit. One that nothing is known of gives way to another;
-//! 5. nothing is asked for, the first time or again, that no client has asked for since.
+//! 4. there are never more targets than the limit. One without any history gives way to another;
+//! 5. the server is asked for a target, the first time or again, only if a client has asked for it since.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::scope::Which;
 /// A request target as clients spell it.
 pub type Target = Arc<[u8]>;
 
-/// What was asked for so often is worth the questions...
+/// A target that was asked for so often is worth the questions...
 const WORTH: u32 = 8;
 /// ... within this time.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Between two new targets, so that whoever thinks of targets does not make the server work.
+/// Between two new targets, so that a client that invents targets does not make the server work.
 const PACE: Duration = Duration::from_millis(200);
 /// Targets that give way to others in one round of reports.
 const GIVE_WAY: u32 = 16;
@@ -45,7 +46,7 @@ pub struct KeptTable {
     counts: KeptCounts,
 }
 
-/// What happened since the start.
+/// Numbers of events since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptCounts {
     /// Answers that were dropped by an order.
@@ -88,7 +89,7 @@ enum State {
     Ended(Instant),
 }
 
-/// A target whose turn it is.
+/// A target, and the epoch in which its work began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptJob {
     /// Which.
@@ -96,7 +97,7 @@ pub struct KeptJob {
     epoch: u64,
 }
 
-/// What is to be done with it.
+/// The work for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptWork {
     /// It is to be asked for.
@@ -171,13 +172,13 @@ impl KeptTable {
         self.entries.remove(&target).is_some()
     }
 
-    /// The next target whose turn it is. What is kept comes first.
+    /// The next target whose turn it is. Kept targets come first.
     pub fn next(&mut self, now: Instant) -> Option<KeptWork> {
         let may_ask = self.next_ask.is_none_or(|then| then <= now);
         self.take_next(now, may_ask)
     }
 
-    /// The same of those that are kept.
+    /// The next kept target whose turn it is.
     pub fn next_to_confirm(&mut self, now: Instant) -> Option<KeptJob> {
         match self.take_next(now, false)? {
             KeptWork::Confirm(job) => Some(job),
@@ -265,8 +266,8 @@ impl KeptTable {
         }
     }
 
-    /// The server says something else now. True: it is to be taken out of the kernel at once. What changes before it was
-    /// confirmed once is left alone for a while, as if it had been refused.
+    /// The server says something else now. True: the answer must be taken out of the kernel at once. A target whose
+    /// answer changes before its first confirmation is left alone for a while, as if it had been refused.
     #[must_use]
     pub fn contradict(&mut self, job: &KeptJob, now: Instant) -> bool {
         let held = self.held(job).is_some();
@@ -306,8 +307,8 @@ impl KeptTable {
         self.entries.remove(target);
     }
 
-    /// An unsafe request, or its response, was on its way until `then`: what is kept of the target ends, and is asked for
-    /// after that. True: it is to be taken out of the kernel.
+    /// An unsafe request, or its response, was on its way until `then`. The target's kept answer ends, and may be
+    /// asked for again after that. True: it must be taken out of the kernel.
     #[must_use]
     pub fn outdate(&mut self, target: &[u8], then: Instant) -> bool {
         let ended = self.end(target, then);
@@ -315,7 +316,8 @@ impl KeptTable {
         ended
     }
 
-    /// What is kept of these, or is being asked for, ends. What is returned is to be taken out of the kernel.
+    /// Ends the kept answers of these targets, and the questions about them. The returned targets must be taken out of
+    /// the kernel.
     #[must_use]
     pub fn purge(&mut self, which: &Which, now: Instant) -> Vec<Target> {
         let about = self.entries.keys().filter(|target| which.is_about(target));
@@ -360,13 +362,13 @@ impl KeptTable {
         (self.entries.len(), kept)
     }
 
-    /// What happened since the start.
+    /// Numbers of events since the start.
     pub fn counts(&self) -> KeptCounts {
         self.counts
     }
 
-    /// Ends whatever is kept or being asked for. It is asked for anew if a client asks for it, and not before `due`. True: it was
-    /// kept.
+    /// Ends the target's kept answer, or the question about it. The server is asked anew if a client asks for the
+    /// target, and not before `due`. True: an answer was kept.
     fn end(&mut self, target: &[u8], due: Instant) -> bool {
         self.epoch += 1;
         let Some(entry) = self.entries.get_mut(target) else { return false };

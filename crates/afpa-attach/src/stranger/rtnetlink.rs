@@ -79,7 +79,7 @@ impl Rtnetlink {
     }
 }
 
-/// What an acknowledgement says.
+/// The result that an acknowledgement carries.
 fn outcome(answer: &[u8]) -> io::Result<()> {
     let half = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     let word = answer.get(HEADER..HEADER + 4).and_then(|bytes| bytes.try_into().ok());
