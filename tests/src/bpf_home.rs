@@ -1,8 +1,8 @@
-//! What an AFPA of old left in the BPF file system.
+//! The state that older versions of AFPA left in the BPF file system.
 
 use std::path::Path;
 
-/// AFPA's folder there, as an AFPA of old made it.
+/// Makes AFPA's folder there as older versions did.
 pub fn make_home_for_root_alone() -> std::io::Result<()> {
     let home = Path::new(afpa_bpf::HOME);
     std::fs::create_dir(home)?;

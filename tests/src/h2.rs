@@ -1,4 +1,4 @@
-//! A client of HTTP/2 that does as it is told: whole requests, or any frames. It checks every frame that comes.
+//! A client of HTTP/2 that sends whole requests, or any frames, as a test demands. It checks every frame that comes.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
@@ -17,17 +17,17 @@ pub struct H2Client {
     decoder: Decoder,
     input: Vec<u8>,
     next: u32,
-    /// What has come of each response.
+    /// Each response, as far as it has come, by stream.
     responses: HashMap<u32, Partial>,
     /// Streams in the order in which their responses were complete.
     pub complete: Vec<u32>,
-    /// What the last GOAWAY said: the last stream, and the code.
+    /// The last stream and the error code of the last GOAWAY.
     pub goaway: Option<(u32, u32)>,
-    /// What the server's SETTINGS said.
+    /// The values of the server's SETTINGS.
     pub settings: HashMap<u16, u32>,
     /// Whether windows are opened as content comes.
     pub opens_windows: bool,
-    /// What WINDOW_UPDATEs have added to each stream's window, and to the connection's under 0.
+    /// The sum of the WINDOW_UPDATEs of each stream, and of the connection under 0.
     added: HashMap<u32, u64>,
     /// Whether nothing is sent but what the test sends.
     pub is_silent: bool,
@@ -206,7 +206,7 @@ impl H2Client {
         self.responses.remove(&id).expect("it is there")
     }
 
-    /// What has come on a stream so far.
+    /// The response on a stream, as far as it has come.
     pub fn so_far(&self, id: u32) -> Partial {
         self.responses.get(&id).cloned().unwrap_or_default()
     }

@@ -17,7 +17,7 @@ pub mod slots;
 pub mod tcp;
 pub mod tls;
 
-/// What every test wants of Chromium: no window, and nothing that it does of its own accord.
+/// Arguments for Chromium in every test: no window, and no activity of its own accord.
 pub const CHROMIUM: [&str; 9] = [
     "--headless",
     "--no-sandbox",

@@ -16,7 +16,7 @@ use crate::tls::{Authority, Files};
 /// A running authority, with a name server by which it finds every name at one address.
 pub struct Pebble {
     folder: TempDir,
-    /// Who has certified the directory's own host.
+    /// The authority that certified the directory's own host.
     authority: Authority,
     certificate: Files,
     at: SocketAddr,
@@ -80,7 +80,7 @@ impl Pebble {
         format!("https://{}/dir", self.at)
     }
 
-    /// Who has certified the directory's own host.
+    /// The certificate of the authority that certified the directory's own host.
     pub fn directory_ca(&self) -> PathBuf {
         self.authority.path()
     }
@@ -111,7 +111,7 @@ impl Pebble {
         path
     }
 
-    /// What that program was told.
+    /// The log of the calls of that program.
     pub fn dns_log(&self) -> String {
         fs::read_to_string(self.folder.path().join("dns.log")).unwrap_or_default()
     }

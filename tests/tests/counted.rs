@@ -1,5 +1,5 @@
-//! The counted budget of the fast path: what one pinned hit on a kept-alive connection may ask of
-//! the kernel.
+//! The counted budget of the fast path: the system calls that one pinned hit on a kept-alive connection
+//! may make.
 
 use afpa_testkit::{
     Client, Launch, Server, Tree, figure, skip,
@@ -275,7 +275,7 @@ fn ask_at_once(server: &Server) {
     clients.iter_mut().for_each(is_answered_to_the_end);
 }
 
-/// What is asked for by [`LAST_REQUEST`] comes, and then the end of the connection.
+/// The response to [`LAST_REQUEST`] comes, and then the end of the connection.
 #[track_caller]
 fn is_answered_to_the_end(client: &mut Client) {
     assert_eq!(client.receive().body.len(), 512);

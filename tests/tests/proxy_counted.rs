@@ -1,5 +1,5 @@
-//! The counted budget of a distributed request: what one small response over kept connections may ask
-//! of the kernel, and how much memory a very large one takes.
+//! The counted budget of a distributed request: the system calls that one small response over kept
+//! connections may make, and how much memory a very large one takes.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Barrier;
@@ -114,7 +114,7 @@ fn small(at_once: usize) -> Raw {
     })
 }
 
-/// What neither the ring nor waiting is for.
+/// The system calls that are neither of the ring nor for waiting.
 fn others(counts: &Counts, waits: &[&str]) -> u64 {
     let begun_again = sum(counts, &["futex", "ppoll", "restart_syscall", "fcntl"]);
     let all: u64 = counts.values().sum();

@@ -1,4 +1,4 @@
-//! What runs out, fails, or is no file: the server says so and goes on.
+//! Resources that run out, operations that fail, targets that are no files: the server says so and goes on.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -155,7 +155,7 @@ fn without_a_right_to_lock_memory_it_still_serves() {
         launch.limit('l', 0);
     });
     assert_eq!(server.get("/hello.txt").text(), "hello");
-    // Root may lock all the same; whoever may not is told what to do.
+    // Root may lock all the same; for other users the log names the remedy.
     let locked = server.log().to_lowercase();
     assert!(is_root() || locked.contains("memlock") || locked.contains("lock"), "{locked}");
 }
@@ -324,7 +324,7 @@ fn many_connections_leave_neither_descriptors_nor_memory_however_the_engine_wait
         let process = server.process();
         let descriptors = || process.descriptors().expect("descriptors");
         let at_start = descriptors();
-        connect(0, all / 4); // what it keeps for reuse is made
+        connect(0, all / 4); // the server makes the resources that it keeps for reuse
         eventually_within(PATIENCE, "all connections of a quarter are closed", || {
             descriptors() <= at_start + HELPERS
         });

@@ -142,7 +142,7 @@ fn one_connection(menu: &Menu, number: usize, tally: &Tally) -> End {
     End::Over
 }
 
-/// Err: the connection broke. What came until then must have been right.
+/// Err: the connection broke. The bytes that came until then must have been right.
 fn ask(stream: &mut TcpStream, exchange: &Exchange) -> std::io::Result<()> {
     use std::io::Read;
     stream.write_all(&exchange.request)?;
@@ -206,8 +206,8 @@ fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
     Some(tally)
 }
 
-/// The programs stay on the interface; what ends the answering is the kernel, a little after the process, or
-/// else the pulse that nobody moves on: LIFECYCLE.md.
+/// The programs stay on the interface. The kernel ends the answering a little after the end of the process, or else
+/// the heartbeat, which goes out of date: LIFECYCLE.md.
 #[test]
 fn answers_end_soon_after_the_kill() {
     if afpa_tests::tcp::skip() {

@@ -23,7 +23,7 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// A seed, which is told.
+/// The seed, which is printed: that of `AFPA_TRANSFER_SEED`, or a new one.
 fn seed() -> u64 {
     let since_epoch = UNIX_EPOCH.elapsed().expect("a clock").as_nanos() as u64;
     let seed = setting("AFPA_TRANSFER_SEED").unwrap_or(since_epoch);

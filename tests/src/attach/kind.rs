@@ -43,11 +43,11 @@ impl Kind {
         }
     }
 
-    /// Apache defers the acceptance of connections until their first request is there, which the kernel then
-    /// cannot answer; so it is told not to, where tests count answers.
+    /// Apache defers the acceptance of a connection until its first request is there, and the kernel cannot
+    /// answer that request. The configuration turns this off where tests count answers.
     ///
-    /// Folders `cookie`, `nostore`, `private`, `vary` and `short` get fields that say what they are
-    /// called; whatever the server can do about codings is on.
+    /// Answers from the folders `cookie`, `nostore`, `private`, `vary` and `short` get the field that the folder
+    /// is named after. All content codings that the server supports are on.
     pub(super) fn configuration(self, folder: &Path, inside: &str, beside: &str) -> String {
         let at = folder.display();
         match self {
@@ -131,7 +131,7 @@ impl Kind {
     }
 }
 
-/// What Debian's apache2.conf and the modules that it enables say of answers.
+/// The directives of Debian's apache2.conf, and of the modules that it enables, that affect answers.
 const DEBIAN_APACHE: &str = "\
 Timeout 300
 KeepAlive On

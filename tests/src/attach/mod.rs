@@ -115,8 +115,8 @@ impl Lab {
         &self.bed
     }
 
-    /// Writes a file of the server, in place, and makes it an hour old: what Apache says of files that
-    /// were just written is provisional.
+    /// Writes a file of the server, in place, and makes it an hour old: for a file that was just
+    /// written, Apache's validators are provisional.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
@@ -204,8 +204,8 @@ impl Lab {
         attached
     }
 
-    /// What `afpa` says in the server's namespace, with its folder of control sockets: whether it succeeded, and
-    /// its words.
+    /// Runs `afpa` in the server's namespace, with its folder of control sockets. Returns whether it succeeded, and
+    /// its output.
     pub fn run_afpa(&self, arguments: &[&str]) -> (bool, String) {
         let output = self.afpa().args(arguments).output().expect("run");
         let text = [output.stdout, output.stderr].concat();
@@ -217,7 +217,7 @@ impl Lab {
         self.run_afpa(&[&["detach"], extra].concat())
     }
 
-    /// `afpa attach` where it is bound to fail: what it says.
+    /// Runs `afpa attach` where it must fail. Returns its error messages.
     pub fn attach_in_vain(&self, listen: &str) -> String {
         self.attach_in_vain_with(listen, &[])
     }
@@ -231,7 +231,7 @@ impl Lab {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// What `afpa attach` said.
+    /// The log of `afpa attach`.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("attach.log")).unwrap_or_default()
     }
@@ -286,7 +286,7 @@ fn start(kind: Kind, bed: &Bed, folder: &Path) -> Running {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // Whatever state a failing test left: nothing stays in the BPF file system.
+        // Leave nothing in the BPF file system, also after a test that failed.
         if self.kept().exists() {
             let _cleaned = self.detach(&["--wait", "0", "--force"]);
         }
@@ -315,7 +315,7 @@ impl Attached {
         self.statistics().is_some_and(|statistics| statistics["busy"] == false)
     }
 
-    /// What its socket tells; None: nobody listens.
+    /// The statistics from its control socket; None: nobody listens there.
     pub fn statistics(&self) -> Option<Value> {
         let mut stream = UnixStream::connect(self.socket()?).ok()?;
         std::io::Write::write_all(&mut stream, b"GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;

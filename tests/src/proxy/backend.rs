@@ -61,7 +61,7 @@ impl Backend {
         self.address.to_string()
     }
 
-    /// What it answers.
+    /// The name that is the content of its answers.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! What stands around the proxy in its tests: unmodified servers, and clients that lose nothing.
+//! The surroundings of the proxy in its tests: unmodified servers, and clients that lose nothing.
 
 mod backend;
 mod names;

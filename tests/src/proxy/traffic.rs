@@ -19,7 +19,7 @@ pub struct Sample {
     pub answer: Result<(u16, String), String>,
 }
 
-/// Requests for `/` on several connections, until it is told to end.
+/// Requests for `/` on several connections, until the test ends it.
 #[derive(Debug)]
 pub struct Traffic {
     over: Arc<AtomicBool>,

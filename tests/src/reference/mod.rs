@@ -1,5 +1,5 @@
-//! A naive server of static files, made of rules alone: what a response must be, said by reading
-//! the file system at every request. Slow, short, and no code shared with the real one.
+//! A naive server of static files, made of rules alone. It reads the file system at every request and
+//! gives the response that the rules demand. It is slow and short, and shares no code with the real one.
 //!
 //! Two things no rule gives are learned from the server before: the entity tags, whose form is its
 //! own affair, and the bytes of what it has compressed itself, once they are known to decode to
@@ -76,7 +76,7 @@ impl Request {
     }
 }
 
-/// What a response must be.
+/// The demands on a response.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// One of these; more than one where two faults meet and no rule says which counts.
@@ -203,7 +203,7 @@ impl Reference {
         tags
     }
 
-    /// What the response to `request` must be.
+    /// The demands on the response to `request`.
     pub fn answer(&self, request: &Request) -> Expected {
         let resolved = target::resolve(&self.root, &request.target);
         let mut expected = match request.method.as_str() {
@@ -219,7 +219,7 @@ impl Reference {
         if let Target::Faulty(status) = resolved.target
             && !expected.statuses.contains(&status)
         {
-            // A faulty target and a method without effect: two faults, either may be told.
+            // A faulty target and a method without effect are two faults; the response may name either.
             expected =
                 Expected { statuses: vec![status, expected.statuses[0]], ..Expected::default() };
         }

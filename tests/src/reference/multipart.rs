@@ -13,14 +13,14 @@ pub struct Part {
     pub complete: usize,
     /// Content-Type of the part.
     pub media_type: Option<String>,
-    /// What is between the part's head and the next delimiter.
+    /// The bytes between the part's head and the next delimiter.
     pub bytes: Vec<u8>,
 }
 
 /// The parts of a response.
 ///
 /// # Errors
-/// What is not as it must be.
+/// A message that names the fault.
 pub fn parts(response: &Response) -> Result<Vec<Part>, String> {
     let media_type = response.field("content-type").unwrap_or_default();
     let boundary = media_type

@@ -3,7 +3,7 @@
 use super::Request;
 use crate::dates;
 
-/// What of a representation is asked for; positions are inclusive, as in the field.
+/// The ranges of a representation that a request asks for; positions are inclusive, as in the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selected {
     Whole,

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a target means.
+/// The meaning of a request's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A file to send.

@@ -16,7 +16,7 @@ use super::{Lab, PORT};
 /// Requests of a connection before the next one.
 const KEPT: u64 = 20;
 
-/// What is asked for.
+/// A load: the requests, their number, and the connections that carry them.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'m> {
     /// One of these at a time.
@@ -27,11 +27,11 @@ pub struct Plan<'m> {
     pub connections: usize,
     /// The same seed: the same requests in the same order on each connection.
     pub seed: u64,
-    /// Who takes longer is taken to hang.
+    /// A response that takes longer counts as hung.
     pub deadline: Duration,
 }
 
-/// What came of it.
+/// The results of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Completions {
     /// Whole responses: from the request to the last byte, and their length; sorted.
@@ -118,8 +118,8 @@ fn asker(plan: Plan<'_>, number: u64) -> Completions {
     outcome
 }
 
-/// All of it on one connection, which ends with the first that is not as it should be: what was to follow
-/// is not asked for any more.
+/// Sends all requests of `asked` on one connection, one after the other. The first response that is not as it
+/// should be ends the connection, and the requests after it are not sent.
 fn converse(
     mut stream: TcpStream,
     asked: &[&Exchange],

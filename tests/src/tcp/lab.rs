@@ -22,10 +22,10 @@ pub const PORT: u16 = 8080;
 pub const SITE: u32 = 7;
 const LISTENER: u32 = 1;
 
-/// What a [`Lab`] shall be like.
+/// The parameters of a [`Lab`].
 #[derive(Clone)]
 pub struct Plan {
-    /// What lies between the two sides.
+    /// The network between the two sides.
     pub path: Path,
     /// Where packets are processed.
     pub steering: Steering,
@@ -170,7 +170,7 @@ impl Lab {
         self.fast_path().beat();
     }
 
-    /// What was counted so far.
+    /// The counters of the fast path.
     pub fn counters(&self) -> Counters {
         self.fast_path().counters().expect("counters")
     }

@@ -1,4 +1,4 @@
-//! Bad networks, for long answers: what each does, and how much of a load it can carry.
+//! Bad networks, for long answers: the impairments of each, and how much of a load it can carry.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Network {
     pub share: u64,
     /// Connections at a time that leave the machine idle most of the time.
     pub connections: usize,
-    /// What happens to packets.
+    /// The impairments of its packets.
     pub rules: Rules,
 }
 

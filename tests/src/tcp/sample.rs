@@ -1,4 +1,4 @@
-//! What is pinned: marked samples, and nginx's own responses.
+//! The objects that tests pin: marked samples, and nginx's own responses.
 
 use afpa_bpf::{Coding, FastPath, Response, Variant};
 use afpa_testkit::sample::{self, ETAG, LAST_MODIFIED, date_offset};
@@ -6,7 +6,7 @@ use afpa_testkit::sample::{self, ETAG, LAST_MODIFIED, date_offset};
 use super::lab::SITE;
 use super::response::find;
 
-/// An object that nobody but the fast path has: its answers are told from nginx's.
+/// An object that only the fast path has, so that its answers differ from nginx's.
 pub struct Sample(sample::Sample);
 
 impl Sample {

@@ -164,7 +164,7 @@ pub struct TlsServer {
     pub tls: SocketAddr,
 }
 
-/// What a server for TLS is started with.
+/// The configuration of a server for TLS.
 pub struct Plan {
     /// Sections before that of the site.
     pub sections: String,
@@ -228,7 +228,7 @@ impl TlsServer {
         format!("https://localhost:{}{path}", self.tls.port())
     }
 
-    /// curl, which trusts the authority, with more arguments; what it has written, and whether it was content.
+    /// Runs curl, which trusts the authority, with more arguments. Returns whether it succeeded, and its output.
     #[track_caller]
     pub fn curl(&self, authority: &Authority, arguments: &[&str]) -> (bool, Vec<u8>) {
         let place = format!("localhost:{}:{}", self.tls.port(), self.tls.ip());
@@ -241,7 +241,7 @@ impl TlsServer {
         (output.status.success(), [output.stdout, output.stderr].concat())
     }
 
-    /// `openssl s_client` with more arguments, and what it is to send; what it has written.
+    /// Runs `openssl s_client` with more arguments and this input. Returns its output.
     #[track_caller]
     pub fn openssl(&self, authority: &Authority, arguments: &[&str], input: &str) -> String {
         let mut child = Command::new("timeout")

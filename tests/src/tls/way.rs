@@ -165,7 +165,7 @@ impl Passage {
     }
 }
 
-/// What was read, or none if nothing is there.
+/// The number of bytes read; None if nothing is there yet.
 fn now(read: io::Result<usize>) -> io::Result<Option<usize>> {
     match read {
         Ok(n) => Ok(Some(n)),

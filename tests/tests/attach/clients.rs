@@ -4,7 +4,7 @@ use afpa_tests::attach::{Attached, Lab, PORT};
 
 use crate::socketless::{SYN, attach, count, run, visit};
 
-/// Both are told a URL that ends with a slash.
+/// A client in Go, one of two; the argument of each is a URL that ends with a slash.
 const GO: &str = r#"
 package main
 

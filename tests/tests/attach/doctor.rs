@@ -73,7 +73,7 @@ fn other_rights_and_other_servers_are_named() {
     drop(first);
 }
 
-/// A device that comes later is told of by the kernel, and by the attachment that runs.
+/// The kernel notifies the running attachment of a new device, and the attachment reports it.
 #[test]
 fn a_host_that_changes_is_looked_at_again() {
     let lab = lab!();
@@ -96,7 +96,7 @@ fn a_host_that_changes_is_looked_at_again() {
         lab.log().contains("! vpn1: tun without Ethernet")
     });
     assert_eq!(lab.log().matches("vpn0: tun without").count(), 1, "{}", lab.log());
-    // What routes leave by it is another finding, and so is its end.
+    // A route by this device is another finding, and so is the end of the route.
     assert!(ip(&lab, "route add 198.51.100.0/24 dev vpn0"));
     eventually("it has read the routes again", || {
         lab.log().contains("! vpn0: tun without Ethernet headers; routes leave by it")
@@ -104,7 +104,8 @@ fn a_host_that_changes_is_looked_at_again() {
     drop(attached);
 }
 
-/// Whoever is admitted without a question is told of while it is so, and who cannot be is told of at the start.
+/// `afpa doctor` reports that every client is admitted, for as long as that is so; `afpa attach` logs at its start why it
+/// cannot admit them.
 #[test]
 fn everyone_who_is_admitted_is_bypassed() {
     let lab = lab!();

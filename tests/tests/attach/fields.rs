@@ -1,4 +1,4 @@
-//! Request fields: what real clients and proxies send is answered in the kernel, what nobody knows is not.
+//! Request fields: the kernel answers requests with the fields of real clients and proxies, and none with unknown fields.
 
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Asked, Client, Response};
@@ -6,7 +6,7 @@ use afpa_tests::attach::{Attached, Kind};
 
 use crate::socketless::visit;
 
-/// What a page is made of: path, length, and what kind of thing a browser takes it for.
+/// A page and its parts: the path, the length, and the kind of load by which a browser fetches each.
 const PAGE: [(&str, usize, Load); 9] = [
     ("/", 6_000, Load::Document),
     ("/style.css", 9_000, Load::Style),

@@ -103,7 +103,7 @@ fn apache_that_was_killed_comes_back_with_its_new_rules() {
     killed(Kind::Apache);
 }
 
-/// What it asks by itself is no traffic: neither passed nor answered.
+/// The checks that `afpa attach` sends to the server are no traffic; no counter has them, passed or answered.
 #[test]
 fn its_own_questions_are_not_counted() {
     let lab = lab!(Kind::Nginx);

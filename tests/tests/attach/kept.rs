@@ -1,4 +1,4 @@
-//! `afpa attach --cache`: what applications answer is kept for as long as they allow it.
+//! `afpa attach --cache`: answers of applications are kept for as long as the applications allow it.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use afpa_tests::attach::{Attached, Lab};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An application behind the lab's nginx: what is at a path is what was posted there last.
+/// An application behind the lab's nginx: the answer at a path is the content of the last POST to it.
 #[derive(Clone, Default)]
 struct App(Arc<AppState>);
 
@@ -23,11 +23,11 @@ struct AppState {
     asked: Mutex<HashMap<String, usize>>,
     /// Nothing is answered.
     hangs: AtomicBool,
-    /// What was allowed is forbidden.
+    /// The paths that end in `turns` have begun to forbid that their answers are kept.
     turned: AtomicBool,
 }
 
-/// How nginx is told of it.
+/// nginx's configuration for it.
 const LOCATION: &str = "location /app/ { proxy_pass http://127.0.0.1:9000; proxy_http_version 1.1; \
      proxy_set_header Connection ''; proxy_read_timeout 60s; }";
 
@@ -114,7 +114,7 @@ impl App {
     }
 }
 
-/// What forbids it from now on, in an answer that is otherwise the same.
+/// The fields by which an answer forbids from now on to be kept; it is otherwise the same.
 fn turned(target: &str) -> &'static str {
     match target.rsplit('/').next().unwrap_or_default() {
         "nostore" => "Cache-Control: public, max-age=60, no-store\r\nETag: \"v\"\r\n",
@@ -255,7 +255,7 @@ fn what_is_not_for_everybody_is_not_kept() {
         clients.iter_mut().zip(refused).for_each(|(client, target)| ask(client, target));
         refused.iter().all(|target| app.asked(target) > 0)
     });
-    // What is judged later was asked for later.
+    // Wait for a page that is asked for later: the targets before it have been judged by then.
     until_kept(&lab, "/app/page");
     for target in refused.iter().chain(&["/app/excluded/page", "/app/x/../excluded/page"]) {
         let mut client = lab.connect();
@@ -297,7 +297,7 @@ fn what_one_client_thinks_of_is_asked_for_by_nobody_else() {
     }
     until_kept(&lab, "/app/page");
     assert_eq!(queries.iter().map(|target| app.asked(target)).sum::<usize>(), 0);
-    // What nobody uses any more ends, and nothing was asked for that.
+    // Targets that no client asks for any more are forgotten, without a question to the server.
     eventually_within(PATIENCE, "it ended", || count(&attached, "targets") == 0);
     assert!(count(&attached, "confirmed") <= 1, "{:#?}", attached.statistics());
 }
@@ -312,7 +312,7 @@ fn an_unsafe_request_drops_it_before_its_response_is_there() {
         let content = format!("version {round}");
         until_kept(&lab, target);
         writer.send(post(target, &content));
-        // What is kept meanwhile may be from before.
+        // Until then the kept answer may be the one from before the POST.
         eventually("the response", || {
             let _before = reader.exchange(get(target, ""));
             has_come(&writer)

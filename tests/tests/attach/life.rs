@@ -18,8 +18,8 @@ fn get(client: &mut Client, path: &str) -> Vec<u8> {
     response.body
 }
 
-/// A client that asks on one connection until it is told to end, for the small file and now and then
-/// for the large one, and holds that no answer is wrong and no version older than one before.
+/// A client that asks on one connection until the test ends it: for the small file, and now and then for the large
+/// one. It fails when an answer is wrong, or its version older than one before.
 struct Load {
     end: Arc<AtomicBool>,
     asked: Arc<AtomicU64>,

@@ -37,7 +37,7 @@ fn a_second_one_is_refused_and_told_whose_the_port_is() {
     assert_eq!(body(&mut lab.connect(), "/small.html"), b"small");
     let (done, said) = lab.detach(&["--port", "8080"]);
     assert!(done && said == "detached\n", "{said}");
-    // What is said to end it does end it.
+    // The command that the message names does end the attachment.
     let again = lab.attach_at(ALL_V6, &[]);
     assert!(again.statistics().is_some());
 }
@@ -90,7 +90,7 @@ fn what_a_killed_one_left_is_found_however_it_was_spelled() {
     assert_eq!(body(&mut fresh, "/large.txt"), vec![b'l'; 100_000]);
 }
 
-/// Whoever loses is told, and nothing of it stays.
+/// The one that loses ends, and leaves nothing behind.
 #[test]
 fn of_two_that_start_at_once_one_stays() {
     let lab = lab!();

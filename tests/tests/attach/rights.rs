@@ -1,4 +1,4 @@
-//! What `afpa attach` may do when it runs, and what other users of the machine may not.
+//! The rights of `afpa attach` while it runs, and the limits for other users of the machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -24,7 +24,7 @@ pub(crate) fn count(attached: &Attached, reason: &str) -> u64 {
 pub(crate) const SYN: &str = "without a socket: SYN answered with a cookie";
 const ASSIGNED: &str = "without a socket: assigned to the kernel's TCP";
 
-/// What is attached so, or None: this kernel cannot, and SKIP was said.
+/// An attachment with `--socketless`; None: this kernel cannot, and SKIP was said.
 pub(crate) fn attach(lab: &Lab) -> Option<Attached> {
     if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
@@ -166,7 +166,7 @@ fn clients_do_not_notice() {
     assert!(opened > 500, "{opened}: {:#?}", attached.statistics());
 }
 
-/// Tracking would refuse what is assigned, so nothing is, and the operator is told.
+/// Connection tracking would refuse assigned connections. So there are none, and the log says so.
 #[test]
 fn tracked_connections_keep_their_sockets() {
     let lab = lab!();
@@ -207,7 +207,7 @@ fn open(lab: &Lab, attached: &Attached) -> Client {
     opened.expect("one")
 }
 
-/// Whoever waits on a connection without a socket when AFPA ends is told so.
+/// When AFPA ends, it closes idle connections without a socket, so that their clients do not wait.
 #[test]
 fn the_end_closes_what_is_open() {
     let lab = lab!();
@@ -245,7 +245,8 @@ fn a_pause_leaves_what_is_open_to_the_server() {
     assert!(attached.answered() > answered, "they may be answered here again");
 }
 
-/// What was kept of a killed one assigns each connection; the next one takes it over.
+/// The programs of a killed attachment stay and assign each connection to the kernel's TCP; the next attachment takes
+/// the programs over.
 #[test]
 fn what_a_killed_one_leaves_open_goes_on() {
     let lab = lab!();

@@ -8,7 +8,7 @@ use afpa_tests::attach::{Kind, Lab, PORT};
 
 use crate::body;
 
-/// On a machine that does something else as well. What it takes on one that does not is told.
+/// The limit for a busy machine; the test prints the time that it took.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// From the start of the process to the first answer of the kernel, on a new connection.

@@ -1,5 +1,5 @@
-//! What the server shows to some clients only never comes from the kernel: each rule that a server can have
-//! without saying so, with and without `afpa attach`.
+//! A page that the server shows to some clients only never comes from the kernel. The tests have each kind of rule by
+//! which a server can choose its clients without saying so in the answer, with and without `afpa attach`.
 
 use std::fmt::Write as _;
 use std::path::Path;

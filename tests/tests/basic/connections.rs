@@ -42,8 +42,8 @@ fn what_follows_a_last_request_does_not_destroy_its_response() {
     }
 }
 
-/// It comes while what was asked for before is on its way: what is left of that in the server's socket would go with a
-/// reset.
+/// Bytes behind the last request come while earlier responses are on their way. A reset would destroy the part of these
+/// responses that is still in the server's socket.
 #[test]
 fn what_follows_a_last_request_does_not_destroy_the_responses_before_it() {
     for (size, pinned) in [(1_000_000, false), (100_000, false), (30_000, true), (30_000, false)] {

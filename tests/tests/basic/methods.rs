@@ -1,4 +1,4 @@
-//! What each method gives.
+//! The response to each method.
 
 use afpa_testkit::{curl::curl, skip, tree::patterned};
 use afpa_tests::dates;

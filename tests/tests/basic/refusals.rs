@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Requests that are refused, and the responses to them.
 
 use crate::{refused, refused_for_good, site};
 

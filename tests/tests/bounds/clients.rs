@@ -1,4 +1,4 @@
-//! `client_share` and `least_rate`: what one client can hold of what servers have for all (docs/rules/clients.md).
+//! `client_share` and `least_rate`: the part of a server's resources that one client can hold (docs/rules/clients.md).
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -70,7 +70,8 @@ fn a_stream_whose_window_is_closed_holds_little() {
         }
         eventually("all are asked for", || in_flight(&server) == STREAMS as u64);
         client.ping();
-        // What a stream may keep, what was read behind it, the request, and the tasks; what all may keep together.
+        // For each stream: its share of kept content, the bytes read behind it, the request, and the tasks. For all
+        // streams together: the content that they may keep.
         let memory = STREAMS as u64 * 24 * 1024 + 2 * MIB;
         let bound = Growth { memory, descriptors: STREAMS + 8, threads: 2 };
         server.held().since(before).is_at_most(&format!("windows of {window}"), bound);

@@ -1,4 +1,4 @@
-//! `[limits] connections`: what one connection can hold.
+//! `[limits] connections`: the resources that one connection can hold.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn a_connection_holds_two_descriptors_at_most() {
         readers.push(reader);
     }
     let bound = Growth { memory: 64 * MIB, descriptors: 2 * CONNECTIONS + 16 + 16, threads: 16 };
-    // What the process held for a moment before is no file of theirs.
+    // Poll: `before` may count descriptors that the process held only for a moment.
     eventually("they hold their files", || {
         server.held().since(before).descriptors >= 2 * (CONNECTIONS - 8) - 8
     });

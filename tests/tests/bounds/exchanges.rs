@@ -1,4 +1,4 @@
-//! What an exchange with a server can hold while one side sends and the other does not read.
+//! The memory that an exchange with a server can hold while one side sends and the other does not read.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! `[tls] handshakes`: what one in progress can hold.
+//! `[tls] handshakes`: the memory that a handshake in progress can hold.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ fn a_handshake_holds_no_more_than_a_greeting_may_have() {
         assert!(first.is_ok_and(|sent| sent > 5), "taken");
         clients.push(client);
     }
-    // Each sends until nobody takes any more, or until it was told that this is no greeting.
+    // Each client sends two more records: the whole ClientHello but its last record.
     let more = record(&[0; RECORD]);
     for client in &mut clients {
         client.set_nonblocking(false).expect("set");

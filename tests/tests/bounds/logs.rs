@@ -1,4 +1,4 @@
-//! `[log] access_queue`: what waits to be written.
+//! `[log] access_queue`: the log lines that wait to be written.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! What the kernel says is what AFPA says.
+//! The kernel's answers are the same as AFPA's.
 
 use std::process::Command;
 
@@ -88,7 +88,7 @@ fn codings_come_to_the_kernel_when_they_are_made() {
     let Some(lab) = Lab::new() else { return };
     let tree = site();
     let server = lab.server(&tree, |_| ());
-    // Whoever accepts no coding is answered in the kernel from the first load on.
+    // The kernel answers clients that accept no coding from the first load on.
     warm(&server, "/odd.css");
     assert_eq!(stats(&server)["compression"]["objects"], 0);
     let mut client = server.connect();
@@ -372,7 +372,7 @@ fn objects_beyond_the_limit_are_left_to_user_mode() {
     assert_eq!(seen["objects"], 16, "{seen}");
     assert_eq!(seen["objects_left"]["full"], 14, "{seen}");
     assert_eq!(seen["answers"], 32, "16 objects, two rounds: {seen}");
-    // Room is used soon, by those that were turned away; what gave it up need not have been forgotten.
+    // Objects that found no room before soon use it. The removed ones need not have been forgotten by then.
     (0..8).for_each(|number| tree.remove(format!("{number}.txt")));
     let pinned = || stats(&server)["fast_path"]["objects"].as_u64().expect("a count");
     eventually("eight objects are gone", || pinned() <= 8);

@@ -18,7 +18,7 @@ fn version(number: usize) -> String {
     format!("{number:0LENGTH$}")
 }
 
-/// What one reader saw, in order: when it had sent the request, when the answer was there, the version.
+/// The answers that one reader saw, in order: when it sent the request, when the answer was there, the version.
 type Seen = Vec<(Instant, Instant, usize)>;
 
 fn read_until(server: &Server, stop: &AtomicBool, newest: &AtomicUsize) -> Seen {

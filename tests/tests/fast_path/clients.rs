@@ -1,5 +1,5 @@
-//! Clients that others wrote, with a server whose kernel answers: what they get is right, and some of it
-//! came from the kernel.
+//! Clients that others wrote, with a server whose kernel answers. The answers that they get are right, and some came
+//! from the kernel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<Output> {
     })
 }
 
-/// What the tool has said, and that it was content.
+/// The tool's output; a tool that failed fails the test.
 #[track_caller]
 fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -255,7 +255,7 @@ fn a_browser_shows_the_sample_site() {
     assert!(from_kernel > 0, "the kernel answered nothing of {:?}", entries(&log));
 }
 
-/// Copies the pages; what each of two of them is made of.
+/// Copies the pages. Returns the parts of two of them.
 fn copy_site(tree: &Tree) -> BTreeMap<&'static str, Vec<String>> {
     for folder in ["", "pictures"] {
         for entry in fs::read_dir(Path::new(PAGES).join(folder)).expect("the pages") {

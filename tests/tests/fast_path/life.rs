@@ -90,7 +90,7 @@ fn after_a_kill_no_wrong_byte_arrives_and_the_next_one_takes_over() {
         }
         server.kill();
         for client in &mut clients {
-            // The kernel ends connections of a process that is gone; what comes before that is right.
+            // The kernel ends connections of a process that is gone; an answer that comes before that is right.
             let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
             match client.try_receive(Asked::Body) {
                 Ok(response) => assert!(sent && response.text() == "hello", "{response:?}"),

@@ -132,7 +132,7 @@ fn a_file_that_is_replaced_under_way() {
     }
 }
 
-/// Whoever does not read is waited for, and holds nobody up.
+/// The fast path waits for clients that do not read, and they hold up nobody else.
 #[test]
 fn clients_that_do_not_read_for_a_while() {
     let Some(lab) = Lab::new() else { return };
@@ -189,7 +189,7 @@ fn clients_that_have_nothing_more_to_say() {
     }
 }
 
-/// What comes is right as far as it comes, whenever the process ends.
+/// Whenever the process ends, each response is right as far as it comes.
 #[test]
 fn an_end_of_the_process_under_way() {
     let Some(lab) = Lab::new() else { return };

@@ -1,4 +1,4 @@
-//! Who is let in: denied clients, rates, and floods, with the kernel's part and without it.
+//! The admission of clients: denied clients, rates, and floods, with the kernel's part and without it.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::lab::{Lab, PORT, answers, is_from_kernel, stats, warm};
 
-/// Who starts the server, and waits for it.
+/// The address from which the test waits for the start of the server.
 const FRIEND: &str = "10.77.64.1";
 const FRIEND_V6: &str = "fd77::a4d:4001";
 /// Others on the client's side.
@@ -179,7 +179,7 @@ fn orders_act_at_once_also_on_open_connections() {
     }
 }
 
-/// Whether one more connection succeeds. What gets no answer takes 20 ms.
+/// Whether one more connection succeeds. Without an answer this takes 20 ms.
 fn connects(from: &str) -> bool {
     let from: IpAddr = from.parse().expect("an address");
     let to = SocketAddr::new(Bed::SERVER_V4.into(), PORT);

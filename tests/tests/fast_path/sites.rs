@@ -38,8 +38,8 @@ fn cached(port: u16, hosts: &[&str], root: &Tree) -> String {
     site(port, hosts, &format!("root = {:?}", root.path()))
 }
 
-/// A server on the server's side that answers with its name, for as long as the test program runs: its end
-/// could be told to it only from there.
+/// A server on the server's side that answers with its name. It runs for as long as the test program, since it could be
+/// ended only from the server's side.
 fn application(lab: &Lab, name: &'static str) -> String {
     lab.on_the_server(|| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
@@ -281,7 +281,7 @@ fn everybody_says(host: &str, status: u16, content: &str) {
     });
 }
 
-/// Asks until it is told to end, and tells of each change; every answer is one of these contents.
+/// Asks until `stop` is set, and sends each change to `changes`; every answer is one of these contents.
 fn watch(host: &str, stop: &AtomicBool, contents: &[&str], changes: &Sender<String>) {
     let mut client = Client::connect(&Endpoint::Tcp(at(PORT))).expect("connected");
     let mut seen = String::new();
@@ -356,7 +356,7 @@ fn reloads_change_sites_under_load() {
     assert_eq!(from_user_mode(&server, PORT, "b.test", PATH), (200, "application".to_owned()));
     assert_eq!(from_user_mode(&server, PORT, "b.test:99", PATH), (200, "application".to_owned()));
     assert!(row(&server, "a.test")["from_kernel"].as_u64().expect("a count") > counted);
-    // Hosts below a star come: whoever has no name of its own is user mode's.
+    // A site with a wildcard host comes: hosts that have no name of their own are user mode's.
     reload(&server, &[text.concat(), cached(PORT, &["*.d.test"], &three)].concat());
     everybody_says("x.d.test", 200, "three");
     assert_eq!(from_user_mode(&server, PORT, "x.d.test", PATH).1, "three");

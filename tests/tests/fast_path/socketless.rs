@@ -44,7 +44,7 @@ fn server(lab: &Lab, tree: &Tree, settings: &[(&'static str, &'static str)]) -> 
     server
 }
 
-/// What the programs counted under this name.
+/// The programs' counter of this name.
 fn count(server: &Server, name: &str) -> u64 {
     stats(server)["fast_path"]["packets"][name].as_u64().unwrap_or_default()
 }

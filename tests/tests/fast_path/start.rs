@@ -1,4 +1,4 @@
-//! What a start, `afpa check`, statistics and metrics say of the fast path.
+//! Messages about the fast path at a start, in `afpa check`, in statistics and in metrics.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -79,7 +79,8 @@ fn first_client() -> Client {
     Client::of(first.expect("connected"))
 }
 
-/// Who connects while programs are loaded would wait for them. So there is nobody to connect to, until they are there.
+/// A client that connected while programs are loaded would wait for them. So the server does not listen until they are
+/// there.
 #[test]
 fn nobody_connects_before_the_programs_are_there() {
     let Some(lab) = Lab::new() else { return };
@@ -122,7 +123,7 @@ fn off_attaches_nothing() {
     assert_eq!(lab.attached(), 0);
 }
 
-/// One fast path for a port: whoever comes second is told whose it is.
+/// One fast path for a port: the second process logs which process has it.
 #[test]
 fn a_second_one_on_the_port_serves_from_user_mode_or_not_at_all() {
     let Some(lab) = Lab::new() else { return };

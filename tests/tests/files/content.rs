@@ -85,8 +85,8 @@ fn the_first_request_after_a_change_does_not_wait_for_the_clock_of_the_file_syst
     times.sort();
     let (fastest, median) = (times[0], times[times.len() / 2]);
     figure!("the first answer after a change: {fastest:?} at best, {median:?} in the median");
-    // Who waits for the clock answers at a tick and the file changes behind it: every wait but the first is a whole tick.
-    // A busy machine makes many of the answers slow, and not all of them.
+    // A server that waits for the clock answers at a tick, and the file changes just after it: every wait but the first
+    // is a whole tick. A busy machine makes many of the answers slow, and not all of them.
     assert!(times[1] < TICK / 2, "{times:?}");
 }
 

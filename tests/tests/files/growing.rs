@@ -1,4 +1,4 @@
-//! Files that grow while they are sent: what was announced has not changed, and comes.
+//! Files that grow while they are sent: the announced bytes have not changed, and all of them come.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -111,7 +111,7 @@ fn a_file_that_is_written_anew_while_it_is_sent_ends_early() {
         fs::write(tree.at("log.bin"), vec![b'n'; length]).expect("written");
         let body = content(got, client.read_to_close().unwrap_or_default());
         assert!(body.len() < LARGE, "{what}: all came");
-        // What waits in the socket may be references to the pages of the file.
+        // The queue of the socket may refer to the pages of the file, so that bytes of both versions come.
         let is_one = |byte: (&u8, &u8)| byte.0 == byte.1 || *byte.0 == b'n';
         assert!(body.iter().zip(&large).all(is_one), "{what}: neither of the versions");
     }

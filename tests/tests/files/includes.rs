@@ -1,4 +1,4 @@
-//! Server-side includes: what a page becomes, and when it becomes another one.
+//! Server-side includes: the expansion of a page, and the changes that make it another one.
 
 use std::fs;
 use std::thread;
@@ -120,7 +120,7 @@ fn without_a_watch_an_old_page_is_expanded_again() {
     becomes(&server, "/page.shtml", 200, "menu 2");
 }
 
-/// An older file in the place of an included one makes the page another one, and no client is told otherwise.
+/// An older file in the place of an included one makes the page another one: no condition may call it unchanged.
 #[test]
 fn validators_follow_the_page_and_not_the_times_of_its_files() {
     let tree = Tree::new();

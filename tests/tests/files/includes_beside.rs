@@ -70,7 +70,7 @@ const PAGES: &[&str] = &[
     "<!--#if expr=\"false\" -->never ended",
     "<!--#else -->a<!--#endif -->b",
     "<!--#endif -->b",
-    // What is wrong.
+    // Elements that are wrong.
     "[<!--#wrong -->][<!--#wrong a=\"b\" -->][<!--#ECHO VAR=\"DOCUMENT_NAME\" -->]",
     "[<!--#exec cmd=\"echo executed\" -->]",
     "[<!--#config sizefmt=\"wrong\" -->][<!--#config wrong=\"a\" -->]",

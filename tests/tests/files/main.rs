@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use afpa_testkit::{Server, Tree, eventually_within};
 
-/// A change must show within this time. Watched files take milliseconds; what cannot be watched is
+/// A change must show within this time. Watched files take milliseconds; files that cannot be watched are
 /// looked at once a second, and the machine may be busy.
 const SEEN: Duration = Duration::from_secs(3);
 

@@ -1,4 +1,4 @@
-//! What leads to a file: folders, links, stored codings, indexes, and that they come and go.
+//! The names of a file: folders, links, stored codings and indexes, which come and go.
 
 use std::fs;
 
@@ -186,7 +186,7 @@ fn a_file_and_a_folder_can_take_each_others_place() {
     tree.remove("x");
     tree.file("x/index.html", "a folder");
     becomes(&server, "/x/", 200, "a folder");
-    // What was kept of the file goes when the event is read, which may be later.
+    // The cached file is dropped when its event is read, which may be later.
     eventually_within(SEEN, "/x is a folder", || server.get("/x").status == 301);
     fs::remove_dir_all(tree.at("x")).expect("remove");
     tree.file("x", "a file again");

@@ -1,4 +1,4 @@
-//! What waits, unfinished or unread, costs little memory.
+//! Unfinished requests and unread responses cost little memory.
 
 use std::{
     thread,
@@ -69,7 +69,7 @@ fn ten_thousand_idle_connections_cost_little() {
     let before = server.process().resident().expect("resident set");
     let mut idle = Vec::new();
     for _ in 0..CONNECTIONS {
-        // Each has been used once: what a request needs must have been given back.
+        // Each connection has been used once: the buffers of its request must have been given back.
         let mut client = server.connect();
         assert_eq!(client.get("/hello.txt").status, 200);
         idle.push(client);

@@ -1,5 +1,5 @@
-//! Clients that mean harm: slow ones, many, large, and nonsense. What they cost is bounded, and
-//! the others are served meanwhile.
+//! Clients that mean harm: slow ones, many, large, and nonsense. Their cost is bounded, and other
+//! clients are served meanwhile.
 
 mod costly;
 mod greedy;

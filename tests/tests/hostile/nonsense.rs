@@ -47,7 +47,7 @@ fn talk_nonsense(server: &Server, mut random: Random) {
             }
         }
         match client.try_receive(Asked::Body) {
-            // Whatever it answers must be HTTP.
+            // Every answer must be HTTP.
             Err(ReceiveError::Malformed(why)) if !why.is_empty() => {
                 panic!("{why}");
             }

@@ -1,4 +1,4 @@
-//! Whoever sends or reads too slowly is cut off in its time.
+//! A client that sends or reads too slowly is cut off at its time limit.
 
 use std::{
     thread,

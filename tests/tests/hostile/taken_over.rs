@@ -103,7 +103,7 @@ impl TakenOver {
         self.call(call::OPENAT2, &[AT_FDCWD, path, how, 24])
     }
 
-    /// What no thread that serves may do.
+    /// Tries the system calls that are forbidden to threads that serve.
     fn cannot_leave(&mut self) {
         let shell = self.put_path(Path::new("/bin/sh"));
         assert_eq!(self.call(call::EXECVE, &[shell, 0, 0]), EPERM);

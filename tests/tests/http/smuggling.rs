@@ -1,5 +1,5 @@
-//! Requests whose end two readers could see in two places. Each is followed by a marker request:
-//! what was refused must have closed the connection before it, what was not must be answered by
+//! Requests whose end two readers could see in two places. Each is followed by a marker request: a
+//! refused request must have closed the connection before the marker; any other must be answered by
 //! exactly its own responses and then the marker's.
 
 #[path = "../../../crates/afpa-http/corpus/reader.rs"]
@@ -193,7 +193,7 @@ fn corpus_cases() -> Vec<Case> {
     let cases = corpus::all().into_iter().map(|case| {
         let fate = fate(&case.verdict);
         let bytes = match fate {
-            // What follows is another request; the marker takes its place.
+            // The rest of the case is another request; the marker takes its place.
             Understood { .. } => [case.head, case.body].concat(),
             _ => case.wire(),
         };

@@ -1,4 +1,4 @@
-//! Clients that make work for nothing. What they cost is bounded, and an ordinary client is served meanwhile.
+//! Clients that make work for nothing. Their cost is bounded, and an ordinary client is served meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use crate::{server, site};
 /// Bytes of a flood that are sent at most: far beyond each budget, and beyond what sockets hold.
 const MOST: usize = 32 << 20;
 
-/// What a flood may cost: memory, and processor time in ticks of 10 ms (on a busy machine, in a debug build).
+/// The greatest cost of a flood: memory, and processor time in ticks of 10 ms (on a busy machine, in a debug build).
 const MEMORY: u64 = 24 << 20;
 const TICKS: u64 = 300;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{LARGE, server_with, site};
 
-/// What tells how the server waits.
+/// The server's statistics on how it waits.
 fn all_waiting(server: &Server) -> Value {
     let stats = Client::connect(&server.control()).expect("the control socket").get("/stats");
     let mut stats: Value = serde_json::from_slice(&stats.body).expect("JSON");
@@ -96,7 +96,8 @@ fn connections_of_tls_stay_in_the_ring() {
     eventually("they have ended there", || in_ring(&server.server) == 0);
 }
 
-/// What is sent while the client reads nothing is more than a socket takes. The rest is sent by readiness, and in order.
+/// The client reads nothing, and the responses are longer than a socket takes. Their rest is sent by readiness, and in
+/// order.
 #[test]
 fn a_client_that_is_slow_leaves_the_ring_and_loses_nothing() {
     let tree = site();

@@ -23,7 +23,7 @@ const WEBSOCKET: [(&str, &str); 6] = [
 
 #[test]
 fn a_websocket_passes_both_ways() {
-    // What the frames of WebSocket say is not looked at: the server sends everything back.
+    // The server sends everything back; it does not look at the frames of WebSocket.
     let server = Raw::start(|mut stream| {
         let Some(head) = read_head(&mut stream) else { return };
         let lower = head.to_ascii_lowercase();

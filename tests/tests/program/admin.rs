@@ -147,7 +147,7 @@ fn the_admin_endpoint_serves_no_files_and_the_site_no_metrics() {
     for target in ["/metrics", "/health", "/stats", "/purge?path=/hello.txt"] {
         assert_eq!(server.get(target).status, 404, "{target}");
     }
-    // What changes something is for the control socket, whose file has an owner.
+    // Requests that change something are for the control socket, whose file has an owner.
     let mut admin = Client::connect(&server.admin()).expect("connect");
     let purge = "POST /purge?path=/hello.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     let status = admin.exchange(purge).status;

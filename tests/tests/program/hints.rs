@@ -1,4 +1,4 @@
-//! Hints for the cache, and the policy that AFPA chooses: what a user sees of them.
+//! Hints for the cache, and the policy that AFPA chooses, as a user sees them.
 
 use std::fs;
 

@@ -200,7 +200,7 @@ fn the_log_tells_how_long_a_load_took() {
     write();
     let waited = thread::scope(|scope| {
         let (writes, is_written) = mpsc::channel();
-        // What is small is pinned; of a file that is being written, when that has ended.
+        // A small file is pinned, but not before a writer has ended its changes.
         scope.spawn(move || {
             for _ in 0..100 {
                 write();

@@ -1,4 +1,4 @@
-//! Many sites: what they cost, reloads, and limits that are too low for them.
+//! Many sites: their cost, reloads, and limits that are too low for them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -166,7 +166,7 @@ fn too_few_descriptors_are_said_in_one_line_with_the_remedy() {
         launch.limit('n', 200);
         launch.written(|listen| configuration(listen, tree.path(), 0..300, |number| number));
     });
-    // Who may exceed the hard limit does so: then it serves.
+    // A server whose user may exceed the hard limit does so, and serves.
     let serves = || Client::connect(server.endpoint()).is_ok();
     let says = || server.log().contains("cannot open the document root");
     eventually("it serves, or says why not", || serves() || says());

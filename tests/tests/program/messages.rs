@@ -1,4 +1,4 @@
-//! Messages for the operator may be lost, service not: whatever becomes of standard error and standard output.
+//! A broken or blocked standard error or standard output may lose messages for the operator, and never stops the service.
 
 use std::{
     fs::{self, File},
@@ -39,7 +39,7 @@ fn fill(pipe: impl AsFd) {
     ioctl_fionbio(&pipe, false).expect("blocking again");
 }
 
-/// Whatever has it say something: good and bad reloads, other signals, orders, statistics; and it serves all the while.
+/// Makes the server write messages by good and bad reloads, other signals, orders and statistics. It serves all the while.
 fn talk(server: &mut Server) {
     let good = fs::read_to_string(server.configuration()).expect("the configuration");
     for text in [good.clone() + "= =\n", good.clone() + "no_such_setting = 1\n", good] {

@@ -1,4 +1,4 @@
-//! Stopping, draining, reloading; starts that fail; who the process is.
+//! Stopping, draining, reloading; starts that fail; the user of the process.
 
 use std::{
     fs,
@@ -154,7 +154,7 @@ fn hup_ends_the_connections_of_an_address_that_is_given_up() {
     fs::write(server.configuration(), text(&[server.endpoint().to_string()])).expect("write");
     server.signal(Signal::HUP);
     idle.assert_closed();
-    // Who has not asked yet may ask once; the site is no longer there.
+    // A connection without a request so far may send one; its answer is 421, as the site is no longer there.
     let last = new.get("/hello.txt");
     assert!(last.status == 421 && last.says_close(), "{last:?}");
     new.assert_closed();
@@ -357,7 +357,7 @@ fn a_start_that_cannot_succeed_fails_with_the_reason() {
     let status = server.wait(Duration::from_secs(30)).expect("it ends");
     assert!(!status.success());
     assert!(server.log().contains(&address.to_string()), "{}", server.log());
-    // Whose it is, and what to do.
+    // The message names the process that holds the address, and the remedy.
     let holder = format!("process {} (", std::process::id());
     assert!(server.log().contains(&holder), "{}", server.log());
     assert!(server.log().contains("end it, or listen elsewhere"), "{}", server.log());

@@ -38,7 +38,7 @@ fn always(launch: &mut Launch) {
     launch.arg("--io").arg("completion");
 }
 
-/// What the server says of how it waits.
+/// The server's statistics on how it waits.
 fn waiting(server: &Server) -> Value {
     let stats = Client::connect(&server.control()).expect("the control socket").get("/stats");
     let stats: Value = serde_json::from_slice(&stats.body).expect("JSON");
@@ -264,7 +264,7 @@ fn a_stop_ends_what_waits_in_the_ring() {
     }
 }
 
-/// Neither descriptors nor places in the ring: what is left of a connection is nothing, however it ends.
+/// However a connection ends, it leaves neither a descriptor nor a place in the ring behind.
 #[test]
 fn many_connections_leave_nothing_behind() {
     let tree = site();

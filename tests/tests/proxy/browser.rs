@@ -124,7 +124,7 @@ fn a_browser_converses_and_listens() {
     assert_eq!(socket, "/report/socket?5%20echoed%2C%20true%201000");
     let heard = events.replace("%3D", "=").replace("%2C", ",").replace("%20", " ");
     assert_eq!(heard, "/report/events?0=event 0,1=event 1,2=event 2,3=event 3,4=event 4");
-    // Whoever gathered them would deliver them at once.
+    // A proxy that gathered the events would deliver them all at once.
     let spread = spread.strip_prefix("/report/spread?").and_then(|spread| spread.parse().ok());
     assert!(spread.is_some_and(|spread: u32| spread > 250), "{all:?}");
     eventually("nothing is left open", || server_row(&server, &app.to())["in_flight"] == 0);

@@ -1,4 +1,4 @@
-//! Unmodified servers that are asked by HTTP/2: what clients get is what the same servers give by HTTP/1.1.
+//! Unmodified servers that are asked by HTTP/2: clients get the same answers as from these servers by HTTP/1.1.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -101,8 +101,8 @@ impl Nginx {
     }
 }
 
-/// What a response says, whatever the case of its names and their order. Its date differs, HTTP/2 has no reason phrase,
-/// and in Location nginx says by which scheme and port it was reached.
+/// The comparable part of a response: without the case of its field names and their order. The date differs, HTTP/2 has
+/// no reason phrase, and in Location nginx says by which scheme and port it was reached.
 fn said(response: &Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let differs = |name: &str| ["date", "location"].iter().any(|no| name.eq_ignore_ascii_case(no));
     let fields = response.fields.iter().filter(|(name, _)| !differs(name));

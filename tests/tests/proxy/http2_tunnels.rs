@@ -1,5 +1,5 @@
-//! Tunnels to an unmodified server that speaks nothing but HTTP/2 (RFC 8441): what clients of both protocols say comes
-//! back.
+//! Tunnels to an unmodified server that speaks nothing but HTTP/2 (RFC 8441). The server echoes the messages of clients
+//! of both protocols.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -102,7 +102,7 @@ fn tunnels_reach_a_node_of_http2_over_tls() {
     assert_eq!(row["errors"], 0, "{row}");
 }
 
-/// What passes whether or not the server is reached by TLS.
+/// Checks the tunnels that must pass, with and without TLS to the server.
 fn pass(proxy: &Server, scheme: &str) {
     let mut others = [proxy.connect(), proxy.connect()];
     let mut new = H2Client::connect(proxy);

@@ -1,5 +1,5 @@
-//! What the keeper of server groups does while the program runs: active checks, the slow start of
-//! servers that come back, and names whose addresses change.
+//! The upkeep of server groups while the program runs: active checks, the slow start of servers that
+//! come back, and names whose addresses change.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Limits of a site and of its clients: what goes to servers is refused beyond them, what is cached
-//! never is.
+//! Limits of a site and of its clients. Beyond them requests for servers are refused; requests for
+//! cached objects never are.
 
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn a_site_that_is_asked_too_often_refuses_what_costs() {
     eventually("its time has come", || other.get("/app").status == 200);
 }
 
-/// A server that keeps requests until it is told to answer.
+/// A server that holds requests until `go` lets it answer.
 struct Slow {
     server: Raw,
     has: Arc<AtomicUsize>,

@@ -117,7 +117,7 @@ fn events_arrive_when_they_happen() {
         }
         assert!(seen.len() < 10_000);
     }
-    // One each 100 ms: whoever gathered them would deliver them at once.
+    // One event each 100 ms. A proxy that gathered them would deliver them all at once.
     let spread = times[4] - times[0];
     assert!(spread > Duration::from_millis(250), "{spread:?}");
     client.send("GET / HTTP/1.1\r\nHost: site\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What is counted of sites and request sets: metrics and statistics, before and after a reload.
+//! The counters of sites and request sets: metrics and statistics, before and after a reload.
 
 use std::fs;
 use std::io::Write as _;

@@ -196,7 +196,7 @@ fn clients_that_leave_take_no_ports_with_them() {
     assert_eq!(net.outside(|| Client::to(LISTEN).get("/").status), 200);
 }
 
-/// Lets a server answer when it is told to.
+/// Holds a server's answer until the test opens the gate.
 #[derive(Default)]
 struct Gate(Mutex<bool>, Condvar);
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use afpa_testkit::{Server, eventually_within};
 use afpa_tests::proxy::{Raw, answer, proxy, read_head, server_row, state};
 
-/// What a few requests are answered by.
+/// The names of the servers that answer a few requests.
 fn answering(server: &Server) -> BTreeSet<Vec<u8>> {
     let mut client = server.connect();
     (0..6).map(|_| client.get("/").body).collect()
@@ -74,7 +74,7 @@ fn connections_to_a_draining_server_are_closed_and_it_is_still_looked_after() {
     assert!(order(&server, &["drain", &app.to()]).0);
     let before = checks.load(Ordering::SeqCst);
     eventually_within(SOON, "idle connections are closed", || open.load(Ordering::SeqCst) == 0);
-    // Whom the cookie binds to it is served, and leaves no connection behind.
+    // The server still answers a client that the cookie binds to it, and no idle connection to it is kept.
     let (connections, bound) = (app.connections(), client.get_with("/", &cookie));
     assert_eq!((bound.status, bound.text()), (200, "app"));
     eventually_within(SOON, "it was one of its own", || {

@@ -32,7 +32,7 @@ fn wait_for(server: &Server, name: &str) {
     eventually_within(LONG / 2, name, || (0..20).all(|_| server.get("/").text() == name));
 }
 
-/// Who answered the requests that were asked and answered between two times; every one was answered.
+/// The names of the servers that answered the requests between two times; every request was answered.
 #[track_caller]
 fn answered(samples: &[Sample], from: Instant, to: Instant) -> Vec<&str> {
     let mut names = Vec::new();
@@ -178,7 +178,7 @@ fn what_is_half_done_is_finished_by_the_server_it_began_with() {
     up.send([b'u'; HALF]);
     let answered = up.receive();
     assert_eq!(answered.body, [b'u'; 2 * HALF]);
-    // What was answered before all of it was asked ends its connection, and says so.
+    // A response that began before the end of its request says `Connection: close`, and ends its connection.
     assert!(answered.says_close());
     up.assert_closed();
     // The next request of the same connection is of the new configuration.

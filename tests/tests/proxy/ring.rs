@@ -1,4 +1,4 @@
-//! Connections to servers by readiness and by completion: what a server does to them, and what changes between the two.
+//! Connections to servers by readiness and by completion: misbehaving servers, and changes between the two.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -137,7 +137,7 @@ fn a_server_may_close_what_is_idle() {
     }
 }
 
-/// What a server says unasked is nobody's answer.
+/// A response that no request asked for is not given to the next client.
 #[test]
 fn what_comes_unasked_ends_a_connection() {
     for io in WAYS {
@@ -284,7 +284,7 @@ fn without_buffers_every_response_arrives_whole() {
     for size in [10, 10, SIZE, 10, SIZE] {
         ask(&mut clients, size);
         std::thread::sleep(Duration::from_millis(50));
-        // What the servers send meanwhile lies in their sockets when the proxy looks again.
+        // The answers that arrive while the proxy is stopped lie in its sockets when it looks again.
         proxy.signal(Signal::STOP);
         std::thread::sleep(Duration::from_millis(50));
         proxy.signal(Signal::CONT);
@@ -301,7 +301,7 @@ fn no_descriptor_is_left_behind() {
         let proxy = proxy!(io, &server);
         let process = proxy.process();
         let descriptors = || process.descriptors().expect("descriptors");
-        // What is kept for reuse is made first.
+        // The first rounds open the descriptors that the proxy keeps for reuse.
         let mut ask = |round: usize| {
             let mut client = proxy.connect();
             for _ in 0..3 {

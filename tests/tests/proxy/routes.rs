@@ -134,7 +134,7 @@ to = "{other}"
         assert_eq!(seen(&get("x.y.b.test", "/only/")), "other GET /only/");
         assert_eq!(get("x.b.test", "/").status, 404);
         assert_eq!(get("b.test", "/only/").status, 421);
-        // What a cookie decides is decided anew for every request.
+        // A condition on a cookie is evaluated anew for every request.
         assert_eq!(get("a.test", "/beta/a.html").text(), "old a");
         let chosen = ask(&mut client, "GET", "a.test", "/beta/a.html", "Cookie: a=b; beta=yes\r\n");
         assert_eq!(seen(&chosen), "other GET /beta/a.html");

@@ -228,7 +228,7 @@ fn the_last_resort_says_by_status_what_is_wrong() {
     only.restart();
     eventually_within(Duration::from_secs(5), "it is back", || proxy.get("/").status == 200);
     only.freeze();
-    // What was found last before it came back may be said once more.
+    // The status from before the restart may come once more.
     eventually_within(Duration::from_secs(5), "it is too slow", || proxy.get("/").status == 504);
     let statuses: Vec<_> = (0..4).map(|_| proxy.get("/").status).collect();
     assert_eq!(statuses, [504; 4]);

@@ -11,7 +11,7 @@ use crate::origin::{Asked, Origin, Reply, message, ok};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A server that answers when it is told to.
+/// A server that answers each time the test sends on the channel.
 fn held(answer: Vec<u8>) -> (Origin, mpsc::Sender<()>) {
     let (go, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
@@ -119,7 +119,7 @@ fn an_answer_that_grows_beyond_the_limit_is_whole_for_everybody() {
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
         eventually_within(SOON, "the server was asked", || origin.count("/") >= 1);
     }
-    // Whoever has waited for too long by now has asked for itself.
+    // A request that has waited for too long by now has been sent to the server by itself.
     go.send(()).expect("it waits");
     for client in &mut clients {
         assert_eq!(client.receive().body.len(), CHUNKS * 1000);
@@ -179,8 +179,8 @@ fn a_slow_client_holds_nobody_up() {
     assert_eq!(slow.receive().body.len(), content.len());
 }
 
-/// A server whose answer to each request begins, says who asked, and goes on when it is told to, or for ever. It tells
-/// when its client has gone.
+/// A server whose answer to each request begins with the number of the request, and never ends. The channel says when its
+/// client has gone.
 fn endless(kind: &'static str) -> (Origin, mpsc::Receiver<()>) {
     let (gone, told) = mpsc::channel();
     let origin = Origin::start(move |asked: &Asked| {

@@ -1,4 +1,4 @@
-//! What belongs to one route, one client or one moment, and must not answer others.
+//! Answers that belong to one route, one client or one moment, and must not be given to others.
 
 use crate::origin::{Asked, Origin, Reply, message, ok};
 

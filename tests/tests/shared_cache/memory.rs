@@ -1,11 +1,11 @@
-//! What the process really holds when clients fill what the limit of the shared cache might not see.
+//! The memory that the process really holds when clients fill places that the limit of the shared cache might not count.
 
 use afpa_testkit::{Client, Server};
 
 use crate::origin::{Asked, Origin, ok};
 
 const LIMIT: usize = 4 << 20;
-/// What a process takes that has nothing to do with what is kept: buffers, pools, what the allocator has not given back.
+/// Memory of the process beside the shared cache: buffers, pools, memory that the allocator has not given back.
 const SLACK: usize = 6 << 20;
 
 /// Answers of two bytes that are kept, and vary by what the path says.
@@ -27,7 +27,7 @@ fn origin() -> Origin {
     })
 }
 
-/// What is filled, the target and the fields of each request that does, and how many.
+/// The name of the place that is filled, the target and the fields of each request that fills it, and their number.
 type Kind<'a> = (&'a str, &'a dyn Fn(usize) -> (String, String), usize);
 
 fn resident(proxy: &Server) -> usize {
@@ -42,8 +42,8 @@ fn ask(client: &mut Client, target: &str, fields: &str) {
     assert_eq!(client.get_with(target, fields).status, 200, "{target}");
 }
 
-/// Each of these fills the cache with something else of the client's choice. What one has filled is given back for the next, so
-/// that they hold no more than the limit together.
+/// Each of these fills the cache with something else of the client's choice. The cache ejects the objects of one kind for
+/// the next, so that all kinds together hold no more than the limit.
 #[test]
 fn the_process_holds_no_more_than_the_limit_whatever_clients_choose() {
     let origin = origin();

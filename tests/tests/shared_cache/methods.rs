@@ -1,4 +1,4 @@
-//! What answers to other methods than GET mean for what is kept.
+//! The effect on kept answers of answers to other methods than GET.
 
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;

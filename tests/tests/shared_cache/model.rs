@@ -20,9 +20,9 @@ fn requests() -> u64 {
 /// Versions of the targets. A version that has been purged away must not come back.
 #[derive(Default)]
 struct Versions {
-    /// What the server has now.
+    /// The server's version now.
     current: HashMap<usize, AtomicU64>,
-    /// What a request that begins now must have at least.
+    /// The oldest version that a request that begins now may get.
     least: HashMap<usize, AtomicU64>,
 }
 
@@ -42,7 +42,7 @@ fn target_of(asked: &Asked) -> usize {
     digits.parse().expect("one of ours")
 }
 
-/// What kind of answers a target has.
+/// The fields of a target's answers, which decide whether and how they are kept.
 fn fields(target: usize, version: u64) -> String {
     let control = match target % 6 {
         0 => "max-age=600",

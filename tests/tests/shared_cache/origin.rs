@@ -28,7 +28,7 @@ impl Asked {
     }
 }
 
-/// What a server does with a request.
+/// The server's reaction to a request.
 pub(crate) enum Reply {
     /// Writes these bytes, and goes on.
     Bytes(Vec<u8>),

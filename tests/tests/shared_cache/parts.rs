@@ -1,4 +1,4 @@
-//! Answers of which only parts come: what is kept of them, and that no server makes a wrong answer of them.
+//! Partial answers: the parts that are kept, and servers that must not lead to a wrong answer.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn range(asked: &Asked, length: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// What an honest server answers.
+/// The answer of an honest server.
 fn honest(asked: &Asked, fields: &str, content: &str) -> Reply {
     match range(asked, content.len()) {
         Some((first, last)) => {
@@ -52,7 +52,7 @@ fn parts_are_kept_combined_and_completed() {
     let fields = "Cache-Control: max-age=60\r\nETag: \"a\"\r\nContent-Type: text/x\r\nX-Own: 1\r\n";
     let origin = Origin::start(move |asked: &Asked| honest(asked, fields, TEN));
     let proxy = origin.proxy("status_field = true");
-    // What is asked for, what comes, and how often the server has been asked then.
+    // The range in the request, the response, and how often the server has been asked then.
     for (range, status, place, content, count) in [
         ("2-4", 206, Some("bytes 2-4/10"), "234", 1),
         ("2-4", 206, Some("bytes 2-4/10"), "234", 1),
@@ -381,8 +381,8 @@ fn parts_that_vary_are_kept_apart() {
     assert_eq!(origin.count("/"), 2);
 }
 
-/// Whatever is asked for, in whatever order, is byte for byte what the server would have sent, with few pieces and with
-/// many, while the server changes the representation now and then.
+/// Ranges in any order are answered byte for byte as the server would have answered them, with few pieces and with many,
+/// while the server changes the representation now and then.
 #[test]
 fn parts_are_byte_for_byte_what_the_server_would_send() {
     const LENGTH: usize = 20_000;

@@ -93,7 +93,7 @@ fn the_purge_method_is_for_those_who_may() {
 }
 
 /// A server whose content has a version. An answer takes the version when the request comes, and leaves when
-/// it is told to.
+/// `go` lets it.
 struct Versioned {
     origin: Origin,
     version: Arc<AtomicUsize>,

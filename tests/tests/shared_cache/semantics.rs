@@ -1,4 +1,4 @@
-//! What RFC 9111 asks for, seen from outside.
+//! The demands of RFC 9111, seen from outside.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ fn a_stale_answer_is_validated_and_updated() {
     assert_eq!((third.text(), origin.count("/")), ("content", 2));
 }
 
-/// RFC 9110 section 6.6.1: what has no Date is of the moment at which it came.
+/// RFC 9110 section 6.6.1: a response without Date has the time at which it was received.
 #[test]
 fn an_answer_that_a_304_without_date_confirms_is_as_old_as_that() {
     let origin = Origin::start(|asked: &Asked| match asked.field("If-None-Match") {

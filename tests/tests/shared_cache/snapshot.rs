@@ -97,7 +97,7 @@ fn what_was_kept_is_there_after_a_restart_and_as_old_as_it_is() {
     assert_eq!((origin.count("/a"), origin.count("/vary")), (1, 2));
     assert_eq!(fs::metadata(&file).expect("the mark").len(), 0);
 
-    // What was taken over can be purged by its tag, and is left to the one after the next.
+    // Objects that were taken over can be purged by their tag, and are handed on to the next process again.
     purge(&proxy, &["--tag", "red"]);
     proxy.end_and_restart(Signal::QUIT, || ());
     assert!(told(&proxy, 2).contains(": 5 of "), "{}", proxy.log());

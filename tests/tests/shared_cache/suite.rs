@@ -1,6 +1,6 @@
 //! Cases of RFC 9111 as a table: a first request and its answer, and whether a second request may have that
-//! answer. They follow the public suite at cache-tests.fyi in what they ask, so that its verdict can be told
-//! here without it: what a cache *must* do, and what a good one does.
+//! answer. They ask the same as the public suite at cache-tests.fyi, so that its verdict is known here without it:
+//! the demands on every cache, and those on a good one.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ fn finish(wire: &mut RawClient, begin: &Segment, end: &str) {
     }
 }
 
-/// What an acknowledgement says whose sender got a mark.
+/// An acknowledgement of a client that received a marked segment.
 fn echo(wire: &RawClient) -> Segment {
     Segment { flags: ACK | ECE, ..wire.next() }
 }
@@ -96,7 +96,7 @@ fn a_mark_is_heard_and_the_client_told_once() {
     while wire.ack.wrapping_sub(begin) < LONG as u32 {
         let segment = take_new(&mut wire, 1).remove(0);
         told.push(segment.flags & CWR != 0);
-        // A client says it in every acknowledgement until it is told.
+        // A real client would set ECE in every acknowledgement until it receives CWR.
         wire.acknowledge();
     }
     // A probe may have left before the echo arrived.
@@ -111,7 +111,7 @@ fn a_mark_on_the_last_segments_is_told_by_the_next_answer() {
     let mut wire = connected(&lab);
     wire.push(&wire.get("/some.html"));
     take_new(&mut wire, 4);
-    // The next request is the first to say so, and says so until it is told.
+    // The next request is the first segment with ECE; the client sets it until it receives CWR.
     wire.push(&Segment { flags: ACK | PSH | ECE, ..wire.get("/some.html") });
     let told: Vec<_> = take_new(&mut wire, 4).iter().map(|s| s.flags & CWR != 0).collect();
     assert_eq!(told, [true, false, false, false]);
@@ -127,7 +127,7 @@ fn a_mark_on_the_last_segments_is_told_by_the_next_answer() {
     wire.ask_kernel();
 }
 
-/// The kernel's TCP echoes a mark until it is told, and both contexts go on then.
+/// The kernel's TCP echoes a mark until it receives CWR; then both contexts go on.
 #[test]
 fn a_marked_request_is_echoed_by_user_mode_until_the_client_says_so() {
     let Some(lab) = lab(Path::Direct(Offloads::NONE)) else { return };

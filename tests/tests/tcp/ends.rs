@@ -94,7 +94,7 @@ fn reset_by_the_server_reaches_the_client_in_its_numbers() {
     let Some(lab) = lab() else { return };
     let mut wire = lab.wired();
     wire.ask_kernel();
-    // More content than nginx reads before it closes: what is left unread makes the end a reset.
+    // More content than nginx reads before it closes: the unread rest makes the end a reset.
     let head = "POST /drop HTTP/1.1\r\nHost: server\r\nContent-Length: 100000\r\n\r\n";
     let request = wire.data([head.as_bytes(), &[b'x'; 1300]].concat());
     wire.push(&request);
@@ -201,8 +201,8 @@ fn same_ports_right_after_a_reset() {
     assert_eq!(lab.count(Reason::FlowOpened), 6);
 }
 
-/// The client is gone without a word, its last answer lost; a new SYN on its ports is told the old
-/// numbers, and the reset that these draw must end the old connection.
+/// The client is gone without a word, its last answer lost. A new SYN on its ports is answered by a challenge ACK with the
+/// old numbers; the client answers with a reset, which must end the old connection.
 #[test]
 fn half_open_connection_with_a_lost_answer_can_be_reset() {
     let Some(lab) = lab() else { return };

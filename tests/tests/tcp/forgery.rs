@@ -17,7 +17,7 @@ fn lab() -> Option<Lab> {
     Lab::with_sample(Plan { path: Path::Direct(Offloads::NONE), ..Plan::default() })
 }
 
-/// What `wire` sees after `segments`: no more of them, and no content.
+/// Sends `segments`. `wire` must see at most as many segments in reply, and no content.
 fn assert_no_gain(wire: &mut RawClient, segments: &[Segment]) {
     segments.iter().for_each(|segment| wire.send(segment));
     let replies = wire.collect(QUIET);

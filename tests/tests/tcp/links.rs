@@ -1,4 +1,4 @@
-//! What differs between links and stacks: families, options, checksums, merging, congestion marks.
+//! Differences between links and stacks: families, options, checksums, merging, congestion marks.
 
 use std::net::IpAddr;
 
@@ -119,7 +119,7 @@ fn congestion_marks_are_heard_and_echoed() {
     wire.habits = Habits { ecn: true, ..Habits::default() };
     wire.connect();
     wire.ask_kernel();
-    // A request that the network marked: user mode's TCP must echo that until it is told (CWR).
+    // A request that the network marked: user mode's TCP must echo the mark until it receives CWR.
     let marked = Segment { ecn: 3, ..wire.get("/user.html") };
     wire.push(&marked);
     let response = wire.take();

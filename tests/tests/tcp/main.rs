@@ -1,4 +1,4 @@
-//! The fast path in front of an unmodified nginx, segment by segment: what clients and networks do to a connection.
+//! The fast path in front of an unmodified nginx, segment by segment, under the actions of clients and networks.
 
 mod bypass;
 mod ecn;

@@ -1,5 +1,5 @@
-//! Paths that become narrower under a connection, behind a real router: what is too long is heard of, or lost
-//! without a word, and all of it arrives, whoever sends it.
+//! Paths that become narrower under a connection, behind a real router. The router reports packets that are too long, or
+//! drops them in silence; all content arrives in the end, whether user mode or the kernel sends it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};

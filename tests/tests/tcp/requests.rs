@@ -121,8 +121,8 @@ fn repetition_merged_with_the_next_request() {
     assert!(wire.take_response().text().ends_with("from nginx"));
 }
 
-/// A client, or somebody on its way, sends other bytes under the numbers of a request that was taken: what came first counts,
-/// whoever took it, and its answer is the only one.
+/// A client, or somebody on its way, sends other bytes under the numbers of a request that was taken. The bytes that came
+/// first count, whether the kernel or user mode took them, and their answer is the only one.
 #[test]
 fn a_request_that_comes_again_with_other_bytes_is_the_one_that_came_first() {
     let Some(lab) = lab() else { return };

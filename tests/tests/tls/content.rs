@@ -1,4 +1,4 @@
-//! What goes through a connection of TLS arrives as it was.
+//! Content arrives through a connection of TLS as it was sent.
 
 use std::time::Duration;
 

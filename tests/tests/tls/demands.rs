@@ -1,4 +1,4 @@
-//! What single sites demand of their clients.
+//! Demands of single sites on their clients.
 
 use afpa_testkit::server::program;
 use afpa_tests::tls::{Authority, Plan, TlsServer};

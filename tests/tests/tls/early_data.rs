@@ -180,7 +180,7 @@ fn sessions_outlive_a_reload() {
     eventually("it is reloaded", || bed.server.server.log().contains("reloaded"));
     let said = bed.early(&session, bed.server.tls, GET.as_bytes()).join().expect("it ended");
     assert!(said.contains("Early data was accepted") && said.contains("xxxx"), "{said}");
-    // Now it is off, and clients that come back are told so.
+    // Now early data is off, and the server refuses to resume the session of a client that comes back.
     let session = bed.session("off", "http/1.1");
     let path = bed.server.server.configuration();
     let text = fs::read_to_string(&path).expect("read");
@@ -297,7 +297,7 @@ fn a_server_of_which_nothing_is_known_is_asked_behind_the_handshake() {
     tap.release();
     let said = client.join().expect("it ended");
     assert!(said.contains("<GET /app/page") && !said.contains("Early-Data"), "{said}");
-    // What is kept now is answered early.
+    // The answer that is kept now is sent before the handshake is complete.
     let session = bed.session("kept", "http/1.1");
     let tap = Tap::to(bed.server.tls);
     let client = bed.early(&session, tap.address(), head("GET", "").as_bytes());

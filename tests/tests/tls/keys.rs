@@ -39,7 +39,7 @@ impl Bed {
         fs::set_permissions(self.authority.folder(), mode).expect("rights");
     }
 
-    /// What a client gets.
+    /// The certificate that a client gets.
     fn certificate(&self) -> String {
         let said = self.server.openssl(&self.authority, &["-showcerts"], "");
         said.split("-----BEGIN CERTIFICATE-----").nth(1).map(str::to_owned).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a site says and does because it is reached over TLS.
+//! The behaviour of a site that is specific to TLS.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

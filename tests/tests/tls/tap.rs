@@ -42,7 +42,7 @@ impl Tap {
         self.address
     }
 
-    /// What the client has sent so far.
+    /// The bytes that the client has sent so far.
     pub(crate) fn client_has_sent(&self) -> Vec<u8> {
         self.shared.from_client.lock().expect("not poisoned").clone()
     }

@@ -17,7 +17,7 @@ fn on_the_server<T: Send>(lab: &Lab, work: impl FnOnce(u32) -> T + Send) -> T {
     done.expect("the server's side")
 }
 
-/// Somebody's program is there already, and accepts everything: what stands behind it is not asked any more.
+/// Another program is there already, and accepts everything: programs behind it would not run.
 #[test]
 fn programs_stand_before_those_that_were_there() {
     let files: [(&str, &[u8]); 2] =
@@ -38,8 +38,8 @@ fn programs_stand_before_those_that_were_there() {
     client.end();
 }
 
-/// Somebody's program comes later and goes before ours. Nothing is answered on that interface until it is gone, since it
-/// may end the chain; what passes it is translated on.
+/// Another program comes later and goes before ours. Nothing is answered on that interface until it is gone, since it
+/// may end the chain; segments that pass it are still translated.
 #[test]
 fn answers_stop_while_another_program_stands_before_ours() {
     let Some(lab) = lab() else { return };
@@ -127,7 +127,7 @@ fn behind(lab: &Lab) -> usize {
     on_the_server(lab, |_| lab.fast_path().look_at_chains()).expect("asked").len()
 }
 
-/// Somebody else comes first. What passes them is translated on.
+/// Another program comes first. Segments that pass it are still translated.
 #[track_caller]
 fn nothing_is_answered(lab: &Lab, client: &mut Client) {
     assert_eq!(behind(lab), 1);

@@ -137,7 +137,7 @@ fn an_interface_that_is_renamed_carries_a_connection_on() {
     nothing_was_dropped(&lab);
 }
 
-/// The card is given to another namespace, and comes back. Whoever was connected gets no byte that is out of its place.
+/// The card is given to another namespace, and comes back. Connected clients get no byte that is out of its place.
 #[test]
 fn an_interface_that_leaves_the_namespace_and_comes_back_carries_connections_on() {
     let Some(lab) = lab() else { return };
@@ -154,7 +154,7 @@ fn an_interface_that_leaves_the_namespace_and_comes_back_carries_connections_on(
     ip(&elsewhere, &format!("link set {} netns {}", Bed::DEVICE, server.name()));
     ip(server, &format!("addr replace {}/16 dev {}", Bed::SERVER_V4, Bed::DEVICE));
     ip(server, &format!("link set {} up", Bed::DEVICE));
-    // What comes now, before anybody has looked at the interfaces, meets no programs.
+    // A segment that comes now, before AFPA has looked at the interfaces, meets no programs.
     clients[1].send(request);
     std::thread::sleep(QUIET);
     server.run(|| lab.fast_path().detach(index)).expect("inside");
@@ -193,8 +193,8 @@ fn an_interface_in_another_namespace_is_another_server_s() {
     assert_eq!(lab.count(Reason::Answered), before, "{}", lab.tally());
 }
 
-/// The server's other namespace has programs of ours only because an interface was moved there. What the guard looks for
-/// stays the namespace of the connections.
+/// The server's other namespace has programs of ours only because an interface was moved there. The guard still looks for
+/// the namespace of the connections.
 #[test]
 fn connections_of_another_namespace_do_not_blind_the_guard() {
     let Some(lab) = lab() else { return };
@@ -230,8 +230,8 @@ fn connections_of_another_namespace_do_not_blind_the_guard() {
     client.end();
 }
 
-/// The interfaces take smaller packets than before, and nobody says so: what is too long is lost. The first answers find
-/// that out as on any path (a short last segment arrives and says nothing of the others); those behind them fit.
+/// The interfaces take smaller packets than before, and nobody says so: longer packets are lost. The first answers find
+/// that out as on any path (a short last segment arrives and says nothing of the others); the answers behind them fit.
 #[test]
 fn answers_fit_an_interface_whose_mtu_shrinks() {
     let settings = Settings { answer_max: LONGEST_ANSWER as u32, ..Settings::default() };

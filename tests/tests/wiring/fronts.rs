@@ -1,5 +1,5 @@
-//! What a host puts between its card and the server's socket: something that shakes hands for the server, another server
-//! that takes its connections, a bridge whose frames the packet filter sees. Each connection is right, or it is user mode's.
+//! Hosts with something between the card and the server's socket: a handshake made for the server, another server that
+//! takes its connections, a bridge whose frames the packet filter sees. Each connection is right, or it is user mode's.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -59,7 +59,7 @@ fn connections_behind_a_proxy_of_syns_are_user_mode_s() {
     }
 }
 
-/// What a transparent proxy says to every request.
+/// The answer of a transparent proxy to every request.
 const FROM_PROXY: &[u8] = b"from the proxy";
 const PROXY: u16 = 9090;
 
@@ -96,8 +96,8 @@ fn answer_all(mut stream: TcpStream) {
     }
 }
 
-/// A host begins to give the server's connections to a transparent proxy, which answers from the server's address: what the
-/// server would say there, nobody is told any more.
+/// A host begins to give the server's connections to a transparent proxy, which answers from the server's address. From
+/// then on no client gets the server's own answer there.
 #[test]
 fn connections_that_a_transparent_proxy_takes_are_the_proxy_s() {
     for lab in labs() {
@@ -187,8 +187,8 @@ const NOT_TRACKED: &str = "add table ip untracked;
      add rule ip untracked out tcp sport 8080 notrack;
      add rule ip untracked out tcp dport 8080 notrack";
 
-/// What passes over `lo` is tracked where it leaves, before the programs see it, and its other side behind them: a host that
-/// drops what does not fit gets connections that fit.
+/// Packets over `lo` are tracked where they leave, before the programs see them, and again where they arrive, behind the
+/// programs. A host that drops packets of an invalid state sees only valid connections.
 #[test]
 fn connections_over_loopback_that_are_tracked_are_right() {
     if let Some(lab) = lab() {

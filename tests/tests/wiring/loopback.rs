@@ -25,7 +25,7 @@ fn addresses() -> [IpAddr; 4] {
     [loopback[0], loopback[1], Bed::SERVER_V4.into(), Bed::SERVER_V6.into()]
 }
 
-/// What the server's side sends on `lo` is lost while this is on.
+/// Makes the packets that the server's side sends on `lo` get lost, while `on`.
 fn lose(lab: &Lab, on: bool) {
     let server = lab.bed.server();
     for (family, number, name) in [("ip", 1, "ip"), ("ipv6", 2, "ip6")] {

@@ -1,4 +1,4 @@
-//! What routing and rewriting of addresses do in front of the server.
+//! Routing and rewriting of addresses in front of the server.
 
 use std::net::SocketAddr;
 

@@ -93,8 +93,8 @@ fn a_virtual_lan_above_the_card() {
     some_have_no_socket(&lab, || lab.client());
 }
 
-/// What tracks connections may refuse one that does not begin with a SYN, and address translation takes an assigned segment
-/// from its listener: a client of such a host is the kernel's.
+/// Connection tracking may refuse a connection that does not begin with a SYN, and address translation takes an assigned
+/// segment from its listener. On such a host all connections have sockets.
 #[test]
 fn connections_that_are_tracked_have_sockets() {
     let Some(lab) = lab() else { return };

@@ -94,7 +94,7 @@ fn a_card_that_joins_a_bridge_later_is_translated_once() {
     late.end();
 }
 
-/// What comes in is sent round by an intermediate device, as for shaping. The programs are on that device, too.
+/// Incoming segments are sent round by an intermediate device, as for shaping. The programs are on that device, too.
 #[test]
 fn an_intermediate_device_sends_segments_round_and_they_are_translated_once() {
     let Some(lab) = lab() else { return };

@@ -182,7 +182,7 @@ pub(crate) fn nothing_was_dropped(lab: &Lab) {
     assert_eq!(dropped, 0, "{}", lab.tally());
 }
 
-/// Whoever answers what: every byte is right.
+/// Checks that every byte is right, whether the kernel or user mode answers.
 #[track_caller]
 pub(crate) fn everything_is_right(lab: &Lab, client: &mut Client) {
     for _ in 0..3 {
@@ -207,8 +207,8 @@ pub(crate) fn user_mode_serves(lab: &Lab, client: &mut Client) {
     assert_eq!(lab.count(Reason::Answered), before, "{}", lab.tally());
 }
 
-/// What carries a client's frames: it sends by one interface, to one MAC address and from one; it receives by another,
-/// and takes only what is meant for its own address there, as a network card does.
+/// A link for a client's frames. It sends by one interface, to one MAC address and from one. It receives by another, and
+/// takes only frames for its own address there, as a network card does.
 pub(crate) struct Legs {
     pub(crate) out: PacketSocket,
     pub(crate) from: [u8; 6],

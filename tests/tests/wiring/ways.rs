@@ -71,7 +71,7 @@ fn nothing_is_answered_where_responses_leave_by_a_device_without_programs() {
     assert!(lab.count(Reason::PassNoWay) > 0, "{}", lab.tally());
 }
 
-/// The route changes to an interface that has no programs. Whoever is on such a connection gets no byte that is out of
+/// The route changes to an interface that has no programs. The client of such a connection gets no byte that is out of
 /// its place; when the route is back, all is well.
 #[test]
 fn a_way_that_changes_to_a_device_without_programs_carries_nothing_untranslated() {
@@ -100,7 +100,7 @@ fn a_way_that_changes_to_a_device_without_programs_carries_nothing_untranslated(
     other.end();
 }
 
-/// What leaves is wrapped by the route: the programs see the wrapping only.
+/// The route encapsulates outgoing packets: the programs see the outer header only.
 #[test]
 fn a_route_that_encapsulates_carries_nothing_untranslated() {
     let Some(lab) = lab() else { return };

@@ -133,7 +133,7 @@ impl<'s> Connection<'s> {
     }
 }
 
-/// What to send next: the way, the exchanges, and the pieces that are written one by one.
+/// Chooses the next requests: the way, the exchanges, and the pieces that are written one by one.
 fn choose<'m>(
     menu: &'m Menu,
     random: &mut Random,

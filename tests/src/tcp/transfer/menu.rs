@@ -1,4 +1,4 @@
-//! What is asked for, and what nginx alone answers.
+//! The requests of a load, and nginx's own answers to them.
 
 use afpa_bpf::FastPath;
 use afpa_testkit::{Client, Random};
@@ -6,7 +6,7 @@ use afpa_testkit::{Client, Random};
 use crate::tcp::response::blank_date;
 use crate::tcp::sample::{field, pin_reply};
 
-/// One request, and what nginx alone answers to it, its Date made blank.
+/// One request, and nginx's own answer to it, its Date made blank.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// As it is sent.
@@ -20,7 +20,7 @@ pub struct Exchange {
 pub struct Menu {
     /// May be answered by the kernel, once pinned: GET, HEAD, validators.
     pub pinned: Vec<Exchange>,
-    /// What only nginx has: large files, missing ones.
+    /// Requests that only nginx can answer: large files, missing ones.
     pub other: Vec<Exchange>,
     /// With content.
     pub posts: Vec<Exchange>,
@@ -98,7 +98,7 @@ impl Menu {
         menu
     }
 
-    /// What connection `number` asks for at this turn: mostly pinned objects.
+    /// The request of connection `number` at this turn: mostly for pinned objects.
     pub fn pick(&self, number: usize, turn: usize) -> &Exchange {
         let mut random = Random::new((number * 1_000_003 + turn) as u64);
         match random.below(20) {
@@ -115,7 +115,7 @@ impl Menu {
     }
 }
 
-/// What a browser sends beside.
+/// Request fields of a browser that do not change the answer.
 const BROWSER: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
     Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
     Accept-Language: en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br\r\n\

@@ -20,7 +20,7 @@ use super::{Lab, PORT, Trace};
 
 pub use self::menu::{Exchange, Menu, files, long_files, matches};
 
-/// What went wrong on one connection.
+/// The failure of one connection.
 #[derive(Debug)]
 pub struct Failure {
     client: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Failure {
     what: String,
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Responses compared.
@@ -54,7 +54,7 @@ pub struct Load {
     pub deadline: Duration,
 }
 
-/// Run it. The failure of any connection ends all; it is told with its trace, and panics.
+/// Runs the load. The failure of any connection ends all of them; the test panics with the failure and its trace.
 pub fn run(lab: &Lab, menu: &Menu, load: Load) -> Done {
     let trace = Trace::start(&lab.bed);
     let shared = TransferRun {

@@ -172,7 +172,7 @@ fn a_validated_answer_says_its_new_lifetime() {
     assert!(validated > 0 && kernel.origin.count("/") > validated);
 }
 
-/// What is stale is user mode's, also where it may still be used.
+/// Stale answers are user mode's, also where they may still be used.
 #[test]
 fn stale_answers_are_given_by_user_mode_and_validated() {
     let reply = |asked: &Asked| match asked.number {

@@ -1,4 +1,4 @@
-//! Kept answers from the kernel: what user mode would say, no longer than it would, and nothing after a purge.
+//! Kept answers from the kernel: the same as user mode's, no longer than user mode would give them, and none after a purge.
 
 mod lifetimes;
 mod purges;

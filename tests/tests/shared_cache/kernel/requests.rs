@@ -35,7 +35,8 @@ fn reply(asked: &Asked) -> Reply {
     }
 }
 
-/// What the kernel says to a request, and user mode in the same second of the answer's age. Whether the kernel said it.
+/// Compares the kernel's answer to a request with user mode's in the same second of the answer's age. Returns whether
+/// the kernel answered.
 #[track_caller]
 fn same(kernel: &Kernel, client: &mut Client, user: &mut Client, request: &str) -> bool {
     kernel.proxy.connect().exchange(request); // it is there
@@ -148,8 +149,8 @@ fn what_varies_is_told_apart_as_in_user_mode() {
     }
 }
 
-/// The time for a head is that for the first one; behind an answer of the kernel it is the time for the next request. What is
-/// kept has the Date of its server, which may be of long ago.
+/// `head` is the time for the first request; behind an answer of the kernel `idle` is the time for the next one. A kept
+/// answer has the Date of its server, which may be of long ago.
 #[test]
 fn between_answers_of_the_kernel_a_connection_may_rest_for_the_idle_time() {
     let timeouts = "[timeouts]\nhead = \"1s\"\nidle = \"1m\"\n";
