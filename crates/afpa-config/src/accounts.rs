@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User};
 
-/// Whom a process may become.
+/// A user that a process may become, with its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The name; the number, if it has none.

@@ -77,8 +77,7 @@ impl Checks<'_> {
         self.findings.push(Finding::warning(location, cause, remedy));
     }
 
-    /// A site that serves nothing.
-    /// Who is admitted without a question is asked nothing later, either.
+    /// With `admission = "everyone"` no client is checked, so `firewall_interval` has no effect.
     fn admission(&mut self, config: &Config) {
         let admission = config.fast_path.admission;
         let asks_nobody = admission == Admission::Everyone;
@@ -97,6 +96,7 @@ impl Checks<'_> {
         }
     }
 
+    /// A site that serves nothing.
     fn required_root(&mut self, config: &Config) {
         for site in &config.sites {
             let given =

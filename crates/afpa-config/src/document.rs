@@ -14,7 +14,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Where it was written. What options make of sections has no bytes in any file.
+    /// Where it was written. A section that options made has no bytes in any file.
     pub(crate) fn location(&self) -> Location {
         match self.span.is_empty() {
             true => Location::Option("--cert, --key"),
@@ -46,7 +46,7 @@ pub(crate) struct Key {
 }
 
 impl Value {
-    /// What an error calls a value of this kind.
+    /// The name of this kind of value in error messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "text",

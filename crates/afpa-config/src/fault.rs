@@ -34,7 +34,7 @@ impl Fault {
     }
 }
 
-/// What is known of the setting that a [`Fault`] is reported for.
+/// The setting that a [`Fault`] is reported for.
 pub(crate) struct Report<'a> {
     pub(crate) key: &'a str,
     pub(crate) kind: &'a str,

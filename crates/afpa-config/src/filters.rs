@@ -1,4 +1,4 @@
-//! `[[site.filter]]`: what is changed on the way from a file to the answer (JAWS's protocol pipeline).
+//! `[[site.filter]]`: changes of files on their way into answers (JAWS's protocol pipeline).
 
 use crate::finding::{Finding, Location};
 use crate::hints::below;
@@ -11,7 +11,7 @@ use crate::settings::{Instance, Settings};
 /// A `[[site.filter]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteFilter {
-    /// What is changed, and of which URL paths.
+    /// The change, and the URL paths that it applies to.
     pub change: RootFilter,
     /// Which `[[site.filter]]`.
     pub instance: Instance,
@@ -19,16 +19,16 @@ pub struct SiteFilter {
     pub location: Location,
 }
 
-/// What is changed of some files.
+/// A change of some files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RootFilter {
-    /// What a path begins with.
+    /// The prefix of their paths.
     pub prefix: String,
     /// Extensions in lower case, `none` among them; empty: all.
     pub extensions: Vec<String>,
     /// Whether server-side includes are expanded.
     pub includes: bool,
-    /// What Content-Type says of the charset of text: `keep`, `none`, or a name.
+    /// The charset in Content-Type of text: `keep`, `none`, or a name.
     pub charset: String,
     /// Response fields that are added, or replace those of the site; empty ones are removed.
     pub headers: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What is wrong in a configuration, and how it is shown: location, line, caret, cause, remedy.
+//! Findings about a configuration, and how they are shown: location, line, caret, cause, remedy.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Where.
     pub location: Location,
-    /// What is wrong, in one sentence without a full stop at its end.
+    /// The fault, in one sentence without a full stop at its end.
     pub cause: String,
     /// How to correct it; empty if the cause says so already.
     pub remedy: String,

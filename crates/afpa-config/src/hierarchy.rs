@@ -40,12 +40,12 @@ pub struct Root {
     pub index: Vec<String>,
     /// Whether it is the document root of the site, which alone has home directories.
     pub is_site_root: bool,
-    /// What is known about its files. Their prefixes are below the directory.
+    /// The hints for its files. Their prefixes are below the directory.
     pub hints: Vec<RootHint>,
-    /// What is changed of its files. Their prefixes are below the directory.
+    /// The changes of its files. Their prefixes are below the directory.
     pub filters: Vec<RootFilter>,
-    /// The part of a URL path that the directory stands for, without a slash at its end. Only where there are
-    /// filters: a page may include others by their URLs.
+    /// The part of a URL path that the directory stands for, without a slash at its end. It is set only where there
+    /// are filters, because a page may include other pages by their URLs.
     pub mount: String,
 }
 
@@ -137,13 +137,13 @@ impl Hierarchy {
         path.and_then(|origin| origin.contents.get(content))
     }
 
-    /// What a site is called.
+    /// The name of a site.
     pub fn site_name(&self, id: SiteId) -> &str {
         self.table.sites.get(id.0 as usize).map_or("", |site| &site.name)
     }
 }
 
-/// What a site is where it is reached without TLS: a redirect to its first address with TLS.
+/// The entry of a site where it is reached without TLS: a redirect to its first address with TLS.
 fn redirected(
     site: &SiteSettings,
     number: &mut dyn FnMut(&Listen) -> u32,
@@ -192,8 +192,8 @@ struct Building<'c, 'h> {
     known: &'h mut HashMap<Root, usize>,
 }
 
-/// What a root depends on of its site, besides what [`Root`] has itself. Sites that agree in it share their roots, with all that is
-/// kept of them.
+/// The settings of its site that a root depends on, besides those in [`Root`] itself. Sites that agree in them share
+/// their roots, with all objects that are kept for them.
 #[derive(PartialEq, Eq, Hash)]
 struct RootSettings<'c> {
     listing: bool,
@@ -323,7 +323,7 @@ impl Building<'_, '_> {
         Content { group, conditions: conditions(behaviour), action, rewrite }
     }
 
-    /// `mount`: what of a URL path the directory stands for; `None`: it is the root of the site.
+    /// `mount`: the part of a URL path that the directory stands for; `None`: the directory is the root of the site.
     fn cached(&mut self, directory: PathBuf, index: &[String], mount: Option<&str>) -> Action {
         let index = if index.is_empty() { &self.site.index } else { index };
         let below = mount.unwrap_or_default();
@@ -398,7 +398,7 @@ fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
     }
 }
 
-/// What a condition on the client's certificate is called where others have the name of a field.
+/// The name of a condition on the client's certificate; other conditions have the name of a field here.
 const SUBJECT: &str = "subject of the client";
 
 fn conditions(behaviour: &Behaviour) -> Conditions {

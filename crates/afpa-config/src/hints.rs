@@ -1,4 +1,4 @@
-//! `[[site.hint]]`: what is known about some files, for the cache (JAWS's *hinted* caching).
+//! `[[site.hint]]`: hints about some files, for the cache (JAWS's *hinted* caching).
 
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ choice! {
     }
 }
 
-/// A `[[site.hint]]`: what is known about some files.
+/// A `[[site.hint]]`: a hint about some files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteHint {
-    /// What a path begins with.
+    /// The prefix of their paths.
     pub prefix: String,
     /// Extensions, `none` among them; empty: all.
     pub extensions: Vec<String>,
@@ -58,7 +58,7 @@ pub struct SiteHint {
 /// A hint as one directory sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RootHint {
-    /// What a path below the directory begins with.
+    /// The prefix of paths below the directory.
     pub prefix: String,
     /// Extensions in lower case, `none` among them; empty: all.
     pub extensions: Vec<String>,
@@ -99,7 +99,7 @@ impl RootHint {
     }
 }
 
-/// What `prefix` is below a directory that stands for `mount`.
+/// The part of `prefix` below a directory that stands for `mount`; `None` if the two do not meet.
 pub(crate) fn below<'p>(prefix: &'p str, mount: &str) -> Option<&'p str> {
     match prefix.strip_prefix(mount) {
         Some("") => Some("/"),

@@ -39,8 +39,8 @@ impl Http2 {
     }
 }
 
-/// Reads `[server_group.streams]`: what one connection of HTTP/2 to a server carries, and what the server may ask for.
-/// Response heads are no longer than `head`.
+/// Reads `[server_group.streams]`: limits of one HTTP/2 connection to a server, both of its requests and of the
+/// server's frames. Response heads are no longer than `head`.
 pub(crate) fn read_of_servers(mut s: Section<'_, '_>, head: usize) -> Limits {
     let default = Limits::default();
     let streams = number(s.count("most", 100, 1..=1024));

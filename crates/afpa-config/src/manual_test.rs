@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::settings::heading;
 
-/// A row of the manual: what it takes, and its default.
+/// A row of the manual: the kind of value, and the default.
 type Row = (String, String);
 
 #[test]

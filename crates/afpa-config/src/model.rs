@@ -88,9 +88,9 @@ choice! {
 choice! {
     /// Whether threads give up what they do not need.
     Confine {
-        /// What a thread does not need, it cannot do.
+        /// Threads give up all rights that they do not need.
         On = "on",
-        /// Nothing is given up, and the kernel's log tells what a thread would have been refused.
+        /// Nothing is given up, and the kernel's log shows the calls that a thread would have been refused.
         Log = "log",
         /// Nothing is given up.
         Off = "off",
@@ -106,7 +106,7 @@ pub struct Engine {
     pub io: Io,
 }
 
-/// What a client may ask for.
+/// Limits for clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Open connections in total.
@@ -164,7 +164,7 @@ choice! {
     }
 }
 
-/// What is kept in memory.
+/// The objects in memory, and their limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
     /// Bytes of the locked arena.
@@ -220,10 +220,10 @@ choice! {
     }
 }
 
-/// What the kernel answers by itself.
+/// The settings of the fast path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FastPath {
-    /// Whether it does.
+    /// Whether the kernel answers requests by itself.
     pub mode: FastPathMode,
     /// Answers that it holds, one for each coding of an object.
     pub objects: usize,
@@ -251,7 +251,7 @@ pub struct FastPath {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket of the kernel's.
     pub socketless: bool,
-    /// Whose connections may begin so.
+    /// Which clients' connections may begin so.
     pub admission: Admission,
     /// From so many SYNs a second on, of clients that are not known, there is a flood on a core.
     pub flood_syns: usize,
@@ -271,10 +271,10 @@ choice! {
     }
 }
 
-/// What is compressed when it is asked for again.
+/// The compression of objects that are asked for again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compression {
-    /// Whether anything is.
+    /// Whether anything is compressed.
     pub enabled: bool,
     /// Media types; `text/*` means all of a kind.
     pub types: Vec<String>,
@@ -304,9 +304,9 @@ pub struct Levels {
 choice! {
     /// How much is logged.
     Level {
-        /// What stops AFPA from doing its work.
+        /// A fault that stops AFPA from doing its work.
         Error = "error",
-        /// What someone should look at.
+        /// A condition that an operator should look at.
         Warn = "warn",
         /// Start, stop, reload.
         Info = "info",
@@ -348,7 +348,7 @@ pub enum AccessTarget {
     File(PathBuf),
 }
 
-/// What is written down.
+/// Messages and the access log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// Messages of this level and above.
@@ -390,7 +390,7 @@ pub struct SiteSettings {
     pub hsts: Option<String>,
     /// Whether clients that come by TLS show a certificate; `None`: as `[tls]` says.
     pub client_certificates: Option<ClientCertificates>,
-    /// Who issues these; `None`: as `[tls]` says.
+    /// A file of the authorities that issue these; `None`: as `[tls]` says.
     pub client_authorities: Option<PathBuf>,
     /// Host names, in lower case, some with a leading `*.`; empty: any.
     pub hosts: Vec<String>,
@@ -443,13 +443,13 @@ pub struct SiteSettings {
 /// A `[[site.path]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlPath {
-    /// What a path begins with.
+    /// The prefix of a path.
     pub prefix: String,
     /// Whether it applies to subdirectories.
     pub recursion: bool,
     /// Whether it applies to the prefix alone.
     pub exact: bool,
-    /// What happens with requests that match no content group.
+    /// The behaviour for requests that match no content group.
     pub behaviour: Behaviour,
     /// Every `[[site.path.content]]`.
     pub contents: Vec<ContentGroup>,
@@ -464,7 +464,7 @@ pub struct UrlPath {
 pub struct ContentGroup {
     /// Extensions, `none` and `others`; empty: all.
     pub extensions: Vec<String>,
-    /// What happens with requests for them.
+    /// The behaviour for requests for them.
     pub behaviour: Behaviour,
     /// Which `[[site.path.content]]`.
     pub instance: Instance,
@@ -472,7 +472,7 @@ pub struct ContentGroup {
     pub location: Location,
 }
 
-/// What happens with the requests of a request set, and on which conditions.
+/// The behaviour of a request set, and its conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     /// Cached, from this directory.
@@ -485,7 +485,7 @@ pub struct Behaviour {
     pub affinity: Option<Affinity>,
     /// Which answers of its servers are kept; `None`: as the site says.
     pub cache: Option<CacheMode>,
-    /// What replaces the prefix.
+    /// The text that replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.
     pub redirect: Option<String>,

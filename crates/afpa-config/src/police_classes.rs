@@ -23,7 +23,7 @@ const MOST_LISTENERS: usize = 256;
 /// A `[[police.class]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoliceClass {
-    /// What it says.
+    /// The class itself.
     pub class: Class,
     /// Which `[[police.class]]`.
     pub(crate) instance: Instance,
@@ -134,7 +134,7 @@ fn listeners_of_nobody(config: &Config, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// What two classes have, where it can be in one only.
+/// Errors for values that two classes have, where only one class may have them.
 fn in_two<T: Eq + Hash + Display>(
     classes: &[PoliceClass],
     settings: &Settings,

@@ -73,7 +73,7 @@ impl Loaded {
         text
     }
 
-    /// What happens with the requests of a request set, in words.
+    /// The action for the requests of a request set, in words.
     pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
         let mut shown = match &content.action {
             Action::Cached { root } => {

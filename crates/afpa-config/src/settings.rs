@@ -17,7 +17,7 @@ pub struct Setting {
     pub instance: Instance,
     /// Its name within the section.
     pub key: &'static str,
-    /// What it takes, in the words of the reference manual.
+    /// The kind of value, in the words of the reference manual.
     pub kind: String,
     /// Its default as TOML, or `required`.
     pub default: String,

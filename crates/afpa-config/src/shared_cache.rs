@@ -1,4 +1,4 @@
-//! The shared cache: what of the answers of servers is kept.
+//! The shared cache: which answers of servers are kept, and how.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +38,7 @@ choice! {
 }
 
 choice! {
-    /// What is done with answers that set cookies.
+    /// How answers that set cookies are treated.
     SetCookie {
         /// They are not kept.
         Pass = "pass",
@@ -82,7 +82,7 @@ pub struct SiteCache {
     pub heuristic_percent: usize,
     /// The longest lifetime that is guessed.
     pub heuristic_max: Duration,
-    /// What is done with answers that set cookies.
+    /// How answers that set cookies are treated.
     pub set_cookie: SetCookie,
     /// Targeted fields.
     pub targets: Vec<String>,
@@ -98,7 +98,7 @@ pub struct SiteCache {
     pub bypass_cookies: Vec<String>,
     /// Requests with these fields do not use the cache.
     pub bypass_headers: Vec<String>,
-    /// Whose PURGE requests are obeyed.
+    /// The networks whose PURGE requests are obeyed.
     pub purge_from: Vec<Network>,
     /// Answers for one URL.
     pub variants: usize,

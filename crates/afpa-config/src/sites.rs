@@ -18,8 +18,8 @@ use crate::shared_cache::SiteCache;
 use crate::tls;
 use crate::units::{KIB, Listen, MIB};
 
-/// What is served from the cache when everything else goes to servers: files whose content does not
-/// depend on who asks.
+/// The extensions that are served from the cache when all other requests go to servers: files whose content does not
+/// depend on the client.
 static CACHED: LazyLock<Arc<[String]>> = LazyLock::new(|| {
     let extensions = [
         "avif", "bmp", "css", "csv", "eot", "flac", "gif", "htm", "html", "ico", "jpeg", "jpg",

@@ -1,4 +1,4 @@
-//! The resolved configuration as a table: what `afpa check` prints.
+//! The resolved configuration as a table, as `afpa check` prints it.
 
 use std::fmt::Write as _;
 

@@ -48,7 +48,7 @@ pub struct Tls {
     pub ticket_keys: Option<PathBuf>,
     /// Whether clients show a certificate.
     pub client_certificates: ClientCertificates,
-    /// Who issues these.
+    /// A file of the authorities that issue these.
     pub client_authorities: Option<PathBuf>,
     /// How long a handshake may take.
     pub handshake_timeout: Duration,
@@ -116,7 +116,7 @@ impl Tls {
 }
 
 impl Tls {
-    /// What a site asks of clients that come by TLS, and whose certificates they may show; `None`: nothing.
+    /// Whether a site asks its TLS clients for certificates, and the file of the authorities; `None`: it does not ask.
     pub fn clients_of(&self, site: &SiteSettings) -> Option<(ClientCertificates, PathBuf)> {
         let which = site.client_certificates.unwrap_or(self.client_certificates);
         let authorities = site.client_authorities.as_ref().or(self.client_authorities.as_ref());

@@ -27,15 +27,15 @@ pub struct TlsFileError {
     pub key: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault of the file.
     pub cause: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
     /// Only this user may not read it.
     pub is_denied: bool,
 }
 
-/// What reads a whole file, where it is not longer than [`LONGEST_TLS_FILE`].
+/// A function that reads a whole file, if the file is not longer than [`LONGEST_TLS_FILE`].
 pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
 
 /// Reads the files of a certificate.
@@ -46,7 +46,7 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, TlsFile
     read_certificate_by(&read_tls_file, files)
 }
 
-/// The same for who can read more than this process, by what reads for it.
+/// [`read_certificate`] with another reader of files, for a caller that has one with more rights than this process.
 ///
 /// # Errors
 /// With the file at fault.
@@ -69,7 +69,7 @@ pub fn read_certificate_by(
     })
 }
 
-/// Reads the certificates of those who issue clients' certificates.
+/// Reads the certificates of the authorities that issue clients' certificates.
 ///
 /// # Errors
 /// When the file cannot be used.
@@ -100,7 +100,7 @@ pub fn read_tls_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// What is said of a device, a folder, or a file that is too long.
+/// The error for a device, a folder, or a file that is too long.
 pub fn not_a_tls_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 1MiB")
 }
@@ -172,7 +172,7 @@ fn nobody_issues(location: Location) -> Finding {
     Finding::error(location, cause, remedy)
 }
 
-/// What a site demands of its clients.
+/// Contradictions between a site's demands on its clients and its listeners.
 fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
     let location = |key| settings.location_in("site", site.instance, key);
     let mut findings = Vec::new();

@@ -17,9 +17,9 @@ pub const GIB: usize = 1 << 30;
 /// Why a text is not a value, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// What is wrong with it.
+    /// The fault of the text.
     pub cause: String,
-    /// What to write instead; empty if the cause says so already.
+    /// The text to write instead; empty if the cause says so already.
     pub remedy: String,
 }
 

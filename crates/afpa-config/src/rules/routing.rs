@@ -7,7 +7,7 @@ use super::servers::server_addresses;
 use super::{extension, host};
 use crate::units::Unfit;
 
-/// What a server group is called.
+/// The name of a server group.
 pub(crate) fn group_name(text: &str) -> Result<String, Unfit> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if text.is_empty() || text.len() > 64 || text == "none" || !text.chars().all(fits) {
@@ -84,7 +84,7 @@ pub(crate) fn sent_host(text: &str) -> Result<String, Unfit> {
     host(name).map(|_| text.to_ascii_lowercase())
 }
 
-/// A protocol that a connection may change to. What comes behind `h2c` nobody would look at.
+/// A protocol that a connection may change to. `h2c` is refused: nothing would check the requests behind it.
 pub(crate) fn upgrade(text: &str) -> Result<String, Unfit> {
     let protocol = token(text)?.to_ascii_lowercase();
     if protocol == "h2c" {
@@ -203,7 +203,7 @@ pub(crate) fn server_name(text: &str) -> Result<String, Unfit> {
     }
 }
 
-/// What a site is called in logs and metrics.
+/// The name of a site in logs and metrics.
 pub(crate) fn site_name(text: &str) -> Result<String, Unfit> {
     if text.is_empty() || text.len() > 128 || text.chars().any(|c| c.is_control() || c == '"') {
         return Err(Unfit::new(format!("\"{text}\" is not a name"), "write a short word"));

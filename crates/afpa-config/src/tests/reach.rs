@@ -1,4 +1,5 @@
-//! Which request sets requests reach: a site's root stands behind everything, and what nothing reaches is told.
+//! Which request sets requests reach: a site's root stands behind everything, and a section that no request reaches is
+//! reported.
 
 use super::*;
 use afpa_http::Method;
@@ -7,7 +8,7 @@ use afpa_router::{Action, ListenerId, Question, Router};
 const SITE: &str = "[[site]]\nroot = \"/srv\"\n";
 const WHOLE: &str = "[[site.path]]\nprefix = \"/\"\n";
 
-/// What happens with a request: the directory, `to`, a status, or `404`.
+/// The outcome of a request: the directory, `to`, a status, or `404`.
 fn routed(text: &str, method: &str, path: &str, fields: &[(String, String)]) -> String {
     let config = parsed(text).unwrap_or_else(|error| panic!("{error}\n{text}")).config;
     let hierarchy = Hierarchy::of(&config, &mut |_| 0);
