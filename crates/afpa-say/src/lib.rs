@@ -84,8 +84,8 @@ impl io::Write for Output {
     }
 }
 
-/// To be called first of all, with the rights that the process was started with: another user may not be able to open the
-/// pipes and terminals once more. From now on a panic is told by [`error`].
+/// Must be called first of all, with the rights that the process was started with: another user may not be able to
+/// open the pipes and terminals once more. From now on [`error`] reports panics.
 pub fn begin() {
     lock(&ERROR).open(rustix::stdio::stderr());
     lock(&OUTPUT).open(rustix::stdio::stdout());

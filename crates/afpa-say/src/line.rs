@@ -11,10 +11,10 @@ use rustix::net::{SendFlags, send};
 /// one gets through.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What one write may have where the descriptor blocks: a pipe that may be written to has room for it.
+/// The most bytes of one write where the descriptor blocks: a pipe that is ready for writing has room for them.
 const PIECE: usize = 4096;
 
-/// What is known of a descriptor. One message follows the other, so that none is torn by another one.
+/// The state of a descriptor. Messages are written one after the other, so that none is torn by another.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// `None` until the first message.
@@ -149,7 +149,7 @@ mod tests {
         let mut room = vec![0; 1 << 20];
         let count = rustix::io::read(&reader, &mut room).unwrap();
         assert!(whole_lines(&String::from_utf8_lossy(&room[..count])) > 100);
-        // It is read again: what comes now is a line of its own.
+        // The pipe is read again: the next message is a line of its own.
         let before = line.lost;
         line.say(writer.as_fd(), b"again\n");
         assert_eq!(line.lost, before);

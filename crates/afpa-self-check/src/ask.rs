@@ -11,7 +11,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// No answer that is compared is as long.
 const LONGEST: usize = 1 << 17;
 
-/// What the server itself says to this request.
+/// The server's own answer to this request.
 pub(crate) fn ask(fast_path: &FastPath, server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = fast_path.connect_to_user_mode(server, TIMEOUT)?;
     stream.set_nodelay(true)?;

@@ -8,17 +8,17 @@ const DATE: &[u8] = b"\r\nDate: ";
 const AGE: &[u8] = b"\r\nAge: ";
 /// How long a kept answer is still fresh (RFC 9211 section 2.2.3), as this cache writes it.
 const TTL: &[u8] = b"\r\nCache-Status: afpa; hit; ttl=";
-/// What one line of a log shows of each answer.
+/// Bytes of each answer that one line of a log shows.
 const SHOWN: usize = 48;
 
-/// What the kernel and the server said to one request.
+/// The different answers of the kernel and the server to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The request's head.
     pub request: Vec<u8>,
-    /// What the kernel sent.
+    /// The kernel's answer.
     pub kernel: Vec<u8>,
-    /// What the server says.
+    /// The server's answer.
     pub server: Vec<u8>,
     /// The first byte that is not the same.
     pub at: usize,

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::compare::{Difference, first_difference};
 
-/// What is to be found out about one sampled answer.
+/// A question to the server about one sampled answer.
 pub trait Question {
     /// The answer that the server gives now.
     ///
@@ -19,19 +19,19 @@ pub trait Question {
     fn settle(&mut self);
 }
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The server says the same.
     Same,
     /// Nothing is known: the object was replaced meanwhile, or the server gave no answer.
     Unknown,
-    /// The kernel sends what the server would not.
+    /// The kernel sends another answer than the server.
     Different(Difference),
 }
 
-/// Compares what the kernel sent to `request` with what the server says. A difference must last: an object
-/// may have changed between the two answers.
+/// Compares the kernel's answer to `request` with the server's. A difference must last: an object may have changed
+/// between the two answers.
 pub fn judge(request: &[u8], kernel: &[u8], question: &mut dyn Question) -> Verdict {
     let Ok(server) = question.ask() else { return Verdict::Unknown };
     if first_difference(kernel, &server).is_none() {

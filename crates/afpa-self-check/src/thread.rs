@@ -25,7 +25,7 @@ pub struct SelfCheckSettings {
     pub settle: Duration,
 }
 
-/// What was found so far.
+/// The results so far.
 #[derive(Debug, Default)]
 pub struct SelfCheckCounts {
     /// Answers that the server gives, too.
@@ -36,9 +36,9 @@ pub struct SelfCheckCounts {
     pub different: AtomicU64,
 }
 
-/// Who holds the fast path that is checked.
+/// An owner of the fast path that is checked.
 pub trait HasFastPath: Send + Sync + 'static {
-    /// It.
+    /// The fast path.
     fn fast_path(&self) -> &FastPath;
 }
 
@@ -80,7 +80,7 @@ impl SelfCheck {
         Ok(Self { counts, ending, thread: Some(thread) })
     }
 
-    /// What was found so far.
+    /// The results so far.
     pub fn counts(&self) -> &Arc<SelfCheckCounts> {
         &self.counts
     }
