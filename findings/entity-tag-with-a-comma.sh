@@ -5,7 +5,7 @@
 # Guess: a library that splits If-None-Match at commas minds the quotes, or compares the whole field first.
 # Seen: fresh 2.0.0 (npm), by which Express 5 decides about 304, does neither: such a copy is never fresh, and is sent
 # whole each time. Werkzeug 3.1.3 (Python) finds it.
-# Whoever makes entity tags for Express (a list of parts, a base of a backup) leaves commas out.
+# So an application on Express must leave commas out of its entity tags (a list of parts, a base of a backup).
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install fresh@2.0.0

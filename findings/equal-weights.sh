@@ -2,7 +2,7 @@
 # Accept-Language: de,en
 #
 # RFC 9110, section 12.4.2: a weight says how much a member is preferred; of members with equal weights it says nothing.
-# Guess: whoever has both languages takes the one that the client named first.
+# Guess: a server that has both languages takes the one that the client named first.
 # Seen: WebOb 1.8.9 (Python) and negotiator 1.0.0 (npm, below Express) do. Werkzeug 3.1.3 (below Flask) takes the one that
 # the server named first. Likewise for media types. So the order of members may decide about an answer or not: a cache
 # that sorts them, or drops their order, is wrong before the first kind.
