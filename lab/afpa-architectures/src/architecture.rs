@@ -7,9 +7,9 @@ use clap::ValueEnum;
 pub enum Io {
     /// One connection at a time, with calls that block.
     Sync,
-    /// Many at a time: it asks which are ready, and reads and writes those (epoll).
+    /// Many at a time: the thread asks which are ready, and reads and writes those (epoll).
     Reactive,
-    /// Many at a time: it hands its reads and writes to the kernel, and is told when they are done
+    /// Many at a time: the thread hands reads and writes to the kernel, which reports their completion
     /// (io_uring).
     Async,
 }
@@ -32,7 +32,7 @@ pub enum Concurrency {
 pub struct Architecture {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// How many threads of control.
     pub concurrency: Concurrency,
@@ -86,7 +86,7 @@ impl Architecture {
         !self.closes
     }
 
-    /// What keeps it from running on this machine.
+    /// The reason why it cannot run on this machine; `None` if it can.
     pub fn lacks(&self) -> Option<String> {
         match self.io {
             Io::Async => crate::io::asynchronous::lacks(),

@@ -72,7 +72,7 @@ fn thread_per_request(listener: &TcpListener, shared: &ServerContext) -> Result<
             let serve = move || {
                 let (mut handler, mut room) =
                     spare.unwrap_or_else(|| (shared.handler(content), sync::Room::default()));
-                // A connection that fails has failed its client: there is nobody else to be told.
+                // A connection that fails has failed its client: nobody else needs to know.
                 drop(sync::converse(&stream, &mut handler, &mut room, shared.gather));
                 drop(stream);
                 let mut crew = lock();

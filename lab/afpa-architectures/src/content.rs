@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::{Options, clock};
 
-/// What is kept with an object: all that an answer needs.
+/// The header data of an object: all that an answer needs.
 #[derive(Debug)]
 pub struct Header {
     /// Strong, of size, time and inode.
@@ -38,7 +38,7 @@ pub struct Header {
     pub not_modified: ResponseHead,
 }
 
-/// What loading came to.
+/// The result of a load.
 pub type Loaded = Result<Arc<Object<Header>>, Status>;
 
 /// The document root with its cache; all threads of a process share it.

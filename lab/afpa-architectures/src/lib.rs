@@ -1,11 +1,11 @@
 //! The papers' server architectures as small reference servers on our HTTP core and cache.
 //!
-//! What they serve is the same, down to the byte; what differs is how connections get their turn.
-//! As in JAWS that is two strategies, chosen apart from each other and from the protocol:
+//! They all serve the same bytes; they differ in how connections get their turn. As in JAWS that is
+//! two strategies, chosen apart from each other and from the protocol:
 //!
 //! - [`Io`]: how one thread of control waits for its connections: it blocks on one
-//!   (*synchronous*), asks which of many are ready (*reactive*), or is told which operations have
-//!   ended (*asynchronous*);
+//!   (*synchronous*), asks which of many are ready (*reactive*), or learns from the kernel which
+//!   operations have ended (*asynchronous*);
 //! - [`Concurrency`]: how many threads of control there are: one, processes or threads that were
 //!   started beforehand, or a thread for each connection.
 //!

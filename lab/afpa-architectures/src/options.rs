@@ -1,4 +1,4 @@
-//! What a reference server is started with.
+//! The options of a reference server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

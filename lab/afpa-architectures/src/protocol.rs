@@ -28,12 +28,12 @@ pub struct Handler {
     scratch: Vec<u8>,
 }
 
-/// What is to be done next on a connection.
+/// The next thing to do on a connection.
 #[derive(Debug)]
 pub enum Step {
-    /// Read: the request is not whole.
+    /// Read: the request is not complete.
     More,
-    /// Load this path ([`Content::load`]), and call again with what that came to.
+    /// Load this path ([`Content::load`]), and call again with the result.
     Miss(Vec<u8>),
     /// Send the head that was written, then the body.
     Answer(Answer),
@@ -44,13 +44,13 @@ pub enum Step {
 pub struct Answer {
     /// Bytes of the input that the request took.
     pub consumed: usize,
-    /// What follows the head.
+    /// The content that follows the head.
     pub body: Body,
     /// Whether another request may follow.
     pub keep: bool,
 }
 
-/// What follows the head.
+/// The content of an answer.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Nothing.
@@ -87,7 +87,7 @@ impl Handler {
         let request = match parse(input, &mut slots, &RequestLimits::default()) {
             Ok(Some(request)) => request,
             Ok(None) => return Step::More,
-            // What follows cannot be trusted: all of the input goes, and the connection.
+            // After a syntax error the next request's start is not known: drop the input, and the connection.
             Err(refusal) => return self.refuse(refusal.status(), input.len(), head),
         };
         if request.body != BodyLength::None {

@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{Architecture, Content, Handler, Options, Without, concurrency};
 
-/// Serves until a signal ends the process. Its address is told on standard output, in a line.
+/// Serves until a signal ends the process. Prints its URL on standard output, in a line.
 ///
 /// # Errors
 /// When the options make no server, the address or the directory cannot be had, or the server fails.
@@ -27,7 +27,7 @@ pub fn serve(options: &Options) -> Result<()> {
     concurrency::run(&listener, &shared)
 }
 
-/// What all threads of control of a server know.
+/// State that all threads of control of a server share.
 #[derive(Debug)]
 pub(crate) struct ServerContext {
     pub(crate) architecture: Architecture,

@@ -1,4 +1,4 @@
-//! Each architecture, and each combination of strategies, as a process: what it serves is the same.
+//! Each architecture, and each combination of strategies, as a process: all serve the same bytes.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -216,7 +216,7 @@ fn each_strategy_makes_the_calls_that_are_its_own() {
     let tree = root();
     let each = |arguments: &[&str]| -> Option<Vec<(String, u64)>> {
         let counts = calls(tree.path(), arguments, REQUESTS as usize)?;
-        // What was begun or ended while strace came and went is not a request's.
+        // Rounding drops the calls of connections that were opened or closed while strace was attached.
         let each = counts.iter().map(|(name, count)| (name.clone(), (count + 2) / REQUESTS));
         // With debug assertions the library looks at each descriptor that it closes.
         Some(each.filter(|(name, count)| *count > 0 && name != "fcntl").collect())

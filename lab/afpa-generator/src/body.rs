@@ -1,4 +1,4 @@
-//! What the files hold: windows into one pool of bytes, so that every byte of every response can
+//! The content of the files: windows into one pool of bytes, so that every byte of every response can
 //! be compared without keeping the files in memory.
 
 use std::io::{self, Write};

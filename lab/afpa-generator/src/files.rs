@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workload::Object;
 
-/// When every file says it was changed last, in seconds since 1970: the same for each server, and
-/// long ago, so that no server doubts it (RFC 9110 section 8.8.2.2).
+/// The modification time of every file, in seconds since 1970: the same for each server, and long ago,
+/// so that no server doubts it (RFC 9110 section 8.8.2.2).
 pub const MODIFIED: u64 = 978_307_200;
 /// The same as an HTTP date.
 pub const LAST_MODIFIED: &str = "Mon, 01 Jan 2001 00:00:00 GMT";
 
-/// Makes what is missing below `root`; what is there with the right length and date is kept.
+/// Makes the missing files below `root`; keeps a file that has the right length and date.
 pub(crate) fn make(objects: &[Object], root: &Path) -> Result<()> {
     let mut folder = PathBuf::new();
     for object in objects {

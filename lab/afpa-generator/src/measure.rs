@@ -1,4 +1,4 @@
-//! What a run is told, and what it tells.
+//! The settings and the results of a run.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -47,7 +47,7 @@ pub struct ClientSetup {
     pub ages: bool,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Length of the interval.
@@ -69,7 +69,7 @@ pub struct Measured {
     pub latency: Latency,
     /// Open loop: the same from the time it really was sent, without the wait for a connection.
     pub service: Option<Latency>,
-    /// What else was counted.
+    /// Other counts, by name.
     pub counts: BTreeMap<String, u64>,
 }
 

@@ -27,12 +27,12 @@ enum Expecting {
     },
 }
 
-/// What bytes led to.
+/// The state of a response after some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The response is not complete.
     More,
-    /// It is, and was right.
+    /// The response is complete, and right.
     Done {
         /// The server keeps the connection for another request.
         keep: bool,
@@ -47,11 +47,11 @@ impl Reader {
         self.state == Expecting::Head && self.head.is_empty()
     }
 
-    /// Takes what has come.
+    /// Takes bytes that have arrived.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words. The connection is of no use then.
+    /// The error in the response, in words. The connection cannot be used any more.
     pub(crate) fn take(&mut self, bytes: &[u8], wanted: &Request) -> Result<Progress, String> {
         if self.state != Expecting::Head {
             return self.take_content(bytes, wanted);
@@ -143,7 +143,7 @@ impl Reader {
     }
 }
 
-/// How the end of a response is told (RFC 9112 section 6.3).
+/// The length of a response and its effect on the connection (RFC 9112 section 6.3).
 struct Framing {
     length: Option<u64>,
     keep: bool,
@@ -178,7 +178,7 @@ mod tests {
     const LENGTH: usize = 300;
 
     proptest::proptest! {
-        /// Whatever a server sends, and however it is cut.
+        /// A server may send any bytes, in pieces of any length.
         #[test]
         fn no_bytes_break_it(
             kind in 0..3,

@@ -24,7 +24,7 @@ const ENTRIES: u32 = 1024;
 /// Bytes of a file that are read and sent at a time.
 const CHUNK: usize = 128 * 1024;
 
-/// What keeps it from running here.
+/// The reason why io_uring cannot be used here; `None` if it can.
 pub(crate) fn lacks() -> Option<String> {
     let attempt = tokio_uring::Runtime::new(tokio_uring::builder().entries(8));
     attempt.err().map(|error| format!("the kernel refuses io_uring: {error}"))
@@ -49,7 +49,7 @@ pub(super) fn serve(
                 Ok((stream, _)) if Rc::strong_count(&open) <= most => {
                     let (handler, open) = (Rc::clone(&handler), Rc::clone(&open));
                     tokio_uring::spawn(async move {
-                        // A connection that fails has failed its client: nobody else is to be told.
+                        // A connection that fails has failed its client: nobody else needs to know.
                         drop(converse(&stream, &handler, gather).await);
                         drop(open);
                     });
@@ -113,7 +113,7 @@ async fn send(stream: &TcpStream, head: Bytes, body: Body, gather: bool) -> io::
     }
 }
 
-/// Head and content with one call; what did not fit, with more.
+/// Sends head and content with one call; if that sent only a part, the rest with more calls.
 async fn both(stream: &TcpStream, head: Bytes, bytes: Bytes) -> io::Result<()> {
     let (count, pieces) = stream.writev(vec![head, bytes]).await;
     let mut count = count?;

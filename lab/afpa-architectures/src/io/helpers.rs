@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{Content, Loaded};
 
-/// What a helper is asked to do.
+/// Work for a helper thread.
 #[derive(Debug)]
 pub(super) enum Job {
     /// Load a path into the cache.
@@ -19,12 +19,12 @@ pub(super) enum Job {
     Fetch(Arc<FileBody>, u64),
 }
 
-/// What became of it.
+/// The result of a [`Job`].
 #[derive(Debug)]
 pub(super) enum Done {
     /// As [`Content::load`] gave it.
     Loaded(Loaded),
-    /// The file can be sent without waiting, or its disk has failed, which sending will tell.
+    /// The file can be sent without waiting; or its disk has failed, and sending will report that.
     Fetched,
 }
 
@@ -68,7 +68,7 @@ impl Helpers {
 
     /// All that was done since the last time.
     pub(super) fn collect(&self) -> Vec<(u64, Done)> {
-        // Only rung, never counted: what it says is that there is something.
+        // The eventfd only wakes the loop; its count says nothing about the number of finished jobs.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.done.try_iter().collect()
     }

@@ -65,7 +65,7 @@ struct Loop {
 struct Connection {
     stream: TcpStream,
     number: u32,
-    /// What arrived of requests that are not answered yet; nearly always nothing.
+    /// Bytes of requests that are not answered yet; nearly always none.
     carry: Vec<u8>,
     state: Phase,
 }

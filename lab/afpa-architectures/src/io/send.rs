@@ -141,7 +141,7 @@ mod tests {
         (listener.accept().expect("accepted").0, client)
     }
 
-    /// Sends without blocking to a reader that takes its time; what arrived, and how often it waited.
+    /// Sends without blocking to a slow reader. Returns the bytes that arrived, and how often the sender waited.
     fn received(body: &Body, gather: bool) -> (Vec<u8>, usize) {
         let (server, mut client) = pair();
         server.set_nonblocking(true).expect("set");

@@ -18,7 +18,7 @@ pub(super) fn serve(
     let mut room = Room::default();
     loop {
         match listener.accept() {
-            // A connection that fails has failed its client: there is nobody else to be told.
+            // A connection that fails has failed its client: nobody else needs to know.
             Ok((stream, _)) => drop(converse(&stream, &mut handler, &mut room, shared.gather)),
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error.into()),

@@ -13,9 +13,9 @@ use crate::workload::{Request, Workload};
 const PATIENCE: Duration = Duration::from_secs(5);
 const BUFFER: usize = 256 << 10;
 
-/// Asks for everything that the workload may ask for, once, and holds it to what must come back.
-/// It also has the server load what it keeps; what is asked with conditions is therefore asked
-/// without them before.
+/// Sends each request of the workload once, and checks the response. The server also loads the files
+/// into its cache by this; a file with conditional requests is therefore asked for without conditions
+/// first.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ pub use fetch::fetch_all;
 
 /// A way to ask a server for a workload.
 pub trait Generator: Send + Sync {
-    /// What it is chosen by.
+    /// Its name on the command line.
     fn name(&self) -> &str;
 
     /// A line for `afpa-lab list`.
@@ -28,10 +28,10 @@ pub trait Generator: Send + Sync {
     /// Why it cannot be used on this machine, with the package that would help.
     fn lacks(&self) -> Option<String>;
 
-    /// What goes into the environment's record.
+    /// The version, for the environment's record.
     fn version(&self) -> String;
 
-    /// Can it do that?
+    /// Checks that the generator can make this workload with this load.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How much longer than it was told to a tool may take.
+/// The time that a tool may take beyond its own time limit.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Is there such a command?
@@ -16,7 +16,7 @@ pub(super) fn is_there(program: &str) -> bool {
     command.status().is_ok()
 }
 
-/// The first line of what it says about itself.
+/// The first line of the program's `--version`.
 pub(super) fn version(program: &str) -> String {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|Output { stdout, .. }| String::from_utf8_lossy(&stdout).into_owned());
@@ -24,8 +24,8 @@ pub(super) fn version(program: &str) -> String {
     line.filter(|line| !line.is_empty()).unwrap_or_else(|| "unknown".into())
 }
 
-/// Runs a tool to its end, which comes after `lasts` or soon after; what it wrote to stdout. The
-/// process is in the calling thread's namespace and on its core.
+/// Runs a tool to its end, which comes after `lasts` or soon after. Returns its stdout. The process is
+/// in the calling thread's namespace and on its core.
 pub(super) fn run(command: &mut Command, lasts: Duration) -> Result<String> {
     let mut child = Ended(
         command
@@ -56,7 +56,7 @@ pub(super) fn run(command: &mut Command, lasts: Duration) -> Result<String> {
 fn read_aside(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read until an error is what there is.
+        // After a read error the bytes before it are the output.
         if let Some(mut from) = from {
             let _ = from.read_to_end(&mut bytes);
         }
@@ -69,7 +69,7 @@ struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Gone already is as good.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

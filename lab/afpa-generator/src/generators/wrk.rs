@@ -92,7 +92,7 @@ fn run(client: &ClientSetup, load: &Load, lasts: Duration, script: &Path) -> Res
     serde_json::from_str(line).with_context(|| format!("wrk's summary {line}"))
 }
 
-/// What the script prints, exactly: wrk's own report rounds to three digits.
+/// The exact figures, as the script prints them: wrk's own report rounds to three digits.
 #[derive(Debug, Deserialize)]
 struct Summary {
     requests: u64,

@@ -20,7 +20,7 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// What a log may cost.
+/// Limits on the cost of a log.
 #[derive(Debug, Clone)]
 pub struct LogLimits {
     /// Entries that are used; the rest of the log is left.
@@ -78,8 +78,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The next line without its end; what is beyond `limit` and one byte is not kept. False at the
-/// end.
+/// Reads the next line without its end; keeps no more of it than `limit` and one byte. False at the
+/// end of the log.
 fn read_line(log: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> Result<bool> {
     line.clear();
     let mut any = false;

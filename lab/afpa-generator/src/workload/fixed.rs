@@ -40,7 +40,7 @@ pub(super) fn browser(size: u64) -> Workload {
     }
 }
 
-/// What a browser asks when it has a copy already.
+/// The request of a browser that has a copy already.
 pub(super) fn conditional(size: u64) -> Workload {
     let object = Object::new(format!("/conditional/file{size}.html"), size);
     Workload {
@@ -73,7 +73,7 @@ pub(super) fn proxy() -> Workload {
     }
 }
 
-/// What the caller says, and nothing else.
+/// The caller's files and weights, and nothing else.
 pub(super) fn given(parts: Vec<(u32, Object)>) -> Workload {
     let (weights, objects): (Vec<u32>, Vec<Object>) = parts.into_iter().unzip();
     let request = |(object, weight): (&Object, &u32)| Request::get(object).with_weight(*weight);

@@ -1,4 +1,4 @@
-//! What is asked for: files, requests with what must come back, and the order of requests.
+//! Workloads: files, requests with the expected responses, and the order of requests.
 
 mod fixed;
 mod mixes;
@@ -30,7 +30,7 @@ pub struct Workload {
     pub title: String,
     /// Where it stands on the family's axis: a file's size in bytes, or a rate.
     pub point: Option<f64>,
-    /// What it is, what it is taken from and what is approximated.
+    /// A description, with the source and the approximations.
     pub about: String,
     #[serde(skip)]
     objects: Vec<Object>,
@@ -41,13 +41,12 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Files that somebody else has decided on, asked independently of each other in proportion to
-    /// their weights.
+    /// Files of the caller's choice, asked for independently of each other in proportion to their weights.
     pub fn given(parts: Vec<(u32, Object)>) -> Self {
         fixed::given(parts)
     }
 
-    /// Makes the files below `root`. Those that are there already are kept.
+    /// Makes the files below `root`. Files that are there already are kept.
     ///
     /// # Errors
     ///
@@ -56,12 +55,12 @@ impl Workload {
         files::make(&self.objects, root)
     }
 
-    /// The files: what a server has to be able to serve.
+    /// The files that a server has to serve.
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// Bytes of all files: what a server needs to keep the working set in memory.
+    /// Bytes of all files: the memory that the working set takes.
     pub fn working_set(&self) -> u64 {
         self.objects.iter().map(|object| object.body.length()).sum()
     }

@@ -103,7 +103,7 @@ struct Files<'e> {
 }
 
 impl<'e> Files<'e> {
-    /// Whatever was found at least once is a file.
+    /// A path is a file if the log has at least one entry for it with another status than 404.
     fn of(entries: &'e [Entry]) -> Self {
         let mut lengths: Vec<u64> = Vec::new();
         let mut extensions: Vec<&'static str> = Vec::new();

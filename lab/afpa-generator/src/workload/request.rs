@@ -7,12 +7,12 @@ use crate::body::Body;
 pub struct Object {
     /// As in a request.
     pub path: String,
-    /// What it holds.
+    /// The content.
     pub body: Body,
 }
 
 impl Object {
-    /// A file of a length; the path decides what it holds.
+    /// A file of a length; the path decides the content.
     pub fn new(path: impl Into<String>, length: u64) -> Self {
         let path = path.into();
         Self { body: Body::of(&path, length), path }

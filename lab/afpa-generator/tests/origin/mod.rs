@@ -33,7 +33,7 @@ impl Default for Manners {
     }
 }
 
-/// What it has seen.
+/// Counts of the requests and connections that the origin has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub requests: AtomicU64,

@@ -34,7 +34,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// What has arrived by `now` waits from here on.
+    /// Queues the requests that have arrived by `now`.
     pub(super) fn arrive(&mut self, now: u64) {
         while self.next <= now as f64 {
             if self.waiting.len() < MOST_WAITING {
@@ -46,7 +46,7 @@ impl Arrivals {
         }
     }
 
-    /// When the one that has waited longest was due.
+    /// Takes the request that has waited longest. Returns the time at which it was due.
     pub(super) fn take(&mut self) -> Option<u64> {
         self.waiting.pop_front()
     }

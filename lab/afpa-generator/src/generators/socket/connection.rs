@@ -29,7 +29,7 @@ pub(super) enum Phase {
     Closing,
 }
 
-/// What came of an event.
+/// The result of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StepResult {
     /// The rest comes with another event.
@@ -41,7 +41,7 @@ pub(super) enum StepResult {
     /// The server closed the connection between two requests, as it may; nothing of the
     /// response had come.
     Raced,
-    /// In words.
+    /// The error message.
     Failed(String),
 }
 
@@ -253,7 +253,7 @@ impl Connection {
 const READABLE: EventFlags =
     EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::HUP).union(EventFlags::ERR);
 const ENDING: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-/// EINPROGRESS: what a non-blocking connect answers.
+/// EINPROGRESS: the result of a non-blocking connect.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
 fn nth(first: IpAddr, number: u32) -> IpAddr {

@@ -20,11 +20,11 @@ const BUFFER: usize = 256 << 10;
 const EVENTS: usize = 512;
 /// A connection on which nothing happens for so long is an error.
 const PATIENCE: u64 = 5_000_000_000;
-/// How often that is looked for.
+/// How often the engine looks for such connections.
 const SWEEP: u64 = 250_000_000;
-/// After an error a place rests: a server that refuses is not stormed.
+/// A connection rests after an error, so that a server that refuses gets no storm of connections.
 const REST: u64 = 10_000_000;
-/// Sleep is not more exact: what is due earlier is awaited awake.
+/// Sleep is not more exact than this: the engine polls for requests that are due earlier.
 const SLEEP: u64 = 1_500_000;
 /// Longer latencies are counted as this long.
 const LONGEST: u64 = 1_000_000_000_000;
@@ -98,7 +98,7 @@ impl<'w> Engine<'w> {
         self.tally.measured.requests + self.tally.measured.errors > 0
     }
 
-    /// What is counted begins here; errors of before are kept.
+    /// Begins the count; errors from before are kept.
     pub(super) fn reset(&mut self) -> Result<()> {
         let fresh = Tally::new()?;
         let before = std::mem::replace(&mut self.tally, fresh).measured;
@@ -127,7 +127,7 @@ impl<'w> Engine<'w> {
         Ok(())
     }
 
-    /// What was counted. Requests of an open loop that still wait have waited so long at least.
+    /// The measurement. Requests of an open loop that still wait have waited so long at least.
     pub(super) fn finish(mut self) -> Measured {
         let now = self.now();
         let mut unanswered = 0;
@@ -159,7 +159,7 @@ impl<'w> Engine<'w> {
         Timespec { tv_sec: 0, tv_nsec: pause as _ }
     }
 
-    /// What time alone brings: arrivals, ends of rests and of patience.
+    /// Handles the passing of time: arrivals, and the ends of rests and of time limits.
     fn keep_time(&mut self) {
         let now = self.now();
         while let Some((_, number)) = self.resting.pop_front_if(|(until, _)| *until <= now) {

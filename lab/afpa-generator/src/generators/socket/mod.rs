@@ -49,7 +49,7 @@ impl Generator for Socket {
         sample: &mut dyn FnMut(),
     ) -> Result<Measured> {
         allow_files(load.connections)?;
-        // What a workload wants cold is not warmed by checking it first.
+        // A check of all files would warm a workload that is meant to be cold.
         if workload.is_mix() {
             fetch_all(client.to, workload, load.persistent)?;
         }
