@@ -23,7 +23,7 @@ pub struct BedPlan {
     pub name: String,
     /// Where packets are processed.
     layout: Layout,
-    /// What happens to packets on the way.
+    /// Delay, loss and bandwidth on the way, if any.
     wire: Option<Wire>,
     /// Core of the server.
     pub server_core: usize,
@@ -38,7 +38,7 @@ enum Layout {
     OneCore,
 }
 
-/// The papers' dummynet: what the way between the two sides does to packets, both ways.
+/// The papers' dummynet: delay, loss and bandwidth between the two sides, in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wire {
     /// Added to every packet.
@@ -87,12 +87,12 @@ impl BedPlan {
         })
     }
 
-    /// Sets it up. It goes when it is dropped; when this process is killed, the next run or
+    /// Sets the bed up. Dropping it removes it; when this process is killed, the next run or
     /// `afpa-lab clean` removes it.
     ///
     /// # Errors
     ///
-    /// When a step fails; what was made until then is removed.
+    /// When a step fails; the parts that were made until then are removed.
     pub fn create(&self) -> Result<Bed> {
         Bed::create(&self.options())
     }

@@ -13,8 +13,8 @@ use crate::results::AGAIN;
 use crate::results_folder::Done;
 use crate::servers::{self, Programs, Server, is_proxy};
 
-/// What is asked for. It is kept beside the results: a run that was cut short goes on only with
-/// the same wish.
+/// The experiments that the user wants. The wish is kept beside the results: a run that was cut short
+/// goes on only with the same wish.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
     /// Which experiments.
@@ -61,7 +61,7 @@ pub struct Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// What the command line names.
+    /// The experiments that the command line names.
     Named,
     /// A look at everything, within ten minutes.
     Quick,
@@ -195,7 +195,7 @@ impl Wish {
         }
     }
 
-    /// What the command line names: every family on every bed, over both kinds of connections.
+    /// Adds the experiments that the command line names: every family on every bed, over both kinds of connections.
     fn add_named(&self, chosen: &[&str], generators: &Generators, plan: &mut Plan) -> Result<()> {
         if self.preset != Preset::Named {
             return Ok(());

@@ -15,7 +15,7 @@ use crate::units::{digits, number};
 pub struct Difference {
     /// Where.
     pub point: Point,
-    /// Whose.
+    /// The server.
     pub server: String,
     /// Requests a second of both.
     pub rates: [Spread; 2],
@@ -25,7 +25,7 @@ pub struct Difference {
     pub is_one: bool,
 }
 
-/// Compares two folders and tells, for people: what else changed first, then figure by figure.
+/// Compares two folders, for people: first the other differences, then figure by figure.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ impl Difference {
     }
 }
 
-/// What changed besides the figures: without that, they cannot be compared.
+/// Differences besides the figures: they may explain a difference between figures.
 fn surroundings(one: &Results, other: &Results) -> String {
     let mut text = String::new();
     let mut compare = |what: &str, was: &str, is: &str| {

@@ -23,13 +23,13 @@ pub struct Environment {
     pub cores: usize,
     /// Cores that share a physical core with core 0.
     pub threads_of_core_0: String,
-    /// Who chooses the frequency.
+    /// The frequency governor of the kernel.
     pub frequency_governor: Option<String>,
     /// The processor runs under a hypervisor.
     pub virtual_machine: bool,
     /// Bytes of memory.
     pub memory: u64,
-    /// What keeps the kernel from being attacked, and costs time.
+    /// The kernel's mitigations of processor flaws, which cost time.
     pub mitigations: Vec<String>,
     /// Settings of the kernel that figures depend on, by name.
     pub settings: Vec<(String, String)>,
@@ -102,7 +102,7 @@ fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Who built a kernel, and where, is nothing that a figure depends on.
+/// Removes the name of the user and host that built the kernel: no figure depends on it.
 fn without_builder(version: &str) -> String {
     let is_builder = |word: &&str| word.starts_with('(') && word.contains('@');
     let words: Vec<&str> = version.split(' ').filter(|word| !is_builder(word)).collect();

@@ -1,5 +1,5 @@
-//! `results.json`: JSON that people can page through and git can keep. What is near the root has lines
-//! of its own, a turn is one line, and figures have six digits: more of them would be noise.
+//! `results.json`: JSON that people can page through and git can keep. Values near the root have lines
+//! of their own, a turn is one line, and figures have six digits: more of them would be noise.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-/// What lies deeper shares a line.
+/// Values below this depth share a line.
 const DEEPEST: usize = 2;
 
 /// Any value, in lines.
 ///
 /// # Errors
 ///
-/// When it is none that JSON can tell.
+/// When JSON cannot represent the value.
 pub(crate) fn lines(value: &impl Serialize) -> Result<String> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, Lines::default()))?;

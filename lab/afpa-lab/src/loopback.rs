@@ -14,7 +14,7 @@ use crate::bed::CONGESTION;
 /// Removed when it is dropped.
 pub(crate) struct Loopback {
     namespace: Option<Namespace>,
-    /// What it is, for people.
+    /// A description, for people.
     pub(crate) note: String,
 }
 
@@ -39,7 +39,7 @@ impl Loopback {
         Ok(Self { namespace: Some(namespace), note })
     }
 
-    /// Runs the experiment on a thread inside. What that thread starts is inside, too.
+    /// Runs the experiment on a thread inside. Threads and processes that it starts are inside, too.
     pub(crate) fn run<T: Send>(&self, experiment: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         match &self.namespace {
             Some(namespace) => namespace.run(experiment)?,

@@ -54,7 +54,7 @@ pub(crate) const MOST_JAWS_CLIENTS: u32 = 42;
 /// All other loads have so many.
 pub(crate) const USUAL_CONNECTIONS: u32 = 64;
 
-/// What a group is made of before its tasks are known.
+/// A group before its tasks are known.
 pub(crate) struct Experiment {
     pub(crate) title: &'static str,
     pub(crate) bed: &'static str,
@@ -70,12 +70,12 @@ pub(crate) struct Part {
     pub(crate) by: By,
 }
 
-/// Who makes a load.
+/// The choice of generators for a load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The first generator that can.
+    /// The first generator that can make it.
     TheFirst,
-    /// Each that can, for comparison.
+    /// Each generator that can make it, for comparison.
     Each,
 }
 

@@ -1,5 +1,5 @@
-//! What a folder of results has already, so that it is not measured again: the journals of a run
-//! that was cut short, or the results of one that had no time for everything.
+//! The measurements that a folder of results has already, so that they are not taken again: the
+//! journals of a run that was cut short, or the results of one that had no time for everything.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -19,19 +19,19 @@ pub const TURNS: &str = "turns.jsonl";
 pub const SERVERS: &str = "servers.jsonl";
 /// The journal of white-box turns.
 pub const WHITE_BOX: &str = "white-box.jsonl";
-/// What was asked for.
+/// The wish that the folder is for.
 const WISH: &str = "wish.json";
 
 /// A folder of results when a command comes to it.
 #[derive(Debug)]
 pub struct ResultsFolder {
-    /// What was measured there.
+    /// The measurements that were taken there.
     pub done: Done,
     /// The report that is there, to be added to.
     pub finished: Option<Results>,
 }
 
-/// Measurements that are there, for better or for worse.
+/// Measurements that are there, failed ones included.
 #[derive(Debug, Default)]
 pub struct Done {
     turns: HashMap<Point, HashSet<(String, u32)>>,
@@ -40,8 +40,8 @@ pub struct Done {
 }
 
 impl ResultsFolder {
-    /// Looks at a folder that a wish is for. One that was measured for the same wish is gone on
-    /// with, whatever time either had; one of another wish is refused. Nothing is written.
+    /// Looks at a folder for a wish. A run for the same wish is continued, whatever time either had; a
+    /// run for another wish is refused. Nothing is written.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ fn lines<T: Serialize>(entries: &[T]) -> Result<String> {
     entries.iter().map(|entry| Ok(serde_json::to_string(entry)? + "\n")).collect()
 }
 
-/// What journals held is in `results.json` when a run has ended: the folder can be kept as it is.
+/// Removes the journals of a run that has ended: `results.json` has their entries.
 pub fn remove_journals(folder: &Path) {
     for name in [TURNS, SERVERS, WHITE_BOX] {
         let _ = fs::remove_file(folder.join(name));
@@ -158,7 +158,7 @@ mod tests {
     use crate::choice::tests::wish;
     use crate::summary::tests::results;
 
-    /// What a command does before it measures.
+    /// The steps of a command before it measures.
     fn open(folder: &Path, wish: &Wish) -> ResultsFolder {
         let kept = ResultsFolder::look(folder, wish).unwrap();
         kept.begin(folder, wish).unwrap();

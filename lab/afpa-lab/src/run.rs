@@ -21,7 +21,7 @@ use crate::whitebox::{Counting, WhiteBox};
 /// Inside a namespace that is ours alone, any port is free.
 const PORT: u16 = 8080;
 
-/// What a run needs besides its plan.
+/// The settings of a run besides its plan.
 pub struct Run<'r> {
     /// Where results go.
     pub folder: &'r Path,
@@ -29,41 +29,41 @@ pub struct Run<'r> {
     pub work: &'r Path,
     /// AFPA, and this program.
     pub programs: Programs,
-    /// Who loads.
+    /// The generators of the load.
     pub generators: Generators,
     /// How long each session may wait until both cores have nothing else to do.
     pub patience: Duration,
-    /// No session begins after this: what is missing then is left out.
+    /// No session begins after this; measurements that are missing then are left out.
     pub deadline: Option<Instant>,
     /// Set by a signal: the run ends after the measurement at hand.
     pub interrupted: &'static AtomicBool,
 }
 
-/// What a run brings.
+/// The results of a run.
 #[derive(Default)]
 pub struct Brought {
     /// Every measurement, those of an earlier part of the run included.
     pub turns: Vec<Turn>,
     /// Every white-box turn.
     pub white_box: Vec<WhiteBox>,
-    /// Who took part.
+    /// The servers that took part.
     pub servers: Vec<ServerRecord>,
-    /// What there was no time for.
+    /// Measurements for which there was no time.
     pub left_out: Vec<String>,
-    /// What went wrong besides turns that failed, in words.
+    /// Error messages, besides those of turns that failed.
     pub failures: Vec<String>,
 }
 
-/// What is told while it goes on.
+/// An observer of a run's progress.
 pub trait Watch {
     /// A measurement ended; `done` of `all`.
     fn turn(&mut self, turn: &Turn, done: usize, all: usize);
-    /// Something else to know.
+    /// Another message.
     fn say(&mut self, line: &str);
 }
 
 impl Run<'_> {
-    /// Carries the plan out. What the folder's journal has already is not measured again.
+    /// Carries the plan out. Measurements that the folder's journal has already are not taken again.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ impl Spread {
     }
 }
 
-/// What a comparison of two servers comes to.
+/// The result of a comparison of two servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -42,7 +42,7 @@ pub enum Verdict {
     Unknown,
 }
 
-/// One server's figures over another's, round by round: what slowed a whole round falls out.
+/// One server's figures over another's, round by round: a cause that slows a whole round cancels out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Of the rounds' own ratios.

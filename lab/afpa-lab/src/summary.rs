@@ -9,7 +9,7 @@ use crate::stats::{Ratio, Spread, noise};
 /// All points of a run, in the order in which they were measured first.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Whose ratios to the others are told.
+    /// The server whose ratios to the others are reported.
     pub subject: String,
     /// The points.
     pub points: Vec<PointSummary>,
@@ -203,7 +203,7 @@ fn rounds(turns: &[&Turn], server: &str, of: fn(&Turn) -> f64) -> Vec<(u32, f64)
     own.map(|turn| (turn.round, of(turn))).collect()
 }
 
-/// What is said of at least half of the turns.
+/// Doubts that at least half of the turns have.
 fn doubts(turns: &[&Turn]) -> Vec<Doubt> {
     let mut counts: BTreeMap<Doubt, usize> = BTreeMap::new();
     for doubt in turns.iter().flat_map(|turn| &turn.doubts) {

@@ -1,4 +1,4 @@
-//! What cores and processes have used between two samples, and what that says about a turn.
+//! Times of cores and processes between two samples, and the doubts about a turn that follow.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ const CLIENT_FULL: f64 = 0.95;
 /// Shares of a core above which a turn is marked.
 const MOST_FOREIGN: f64 = 0.05;
 const MOST_STOLEN: f64 = 0.03;
-/// The kernel tells the times of each process in whole steps of this.
+/// The kernel counts the times of each process in whole steps of this.
 const STEP: Duration = Duration::from_millis(10);
 
-/// What the two cores and the server's processes have used so far.
+/// Times of the two cores and of the server's processes so far.
 pub(crate) struct Sample {
     taken: Instant,
     server_core: CoreTimes,
@@ -59,13 +59,13 @@ impl Sample {
     }
 }
 
-/// How a core's busy time is told.
+/// The source of a core's busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// As the tick counted it.
+    /// The tick's count.
     ByTick,
-    /// What idle time leaves, which alone is measured exactly: packets that are processed from idle escape the
-    /// tick.
+    /// All but idle and stolen time. Only idle time is measured exactly: packets that are processed from idle escape
+    /// the tick.
     ByIdle,
 }
 

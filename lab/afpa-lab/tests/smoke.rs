@@ -176,7 +176,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     assert!(!folder.path().join("turns.jsonl").exists());
 }
 
-/// A preset says itself what is asked, and how: whoever asks for something else besides is told, not ignored.
+/// A preset decides what is measured, and how: other options beside it are refused, not ignored.
 #[test]
 fn options_that_a_preset_would_ignore_are_refused() {
     for preset in ["--quick", "--full"] {
@@ -224,7 +224,7 @@ fn work_folder(owner: u32) -> PathBuf {
     std::env::temp_dir().join(format!("afpa-lab-work-{owner}"))
 }
 
-/// Processes that were told to work in the folder of a run.
+/// Processes whose command line names the folder of a run.
 fn servers_of(owner: u32) -> Vec<String> {
     let folder = work_folder(owner).display().to_string();
     let entries = fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! What the samples come to: the server that chooses beside those that are held to one strategy.
+//! The results of the samples: the server that chooses beside the servers with a fixed strategy.
 
 use serde::Serialize;
 
@@ -15,20 +15,20 @@ pub struct PhaseFigures {
     pub title: String,
     /// Seconds of core time for a request, of the server that chooses.
     pub chooses: Spread,
-    /// The same of those that are held to one, in the order of their names in [`FIXED`].
+    /// The same of the servers with a fixed strategy, in the order of their names in [`FIXED`].
     pub fixed: Vec<Spread>,
     /// The better one of these.
     pub best: &'static str,
-    /// What the server that chooses needs to what the better one does, round by round; above 1 it needs more.
+    /// Core time of the server that chooses over that of the better one, round by round. Above 1 the chooser needs more.
     pub to_best: Spread,
 }
 
 /// All phases together, each with the same weight.
 #[derive(Debug, Clone, Serialize)]
 pub struct Whole {
-    /// A server that is held to one strategy.
+    /// A server with a fixed strategy.
     pub fixed: &'static str,
-    /// What it needs to what the server that chooses does, round by round: the geometric mean over the phases. Above 1
+    /// Its core time over that of the server that chooses, round by round: the geometric mean over the phases. Above 1
     /// it needs more.
     pub to_chooses: Spread,
 }

@@ -2,7 +2,7 @@
 //! choose while it runs).
 //!
 //! A server is started once a round, and lives through all phases of the load, one behind the other. AFPA chooses its
-//! I/O strategy itself, or is held to one. What counts is the core's time for a request, in each phase and over the
+//! I/O strategy itself, or is held to one. The result is the core's time for a request, in each phase and over the
 //! whole; the time in which a server finds out that the load has changed is part of it.
 
 mod figures;
@@ -28,17 +28,17 @@ pub use figures::{PhaseFigures, Whole};
 
 /// The server that chooses.
 pub(crate) const CHOOSES: &str = "afpa";
-/// Those that are held to one strategy.
+/// The servers that are held to one strategy.
 pub(crate) const FIXED: [&str; 2] = ["afpa-readiness", "afpa-completion"];
 
-/// Everything that a run found.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Results {
-    /// What the figures depend on.
+    /// The machine and the software.
     pub environment: Environment,
-    /// What the servers say of themselves.
+    /// Versions, as the servers print them.
     pub versions: Vec<String>,
-    /// What the command line said.
+    /// The options of the command line.
     pub settings: Settings,
     /// Length of the run.
     pub took_seconds: f64,
@@ -46,7 +46,7 @@ pub struct Results {
     pub phases: Vec<PhaseFigures>,
     /// Over all of them.
     pub whole: Vec<Whole>,
-    /// What could not be measured, and why.
+    /// Measurements that failed for good, and why.
     pub failed: Vec<String>,
     /// How servers were started.
     pub commands: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ pub struct Results {
     pub samples: Samples,
 }
 
-/// Measures, and reports what was found.
+/// Measures, and reports the results.
 ///
 /// # Errors
 ///

@@ -8,16 +8,16 @@ use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering};
 
 use super::Metric;
 
-/// One experiment: what it shows, which servers it compares, and how they are measured.
+/// One experiment: its servers, its load and its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What `--only` and `results.json` call it.
+    /// Its name for `--only` and in `results.json`.
     pub name: String,
-    /// What it shows, for people.
+    /// A title, for people.
     pub title: String,
     /// The servers that are compared, in the order of the report.
     pub servers: Vec<String>,
-    /// What is asked for, in proportion to weights. A path may have a query.
+    /// The files that are asked for, in proportion to weights. A path may have a query.
     pub objects: Vec<(u32, Object)>,
     /// Connections at a time.
     pub connections: u32,
@@ -52,7 +52,7 @@ pub enum Method {
     Wrk,
 }
 
-/// What a closed loop in TC is told.
+/// The settings of a closed loop in TC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcLoad {
     /// Where packets are processed.
@@ -200,7 +200,7 @@ impl CaseBed {
         }
     }
 
-    /// What results and names of cases call it.
+    /// Its name in results and in names of cases.
     pub fn name(self) -> &'static str {
         match self {
             Self::Steered => "cores",
@@ -219,7 +219,7 @@ impl CaseBed {
     }
 }
 
-/// From seconds of the command line; what is not a time becomes zero.
+/// Seconds of the command line as a duration; a value that is no time becomes zero.
 pub(super) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the three benches share: `afpa-lab fast-path`, `afpa-lab proxy`, `afpa-lab compare`.
+//! The common part of three benches: `afpa-lab fast-path`, `afpa-lab proxy`, `afpa-lab compare`.
 //!
 //! A bench is a table of [`Case`]s. [`Bench`] measures each case for each of its servers once a round,
 //! and the order of the servers rotates. Each measurement is a [`Sample`]; [`Samples`] does the

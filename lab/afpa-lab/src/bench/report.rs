@@ -57,7 +57,7 @@ impl Report {
         self.text.push_str(&format!("\n{text}\n"));
     }
 
-    /// What a reader must know before believing the figures above; nothing when there is nothing.
+    /// Reasons to doubt the figures above; nothing when there are none.
     pub fn notes(&mut self, notes: &[String]) {
         if !notes.is_empty() {
             self.text(&format!("> {}.", notes.join("; ")));

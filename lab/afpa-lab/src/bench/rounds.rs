@@ -12,10 +12,10 @@ use super::case::duration;
 use super::{Case, Sample, Samples};
 use crate::stats::rotated;
 
-/// How often a measurement that could not be had is tried.
+/// How often a measurement that failed is tried.
 const TRIES: u32 = 3;
 
-/// What the command line says about a run.
+/// The options of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Settings {
     /// Interleaved rounds.
@@ -30,9 +30,9 @@ pub struct Settings {
     pub only: Vec<String>,
 }
 
-/// A run, and what it has found so far.
+/// A run, and its results so far.
 pub struct Bench {
-    /// What the command line says.
+    /// The options of the command line.
     pub settings: Settings,
     /// Every measurement.
     pub samples: Samples,
@@ -40,11 +40,11 @@ pub struct Bench {
     pub commands: BTreeMap<String, String>,
     /// Measurements that failed and were taken again, and why.
     pub repeated: Vec<String>,
-    /// What could not be measured, and why.
+    /// Measurements that failed for good, and why.
     pub failed: Vec<String>,
     /// Set by a signal: the run ends after the measurement at hand.
     interrupted: &'static AtomicBool,
-    /// Told each line of progress.
+    /// Prints a line of progress.
     say: fn(&str),
     begun: Instant,
 }

@@ -26,7 +26,7 @@ impl Samples {
         Spread::of(self.of(case, server, metric).into_iter().map(|(_, figure)| figure))
     }
 
-    /// One server's figure over another's, round by round: what slowed a whole round falls out.
+    /// One server's figure over another's, round by round: a cause that slows a whole round cancels out.
     pub fn ratios(&self, case: &str, own: &str, other: &str, metric: Metric) -> Vec<f64> {
         pairs(&self.of(case, own, metric), &self.of(case, other, metric))
     }

@@ -1,4 +1,4 @@
-//! What the commands of the benches have in common.
+//! The common options of the benches.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ pub(super) struct BenchOptions {
     pub(super) out: Option<PathBuf>,
 }
 
-/// What a bench does when the command line does not say.
+/// The values of options that the command line does not give.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub(super) rounds: u32,

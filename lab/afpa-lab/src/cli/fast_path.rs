@@ -12,7 +12,7 @@ use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::papers::programs;
 use super::say;
 
-/// The fast path's figures: what the kernel's half is worth, and what it costs.
+/// Measure the fast path: the gain of answers from the kernel, and their cost.
 ///
 /// Progress goes to stderr, Markdown to stdout, and results.json, results.md and results.svg to
 /// build/fast-path/TIME. Needs root, and two cores with nothing else to do. Exit status: 0 measured, whatever the

@@ -10,12 +10,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::say;
 
-/// What shells expect of a program that a signal ended.
+/// The exit status that shells expect of a program that a signal ended.
 pub(super) const STATUS: u8 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on signals set the flag that is given back.
+/// From now on a signal sets the flag that this function returns.
 pub(super) fn watch() -> Result<&'static AtomicBool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];

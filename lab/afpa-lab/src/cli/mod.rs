@@ -94,7 +94,7 @@ impl Report {
     }
 }
 
-/// Compare two folders of results: what changed around them, and figure by figure.
+/// Compare two folders of results: first machine and software, then figure by figure.
 #[derive(Debug, Args)]
 struct Diff {
     /// The earlier one

@@ -85,7 +85,7 @@ pub(super) struct Papers {
     /// Share of packets lost on it, such as 1%
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0%", conflicts_with_all = PRESETS)]
     loss: f64,
-    /// What it carries, such as 100mbit
+    /// Bandwidth of it, such as 100mbit
     #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with_all = PRESETS)]
     bandwidth: Option<u64>,
     /// Leave system calls and context switches uncounted
@@ -167,7 +167,7 @@ impl Papers {
             }
             other => other?,
         };
-        // What failed in a finished run was that one's failure.
+        // Failures of an earlier, finished run do not count as failures of this one.
         let before = earlier.finished.as_ref().map_or(0, |results| results.turns.len());
         let mut new = brought.turns.iter().skip(before);
         let failed = !brought.failures.is_empty() || new.any(|turn| turn.failure.is_some());

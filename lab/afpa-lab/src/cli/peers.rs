@@ -1,4 +1,4 @@
-//! What `afpa-lab compare` and `afpa-lab proxy` have in common.
+//! The common part of `afpa-lab compare` and `afpa-lab proxy`.
 
 use afpa_lab::bench::new_folder;
 use afpa_lab::environment::Environment;

@@ -1,4 +1,4 @@
-//! What is told while a run goes on.
+//! Progress lines of a run.
 
 use std::time::Instant;
 

@@ -22,7 +22,7 @@ pub(super) struct Proxy {
     /// Where [default: cores as root, else loopback]
     #[arg(long)]
     bed: Option<Bed>,
-    /// What answers behind the proxies [default: afpa on cores, nginx on loopback]
+    /// The servers behind the proxies [default: afpa on cores, nginx on loopback]
     #[arg(long)]
     servers: Option<Servers>,
     /// Only as fast as they answer, and not at given rates

@@ -1,9 +1,9 @@
-//! What programs cost, by taking them away and putting them back while one server is busy.
+//! The cost of the programs, measured by taking them away and putting them back while one server is busy.
 //!
-//! Between two measurements of a server the machine differs by more than what is asked here: other memory, another
+//! Two measurements of a server differ by more than the cost that this module looks for: other memory, another
 //! moment. So the programs come and go within one measurement, in slices too short for the machine to change, in
-//! the order there, away, away, there: what drifts evenly falls out. The server's core is full, and every response
-//! is as long as the next, so that bytes sent are responses, and time for a byte is cost.
+//! the order there, away, away, there: a steady change of the machine cancels out. The server's core is full, and every
+//! response is as long as the next, so that bytes sent are responses, and time for a byte is cost.
 
 use std::time::{Duration, Instant};
 
@@ -34,12 +34,12 @@ const BUSY_IDLE: Duration = Duration::from_millis(100);
 /// Seconds for a byte in each slice of [`ORDER`].
 pub(super) type Group = [f64; 4];
 
-/// What the programs add; 0.05 is five per cent.
+/// The relative cost that the programs add; 0.05 is five per cent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Added {
-    /// Of all groups.
+    /// The median of all groups.
     pub median: f64,
-    /// Of all groups.
+    /// The mean of all groups.
     pub mean: f64,
     /// A quarter of the groups is below.
     pub quarter: f64,
@@ -47,7 +47,7 @@ pub struct Added {
     pub three_quarters: f64,
     /// The standard error of the mean.
     pub error: f64,
-    /// How many there are.
+    /// The number of groups.
     pub groups: usize,
 }
 
@@ -132,7 +132,7 @@ fn idle() -> Result<Duration> {
     Ok(CoreTimes::of_core(0)?.idle)
 }
 
-/// What the programs add, group by group.
+/// The relative cost that the programs add, from the costs of each group.
 pub(super) fn added(groups: &[Group]) -> Result<Added> {
     let ratio = |[there, away, gone, again]: &Group| (there + again) / (away + gone) - 1.0;
     let mut values: Vec<f64> = groups.iter().map(ratio).collect();

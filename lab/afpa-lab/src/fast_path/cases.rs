@@ -1,4 +1,4 @@
-//! The cases: what each shows, which servers it compares, and how they are measured.
+//! The cases: title, servers and load of each.
 
 use std::fs;
 use std::path::Path;
@@ -60,8 +60,8 @@ pub(super) struct AlternatingCase {
     pub(super) case: Case,
     /// Programs that do nothing stand in for AFPA's.
     pub(super) passing_on: bool,
-    /// The load is made by ordinary sockets, not in TC: what is long, and would keep the client's core busier than the
-    /// server's.
+    /// The load is made by ordinary sockets, not in TC: receiving long responses in TC would keep the client's core
+    /// busier than the server's.
     pub(super) by_sockets: bool,
 }
 
@@ -163,13 +163,12 @@ pub(super) fn larger() -> Vec<Case> {
     LARGER_SIZES.map(case).to_vec()
 }
 
-/// What the programs add to requests that user mode answers: the same request to the same server, with the
-/// programs there and not; the second server of a pair is the baseline. A query is never in the kernel; nor
-/// is what lies below `/plain`.
+/// The cost that the programs add to requests that user mode answers: the same request to the same server, with
+/// the programs there and not; the second server of a pair is the baseline. A request with a query never gets an
+/// answer from the kernel, nor does a request below `/plain`.
 ///
-/// Connections on which nothing else is asked are left to user mode before the measurement begins. A
-/// connection that has a hit now and then is not, and each of its requests costs what the `-awake` cases
-/// measure.
+/// Connections without hits are bypassed before the measurement begins. A connection that has a hit now and then is
+/// not bypassed, and each of its requests costs as much as in the `-awake` cases.
 pub(super) fn passes() -> Vec<Case> {
     let query = one("/512.html?query", 512);
     let plain = one("/plain/512.html", 512);
@@ -229,8 +228,8 @@ pub(super) fn passes() -> Vec<Case> {
     ]
 }
 
-/// What the programs add by themselves: they are taken away and put back while nginx is busy, on connections
-/// that are left to user mode: programs that were away for a while leave a connection to it.
+/// The cost of the programs alone: they are taken away and put back while nginx is busy. The connections are
+/// bypassed before: programs that have missed a part of a connection leave it to user mode in any case.
 pub(super) fn alternating() -> Vec<AlternatingCase> {
     let loads = [
         ("download", "a download of 10 MB, nginx", one("/download.bin", DOWNLOAD), 8),

@@ -31,7 +31,7 @@ const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_millis(300);
 const CLIENT_CORE: usize = 1;
 
-/// What was found.
+/// The staleness of the answers after changes of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
     /// Versions that were written.

@@ -1,4 +1,4 @@
-//! What the kernel says about the descriptors of a process: its eBPF programs, links and maps among them.
+//! The descriptors of a process in /proc: its eBPF programs, links and maps among them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 /// The text of every descriptor; nothing when the process is gone.
 pub(super) fn descriptors(process: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
-    // One that was closed meanwhile has no text.
+    // A descriptor that was closed meanwhile has no text.
     entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Downloads by ordinary sockets that let the kernel discard what they receive.
 //!
-//! What generates packets frees each of the server's by itself, which takes its core longer than the server takes to send
-//! them, on some machines. A socket leaves that to the core that made them, as a real client does, and with `MSG_TRUNC`
-//! nothing is copied, so that the server's core is the one that is full.
+//! A packet generator in TC frees each of the server's packets on its own core. On some machines this takes longer
+//! than the server takes to send them. A socket leaves that to the core that made the packets, as a real client does,
+//! and with `MSG_TRUNC` nothing is copied, so that the server's core is the one that is full.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -82,13 +82,13 @@ mod tests {
 
     const LENGTH: u64 = 3_000_000;
 
-    /// What comes of taking two responses, when the server sends this.
+    /// The result of taking two responses, when the server sends this one twice.
     fn taken(response: Vec<u8>) -> Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // Its client may have had enough.
+            // The client may have closed the connection.
             let _ = stream.write_all(&response).and_then(|()| stream.write_all(&response));
         });
         let mut part = vec![0; PART];

@@ -158,7 +158,7 @@ pub(super) fn least<'c>(
     Some(Least { bed, server: server.to_owned(), ratio, case: case.title.clone() })
 }
 
-/// What is left of the kernel's requests per core with a browser's header fields, for each case that has some.
+/// The share of the kernel's requests per core that a browser's header fields leave, for each case that has some.
 pub(super) fn browser_shares(samples: &Samples, cases: &[Case]) -> Vec<Figure> {
     let share = |case: &Case| {
         let (plain, _) = case.name.split_once("-browser")?;
@@ -169,7 +169,7 @@ pub(super) fn browser_shares(samples: &Samples, cases: &[Case]) -> Vec<Figure> {
     cases.iter().filter_map(share).collect()
 }
 
-/// What the requests of a case's first server cost more than those of its second: 0.05 is five per cent.
+/// The extra cost of a case's first server over its second: 0.05 is five per cent.
 pub(super) fn overhead(samples: &Samples, case: &Case) -> Option<Figure> {
     let [with_programs, without] = case.servers.as_slice() else { return None };
     let ratios = samples.ratios(&case.name, with_programs, without, Metric::CoreTime);

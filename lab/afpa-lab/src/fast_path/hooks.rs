@@ -91,7 +91,7 @@ fn index_of(interface: &str) -> Result<u32> {
     Ok(nix::net::if_::if_nametoindex(interface)?)
 }
 
-/// What a process has attached to tcx hooks; nothing when it is gone.
+/// The links of a process to tcx hooks; nothing when the process is gone.
 pub(super) fn links_of(process: u32) -> Vec<Link> {
     descriptors(process).iter().filter_map(|text| link(text)).collect()
 }

@@ -1,9 +1,9 @@
-//! `afpa-lab fast-path`: what the kernel's half is worth, and what it costs.
+//! `afpa-lab fast-path`: the gain of answers from the kernel, and their cost.
 //!
 //! Servers take turns on the test bed of afpa-netlab: two network namespaces, the server on one core, a closed loop
 //! in TC on the other. In each round every case is measured once for every server, and the order of the servers
-//! rotates. Then: what a request costs that is passed on, 200,000 connections against 64, and how long an old
-//! version of a file is given.
+//! rotates. Then follow: the cost of a request that the programs pass on to user mode, 200,000 connections against 64,
+//! and how long an old version of a file is given.
 
 mod alternating;
 mod cases;
@@ -42,10 +42,10 @@ use turn::{Lengths, Turns};
 /// Versions that the changing file has, and with `--quick`.
 const CHANGES: [usize; 2] = [400, 100];
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug, Clone, Serialize)]
 pub struct FastPathSettings {
-    /// What it says to every bench.
+    /// The options of every bench.
     #[serde(flatten)]
     pub bench: Settings,
     /// Established connections of the largest case.
@@ -54,14 +54,14 @@ pub struct FastPathSettings {
     pub patience: f64,
 }
 
-/// Everything that a run found.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Results {
-    /// What the figures depend on.
+    /// The machine and the software.
     pub environment: Environment,
-    /// What the servers say of themselves.
+    /// Versions, as the servers print them.
     pub versions: Vec<String>,
-    /// What the command line said.
+    /// The options of the command line.
     pub settings: FastPathSettings,
     /// Length of the run.
     pub took_seconds: f64,
@@ -73,9 +73,9 @@ pub struct Results {
     pub once: Vec<CaseFigures>,
     /// The least favourable ratios.
     pub least: Vec<Least>,
-    /// What is left with a browser's header fields.
+    /// The share of speed that a browser's header fields leave.
     pub browser: Vec<Figure>,
-    /// What the programs add to requests that user mode answers, by pairs of servers.
+    /// The cost that the programs add to requests that user mode answers, by pairs of servers.
     pub passes: Vec<Figure>,
     /// The same, by taking the programs away and putting them back.
     pub alternating: Vec<AlternatingFigure>,
@@ -87,7 +87,7 @@ pub struct Results {
     pub changes: Option<Changes>,
     /// Measurements that were taken again, and why.
     pub repeated: Vec<String>,
-    /// What could not be measured, and why.
+    /// Measurements that failed for good, and why.
     pub failed: Vec<String>,
     /// How servers were started.
     pub commands: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub struct Results {
     pub samples: Samples,
 }
 
-/// What the programs add in one case.
+/// The cost that the programs add in one case.
 #[derive(Debug, Clone, Serialize)]
 pub struct AlternatingFigure {
     /// The case's.
@@ -137,7 +137,7 @@ struct Run<'r> {
     changes: Option<Changes>,
 }
 
-/// Measures, and reports what was found. A part that fails is told, and the others are measured.
+/// Measures, and reports the results. A part that fails is reported, and the others are measured.
 ///
 /// # Errors
 ///
@@ -190,7 +190,7 @@ pub(crate) fn make_root(work: &Path, root: &Path) -> Result<()> {
     cases::write_files(root)
 }
 
-/// What the programs say of themselves.
+/// The servers' versions, as they print them.
 fn versions(programs: &Programs) -> Result<Vec<String>> {
     let version = |name: &str| {
         let server =

@@ -27,7 +27,7 @@ const USUAL_FLOWS: u32 = 65_536;
 /// A table that is full to the brim would be measured otherwise.
 const SPARE_FLOWS: f64 = 1.25;
 
-/// What all measurements share.
+/// The common settings of all measurements.
 pub(crate) struct Turns<'t> {
     /// The programs that are this repository's own.
     pub(crate) programs: Programs,

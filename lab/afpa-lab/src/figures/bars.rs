@@ -4,7 +4,7 @@ use super::svg::{Stroke, Svg};
 use crate::stats::Spread;
 use crate::units::number;
 
-/// What a figure of bars shows.
+/// The content of a figure of bars.
 pub(super) struct Bars {
     pub(super) title: String,
     pub(super) subtitle: String,

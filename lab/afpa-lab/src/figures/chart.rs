@@ -4,7 +4,7 @@ use super::svg::{Stroke, Svg};
 use crate::stats::Spread;
 use crate::units::number;
 
-/// What a chart shows.
+/// The content of a chart.
 pub(super) struct Chart {
     pub(super) title: String,
     pub(super) subtitle: String,

@@ -142,8 +142,8 @@ fn mixes(results: &Results, summary: &Summary) -> Vec<Figure> {
     figures
 }
 
-/// The papers' figures 4 and 7: what not copying is worth, over the size of the file. The pairs
-/// are the same server with and without.
+/// The papers' figures 4 and 7: the gain of not copying, over the size of the file. The pairs
+/// are the same server with and without a copy.
 fn zero_copy(results: &Results, summary: &Summary) -> Option<Figure> {
     const PAIR: [&str; 2] = ["afpa-sendfile", "afpa-copy"];
     let webstone = |one: &&PointSummary| {
@@ -175,7 +175,7 @@ fn zero_copy(results: &Results, summary: &Summary) -> Option<Figure> {
     })
 }
 
-/// What a connection costs: server-core time a request over the number of connections.
+/// The cost of a connection: server-core time a request over the number of connections.
 fn over_connections(summary: &Summary) -> Vec<Figure> {
     let alike = |one: &PointSummary| {
         let point = &one.point;

@@ -6,9 +6,9 @@ use crate::stats::Spread;
 
 /// A figure of panels.
 pub struct Panels {
-    /// What all bars show.
+    /// The title of all panels.
     pub title: String,
-    /// What a bar, its whisker and its label are; each a line below the title.
+    /// The meaning of a bar, its whisker and its label; each a line below the title.
     pub caption: Vec<String>,
     /// Panels beside each other.
     pub columns: usize,
@@ -20,7 +20,7 @@ pub struct Panels {
 
 /// One panel.
 pub struct Panel {
-    /// What the bars of this panel show.
+    /// The title of this panel.
     pub title: String,
     /// From the top.
     pub bars: Vec<PanelBar>,

@@ -1,4 +1,4 @@
-//! What is left of a run: a folder for later, and lines for a terminal.
+//! The output of a run: a folder for later, and lines for a terminal.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -8,13 +8,13 @@ use super::{Setup, figure, table};
 use crate::bench::{Bench, Report, Sample, Settings};
 use crate::environment::Environment;
 
-/// What an experiment says about its figures.
+/// An experiment's description of its figures.
 pub(crate) struct Description {
     /// Of the page and of the figure.
     pub(crate) title: String,
     /// How it was measured: a paragraph each.
     pub(crate) about: Vec<String>,
-    /// What each program says of its version.
+    /// Versions, as the programs print them.
     pub(crate) versions: Vec<String>,
     /// The result in a line for each case, where the experiment has such lines.
     pub(crate) verdicts: Vec<String>,

@@ -24,7 +24,7 @@ pub(crate) struct Summary {
     pub(crate) cases: Vec<CaseSummary>,
 }
 
-/// What is told of one case.
+/// The figures of one case.
 #[derive(Debug, Serialize)]
 pub(crate) struct CaseSummary {
     pub(crate) name: String,

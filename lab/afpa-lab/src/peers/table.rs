@@ -64,7 +64,7 @@ fn figures(own: &Figures, unit: &str) -> Row {
     ]
 }
 
-/// What a reader must know about a case before believing it.
+/// Reasons to doubt the figures of a case.
 fn notes(case: &CaseSummary) -> impl Iterator<Item = String> {
     let title = &case.title;
     let bound = case.client_bound.iter().map(move |name| {

@@ -20,7 +20,7 @@ pub(crate) struct Turn<'t> {
 }
 
 impl Turn<'_> {
-    /// Loads a server, and says what came of it. Wrong answers are told in [`Sample::errors`].
+    /// Loads a server, and returns the measurement. [`Sample::errors`] counts wrong answers.
     ///
     /// # Errors
     ///

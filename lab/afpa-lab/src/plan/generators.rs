@@ -1,16 +1,16 @@
-//! Who makes the load.
+//! The choice of the generator for a load.
 
 use afpa_generator::{Generator, Load, Workload};
 use anyhow::{Result, bail};
 
-/// The generators of this machine, and who of them does a task.
+/// The generators of this machine, and the choice of one for a task.
 pub struct Generators {
     here: Vec<Box<dyn Generator>>,
     wanted: Option<String>,
 }
 
 impl Generators {
-    /// Those that can run here. With a name: that one alone.
+    /// The generators that can run here. With a name: that one alone.
     ///
     /// # Errors
     ///
@@ -35,12 +35,12 @@ impl Generators {
         self.here.iter().find(|one| one.name() == name).map(AsRef::as_ref)
     }
 
-    /// Names of all that are here.
+    /// Names of the generators that are here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.here.iter().map(|one| one.name())
     }
 
-    /// Those that can make this load, the fastest first, and why the others cannot.
+    /// Names of the generators that can make this load, the fastest first, and why the others cannot.
     pub fn able(&self, workload: &Workload, load: &Load) -> (Vec<String>, Vec<String>) {
         let (mut able, mut reasons) = (Vec::new(), Vec::new());
         for generator in &self.here {

@@ -1,4 +1,4 @@
-//! What a run will measure, and in which order.
+//! The measurements of a run, and their order.
 
 mod generators;
 #[cfg(test)]
@@ -24,9 +24,9 @@ pub struct Plan {
     pub rounds: u32,
     /// White-box turns follow.
     pub look_inside: bool,
-    /// What was asked for and will not be measured, and why.
+    /// Measurements that were asked for and will not be taken, and why.
     pub left_out: Vec<String>,
-    /// What is there already.
+    /// Measurements that are there already.
     pub done: Done,
 }
 
@@ -34,24 +34,24 @@ pub struct Plan {
 pub struct Group {
     /// For people.
     pub title: String,
-    /// Where.
+    /// The bed.
     pub bed: BedPlan,
-    /// What, in this order.
+    /// The tasks, in this order.
     pub tasks: Vec<Task>,
-    /// Who, in the order of the first round; [`AGAIN`] behind a name: its second time.
+    /// The servers, in the order of the first round; [`AGAIN`] behind a name: its second time.
     pub servers: Vec<String>,
-    /// Those of them that end each connection: they take no part in loads that keep theirs.
+    /// Servers of the group that end each connection: they take no part in loads that keep theirs.
     pub closing: Vec<String>,
 }
 
 /// One measurement, but for the server.
 #[derive(Clone)]
 pub struct Task {
-    /// What is asked.
+    /// The workload.
     pub workload: Workload,
-    /// How hard.
+    /// The load.
     pub load: Load,
-    /// By whom.
+    /// The generator's name.
     pub generator: String,
 }
 
@@ -120,7 +120,7 @@ impl Group {
 }
 
 impl Task {
-    /// What its measurements are compared by.
+    /// The point that its measurements belong to.
     pub fn point(&self, bed: &BedPlan) -> Point {
         Point {
             bed: bed.name.clone(),

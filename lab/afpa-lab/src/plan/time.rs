@@ -12,7 +12,7 @@ use crate::results_folder::Done;
 const SESSION: Duration = Duration::from_millis(1200);
 /// Bytes a second that are fetched and compared before a measurement.
 const LOOK: f64 = 250e6;
-/// What a measurement takes besides its own time: connections, the generator's start.
+/// Time that a measurement takes besides its own: connections, the generator's start.
 const AROUND: Duration = Duration::from_millis(200);
 
 impl Plan {
@@ -44,7 +44,8 @@ impl Plan {
     }
 
     /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
-    /// important groups as a whole. What goes is said. What has been begun goes on as it was.
+    /// important groups as a whole. `left_out` names the groups that go. A point that has been begun
+    /// keeps its length.
     ///
     /// # Errors
     ///
@@ -83,12 +84,12 @@ impl Plan {
         }
         let spare = within.saturating_sub(whole - measured);
         let factor = spare.as_secs_f64() / measured.as_secs_f64();
-        // Whole milliseconds: what is rounded up could make the plan too long by a hair.
+        // Whole milliseconds, rounded down: rounding up could make the plan too long by a hair.
         let shortened = |length: Duration| length.mul_f64(factor).as_millis() as u64;
         self.set_lengths(|length| Duration::from_millis(shortened(length)).max(shortest));
     }
 
-    /// The measurements alone, of points that nobody was measured at yet.
+    /// The measurements alone, of points at which no server was measured yet.
     fn not_begun_lasts(&self) -> Duration {
         let mut sum = Duration::ZERO;
         for session in self.sessions() {

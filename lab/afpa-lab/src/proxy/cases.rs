@@ -1,4 +1,4 @@
-//! What is asked for through the proxies, by how many connections.
+//! The files that are asked for through the proxies, and the numbers of connections.
 
 use afpa_generator::Object;
 

@@ -33,12 +33,12 @@ const KERNEL: &str = "afpa-kernel";
 /// Each file is asked of each server behind a proxy, twice.
 const CHECKS: u32 = 6;
 
-/// What the command line chose, besides what every bench has.
+/// The options of the command line, besides those of every bench.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Empty: those of the usual ones that are here.
     pub proxies: Vec<String>,
-    /// What answers behind them.
+    /// The servers behind the proxies.
     pub servers: Backend,
     /// All in one namespace, and not in three.
     pub loopback: bool,

@@ -68,7 +68,7 @@ impl Network {
         Loopback::create().map(Self::Loopback)
     }
 
-    /// What it is, for people.
+    /// A description, for people.
     pub(super) fn note(&self) -> &str {
         match self {
             Self::Cores(row) => &row.note,
@@ -108,7 +108,7 @@ impl Network {
         }
     }
 
-    /// Runs the experiment on a thread where the proxies are. What that thread starts is there, too.
+    /// Runs the experiment on a thread where the proxies are. Threads and processes that it starts are there, too.
     pub(super) fn run<T: Send>(&self, experiment: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         match self {
             Self::Cores(row) => row.proxy.run(experiment)?,

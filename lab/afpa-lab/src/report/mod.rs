@@ -16,7 +16,7 @@ use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 use crate::units::digits;
 
-/// What people have to say about a run, in the folder of its results: it goes into the report.
+/// People's notes about a run, in the folder of its results: they go into the report.
 const NOTES: &str = "notes.md";
 
 /// Writes everything that is made from `results.json`: the table, the figures, the page. A file
@@ -78,12 +78,12 @@ fn headline<'s>(results: &Results, summary: &'s Summary) -> Option<&'s crate::re
     points.min_by_key(far)
 }
 
-/// What a point is, for people.
+/// A point in words, for people.
 pub fn heading(results: &Results, point: &crate::results::Point) -> String {
     tables::heading(results, point)
 }
 
-/// A ratio for people: `12.1x (11.8 to 12.5)`, and what it is when it is none.
+/// A ratio for people: `12.1x (11.8 to 12.5)`, with a remark when it is no difference.
 fn told(ratio: &Ratio) -> String {
     let spread = ratio.spread;
     let words = match ratio.verdict {

@@ -104,7 +104,7 @@ fn black_box_row(row: &Row, clients: u32) -> Vec<String> {
     ]
 }
 
-/// What a point is, for people.
+/// A point in words, for people.
 pub(super) fn heading(results: &Results, point: &Point) -> String {
     let title = results.workloads.get(&point.workload).map_or(&point.workload, |w| &w.title);
     format!(

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// Writes a file beside its place and moves it there: whoever reads it sees all of it.
+/// Writes a file beside its place and moves it there, so that a reader never sees a part of it.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The turns of an unfinished run, one JSON object a line.
 pub struct Journal<T> {
     file: File,
-    /// What the file had when it was opened.
+    /// The entries of the file when it was opened.
     pub found: Vec<T>,
 }
 
@@ -45,7 +45,7 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Journal<T> {
         Ok(Self { file, found })
     }
 
-    /// What a file holds; nothing when there is none.
+    /// The entries of a file; nothing when there is none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a run leaves behind: the schema of `results.json`, and the journal that it is made from.
+//! The results of a run: the schema of `results.json`, and the journal from which it is made.
 //!
 //! A run appends each turn to `turns.jsonl` as soon as it has ended, so that a run that was cut
 //! short goes on where it stopped. Fields may be added to the schema; [`SCHEMA`] changes when one
@@ -32,7 +32,7 @@ pub const SCHEMA: u32 = 1;
 pub struct Results {
     /// [`SCHEMA`] of the program that wrote it.
     pub schema: u32,
-    /// What the figures depend on.
+    /// The machine and the software.
     pub environment: Environment,
     /// How it was measured.
     pub method: Method,
@@ -40,13 +40,13 @@ pub struct Results {
     pub servers: Vec<ServerRecord>,
     /// The workloads, by name.
     pub workloads: BTreeMap<String, WorkloadRecord>,
-    /// The generators, by name: what they are, with their versions.
+    /// The generators, by name, with descriptions and versions.
     pub generators: BTreeMap<String, String>,
     /// Black box: every measurement, in the order in which they were taken.
     pub turns: Vec<Turn>,
-    /// White box: what one request is made of.
+    /// White box: system calls and other costs of one request.
     pub white_box: Vec<WhiteBox>,
-    /// What was asked for and not measured, and why.
+    /// Measurements that were asked for and not taken, and why.
     pub left_out: Vec<String>,
 }
 
@@ -114,13 +114,13 @@ pub struct ServerRecord {
 /// A workload that was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
-    /// What it belongs to: `webstone`, `specweb96`.
+    /// Its family: `webstone`, `specweb96`.
     pub family: String,
     /// For people.
     pub title: String,
     /// Where it lies on its family's axis: a size in bytes, a rate.
     pub point: Option<f64>,
-    /// What it is.
+    /// A description.
     pub about: String,
 }
 
@@ -156,16 +156,16 @@ impl Results {
         write_whole(&folder.join("results.json"), json::lines(self)?.as_bytes())
     }
 
-    /// What a command brought that went on with an `earlier`, finished run at the time of `begun`:
-    /// these results have all turns, those of the earlier run included, and know otherwise only what
-    /// the command itself was about.
+    /// Merges the results of a command that went on with an `earlier`, finished run at the time of
+    /// `begun`. These results have the turns of both already; the earlier run's method, workloads,
+    /// generators and failures are added.
     pub fn added_to(self, earlier: Self, begun: Environment) -> Self {
         let Environment { time, commit, load, .. } = begun;
         let mut method = earlier.method;
         method.additions.push(Addition { time, command: self.method.command, commit, load });
         method.beds.extend(self.method.beds);
         let mut left_out = self.left_out;
-        // What was left out then is here now, or left out again; what failed then has failed.
+        // Measurements that the earlier run left out are here now, or left out again. Its failures remain.
         let failed = earlier.left_out.into_iter().filter(|line| line.starts_with(FAILED));
         for line in failed {
             if !left_out.contains(&line) {

@@ -1,9 +1,9 @@
-//! One measurement: of what, of whom, and what was seen.
+//! One measurement: its point, its server, and its figures.
 
 use afpa_generator::Measured;
 use serde::{Deserialize, Serialize};
 
-/// What is compared with its like: everything about a measurement but the server and the round.
+/// The key of a comparison: everything about a measurement but the server and the round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// Name of the bed.
@@ -21,14 +21,14 @@ pub struct Point {
 /// One measurement of one server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Turn {
-    /// What was measured.
+    /// The point that was measured.
     #[serde(flatten)]
     pub point: Point,
-    /// Whom; with [`AGAIN`] behind the name when it is the round's second time.
+    /// The server's name; with [`AGAIN`] behind it when it is the round's second time.
     pub server: String,
     /// Counted from 1.
     pub round: u32,
-    /// Black box: what the generator saw.
+    /// Black box: the generator's figures.
     pub measured: Measured,
     /// White box: the server core's time a request.
     pub cost: Cost,
@@ -64,7 +64,7 @@ pub struct Busy {
     pub client_core: f64,
     /// User mode on the server's core that was not the server's.
     pub foreign: f64,
-    /// What the hypervisor took from the two cores.
+    /// Time that the hypervisor took from the two cores.
     pub stolen: f64,
 }
 

@@ -37,7 +37,7 @@ const SENDFILE: &[&str] = &["--fast-path", "off", "--pin-threshold", "0B"];
 
 /// How long `afpa attach` may take to ask nginx for all its files.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
-/// What of the workloads' files is asked for: all of them.
+/// The extensions of the files that `afpa attach` asks nginx for: those of all workloads.
 const EXTENSIONS: &str = "html,htm,css,js,txt,png,gif,jpg,bin,dat";
 
 struct Serve {
@@ -155,7 +155,7 @@ impl Server for Attached {
     }
 }
 
-/// What keeps AFPA from running.
+/// The reason why AFPA cannot run; `None` if it can.
 pub(super) fn lacks(program: &Path) -> Option<String> {
     (!program.is_file()).then(|| format!("{} is not built", program.display()))
 }

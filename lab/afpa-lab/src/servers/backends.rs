@@ -11,7 +11,7 @@ use super::{Programs, Running, ServerSetup, files, installed, template};
 /// How many there are.
 pub(crate) const BACKENDS: usize = 3;
 
-/// What answers behind the proxies.
+/// The servers behind the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// AFPA: one process that listens three times.
@@ -21,7 +21,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// What keeps it from running here.
+    /// The reason why they cannot run here; `None` if they can.
     pub fn lacks(self, programs: &Programs) -> Option<String> {
         match self {
             Self::Afpa => super::afpa::lacks(&programs.afpa),

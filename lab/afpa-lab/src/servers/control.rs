@@ -1,4 +1,4 @@
-//! What a running `afpa serve` or `afpa attach` says of itself on its control socket.
+//! Statistics of a running `afpa serve` or `afpa attach`, from its control socket.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All statistics; `None` when nobody listens there, or stops meanwhile.
+/// All statistics; `None` when no process listens there, or when it stops meanwhile.
 pub(crate) fn statistics(socket: &Path) -> Option<Value> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;

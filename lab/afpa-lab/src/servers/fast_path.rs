@@ -21,13 +21,13 @@ use crate::bench::{fetch, fetch_head};
 /// After how many consecutive requests that the kernel cannot answer it leaves a connection to user mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bypass {
-    /// As AFPA does without being told.
+    /// AFPA's default.
     Usual,
     /// Never: each request of each connection is read.
     Never,
 }
 
-/// What AFPA is told besides what every server is.
+/// AFPA's settings besides those of every server.
 #[derive(Debug, Clone)]
 pub(crate) struct FastPathOptions {
     /// The programs that are this repository's own.
@@ -38,8 +38,8 @@ pub(crate) struct FastPathOptions {
     pub(crate) socketless: bool,
     /// Connections that the kernel's table has room for.
     pub(crate) flows: u32,
-    /// Whether a client's requests have to get through the host's firewall now and then. Those whose connections
-    /// others hold would get no answer there.
+    /// Whether a client's requests have to get through the host's firewall now and then. Requests on connections
+    /// that other processes hold would get no answer there.
     pub(crate) firewall: bool,
     /// The longest response that the kernel gives, head and content.
     pub(crate) longest: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Serve {
     pub(crate) options: FastPathOptions,
 }
 
-/// nginx, with AFPA's programs before it. What lies below `/plain` is nginx's alone.
+/// nginx, with AFPA's programs before it. Requests below `/plain` are left to nginx.
 pub(crate) struct Attached {
     pub(crate) name: String,
     pub(crate) options: FastPathOptions,
@@ -120,10 +120,10 @@ impl Server for Serve {
 }
 
 impl Serve {
-    /// More connections than a process may have descriptors: others listen beside the server and hold the rest. The
-    /// kernel spreads connections over all who listen, and its half of AFPA does not ask which process has
-    /// accepted one, but whether the socket that listened is marked as served. They begin when it has answered: what
-    /// goes to one of them has to be answered in the kernel.
+    /// For more connections than a process may have descriptors, other processes listen beside the server and hold the
+    /// rest. The kernel spreads connections over all listening sockets. AFPA's programs do not ask which process has
+    /// accepted a connection, only whether the socket that listened is marked as served. The holders begin when the
+    /// server has answered: a request on one of their connections has to be answered in the kernel.
     fn with_holders<'a>(
         &self,
         setup: &ServerSetup<'_>,

@@ -1,5 +1,5 @@
-//! Peers that serve files themselves, each tuned as its documentation advises: what is set, and why,
-//! stands in the configurations in `lab/servers/`.
+//! Peers that serve files themselves, each tuned as its documentation advises. The configurations in
+//! `lab/servers/` have the settings and the reasons.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -95,7 +95,7 @@ pub(super) struct Peer {
     package: &'static str,
     /// The argument that makes it tell its version.
     version: &'static str,
-    /// What the configuration is called, and its template.
+    /// The configuration's file name, and its template.
     file: &'static str,
     text: &'static str,
     /// Adds the arguments, among them the configuration.

@@ -1,4 +1,4 @@
-//! What is installed: where a program is, and which version.
+//! Installed programs: their paths and versions.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
     places.find_map(|folder| Some(folder.join(program)).filter(|file| file.is_file()))
 }
 
-/// What is missing, and the package that has it.
+/// The missing program and its package; `None` if it is there.
 pub(super) fn lacks(program: &str, package: &str) -> Option<String> {
     let missing = find(program).is_none();
     missing.then(|| format!("{program} is not installed (Debian package {package})"))
 }
 
-/// The first line that a program says about its version, on either output.
+/// The first line of a program's version message, on either output.
 pub(super) fn version(program: &Path, argument: &str) -> String {
     let Ok(output) = Command::new(program).arg(argument).output() else {
         return String::from("unknown");

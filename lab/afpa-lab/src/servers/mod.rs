@@ -30,23 +30,23 @@ pub(crate) use balancers::{BALANCERS, Balancer};
 pub(crate) use proxies::is_proxy;
 pub use running::Running;
 
-/// What keeps a program of Debian's from running here.
+/// The reason why a program of Debian's cannot run here; `None` if it can.
 pub(crate) fn lacks_program(name: &str) -> Option<String> {
     installed::lacks(name, name)
 }
 
 /// A server that can take part.
 pub trait Server: Send + Sync {
-    /// What it is called on the command line and in tables.
+    /// Its name on the command line and in tables.
     fn name(&self) -> &str;
 
-    /// What it is, in one line.
+    /// A description in one line.
     fn about(&self) -> &str;
 
-    /// What keeps it from running on this machine, and which Debian package would help.
+    /// The reason why it cannot run on this machine, and the Debian package that would help; `None` if it can.
     fn lacks(&self) -> Option<String>;
 
-    /// What it says of its version.
+    /// Its version, as the program prints it.
     fn version(&self) -> String;
 
     /// Whether it answers more than one request on a connection.
@@ -107,8 +107,8 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
 }
 
 /// The server of that name, or a variant of an architecture: `thread-pool:pool=6`,
-/// `sped:without=lazy-date:without=gather-write`. What follows the name are options of
-/// `afpa-lab serve`; those that it does not know make the server fail at its start.
+/// `sped:without=lazy-date:without=gather-write`. Options of `afpa-lab serve` follow the name; an
+/// option that the command does not know makes the server fail at its start.
 pub fn find(name: &str, programs: &Programs) -> Option<Box<dyn Server>> {
     let known = all(programs).into_iter().find(|server| server.name() == name);
     known.or_else(|| reference::variant(name, programs))

@@ -45,7 +45,7 @@ const VARIED: &[&str] = &[
     "without",
 ];
 
-/// What keeps all of them from running.
+/// The reason why none of them can run; `None` if they can.
 pub(super) fn lacks(programs: &Programs) -> Option<String> {
     let missing = !programs.lab.is_file();
     missing.then(|| format!("{} is not built", programs.lab.display()))
@@ -116,7 +116,7 @@ impl Reference {
         }
     }
 
-    /// What a variant sets an option to.
+    /// The value that a variant gives to an option.
     fn value(&self, option: &str) -> Option<&str> {
         let values = self.options.iter().filter_map(|text| text.strip_prefix("--"));
         let mut values = values.filter_map(|text| text.split_once('='));

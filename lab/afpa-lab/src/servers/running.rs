@@ -78,15 +78,15 @@ impl<'a> Running<'a> {
     /// Ends the server and everything it started.
     ///
     /// # Errors
-    /// When a process of it had ended before it was asked to, with what it wrote: whatever was
-    /// measured meanwhile, was not this server. When a process cannot be ended.
+    /// When one of its processes had ended by itself, with that process's output: the measurements since
+    /// then were not of this server. When a process cannot be ended.
     pub fn stop(mut self) -> Result<()> {
         let alive = self.parts.iter_mut().try_for_each(Part::is_alive);
         self.end()?;
         alive
     }
 
-    /// A server that is nobody.
+    /// A server without processes.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { namespace: None, parts: Vec::new(), configuration: None, farewell: None }
@@ -190,12 +190,12 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// The last one first: who uses another ends before it.
+    /// Ends the last part first: a part that uses another one ends before it.
     fn end(&mut self) -> Result<()> {
         if let Some(farewell) = self.farewell.take() {
             let mut command = farewell.command();
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            // What it could not end in good order is killed below.
+            // Processes that it could not end in good order are killed below.
             let _status = inside(self.namespace, || command.status())?;
         }
         for part in self.parts.iter_mut().rev() {
@@ -205,7 +205,7 @@ impl<'a> Running<'a> {
             namespace.kill_processes()?;
         }
         for mut part in self.parts.drain(..) {
-            // One that has ended is not killed: `Child` knows.
+            // `Child` does not kill a process that has ended.
             part.child.kill()?;
             part.child.wait()?;
         }

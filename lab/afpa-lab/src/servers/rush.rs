@@ -30,7 +30,7 @@ pub(crate) fn server_ports() -> (u16, u16) {
     (FIRST, FIRST + 2 * SERVERS - 1)
 }
 
-/// What keeps the proxy of this name from running here.
+/// The reason why the proxy of this name cannot run here; `None` if it can.
 pub(crate) fn lacks(name: &str, programs: &Programs) -> Option<String> {
     match name {
         "afpa" => super::afpa::lacks(&programs.afpa),
@@ -39,7 +39,7 @@ pub(crate) fn lacks(name: &str, programs: &Programs) -> Option<String> {
     }
 }
 
-/// What a program says of its version.
+/// The version of a program, as the program prints it.
 pub(crate) fn version(name: &str, programs: &Programs) -> String {
     match name {
         "afpa" => installed::version(&programs.afpa, "--version"),

@@ -1,4 +1,4 @@
-//! The same sites, as AFPA and nginx are told of them.
+//! Configurations of AFPA and of nginx for the same sites.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::{Server, Settings, make_folder};
 
-/// What the page of a site becomes.
+/// The content of a page after its change.
 pub(super) const CHANGED: &str = "it was changed";
 
 /// Folders and certificates of an experiment.

@@ -1,5 +1,5 @@
-//! `afpa-lab sites`: what many sites cost AFPA and nginx, with the same hosts, folders and certificates: the start until the
-//! first answer, memory, threads, descriptors, watches, a reload, the stop.
+//! `afpa-lab sites`: the costs of many sites for AFPA and nginx, with the same hosts, folders and certificates: the time
+//! until the first answer, memory, threads, descriptors, watches, a reload, the stop.
 //!
 //! The servers take turns, and each start is a fresh one. While a server reloads, a client asks for one site after the other,
 //! each time on a connection of its own: no request may be lost, and a file that is changed meanwhile has to be seen.
@@ -20,7 +20,7 @@ use crate::stats::Spread;
 use configuration::Files;
 use process::{Held, Process};
 
-/// What is compared.
+/// The settings of a comparison.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Sites, each with two hosts.
@@ -44,7 +44,7 @@ enum Server {
     Nginx,
 }
 
-/// What was measured of one start.
+/// The figures of one start.
 struct Turn {
     start: Duration,
     held: Held,
@@ -105,7 +105,7 @@ fn turn(server: Server, settings: &Settings, files: &Files) -> Result<Turn> {
     Ok(Turn { start, held, reload, asked, after, stop })
 }
 
-/// Asks until it is told to end. Returns how often.
+/// Asks until `ended` is set. Returns how often.
 fn ask_all(
     to: SocketAddr,
     settings: &Settings,

@@ -19,11 +19,11 @@ pub(super) struct Process {
     log: PathBuf,
 }
 
-/// What a server and its children hold.
+/// Resources that a server and its children hold.
 pub(super) struct Held {
-    /// Bytes, of which those that several processes share count once.
+    /// Bytes; memory that several processes share counts once.
     pub(super) memory: u64,
-    /// Bytes, as each process has them.
+    /// Bytes; memory that several processes share counts for each.
     pub(super) resident: u64,
     pub(super) threads: usize,
     pub(super) descriptors: usize,

@@ -1,4 +1,4 @@
-//! What is asked for: four files, each with the number of connections that asks for it.
+//! The cases: four files, each with a number of connections.
 
 use afpa_generator::Object;
 

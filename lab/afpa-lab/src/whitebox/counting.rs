@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Category, Counted};
 
-/// How long perf may take to do what it is told.
+/// How long perf may take to obey an order.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -83,7 +83,7 @@ impl Counting {
         Counted::parse(&self.said()?)
     }
 
-    /// What it prints is far less than a pipe holds: it has not waited for a reader.
+    /// Reads perf's output. It is far less than a pipe holds, so that perf never had to wait for a reader.
     fn said(&mut self) -> Result<String> {
         let mut text = String::new();
         let mut pipe = self.perf.stderr.take().context("perf's output is gone")?;

@@ -1,9 +1,9 @@
-//! What a request is made of, seen from inside: system calls by JAWS's categories, context
+//! The costs of a request, seen from inside: system calls by JAWS's categories, context
 //! switches and, where the machine can count them, instructions.
 //!
 //! `perf stat` counts tracepoints in the kernel, on the server's core alone and without a record
-//! for each event: every call costs a few filters more, which changes rates but not what one
-//! request takes. So these are turns of their own, whose rates are used nowhere.
+//! for each event: every call costs a few filters more, which changes rates but not the number of
+//! calls. So these are turns of their own, whose rates are used nowhere.
 
 mod calls;
 mod counting;
@@ -20,13 +20,13 @@ use crate::results::Point;
 pub use calls::Category;
 pub use counting::Counting;
 
-/// What one request takes, on average.
+/// The average costs of one request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WhiteBox {
-    /// What was asked.
+    /// The load.
     #[serde(flatten)]
     pub point: Point,
-    /// Whom.
+    /// The server.
     pub server: String,
     /// System calls a request, by [`Category`]; those of everything on the server's core.
     pub calls: Vec<(Category, f64)>,
@@ -64,7 +64,7 @@ pub fn hardware_counters() -> bool {
     })
 }
 
-/// What was counted on a core.
+/// The counts of a core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
     seconds: f64,
@@ -84,7 +84,7 @@ impl Counted {
         for (count, fields) in counts.iter_mut().zip(&calls) {
             *count = fields[0].parse().with_context(|| format!("perf: {text}"))?;
         }
-        // The last event has no filter: what no category took is the rest.
+        // The last event has no filter: it counts the calls of the categories as well.
         counts[6] = (counts[6] - counts[..6].iter().sum::<f64>()).max(0.0);
         let nanoseconds: f64 = all.get(3).and_then(|field| field.parse().ok()).unwrap_or(0.0);
         ensure!(nanoseconds > 0.0, "perf counted for no time: {text}");
@@ -96,8 +96,8 @@ impl Counted {
         })
     }
 
-    /// What one request took. `measured` spans the time in which perf was told to begin and to end,
-    /// give or take a millisecond: rates are what is divided.
+    /// The costs of one request. `measured` spans the time between the two orders to perf, to begin and to end,
+    /// give or take a millisecond; so rates are divided, and not counts.
     pub fn each(&self, point: &Point, server: &str, measured: &Measured) -> WhiteBox {
         let rate = measured.requests as f64 / measured.seconds;
         let each = |count: f64| if rate > 0.0 { count / self.seconds / rate } else { 0.0 };

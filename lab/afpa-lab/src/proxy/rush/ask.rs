@@ -12,10 +12,10 @@ use super::super::network::Network;
 use super::Point;
 use crate::servers::rush;
 
-/// What was seen.
+/// The results of a case.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Seen {
-    /// Answers of whatever status.
+    /// Answers of any status.
     pub(super) requests: u64,
     /// How long they took together.
     pub(super) seconds: f64,

@@ -1,4 +1,4 @@
-//! What is measured: how many clients, before which servers.
+//! The cases of a rush: how many clients, before which servers.
 
 /// How many clients there are at a time, unless the command line says otherwise.
 pub const CLIENTS: [u32; 4] = [64, 256, 1_000, 10_000];

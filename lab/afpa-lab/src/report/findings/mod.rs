@@ -1,8 +1,8 @@
 //! The papers' findings beside ours, each with the figures that speak for or against it.
 //!
-//! What the papers found is quoted from their text. What we find is computed from the turns, at the
-//! sizes, connections and loads that the papers speak of; a finding that was not measured there says
-//! so. Why it holds or not is a matter of judgement and is written by people, in the report that is
+//! The papers' findings are quoted from their text. Ours are computed from the turns, at the sizes,
+//! connections and loads that the papers speak of; a finding that was not measured there says so.
+//! Why it holds or not is a matter of judgement and is written by people, in the report that is
 //! committed.
 
 mod growth;
@@ -25,7 +25,7 @@ struct Finding {
     ours: fn(&Results, &Summary) -> Said,
 }
 
-/// What our turns say of it; or what was not measured that it takes.
+/// Our finding, in words; or the measurement that it lacks.
 type Said = Result<(String, Holds), &'static str>;
 
 /// Does it still hold?

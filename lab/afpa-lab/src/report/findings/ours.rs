@@ -1,4 +1,4 @@
-//! What our runs say of each finding, in words, and whether that is what the papers found.
+//! Our finding beside each of the papers', in words, and whether the two agree.
 
 use super::{ABOUT, Holds, Said};
 use crate::report::told;
@@ -7,11 +7,11 @@ use crate::stats::{Ratio, Verdict};
 use crate::summary::{PointSummary, Summary};
 use crate::units::{digits, number};
 
-/// What people run: the papers compared with these, and with nothing that was made to be compared.
+/// Servers that people run: the papers compared with these, and with no program that was made for a comparison.
 const PRODUCTION: &[&str] =
     &["nginx", "h2o", "apache-prefork", "apache-event", "lighttpd", "caddy", "haproxy", "varnish"];
 
-/// Who speaks for AFPA: where each request has a connection of its own, the one that needs no sockets, if it was measured.
+/// The server that stands for AFPA: the socketless one if it was measured and each request has a connection of its own.
 fn own(summary: &Summary, persistent: bool) -> &str {
     const SOCKETLESS: &str = "afpa-socketless";
     let measured = || summary.main_points().any(|one| one.row(SOCKETLESS).is_some());
@@ -87,7 +87,7 @@ fn best<'r>(
     ratios.min_by(|(_, one, _), (_, other, _)| one.spread.median.total_cmp(&other.spread.median))
 }
 
-/// A little: what is several times as fast is another finding.
+/// The range of "a little": several times as fast is another finding.
 const LITTLE: std::ops::Range<f64> = 1.0..1.6;
 
 pub(super) fn interrupt_over_thread(_: &Results, summary: &Summary) -> Said {
