@@ -16,14 +16,14 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) request: &'a Request<'s, 'b>,
     /// The counters of its request set or site; `None` if it belongs to no site.
     pub(crate) scope: Option<&'a Arc<ScopeStats>>,
-    /// What produces the answer, as the log calls it.
+    /// The source of the answer, as the log calls it.
     pub(crate) source: &'static str,
     /// When the request was derived; `now` is later if a thread had to find the answer.
     pub(crate) arrived: Now,
     pub(crate) now: Now,
     /// This has to be the last answer on the connection.
     pub(crate) must_close: bool,
-    /// What TLS has agreed on, if the connection is one of TLS.
+    /// The result of the TLS handshake, on a connection with TLS.
     pub(crate) tls: Option<&'a Rc<Secured>>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<&'a Arc<str>>,
@@ -64,7 +64,7 @@ pub(crate) struct KeptRequest {
     version: Version,
     /// The client as the log names it.
     pub(crate) client: Client,
-    /// What TLS has agreed on, if the connection is one of TLS.
+    /// The result of the TLS handshake, on a connection with TLS.
     pub(crate) tls: Option<Rc<Secured>>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! What the document roots of one configuration have in common: a root costs no thread and no table of its own.
+//! The parts that the document roots of one configuration share: a root costs no thread and no table of its own.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub struct Common {
     roots: RootsByKey,
     /// To the thread that loads written files.
     written: Option<SyncSender<Written>>,
-    /// The last loss of changes that the cache was told of.
+    /// The last loss of changes that the cache knows of.
     loss: AtomicU64,
 }
 
@@ -53,7 +53,7 @@ impl Common {
         &self.cache
     }
 
-    /// What compresses.
+    /// The compressor.
     pub fn compressor(&self) -> &Arc<Compressor> {
         &self.compressor
     }
@@ -86,7 +86,7 @@ impl Common {
         }
     }
 
-    /// Changes were lost. Each document root says so, and the cache is told once.
+    /// Changes were lost. Each document root reports the loss, and the first report reaches the cache.
     pub(crate) fn suspect_all(&self, loss: u64) {
         if self.loss.swap(loss, Ordering::Relaxed) != loss {
             self.cache.suspect_all();

@@ -46,12 +46,12 @@ pub struct Http {
     /// This core's counters of sites and request sets.
     scopes: Arc<ScopeTable>,
     wake: Arc<dyn Fn() + Send + Sync>,
-    /// What exchanges with servers share.
+    /// The state that exchanges with servers share.
     core: Rc<exchange::Core>,
     /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
     paths: PathRoom,
-    /// That of the connection whose request is being answered.
+    /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
 }
 
@@ -63,7 +63,7 @@ pub struct HttpConnection {
     skipping: Option<BodySkipper>,
     /// The connection counts against the limits of the site that its last distributed request was for.
     permit: Option<ConnectionPermit>,
-    /// What TLS has agreed on, if the connection is one of TLS.
+    /// The result of the TLS handshake, on a connection with TLS.
     tls: Option<Rc<Secured>>,
     /// Its requests come over streams of HTTP/2.
     has_streams: bool,

@@ -21,7 +21,7 @@ use crate::shared::look_up::SiteCache;
 use crate::shared::{Responses, StoredResponse};
 use crate::site::Site;
 
-/// What the modules of all cores serve from.
+/// The settings and tables that the modules of all cores share.
 pub struct Global {
     /// Decides between request sets. `None`: every request goes to the first root.
     pub router: Option<Arc<Router>>,
@@ -41,7 +41,7 @@ pub struct Global {
     pub body_limit: u64,
     /// How many request sets have counters of their own; the others are counted with their site.
     pub counted_sets: usize,
-    /// Whose requests are answered, and how often.
+    /// Decides which clients' requests are answered, and how often.
     pub police: Police,
     /// Answers to the challenges of an authority for certificates, if there is one.
     pub challenges: Option<Challenges>,
@@ -129,7 +129,8 @@ impl Global {
         site.map_or(peer, |site| site.logged_client(request, peer))
     }
 
-    /// The answer to a challenge, whatever site the request is for: who asks for certificates knows its names.
+    /// The answer to a challenge, whatever site the request is for. The token is enough: the part that orders
+    /// certificates knows the names.
     pub(crate) fn challenge(&self, request: &Request<'_, '_>) -> Option<Arc<str>> {
         let challenges = self.challenges.as_ref()?;
         let plain = matches!(request.method, Method::Get | Method::Head)
@@ -144,7 +145,8 @@ impl Global {
         self.sites.get(site.0 as usize).is_none_or(|site| site.admits(tls))
     }
 
-    /// Whether the server of a request is told who its client is. What it answers is for that client.
+    /// Whether the server of a request gets the subject of the client's certificate. Its answer is for that client
+    /// then.
     pub(crate) fn tells_subject(&self, to: &Distributed<'_>, tls: Option<&Secured>) -> bool {
         let group = self.groups.get(to.group.0 as usize);
         let site = self.sites.get(to.site.0 as usize);
@@ -153,12 +155,12 @@ impl Global {
             && group.is_some_and(|group| group.settings.request.client_subject.is_some())
     }
 
-    /// What Strict-Transport-Security says for a site.
+    /// The value of Strict-Transport-Security for a site.
     pub(crate) fn hsts(&self, site: Option<SiteId>) -> Option<&Arc<str>> {
         self.sites.get(site?.0 as usize)?.hsts.as_ref()
     }
 
-    /// What is watched below the roots. Several may lie in one directory, which is watched once.
+    /// A summary of the watches below the roots. Several roots may lie in one directory, which is watched once.
     pub fn watched(&self) -> Summary {
         let mut trees = HashSet::new();
         let watchers = self.roots.iter().filter_map(|root| root.watcher());

@@ -5,8 +5,8 @@ use afpa_router::Extension;
 /// Some of the files of a document root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathRule {
-    /// What the path begins with, byte by byte. Paths begin with a slash, and are those of the files: an index
-    /// file has its own name.
+    /// The beginning of the path, byte by byte. Paths begin with a slash, and are those of the files: an index file has
+    /// its own name.
     pub prefix: String,
     /// Extensions in lower case; `none` stands for paths without one. Empty: any.
     pub extensions: Vec<String>,

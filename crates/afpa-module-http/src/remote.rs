@@ -26,11 +26,11 @@ use crate::site::Site;
 /// A request that a server of a server group answers.
 pub struct Remote {
     pub(crate) request: KeptRequest,
-    /// What the exchange needs of it.
+    /// The parts of the request that the exchange needs.
     pub(crate) job: Box<Job>,
     /// How the shared cache is used.
     pub(crate) plan: Option<Box<Plan>>,
-    /// The server is asked before the handshake of the client is complete, and told so.
+    /// The request goes to the server before the handshake of the client is complete, with Early-Data (RFC 8470).
     pub(crate) is_early: bool,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
@@ -73,7 +73,7 @@ pub(crate) struct Distributed<'a> {
 pub(crate) struct Asker<'a> {
     pub(crate) client: Option<IpAddr>,
     pub(crate) names_server: bool,
-    /// What TLS has agreed on, if the connection is one of TLS.
+    /// The result of the TLS handshake, on a connection with TLS.
     pub(crate) tls: Option<&'a Secured>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<&'a Arc<str>>,

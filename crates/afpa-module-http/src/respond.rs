@@ -30,7 +30,7 @@ use crate::settings::DocRootSettings;
 /// Content up to this size is copied behind its head; larger content is sent from the cache object.
 pub(crate) const GATHERED: u64 = 16 * 1024;
 
-/// What a core needs to write answers.
+/// The state that a core needs to write answers.
 pub(crate) struct Responder {
     pub(crate) counters: Arc<HttpCounters>,
     pub(crate) sink: Box<dyn AccessSink>,

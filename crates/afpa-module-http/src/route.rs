@@ -38,7 +38,7 @@ pub(crate) enum Route<'m> {
     Options,
     /// An error page.
     Error(Status),
-    /// CONNECT: what follows may be meant for the tunnel that AFPA does not offer, so the connection ends.
+    /// CONNECT: the bytes behind it may be meant for the tunnel that AFPA does not offer, so the connection ends.
     Tunnel,
     /// Nowhere: its client is refused.
     Refused(Refusal),
@@ -119,7 +119,7 @@ fn by_router<'m>(
     };
     let route = match verdict.action {
         Action::Distributed { group, affinity } => {
-            // What has a name is spelled without an error.
+            // A path that could be normalised can be spelled.
             let url = target::spell(asked, &mut room.spelled).unwrap_or_default();
             Route::Distributed(Distributed {
                 site: verdict.site,
@@ -180,7 +180,7 @@ fn not_for_files(method: Method<'_>) -> Status {
     }
 }
 
-/// What the router is asked about a request.
+/// The question to the router about a request.
 pub(crate) fn question<'q, 's>(
     listener: ListenerId,
     (request, tls): (&'q Request<'s, 'q>, Option<&'q Secured>),

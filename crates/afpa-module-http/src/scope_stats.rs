@@ -1,4 +1,4 @@
-//! What is counted of sites and request sets, one set of counts a core.
+//! The counters of sites and request sets, one set of counters for each core.
 //!
 //! Each core counts the requests that it serves, in counters that no other thread writes: a hit costs two plain
 //! additions and no lock. Metrics add up the counts of all cores.
@@ -10,7 +10,7 @@ use afpa_framework::Counter;
 use afpa_proxy::observe::{BUCKETS, Histogram};
 use afpa_router::{Action, RequestSet, RequestSetId, SiteId};
 
-/// What one core counts, by *scope*: a scope is a site or a request set.
+/// The counters of one core, by *scope*: a scope is a site or a request set.
 #[derive(Debug, Default)]
 pub struct ScopeTable {
     sites: Vec<Arc<ScopeStats>>,

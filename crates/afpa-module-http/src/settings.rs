@@ -34,17 +34,17 @@ pub struct DocRootSettings {
     pub push: bool,
     /// Most ranges of one request; with more, the whole is sent.
     pub ranges: usize,
-    /// What the URL paths of this directory begin with, where it stands for a prefix; without a slash at the end.
+    /// The beginning of this directory's URL paths, if it stands for a prefix; without a slash at the end.
     pub mount: String,
-    /// What is changed on the way from a file to the answer. Every rule that fits applies, in this order.
+    /// Changes on the way from a file to the answer. Every rule that fits applies, in this order.
     pub filters: Vec<FilterRule>,
     /// Bytes of the longest page that includes others, expanded.
     pub includes_size: usize,
-    /// What is known about some files, for the cache. The most precise rule for a file decides.
+    /// Hints about files, for the cache. The most precise rule for a file decides.
     pub hints: Vec<FileHint>,
 }
 
-/// What is known about some files.
+/// Hints about some files.
 #[derive(Clone, Debug, Default)]
 pub struct FileHint {
     /// Which files.
@@ -55,7 +55,7 @@ pub struct FileHint {
     pub priority: Priority,
 }
 
-/// What is changed on the way from some files to the answer.
+/// Changes on the way from some files to the answer.
 #[derive(Clone, Debug, Default)]
 pub struct FilterRule {
     /// For which files.
@@ -68,10 +68,10 @@ pub struct FilterRule {
     pub headers: Vec<(String, String)>,
 }
 
-/// What Content-Type says of the charset of text.
+/// The charset of text in Content-Type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Charset {
-    /// What it says by extension.
+    /// As the media type of the extension has it.
     #[default]
     Keep,
     /// Nothing: the file says it itself.
@@ -86,7 +86,7 @@ impl DocRootSettings {
         self.filters.iter().any(|filter| filter.includes && filter.rule.fits(path))
     }
 
-    /// What is known about the file at `path`.
+    /// The hints about the file at `path`.
     pub(crate) fn hint(&self, path: &[u8]) -> (Hint, Priority) {
         let fit = self.hints.iter().filter(|hint| hint.rule.fits(path));
         let best = fit.max_by_key(|hint| hint.rule.precision());

@@ -9,7 +9,7 @@ use afpa_proxy::forwarded;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::request::Origin;
 
-/// What a site is apart from its routes, which the router has.
+/// A site apart from its routes, which the router has.
 pub struct Site {
     /// Its name in logs and metrics.
     pub name: String,
@@ -19,14 +19,14 @@ pub struct Site {
     pub forwarded_from: Arc<[Network]>,
     /// The value of Strict-Transport-Security in answers over TLS.
     pub hsts: Option<Arc<str>>,
-    /// What clients have to show on connections of TLS; `None`: they are not asked for a certificate.
+    /// The certificates that clients show on connections with TLS; `None`: they are not asked for one.
     pub clients: Option<ClientDemand>,
 }
 
-/// What a site demands of its clients.
+/// The demand of a site for certificates of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientDemand {
-    /// Whose certificates they may show, as [`Secured`] has it.
+    /// The authorities that may have signed them, as [`Secured`] has them.
     pub authorities: [u8; 32],
     /// Whether they have to show one.
     pub required: bool,
@@ -46,8 +46,8 @@ impl Site {
         tls.subject.as_deref().filter(|_| tls.authorities == Some(demand.authorities))
     }
 
-    /// The client of a request that came from `peer`, and what servers are told about it. A trusted
-    /// router in front names the client; each router adds the address that it got the request from.
+    /// The client of a request that came from `peer`, and the origin from which servers learn of it. A trusted router
+    /// in front names the client; each router adds the address that it got the request from.
     pub(crate) fn client_of(
         &self,
         request: &Request<'_, '_>,

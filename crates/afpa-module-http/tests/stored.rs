@@ -1,4 +1,4 @@
-//! What it costs to keep an answer that is passed on: memory for what is kept, and little more.
+//! The cost of keeping an answer that is passed on: memory for the kept bytes, and little more.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -45,7 +45,7 @@ impl Missed<'_, '_, '_> {
             return Miss::Answered(responder.fixed(asked, Status::OK, (kind, content), out));
         }
         Miss::Answered(match route {
-            // Who asks for what is not there, as robots do all day, is not worth a thread each time.
+            // Requests for missing files, which robots send all day, are not worth a thread each.
             Route::File { root, path } if root.is_absent_again(path) => {
                 responder.page(Asked { source: "uncached", ..asked }, Status::NOT_FOUND, out)
             }

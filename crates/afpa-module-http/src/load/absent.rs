@@ -1,10 +1,11 @@
-//! Which paths named nothing when they were last looked for.
+//! Paths that named nothing when they were last looked for.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Paths that named nothing, of all document roots, as far as it remembers. It tells where a core may ask the kernel's cache of names
-/// itself: what nobody has looked for is not in that cache, and what is there is to be opened by a thread in any case.
+/// Paths that named nothing, of all document roots, as far as it remembers. It tells where a core may ask the kernel's
+/// cache of names itself: a path that nobody has looked for is not in that cache, and an existing file has to be opened
+/// by a thread in any case.
 ///
 /// It only saves system calls, so it may forget, and take one path for another.
 pub(crate) struct Absent {

@@ -215,7 +215,7 @@ fn made(
     Ok(Coded { coding, payload, stamp, digest, made_here: false })
 }
 
-/// What tells one content that a filter has made from another.
+/// A digest by which contents that a filter has made are compared.
 pub(super) fn digest(content: &[u8]) -> u128 {
     SipHasher13::new().hash(content).as_u128()
 }
@@ -258,7 +258,7 @@ fn content_of(codings: &[Coded]) -> Result<Cow<'_, [u8]>, BuildError> {
     }
 }
 
-/// What the heads of all variants say.
+/// The fields that the heads of all variants share.
 struct About<'a> {
     content_type: &'a str,
     fields: Arc<[(String, String)]>,

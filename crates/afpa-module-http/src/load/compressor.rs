@@ -29,7 +29,7 @@ pub struct Compressor {
     counts: Arc<Counts>,
 }
 
-/// What a [`Compressor`] has done, in objects unless it says otherwise.
+/// The counts of a [`Compressor`], in objects unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressorStats {
     /// Enqueued and not done.
@@ -82,7 +82,7 @@ impl Compressor {
         Ok(Arc::new(Compressor { queue, counts }))
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     pub fn stats(&self) -> CompressorStats {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Counts { enqueued, done, codings, refused, overtaken, failed } = &*self.counts;
@@ -119,7 +119,7 @@ struct CompressorThread {
     encode: Box<Encode>,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 enum CompressionResult {
     /// So many codings were made.
     Done(usize),

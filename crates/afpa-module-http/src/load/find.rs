@@ -9,7 +9,7 @@ use super::{Loaded, homes::RootedPath, listing, refusal::Refusal};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 
-/// What a path leads to.
+/// The result of looking for a path.
 pub(super) enum Found {
     /// A file, with what is stored beside it.
     File(Sources),
@@ -36,7 +36,7 @@ impl Sources {
             header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
         };
         let stored = |coding| self.stored.iter().any(|(known, _)| *known == coding);
-        // What a page includes is not compared: it is expanded again.
+        // A page with includes is not compared: it is expanded again.
         let expanded = header.variant(Coding::Identity).is_none_or(|own| own.digest.is_some());
         !expanded
             && same(Coding::Identity, &self.file)

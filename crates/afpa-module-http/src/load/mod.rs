@@ -42,7 +42,7 @@ pub use compressor::{Compressor, CompressorStats};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
 
-/// What was found for a path.
+/// The result of loading a path.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     /// A cache object.

@@ -43,7 +43,8 @@ impl Refusal {
         }
     }
 
-    /// What is absent is no news. A frequent refusal does not silence another one.
+    /// The limit on log messages of its kind. `None`: an absent file is no news. Each kind has a limit of its own, so
+    /// that a frequent refusal does not silence another one.
     fn limit(&self) -> Option<&'static Seldom> {
         static LIMITS: [Seldom; 5] = [const { Seldom::new() }; 5];
         let kind = match self {

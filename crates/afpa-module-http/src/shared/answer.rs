@@ -21,7 +21,7 @@ const RANGES: usize = 16;
 #[derive(Clone, Copy)]
 pub(crate) struct Answering<'a> {
     pub(crate) object: &'a Object<StoredResponse>,
-    /// What the client is told about it.
+    /// The outcome for Cache-Status, if the response has that field.
     pub(crate) told: Option<Outcome>,
 }
 
@@ -197,7 +197,7 @@ fn rest_of<'a>(
     Rest { age, told: answering.told, hsts, length, connection }
 }
 
-/// What follows the server's fields in the head of a stored response.
+/// The fields after the server's in the head of a stored response.
 pub(super) struct Rest<'a> {
     pub(super) age: u64,
     /// For Cache-Status.
@@ -210,9 +210,9 @@ pub(super) struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Appends the head. What changes with the second stands together, because the kernel writes it as one: the `ttl` of a
-    /// hit at the end of Cache-Status, and Age in the next line. Returns where it begins in the head: at the `ttl`, or at
-    /// the value of Age if there is none.
+    /// Appends the head. The parts that change each second stand together, because the kernel writes them as one: the
+    /// `ttl` of a hit at the end of Cache-Status, and Age in the next line. Returns where they begin in the head: at
+    /// the `ttl`, or at the value of Age if there is none.
     pub(super) fn put(&self, head: &[u8], bytes: &mut Vec<u8>) -> usize {
         const AGE: &[u8] = b"Age: ";
         bytes.reserve(head.len() + 192);
@@ -288,7 +288,7 @@ fn without(head: &[u8], name: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Appends a range of the content: what is small is copied, all else is sent from the object.
+/// Appends a range of the content: a short one is copied, a longer one is sent from the object.
 fn push(object: &Object<StoredResponse>, range: std::ops::Range<u64>, out: &mut Outbox) {
     match object.payloads().first() {
         Some(Payload::Pinned(bytes)) if range.end - range.start <= GATHERED => {

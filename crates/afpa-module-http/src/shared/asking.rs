@@ -25,18 +25,18 @@ use super::stored::{Circumstances, Draft, Response, StoredResponse};
 pub(super) struct Asking {
     pub(super) responses: Arc<Responses>,
     pub(super) policy: Arc<CachePolicy>,
-    /// What servers get.
+    /// Settings of the exchange with the server.
     pub(super) exchange: Arc<exchange::Settings>,
     pub(super) primary: Arc<[u8]>,
     pub(super) hash: u64,
-    /// What is purged after that is not listed.
+    /// An answer that is purged after this moment is not listed.
     pub(super) since: Cell<Moment>,
     pub(super) requested: Requested,
     /// The client's head, for the fields that the answer varies by.
     pub(super) head: Vec<u8>,
     pub(super) limits: RequestLimits,
     pub(super) why: Forward,
-    /// What is stored, and may be current or better than an error.
+    /// The stored response, which may be current, or better than an error.
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
     /// Parts of the response are stored.
     pub(super) base: Option<Arc<Object<StoredResponse>>>,
@@ -51,7 +51,7 @@ pub(super) struct Asking {
     pub(super) came: RefCell<Came>,
 }
 
-/// What came of it.
+/// The outcome of the question.
 #[derive(Debug, Default)]
 pub(super) enum Came {
     /// Nothing that can be said.
@@ -93,7 +93,7 @@ impl Asking {
         Circumstances { policy, asked, now, host }
     }
 
-    /// What is stored, as an object and as a response.
+    /// The stored response, as an object and as a response.
     pub(super) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
         let object = self.stored.as_ref()?;
         Some((object, object.header().response()?))
@@ -133,7 +133,8 @@ impl Asking {
         }
     }
 
-    /// What is stored is not current, if its answer was not kept for this reason.
+    /// Drops the stored response and the stored parts: they are not current, unless the reason is one of the request
+    /// alone.
     pub(super) fn drop_stored(&self, why: NotStored) {
         let stored = [&self.stored, &self.base].into_iter().flatten();
         for stored in stored.filter(|_| !is_about_request(why)) {

@@ -1,4 +1,4 @@
-//! What a slow client has not taken yet of an answer that does not wait for it.
+//! The bytes of an answer that a slow client has not taken yet, while the exchange goes on without it.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Backlog {
         Self { responses, bytes: Vec::new(), sent: 0 }
     }
 
-    /// What waits.
+    /// The bytes that wait.
     pub(super) fn left(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or_default()
     }

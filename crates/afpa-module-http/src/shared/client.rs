@@ -17,7 +17,7 @@ use super::asking::Asking;
 use super::backlog::{Backlog, Kept, Rest};
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
-/// server: what a slow client does not take waits here, and one that has gone is not missed.
+/// server: bytes that a slow client does not take wait here, and a client that has gone does not end the exchange.
 pub(super) struct Outlived<'c, C> {
     client: &'c mut C,
     /// It knows whether the answer is to be kept, as far as that is known.
@@ -37,7 +37,7 @@ impl<'c, C: ClientStream> Outlived<'c, C> {
         self.is_gone
     }
 
-    /// What the client has not taken yet, once the exchange is over. `kept`: what has become of the answer.
+    /// The bytes that the client has not taken when the exchange is over. `kept`: the answer, if it was kept.
     pub(super) fn into_rest(self, kept: Option<Kept>) -> Option<Rest> {
         let left = self.backlog.left().len();
         if self.is_gone || left == 0 {
@@ -158,7 +158,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
     }
 
     fn appetite(&self) -> usize {
-        // What its client does not take now waits elsewhere, once it is known that the answer is to be kept.
+        // Bytes that the client does not take now wait in the backlog, once it is known that the answer is to be kept.
         match self.asking.keeps.get() && self.asking.fetch.has_begun() {
             true => usize::MAX,
             false => self.client.appetite(),

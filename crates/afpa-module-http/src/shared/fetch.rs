@@ -16,11 +16,11 @@ use super::stored::{Draft, StoredResponse};
 /// A question to a server that is under way.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    /// What is asked for.
+    /// The primary key that is asked for.
     pub(super) primary: Arc<[u8]>,
-    /// Of that.
+    /// Hash of the primary key.
     pub(super) hash: u64,
-    /// Before it was asked.
+    /// A moment before the server was asked.
     pub(super) since: Moment,
     /// Requests can find it.
     is_listed: AtomicBool,
@@ -54,7 +54,7 @@ pub(super) enum Phase {
     Passed,
     /// No server answered.
     Failed(Failure),
-    /// Whoever led has gone, or the answer broke off.
+    /// The leading request has gone, or the answer broke off.
     Gone,
 }
 
@@ -87,7 +87,7 @@ impl Arriving {
 /// themselves.
 pub(super) const SOON_MS: u64 = 250;
 
-/// What a follower finds.
+/// The next content of an answer for a follower.
 #[derive(Debug)]
 pub(super) enum Next {
     /// Content.
@@ -98,7 +98,7 @@ pub(super) enum Next {
     Broken,
 }
 
-/// The place of a follower among those who are woken.
+/// The place of a follower in the list of wakers.
 #[derive(Debug, Default)]
 pub(super) struct Seat(Option<usize>);
 
@@ -151,7 +151,7 @@ impl Fetch {
         self.is_decided.store(is_decided, Ordering::Relaxed);
     }
 
-    /// An answer arrives that is to be kept. What came of an earlier one counts for nothing.
+    /// An answer arrives that is to be kept. It replaces an earlier one.
     pub(super) fn arrive(
         &self,
         (draft, variant): (Arc<Draft>, Arc<[u8]>),
@@ -191,7 +191,7 @@ impl Fetch {
         }
     }
 
-    /// What has become of an answer whose length was announced.
+    /// The kept object of an answer whose length was announced.
     pub(super) fn kept(&self) -> Option<Kept> {
         match &self.state().phase {
             Phase::Arriving(Arriving { announced, object: Some(object), .. }) => {
@@ -223,14 +223,14 @@ impl Fetch {
         }
     }
 
-    /// Whoever leads has gone. What was decided stays.
+    /// The leading request has gone. An outcome that was decided stays.
     pub(super) fn abandon(&self) {
         if self.is_open() {
             self.end(Phase::Gone);
         }
     }
 
-    /// What it has come to: anything but [`Phase::Waiting`].
+    /// The phase, once it is another one than [`Phase::Waiting`].
     pub(super) fn poll_answer(&self, cx: &Context<'_>, seat: &mut Seat) -> Poll<Phase> {
         let mut state = self.state();
         match &state.phase {

@@ -28,13 +28,13 @@ pub(super) enum Followed {
     Failed(Failure),
     /// The answer is not for this request, or has not come in time: it goes to a server itself.
     Alone,
-    /// Whoever led has gone: another one has to.
+    /// The leading request has gone: another one has to lead.
     Again,
     /// Its client went away.
     ClientGone,
 }
 
-/// What a follower is and may.
+/// The properties of a follower.
 #[derive(Clone, Copy)]
 pub(super) struct Follower<'a> {
     pub(super) version: Version,
@@ -222,7 +222,7 @@ async fn stream<C: ClientStream>(
                 return Followed::Broken { status, bytes };
             }
         }
-        // What there is goes before a wait.
+        // Content that is ready goes before a wait.
         if out.len() >= GATHERED || is_pending(fetch, seat, draft, number).await {
             if !send(client, &out).await {
                 return Followed::ClientGone;

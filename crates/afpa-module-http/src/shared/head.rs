@@ -1,4 +1,4 @@
-//! What the answer to a HEAD request says of the stored response to GET (RFC 9111 section 4.3.5).
+//! Compares the answer to a HEAD request with the stored response to GET (RFC 9111 section 4.3.5).
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What is known of the responses of a URL that vary.
+//! The index of a URL's responses that vary.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What unsafe requests change (RFC 9111 section 4.4).
+//! Invalidation by unsafe requests (RFC 9111 section 4.4).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What of the shared cache the kernel's fast path may answer with: the responses that any request for their URL gets,
-//! whatever else it says, as long as they are fresh.
+//! The responses of the shared cache that the kernel's fast path may send: those that any request for their URL gets,
+//! whatever its other fields, as long as they are fresh.
 
 use afpa_cache::{Key, Object, Payload};
 use afpa_framework::Now;
@@ -78,7 +78,7 @@ pub struct KernelCopy<'o> {
     pub until_age: u64,
 }
 
-/// The `ttl` of a copy: what is left of its lifetime.
+/// The `ttl` of a copy: the rest of its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTtl {
     /// Seconds.
@@ -119,7 +119,7 @@ impl Global {
     }
 }
 
-/// The programs read these by themselves, so they cannot be told that one matters.
+/// The programs evaluate these fields themselves, so none of them can be listed as a field that matters.
 const READ: [&str; 9] = [
     "accept-encoding",
     "connection",
@@ -132,7 +132,7 @@ const READ: [&str; 9] = [
     "upgrade",
 ];
 
-/// The longest name that the programs can be told.
+/// The longest name of a field that the programs take.
 const NAME_MAX: usize = 39;
 
 /// The request fields that decide whether a kept answer is used, or which. `None`: they cannot be listed.

@@ -33,7 +33,7 @@ pub(crate) struct KeyRoom {
 /// Bytes at the end of a primary key for the number of the site and its rules, which each process gives anew.
 pub(crate) const SCOPE_LEN: usize = size_of::<u32>();
 
-/// What a request is for, apart from its fields.
+/// The target of a request, apart from its fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// Number of the site and its rules.
@@ -42,7 +42,7 @@ pub(crate) struct Place<'a> {
     pub(crate) url: &'a [u8],
     /// The path that the server gets, likewise.
     pub(crate) path: &'a [u8],
-    /// Who asks, as far as the server is told.
+    /// The client, as far as the server learns of it.
     pub(crate) origin: Origin<'a>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn put_primary(
     out.extend_from_slice(&place.scope.to_le_bytes());
 }
 
-/// What a primary key is made of, where neither marks nor cookies nor TLS decide.
+/// The parts of a primary key that neither marks nor cookies nor TLS belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'k> {
     pub(crate) scope: u32,

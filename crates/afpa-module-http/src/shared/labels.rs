@@ -1,4 +1,4 @@
-//! What a purge means, as labels.
+//! The labels of a purge.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::key::{END, tag_label, url_label};
 use super::policy::CachePolicy;
 use super::query::kept_query;
 
-/// What a purge is about.
+/// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// A host, a path, and a query. Without a host: any; without a query: with any.

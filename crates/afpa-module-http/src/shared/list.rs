@@ -79,7 +79,7 @@ impl Responses {
         }
     }
 
-    /// What lies under the primary key, if it is of responses that vary as this one does.
+    /// The index under the primary key, if its responses vary as this one does.
     fn index(&self, place: &ListPlace<'_>, draft: &Draft) -> Option<Arc<Object<StoredResponse>>> {
         let held = self.cache().get(&key_of(place.primary));
         held.filter(|held| held.header().index().is_some_and(|index| *index.names == *draft.vary()))
@@ -139,7 +139,7 @@ impl ListPlace<'_> {
         key_of(if draft.vary().is_empty() { self.primary } else { self.variant })
     }
 
-    /// What lies under the primary key of responses that vary as this one does.
+    /// A new index for the primary key, of responses that vary as this one does.
     fn index(&self, policy: &CachePolicy, draft: &Draft) -> Labelled<StoredResponse> {
         Labelled {
             key: key_of(self.primary),
@@ -154,7 +154,7 @@ impl ListPlace<'_> {
     }
 }
 
-/// What is listed of a response.
+/// The content of a response that is listed.
 #[derive(Debug)]
 pub(super) enum Content {
     /// Its head; it has no content.
@@ -170,7 +170,7 @@ pub(super) fn key_of(path: &Arc<[u8]>) -> Key {
     Key { site: 0, path: Arc::clone(path) }
 }
 
-/// What it is shown as one, in the arena; `None`: there is no room.
+/// A copy of all these bytes as one, in the arena; `None`: there is no room.
 pub(super) fn room_for(responses: &Responses, all: &[&[u8]], largest: usize) -> Option<Pinned> {
     let len = all.iter().map(|bytes| bytes.len()).sum();
     let mut room = responses.cache().reserve_now(len, largest)?;

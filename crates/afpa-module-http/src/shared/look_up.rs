@@ -29,13 +29,13 @@ use crate::remote;
 pub struct SiteCache {
     /// Of all sites.
     pub responses: Arc<Responses>,
-    /// What the configuration says.
+    /// The configuration.
     pub policy: Arc<CachePolicy>,
     /// The number of the site and its rules ([`Responses::scope`]).
     pub scope: u32,
 }
 
-/// What a request finds.
+/// The result of the look-up for a request.
 pub(crate) enum Found<'v> {
     /// It is not the cache's affair.
     Bypass,
@@ -58,7 +58,7 @@ pub(crate) enum Found<'v> {
 pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) cache: &'a SiteCache,
     pub(crate) exchange: &'a exchange::Settings,
-    /// Who asks, as far as the server is told.
+    /// The client, as far as the server learns of it.
     pub(crate) origin: Origin<'a>,
     pub(crate) request: &'a Request<'s, 'b>,
     /// The path of the URL, in the spelling that servers get.
@@ -68,8 +68,8 @@ pub(crate) struct Distributed<'a, 's, 'b> {
     pub(crate) client: Client,
     /// Whether it came in early data of this connection.
     pub(crate) is_early: bool,
-    /// Whether the server is told who the client is. Its answer is for that client then, as with Authorization, and it has
-    /// no field by which it could say that it varies.
+    /// Whether the server gets the subject of the client's certificate. Its answer is for that client then, as with
+    /// Authorization, and there is no field that its Vary could name for it.
     pub(crate) told: bool,
     pub(crate) now: Now,
 }
@@ -160,7 +160,7 @@ fn bypass(responses: &Responses) -> Found<'static> {
     Found::Bypass
 }
 
-/// What is listed under a primary key.
+/// The kind of object under a primary key.
 enum Primary {
     Nothing,
     /// The response.
@@ -186,7 +186,7 @@ fn put_variant(
     Primary::Index
 }
 
-/// What lies under a key.
+/// The result of the look-up of one key.
 enum There<'v> {
     Nothing,
     /// It answers the request.
@@ -234,7 +234,7 @@ const KEYS: u32 = 0;
 /// Seconds after which another request may validate a stale response that is being validated.
 const VALIDATION: u64 = 30;
 
-/// What of the fields of a request decides about the cache.
+/// The fields of a request that decide about the cache.
 pub(super) struct Survey {
     pub(super) control: RequestControl,
     pub(super) authorised: bool,

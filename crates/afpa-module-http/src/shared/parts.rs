@@ -1,4 +1,4 @@
-//! Parts of responses (RFC 9111 sections 3.3 and 3.4): what a 206 has brought, or a 200 that broke off. They are kept
+//! Parts of responses (RFC 9111 sections 3.3 and 3.4): the bytes of a 206, or of a 200 that broke off. They are kept
 //! beside the other parts of the same representation, until these are all of it.
 
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl Asking {
         self.base.as_ref()?.header().partial()
     }
 
-    /// Keeps bytes of a representation of `complete` bytes. What contradicts them goes, and so do they. A whole response
-    /// stays.
+    /// Keeps bytes of a representation of `complete` bytes. On a contradiction all parts are purged and the new one is
+    /// dropped. A whole response stays.
     pub(super) fn keep_part(
         &self,
         part: Part<'_>,

@@ -1,4 +1,4 @@
-//! What to do with a request that is not answered from what is stored: how a server is asked, and what its answer is for.
+//! The plan for a request that no stored response answers: how a server is asked, and how its answer is used.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ pub(super) struct Fetching {
     pub(super) since: Moment,
     pub(super) requested: Requested,
     pub(super) why: Forward,
-    /// What is there, but must not be used as it is.
+    /// The stored response, which must not be used as it is.
     pub(super) stored: Option<Arc<Object<StoredResponse>>>,
     /// Parts of the response are there, but not those that are wanted.
     pub(super) base: Option<Arc<Object<StoredResponse>>>,
@@ -55,7 +55,7 @@ pub(super) struct Fetching {
     pub(super) streams: bool,
 }
 
-/// What is known when a server has to be asked.
+/// The facts that are known when a server has to be asked.
 pub(super) struct Asks {
     pub(super) primary: Arc<[u8]>,
     pub(super) since: Moment,
@@ -71,7 +71,7 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
     let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
     let is_get = request.method == Method::Get;
-    // What is stored is validated as a whole.
+    // A stored response is validated as a whole.
     let for_part = !is_plain && stored.is_none();
     let ranged = if for_part { Ranged::of(request) } else { None };
     let keeps_part = match ranged {
@@ -136,7 +136,7 @@ pub(super) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
     Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
 }
 
-/// What has to be known to keep the answer to a POST request; `None`: it is none whose answer may be kept.
+/// The plan to keep the answer to a POST request; `None`: the answer may not be kept.
 fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
     let Distributed { cache, request, .. } = *asked;
     let SiteCache { responses, policy, scope } = cache;

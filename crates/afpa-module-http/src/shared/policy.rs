@@ -1,4 +1,4 @@
-//! What the configuration says about the shared cache of a site.
+//! The configuration of the shared cache of a site.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub struct CachePolicy {
     pub wait: Duration,
     /// Seconds for which requests for a URL do not wait for one another after its answer could not be kept.
     pub pass_for: u64,
-    /// What is done with answers that set cookies.
+    /// How answers that set cookies are treated.
     pub set_cookie: SetCookie,
     /// Targeted fields (RFC 9213), the one that counts most first.
     pub targets: Vec<String>,
@@ -65,7 +65,7 @@ pub struct CachePolicy {
     pub bypass_cookies: Vec<String>,
     /// Requests with one of these fields do not use the cache.
     pub bypass_fields: Vec<String>,
-    /// Whose PURGE requests are obeyed; nobody's: they go to the server.
+    /// Clients whose PURGE requests are obeyed. Empty: PURGE goes to the server.
     pub purge_from: Vec<Network>,
     /// Answers that are kept for one URL because of its Vary.
     pub variants: usize,

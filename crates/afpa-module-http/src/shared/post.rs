@@ -1,4 +1,4 @@
-//! What the answer to POST is to later GET requests (RFC 9110 section 9.3.3).
+//! Keeps the answer to POST for later GET requests (RFC 9110 section 9.3.3).
 
 use std::rc::Rc;
 

@@ -1,8 +1,8 @@
-//! What of a query belongs to the key.
+//! The parameters of a query that belong to the key.
 //!
-//! The operator names parameters; what a parameter is, the server says. Some split at `;`, too, all undo escapes, some do not tell
-//! case or `.` from `_`, or read `a[b]` as a part of `a`. So a parameter is left out, or changes its place, only if no server reads
-//! it as another one than the operator does.
+//! The operator names parameters, but the server decides what a parameter is. All servers undo escapes; some split at
+//! `;`, too, some do not tell case or `.` from `_`, or read `a[b]` as a part of `a`. So a parameter is left out, or
+//! changes its place, only if every server reads it as the operator does.
 
 use super::policy::{CachePolicy, QueryRule, lists};
 
@@ -32,7 +32,7 @@ pub(super) fn put_query(policy: &CachePolicy, query: Option<&[u8]>, out: &mut Ve
     }
 }
 
-/// What of a query belongs to the key.
+/// The parameters of a query that belong to the key.
 pub(super) fn kept_query(policy: &CachePolicy, query: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut kept = Vec::new();
     put_query(policy, query, &mut kept);

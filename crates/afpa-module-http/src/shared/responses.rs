@@ -59,7 +59,7 @@ pub(super) struct Counts {
     pub(super) purged: AtomicU64,
 }
 
-/// What the shared cache has done since the start, and what it holds.
+/// The counts of the shared cache since the start, and the size of its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedStats {
     /// Stale answers that answered a request, because they may or the server failed.
@@ -105,8 +105,8 @@ impl Responses {
         })
     }
 
-    /// The number of a request set with its rules: the same for as long as the process runs. What is stored under other
-    /// rules is not found.
+    /// The number of a request set with its rules: the same for as long as the process runs. Responses stored under
+    /// other rules are not found.
     pub fn scope(&self, rules: &str, policy: &Arc<CachePolicy>) -> u32 {
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |known: &CachePolicy| {
@@ -199,7 +199,7 @@ impl Responses {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The objects. Those of the fast path are told of them by a residency.
+    /// The objects. The fast path learns of them through a residency.
     pub fn cache(&self) -> &Arc<Cache<StoredResponse>> {
         &self.cache
     }

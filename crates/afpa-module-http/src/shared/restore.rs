@@ -17,7 +17,7 @@ use super::save::digest;
 use super::stored::{Draft, More};
 use super::text::{Text, Value, Writer};
 
-/// What has become of the answers of a snapshot.
+/// The answers of a snapshot, counted by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// They are kept.
@@ -58,7 +58,7 @@ pub struct Present {
     pub clocks: Clocks,
     /// Those of this process.
     pub now: Now,
-    /// What is purged from this moment on is not kept.
+    /// An answer that is purged from this moment on is not kept.
     pub since: Moment,
 }
 
@@ -131,7 +131,7 @@ impl Responses {
         }
     }
 
-    /// What is in memory already is newer, and what was read before was used more.
+    /// Room that is taken without ejecting: objects in memory are newer, and those restored earlier were used more.
     fn room_without_ejecting(&self, bytes: &[u8]) -> Option<Content> {
         let cache = self.cache();
         // A response that varies has an index, too.

@@ -38,9 +38,9 @@ pub(crate) struct Ran {
 pub(crate) struct Answer {
     pub(crate) object: Arc<Object<StoredResponse>>,
     pub(crate) outcome: Option<Outcome>,
-    /// Whether the client is told about it.
+    /// Whether the answer has a Cache-Status field.
     pub(crate) tells: bool,
-    /// What produced it, as the log calls it.
+    /// The source of the answer, as the log calls it.
     pub(crate) source: &'static str,
 }
 
@@ -234,7 +234,7 @@ impl Round<'_> {
                 Settled::Answer(answer) => Some(answer),
                 Settled::Relayed => None,
                 Settled::Again => {
-                    // What was to be validated is gone: the server is asked for all of it.
+                    // The response to be validated was purged: the server is asked for all of it.
                     if let Some(own) = own {
                         job.head = own;
                     }
@@ -318,13 +318,13 @@ impl Round<'_> {
     }
 }
 
-/// What an exchange has come to.
+/// The outcome of an exchange.
 enum Settled {
     /// This stored response is the answer.
     Answer(Answer),
-    /// The client has what the server sent, or will be told why there is nothing.
+    /// The client has the server's answer, or will get the reason why there is none.
     Relayed,
-    /// What was stored was purged meanwhile: the server has to be asked anew.
+    /// The stored response was purged meanwhile: the server has to be asked anew.
     Again,
 }
 

@@ -53,7 +53,7 @@ impl Responses {
     }
 }
 
-/// What tells rules from others in any process.
+/// A digest that identifies rules in any process.
 pub(super) fn digest(rules: &str) -> [u8; 16] {
     let mut hasher = SipHasher13::new();
     rules.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What is kept of a response: its head, ready to be sent, and what decides about its use.
+//! The kept form of a response: its head, ready to be sent, and the facts that decide about its use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
 use super::text::{Text, Value, Writer};
 
-/// Header data of an object of the shared cache: what lies under a key.
+/// Header data of an object of the shared cache, of whichever kind.
 #[derive(Debug)]
 pub struct StoredResponse(Kind);
 
@@ -30,7 +30,7 @@ enum Kind {
     Other(Box<Other>),
 }
 
-/// What is no response.
+/// Objects that are no responses.
 #[derive(Debug)]
 enum Other {
     /// Responses of this URL vary: their keys go on with the values of these fields.
@@ -50,8 +50,8 @@ pub(crate) struct Response {
     standing: Standing,
 }
 
-/// What changes of a stored response: the last bit tells whether a soft purge has made it stale, the others the steady seconds
-/// until which somebody validates it, of which they count 68 years.
+/// The state of a stored response that changes. The last bit is set when a soft purge has made the response stale; the
+/// other bits hold the steady second until which a request validates it (they count 68 years).
 #[derive(Debug, Default)]
 struct Standing(AtomicU32);
 
@@ -95,7 +95,7 @@ pub(crate) struct Draft {
     pub(crate) more: Option<Box<More>>,
 }
 
-/// What few responses have.
+/// The parts that few responses have.
 #[derive(Clone, Debug)]
 pub(crate) struct More {
     vary: Arc<[Box<str>]>,
@@ -127,7 +127,7 @@ impl StoredResponse {
         }
     }
 
-    /// What is known of the responses of its URL, if they vary and this is what says so.
+    /// The index of the responses of its URL, if this object is one.
     pub(crate) fn index(&self) -> Option<&Index> {
         match self.other()? {
             Other::Index(index) => Some(index),
@@ -194,7 +194,7 @@ impl Response {
         self.standing.recall();
     }
 
-    /// Whether the caller is the one who validates it now. Whoever was before has had its time.
+    /// Whether the caller is the one to validate the response now, because no earlier claim is still valid.
     pub(crate) fn claim_validation(&self, now: Now, seconds: u64) -> bool {
         let now = now.steady_ms() / 1000;
         self.standing.claim(now, now.saturating_add(seconds.max(1)))
@@ -208,14 +208,14 @@ impl Response {
         self.draft.validators()
     }
 
-    /// What tells it from other versions.
+    /// The facts that tell it from other versions.
     pub(crate) fn version(&self) -> Version<'_> {
         let (etag, last_modified) = (self.draft.etag(), self.draft.last_modified());
         Version { etag, last_modified, length: Some(self.len) }
     }
 }
 
-/// What [`Draft::new`] has to know beside the head.
+/// The facts that [`Draft::new`] needs beside the head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) policy: &'a CachePolicy,
@@ -400,7 +400,7 @@ impl Draft {
         }
         let (draft, facts) =
             Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
-        // What it saves is the time of a whole answer, not that of a 304.
+        // A use saves the time of a whole answer, not that of a 304.
         Ok((Draft { took_us: self.took_us, ..draft }, facts))
     }
 

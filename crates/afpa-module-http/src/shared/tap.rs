@@ -68,7 +68,7 @@ impl Arrival {
 /// The longest content that may come at once; longer content has followers that want it as it comes.
 const SHORT: u64 = 32 * 1024;
 
-/// What the memory of a piece of content costs beside its bytes: its counts, and its place in the list.
+/// The memory for a piece of content beside its bytes: its counts, and its place in the list.
 const CHUNK_COST: usize = 64;
 
 /// Lines of a head that take no memory of their own.
@@ -79,7 +79,7 @@ impl Storing {
         Self { asking, keeping: None, verdict: Err(NotStored::Status), counted: 0 }
     }
 
-    /// What a 304 means that answers our own question.
+    /// The meaning of a 304 that answers our own question.
     fn not_modified(&self, response: &response::Response<'_, '_>, now: Now) -> Option<Came> {
         let asking = &self.asking;
         let stored = asking.stored.as_ref().filter(|_| asking.validates)?.header().response()?;
@@ -172,7 +172,7 @@ impl Storing {
         self.verdict = Err(why);
         asking.keeps.set(false);
         asking.fetch.end(Phase::Passed);
-        // What only this request brought about says nothing about the next one.
+        // A reason that lies in this request alone says nothing about the next one.
         let is_own = is_about_request(why) || asking.ranged.is_some();
         if !is_own && why != NotStored::Status {
             let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
@@ -283,7 +283,7 @@ impl Tap for Storing {
                 asking.responses.unbuffer(counted);
                 let object = keeping.list(asking, now);
                 asking.ended(object.is_some());
-                // What has become of a part is not what the client gets.
+                // An object that a part was kept in is not the answer to the client.
                 asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
             }
         }
@@ -349,7 +349,7 @@ impl Keeping {
         }
     }
 
-    /// What has arrived of it, as a part of the whole.
+    /// The bytes of the response that have arrived, as a part of the whole.
     fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
         let (start, complete) = match &self.part {
             Some(part) => (part.range.start, part.complete),
@@ -360,7 +360,7 @@ impl Keeping {
 }
 
 impl Drop for Storing {
-    /// What is being kept then has broken off.
+    /// A response that is still being kept now has broken off: its start is kept as a part.
     fn drop(&mut self) {
         if let Some(keeping) = self.keeping.take() {
             let data = self.asking.fetch.chunks().concat();

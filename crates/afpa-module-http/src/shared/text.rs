@@ -84,11 +84,12 @@ impl Text {
     }
 }
 
-/// Writes a text. What most heads need lies on the stack, so that memory is taken once, and as much as is needed.
+/// Writes a text. Its buffer on the stack has room for most heads, so memory is allocated once, and only as much as is
+/// needed.
 pub(crate) struct Writer<'b> {
     bytes: SmallVec<[u8; 1024]>,
     spans: Spans,
-    /// What is not in the head.
+    /// Values that are not in the head.
     behind: SmallVec<[(Value, Cow<'b, [u8]>); 1]>,
 }
 

@@ -117,7 +117,7 @@ fn trailer_fields_follow_chunks_to_whoever_can_have_them() {
         assert!(trailers.eq(expected), "{response:?}");
     }
     assert!(server.first().contains("\r\nTE: trailers\r\n"), "{}", server.first());
-    // Who does not ask for trailer fields gets those that the head names.
+    // A client that does not ask for trailer fields gets those that the head names.
     let response = client.get("/");
     let expected = [("X-Sum", "1"), ("X-Sum", "2")];
     let trailers = response.trailers.iter().map(|(name, value)| (&name[..], &value[..]));

@@ -1,4 +1,4 @@
-//! Servers of HTTP/2 that break its rules: what they cost is an answer, and other requests go on.
+//! HTTP/2 servers that break its rules: each violation costs an answer, and other requests go on.
 
 use std::time::Duration;
 

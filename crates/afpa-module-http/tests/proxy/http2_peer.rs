@@ -10,7 +10,7 @@ use afpa_testkit::Client;
 
 use crate::rig::{Backend, Conn, Plan, Rig};
 
-/// What the response of a peer begins with.
+/// The first field of a peer's response.
 pub(crate) const OK: (&str, &str) = (":status", "200");
 
 /// Has a group's servers asked by HTTP/2.
@@ -217,7 +217,7 @@ impl Peer {
         Some(())
     }
 
-    /// Reads until a RST_STREAM comes; its stream and code. What else comes is read afterwards.
+    /// Reads until a RST_STREAM comes; its stream and code. Other frames are kept and read afterwards.
     pub(crate) fn wait_for_reset(&mut self) -> Option<(u32, u32)> {
         let known = self.passed.iter().find(|(passed, ..)| *passed == kind::RST_STREAM);
         if let Some((_, id, code)) = known {

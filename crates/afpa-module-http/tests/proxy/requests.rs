@@ -1,4 +1,4 @@
-//! What servers receive: one well-formed request, whatever clients send.
+//! The requests that servers receive: each is well-formed, whatever clients send.
 
 use std::time::Duration;
 
@@ -252,7 +252,7 @@ fn a_router_in_front_names_the_client_before_its_first_request() {
     let received = server.first();
     assert_eq!(received.matches("X-Forwarded-For: 203.0.113.9\r\n").count(), 2, "{received}");
 
-    // Whoever does not begin as agreed is not answered, nor is one who says nothing.
+    // A connection without a valid and complete PROXY header gets no answer.
     for input in [request, "PROXY nonsense\r\n", "PROXY TCP4 203."] {
         let mut client = rig.connect();
         client.send(input);

@@ -22,7 +22,7 @@ use afpa_router::{
 use afpa_server::{Address, BoundListener, Engine, ListenerSettings, Settings};
 use afpa_testkit::{Client, Endpoint};
 
-/// What a test may change before the start.
+/// The settings that a test may change before the start.
 pub(crate) struct Plan {
     pub(crate) group: GroupSettings,
     pub(crate) exchange: ExchangeSettings,
@@ -146,7 +146,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     })
 }
 
-/// A server whose every connection is handled by a test. What it receives is recorded.
+/// A server whose connections are handled by a test. Received bytes are recorded.
 pub(crate) struct Backend {
     place: String,
     records: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -223,7 +223,7 @@ impl Backend {
             _folder: folder,
         };
         let handle = Arc::new(handle);
-        // The thread ends with the test's process: a listener cannot be told to stop.
+        // The thread ends with the test's process: a listener cannot be stopped.
         std::thread::spawn(move || {
             while let Some(stream) = accept() {
                 let number = accepted.fetch_add(1, Ordering::SeqCst);

@@ -70,7 +70,7 @@ fn a_slow_reader_slows_the_server_down() {
     client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut room = [0; 4096];
     client.read_raw(&mut room).expect("a beginning");
-    // What the kernel takes into its buffers is not bounded by us, but it is bounded.
+    // The kernel's buffers are limited, though not by us.
     let mut before = u64::MAX;
     eventually("the server has to wait", || {
         let now = sent.load(Ordering::SeqCst);

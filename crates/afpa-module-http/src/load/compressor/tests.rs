@@ -33,7 +33,7 @@ impl Rig {
         let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
         let cache = Cache::new(cache, Arena::new(16 << 20).expect("an arena"));
         let compressor = Compressor::start_with(queue, encode).expect("a thread");
-        // Who changes a file says so to the cache: then a test knows when that is.
+        // A test invalidates the files that it changes itself, so it knows when that is.
         let watch = WatchSettings { enabled: false, ..WatchSettings::default() };
         let settings = DocRootSettings::default();
         let thread = Arc::default();
@@ -51,7 +51,7 @@ impl Rig {
         self.doc_root.cache().invalidate(0, path.as_bytes());
     }
 
-    /// What a request is answered from.
+    /// The object that answers a request.
     fn get(&self, path: &str, head: &[u8]) -> Arc<Object<HttpHeader>> {
         let work =
             load(Arc::clone(&self.doc_root), path.as_bytes().into(), Helpers::new(8), self.now);
@@ -98,7 +98,7 @@ fn content(object: &Object<HttpHeader>, coding: Coding) -> Option<Vec<u8>> {
     }
 }
 
-/// An encoder that says when it is called, and goes on when it is told to.
+/// An encoder that reports each call, and waits for permission to go on.
 struct Gate {
     called: Receiver<Coding>,
     go: Sender<()>,

@@ -91,7 +91,7 @@ struct Below<'a> {
 
 impl Below<'_> {
     fn find(&mut self, path: &[u8]) -> Result<Sources, Unreadable> {
-        // What lies above the directory's own URL is not in it.
+        // A path above the directory's own URL is not in the directory.
         let mount = self.doc_root.settings().mount.as_bytes();
         let path = path.strip_prefix(mount).filter(|path| path.starts_with(b"/"));
         let path = path.ok_or(Unreadable::Missing)?;

@@ -4,9 +4,9 @@
 //! find ── Draft ── includes ── charset ── fields ── codings ── payloads, heads ── publish
 //! ```
 //!
-//! Filters run when an object is loaded, in the helper thread, so that a hit costs what it costs without them. What
-//! becomes of a file may depend on other files; a filter announces those before it opens them (LIFECYCLE.md,
-//! invariant 6), so that a change drops the object. It cannot depend on the request.
+//! Filters run when an object is loaded, in the helper thread, so that a hit costs no more than without them. Their
+//! result may depend on other files; a filter announces those before it opens them (LIFECYCLE.md, invariant 6), so that
+//! a change drops the object. The result cannot depend on the request.
 
 mod fields;
 mod includes;
@@ -23,7 +23,7 @@ use crate::settings::{Charset, DocRootSettings};
 use fields::{Codings, Fields, NamedCharset};
 use includes::Includes;
 
-/// What is to be published for a file, so far.
+/// The object that is to be published for a file, so far.
 pub(super) struct Draft {
     /// Content-Type.
     pub(super) content_type: String,
@@ -33,7 +33,7 @@ pub(super) struct Draft {
     pub(super) content: Option<Vec<u8>>,
     /// Codings that are to be made when the object is asked for again.
     pub(super) due: CodingSet,
-    /// What is known about it, for the cache.
+    /// Hints about the file, for the cache.
     pub(super) hint: Hint,
     /// Among the long responses of a core that is behind.
     pub(super) priority: Priority,

@@ -66,7 +66,8 @@ fn what_came_of_an_attempt_that_failed_is_not_mixed_with_the_next_one() {
     assert_eq!(next(&fetch, &mut seat, &second, 0), Some(b"other".to_vec()));
 }
 
-/// Whoever asks and leaves, again and again while an answer is on its way, must not fill the memory; and nobody loses a place.
+/// Requests that follow and leave, again and again while an answer is on its way, must not fill the memory; no other
+/// follower loses its place.
 #[test]
 fn those_who_go_leave_their_place_to_others() {
     let fetch = fetch();

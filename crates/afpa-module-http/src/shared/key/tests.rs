@@ -144,7 +144,7 @@ fn a_path_that_the_server_gets_is_in_the_key_where_it_is_another_one() {
 }
 
 proptest! {
-    /// All parts can be told from the key, so no two requests that differ in one have the same.
+    /// All parts can be read from the key, so no two requests that differ in one have the same.
     #[test]
     fn a_key_tells_each_of_its_parts(
         host in "[A-Za-z0-9.-]{1,12}",

@@ -1,8 +1,8 @@
-//! Two requests with one key are one request to a server that tells whatever it got.
+//! Two requests with one key are one request even to a server whose answer repeats all that it got.
 //!
-//! What a server gets is what [`RequestHead::write`] writes. It may answer by the request line, by Host, by the words of routers
-//! in front, and by the fields that its Vary names. The other fields it has not named, and what it is told of who asks, an answer for
-//! all must not depend on.
+//! [`RequestHead::write`] writes the bytes that a server gets. Its answer may depend on the request line, on Host, on
+//! the fields of routers in front, and on the fields that its Vary names. An answer for all clients must not depend on
+//! other fields, nor on those that name the client.
 
 use afpa_http::caching::vary;
 use afpa_http::{FieldSlots, Request, RequestLimits, request, target};
@@ -48,7 +48,7 @@ impl Sent {
         })
     }
 
-    /// What decides about the answer of a server whose Vary names these.
+    /// The lines that may decide about the answer of a server whose Vary names these fields.
     fn told(&self, policy: &RequestPolicy, names: &[Box<str>]) -> Option<Vec<String>> {
         let bytes = self.with(|request, origin| {
             let mut room = Vec::new();
