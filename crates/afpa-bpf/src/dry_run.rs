@@ -1,7 +1,7 @@
 //! Runs a program on a packet that was made by hand: packet in, verdict and packet out.
 //!
 //! For tests and fuzzers, and for programs that user mode runs. The packet belongs to the current network
-//! namespace's `lo` unless said otherwise; what such a program clones is sent.
+//! namespace's `lo` unless said otherwise; the clones that such a program makes are sent.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,7 +30,7 @@ pub enum Hook {
     Egress,
 }
 
-/// What a program made of a packet.
+/// The result of a program's run on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DryRun {
     /// One of the `TCX_` verdicts.
@@ -77,8 +77,8 @@ pub(crate) fn run(program: &OwnedFd, frame: &[u8], repeat: u32) -> io::Result<Dr
     run_on(program, frame, repeat, &[])
 }
 
-/// As if the packet had come in by `interface`, of the current network namespace: what the program clones is
-/// rx_offset for an answer of ours, and does leave. None: the interface is gone, and with it what it carried.
+/// As if the packet had come in by `interface`, of the current network namespace: the programs take a clone for an
+/// answer of ours, and it does leave. None: the interface is gone, and with it the packet's connection.
 pub(crate) fn run_from(
     program: &OwnedFd,
     frame: &[u8],

@@ -1,4 +1,4 @@
-//! What of a kernel decides whether the programs can be there at all.
+//! The properties of a kernel that decide whether it can run the programs at all.
 
 use std::path::Path;
 

@@ -30,9 +30,9 @@ const ASSIGNED_FOR_EACH_FLOW: u32 = 4;
 #[derive(Debug, thiserror::Error)]
 #[error("{reason} ({remedy})")]
 pub struct Unavailable {
-    /// What is missing, in a few words.
+    /// The missing feature, in a few words.
     pub reason: String,
-    /// What the operator can do about it.
+    /// A remedy for the operator.
     pub remedy: &'static str,
 }
 
@@ -42,9 +42,9 @@ pub struct FastPath {
     pub(crate) settings: Settings,
     /// How programs are put on interfaces here.
     pub(crate) hooks: Hooks,
-    /// What there is not, because the kernel refused what it needs.
+    /// Features that are off, because the kernel refused a program that they need.
     lacks: Vec<String>,
-    /// The kernel empties it when we are gone, and the programs answer no more.
+    /// The kernel empties this map when our process is gone, and the programs answer no more.
     alive: MapHandle,
     pub(crate) answer: OwnedFd,
     pub(crate) ingress: OwnedFd,
@@ -69,7 +69,7 @@ pub struct FastPath {
     /// See [`FastPath::guard`].
     pub(crate) guards: [OwnedFd; 2],
     pub(crate) guarding: Mutex<Vec<OwnedFd>>,
-    /// What ingress programs reach by tail calls without user mode.
+    /// The programs that ingress programs reach by tail calls.
     programs: MapHandle,
     pub(crate) rtx_due: MapHandle,
     pub(crate) timers: Mutex<Timers>,
@@ -227,7 +227,7 @@ impl FastPath {
         Ok(fast_path)
     }
 
-    /// The places of tail calls; what answers comes last.
+    /// Fills the places of tail calls; the program that answers comes last.
     fn join(&self) -> libbpf_rs::Result<()> {
         let put = |map: &MapHandle, place: u8, program: &OwnedFd| {
             let program = program.as_raw_fd().to_ne_bytes();
@@ -284,7 +284,7 @@ impl FastPath {
         Ok(())
     }
 
-    /// What there is not, a line each, because this kernel refused a program that it needs.
+    /// Features that are off because this kernel refused a program that they need, a line each.
     pub fn lacks(&self) -> &[String] {
         &self.lacks
     }
@@ -378,8 +378,8 @@ fn prepare_maps(
     Ok(())
 }
 
-/// What connections need when nobody answers: their state, the answers to repeat or to bring to their end,
-/// and the dates of these.
+/// The maps that connections need when no process answers, by their names in the folder: the connections' state, the
+/// answers to repeat or to finish, and their dates.
 fn kept_as(map: &OsStr) -> Option<&'static str> {
     match map.to_str()? {
         "flows" => Some("flows"),

@@ -16,7 +16,7 @@ use crate::load::FastPath;
 use crate::pin_home::{HOME, open_home};
 
 /// The folder of this process on the BPF file system. It is locked, so that no other process takes it, and
-/// reached by its descriptor: what others do to names cannot lead elsewhere, and a user who may not see
+/// reached by its descriptor: others cannot redirect it by changing names, and a user who may not see
 /// /sys/fs/bpf can empty it.
 #[derive(Debug)]
 pub struct PinDir {
@@ -43,7 +43,7 @@ pub enum PinDirRefused {
     /// Another process has it.
     #[error("another process has {0}")]
     InUse(PathBuf),
-    /// Somebody else made it, or something in it. What it holds answers clients in our name.
+    /// Another user made it, or something in it. Its programs would answer clients in our name.
     #[error("{0} was made by somebody else (user {1}): remove it")]
     Foreign(PathBuf, u32),
     /// There is no place for one.
@@ -55,7 +55,7 @@ impl PinDir {
     /// The name of the folder of an `afpa serve` whose first port this is.
     ///
     /// # Errors
-    /// When the network namespace cannot be told.
+    /// When the number of the network namespace cannot be read.
     pub fn name_of_serve(port: u16) -> io::Result<String> {
         Ok(format!("{}-{port}", namespace()?))
     }
@@ -63,7 +63,7 @@ impl PinDir {
     /// The name of the folder of an `afpa attach` on a port.
     ///
     /// # Errors
-    /// When the network namespace cannot be told.
+    /// When the number of the network namespace cannot be read.
     pub fn name_of_attach(port: u16) -> io::Result<String> {
         Ok(format!("attach-{}-{port}", namespace()?))
     }
@@ -208,7 +208,7 @@ pub(crate) fn clear(folder: &File) -> io::Result<()> {
     FastPath::remove_kept_filters(&within(folder))?;
     for name in entries(folder)? {
         match unlinkat(folder, name, AtFlags::empty()) {
-            // Whoever ends just now removes it, too.
+            // Another process that ends just now removes it, too.
             Err(rustix::io::Errno::NOENT) => {}
             removed => removed?,
         }

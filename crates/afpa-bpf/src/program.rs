@@ -1,4 +1,4 @@
-//! What the kernel says of a loaded program.
+//! The kernel's information about a loaded program.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 
 use crate::load::FastPath;
 
-/// What the verifier and the kernel say about a loaded program.
+/// The verifier's and the kernel's figures about a loaded program.
 #[derive(Clone, Debug)]
 pub struct ProgramStatistics {
     /// The program's name.

@@ -1,7 +1,7 @@
-//! The driver of rtx timers: what nobody acknowledges is retransmitted in time.
+//! The driver of rtx timers: answers that the client does not acknowledge are retransmitted in time.
 //!
 //! The timers are the kernel's (`bpf/include/afpa/rtx/timers.h`), and so is the work (`rtx_timer.bpf.c`). No answer
-//! pays for a kernel timer; whoever calls [`FastPath::service_timers`] is their clock. Timers of answers of one
+//! pays for a kernel timer; the caller of [`FastPath::service_timers`] is their clock. Timers of answers of one
 //! segment that expire soon wait here until they do.
 
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ const ANSWERS: usize = 256;
 
 type Entry = [u8; size_of::<RtxTimer>()];
 
-/// What is known since the last tick.
+/// The state that is kept from tick to tick.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     transfers: Armed,
@@ -44,7 +44,7 @@ pub(crate) struct Timers {
 struct Armed {
     /// When the newest timer was armed that was looked for; 0: never looked.
     newest: u64,
-    /// Some were left.
+    /// Some timers were left.
     left: bool,
 }
 
@@ -137,7 +137,7 @@ impl FastPath {
         let interface = word(entry, offset_of!(RtxTimer, interface));
         let ethernet = offset_of!(RtxTimer, ethernet);
         let frame = [&entry[ethernet..ethernet + ETHERNET], &entry[..]].concat();
-        // What an interface that is gone carried is given up when its socket is.
+        // An answer whose interface is gone is given up together with its socket.
         let run = crate::dry_run::run_from(&programs.timer, &frame, interface)?;
         Ok(run.map_or(0, |run| run.verdict as u32))
     }

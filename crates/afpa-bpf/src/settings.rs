@@ -65,7 +65,7 @@ pub struct Settings {
     /// Whether the connections of clients that are known begin without a socket: their SYNs are answered by the programs,
     /// and the kernel's TCP gets a connection with the first request that is not answered here. Linux 6.9.
     pub socketless: bool,
-    /// Whose connections may begin so.
+    /// The clients whose connections may begin without a socket.
     pub admission: Admission,
     /// With [`Admission::Flood`]: from so many SYNs a second on, of clients that are not known, on one processor, there is
     /// a flood.

@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
-/// Programs by name, and what was said of those that were refused.
+/// Programs by name, or the verifier's message if it refused one.
 pub(crate) type Verified = HashMap<String, Result<OwnedFd, String>>;
 
-/// What the verifier has to do for those that take long, in units of ten thousand instructions.
+/// The verifier's work for the programs that take long, in units of ten thousand instructions.
 const WEIGHTS: [(&str, usize); 7] = [
     ("afpa_answer", 17),
     ("afpa_egress", 7),
@@ -113,13 +113,13 @@ fn load_together(
     load().map_err(|error| words(&error))
 }
 
-/// What the verifier said, or else the error.
+/// The verifier's message, or else the error.
 pub(crate) fn words(error: &dyn std::error::Error) -> String {
     verdict().map_or_else(|| format!("{error:#}"), |verdict| format!("verifier: {verdict}"))
 }
 
 thread_local! {
-    /// What libbpf and the verifier said last on this thread: an error number alone explains nothing.
+    /// The last message of libbpf or the verifier on this thread: an error number alone explains nothing.
     static COMPLAINT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -238,7 +238,7 @@ fn requests_that_go_up_together() {
     assert!(counted.iter().all(|count| *count > SEGMENTS / 20), "the comparison is not empty");
 }
 
-/// Whatever user mode reads as an unsafe request is noted by its target.
+/// Every request that user mode reads as unsafe is noted by its target.
 #[test]
 fn unsafe_requests_are_noted_by_their_targets() {
     let (folder, world) = (tempfile::tempdir().expect("a folder"), world());

@@ -65,7 +65,8 @@ impl Draft {
         if length > longest {
             return Err(PinError::TooLong("response"));
         }
-        // What is written must lie within the first segment, and no segment but the last is smaller than UNIT_MIN.
+        // The fields that the programs write must lie within the first segment, and no segment but the last is
+        // smaller than UNIT_MIN.
         if whole.date_offset + DATE_LENGTH > UNIT_MIN {
             return Err(PinError::TooLong("head"));
         }
@@ -83,7 +84,7 @@ fn copy(to: &mut [u8], from: &[u8], what: &'static str) -> Result<(), PinError> 
     Ok(())
 }
 
-/// What the programs write into a head.
+/// The fields that the programs write into a head.
 #[derive(Clone, Copy)]
 enum Written {
     Date,
@@ -120,7 +121,7 @@ impl Written {
     }
 }
 
-/// What the slot knows of an answer's age, and what is written of it.
+/// Stores an answer's age in its slot, and returns the fields that the programs write of it.
 fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<Written, PinError> {
     let number = |digits: u32, most: usize| {
         let digits = u16::try_from(digits).ok();

@@ -22,16 +22,16 @@ use super::pinned::{Pinned, PinnedObject};
 use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
 use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
-/// What pinned objects take up.
+/// The room that pinned objects take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Objects that are pinned.
     pub objects: usize,
     /// Slots that are not free: of pinned variants and retired ones.
     pub slots: usize,
-    /// Likewise pages.
+    /// Pages that are not free.
     pub pages: usize,
-    /// Memory of both.
+    /// Memory of the slots and pages.
     pub bytes: usize,
     /// The part of it that belongs to versions which are answered no more: a client may still need them.
     pub retired_bytes: usize,
@@ -221,7 +221,7 @@ impl FastPath {
         (usage.objects, usage.slots)
     }
 
-    /// What pinned objects take up.
+    /// The room that pinned objects take up.
     pub fn usage(&self) -> Usage {
         let pinned = self.lock_pinned();
         let slots = pinned.slots - pinned.room.free_slots();

@@ -1,4 +1,4 @@
-//! What user mode knows of the pinned objects.
+//! The record that user mode keeps of the pinned objects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What can be pinned: the variants of an object, and why one cannot.
+//! The variants of an object that can be pinned, and the reasons why one cannot.
 
 use afpa_abi::{DATE_LENGTH, PAGE, PAGES_MAX};
 
@@ -60,15 +60,15 @@ pub struct Freshness {
     pub digits: u32,
     /// Of an answer that says how long it is fresh.
     pub ttl: Option<Ttl>,
-    /// Nanoseconds of [`monotonic_ns`](crate::monotonic_ns) before an attached server was asked for it: what unsafe requests passed since then
-    /// ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: whoever pinned it takes it back.
+    /// A time of [`monotonic_ns`](crate::monotonic_ns) before the attached server was asked for the answer. An unsafe request for its target that
+    /// has passed since then ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: only an unpin ends it.
     pub asked: u64,
 }
 
 /// Most digits of an age.
 pub const AGE_DIGITS: usize = afpa_abi::AGE_DIGITS;
 
-/// The parameter `ttl` of Cache-Status (RFC 9211 section 2.2.3): what is left of a lifetime.
+/// The parameter `ttl` of Cache-Status (RFC 9211 section 2.2.3): the rest of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl {
     /// Seconds, no fewer than [`Freshness::fresh_for`]: the age at which none is left.
@@ -80,7 +80,7 @@ pub struct Ttl {
 /// Most digits of a `ttl`.
 pub const TTL_DIGITS: usize = afpa_abi::TTL_DIGITS;
 
-/// What stands between a `ttl` and the Age.
+/// The bytes between a `ttl` and the Age.
 pub const BEFORE_AGE: &[u8; afpa_abi::BEFORE_AGE] = b"\r\nAge: ";
 
 /// Codings that a request accepts, as the programs read them from Accept-Encoding: only names that they know, without
@@ -139,7 +139,7 @@ pub struct PinRules {
 }
 
 impl Default for PinRules {
-    /// What AFPA's own server does: it reads no fields but those that the programs read, and follows RFC 9110.
+    /// The rules of AFPA's own server: it reads no fields but those that the programs read, and follows RFC 9110.
     fn default() -> Self {
         let fields = !RULES;
         Self {

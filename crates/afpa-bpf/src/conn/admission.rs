@@ -37,7 +37,7 @@ fn in_a_window(per_second: u32) -> u32 {
     u32::try_from(window).unwrap_or(u32::MAX).max(1)
 }
 
-/// What the kernel's table of routes has.
+/// The routes that the programs' map has.
 #[derive(Default)]
 pub(crate) struct RoutesInForce {
     hops: NextHops,
@@ -71,8 +71,8 @@ impl FastPath {
         self.region.flood_syns().store(window, Ordering::SeqCst);
     }
 
-    /// Takes over which clients have which gateway, in the current network namespace, if that has changed. What cannot be
-    /// read, or is too much, leaves nobody admitted who is not known.
+    /// Reads again which clients have which gateway, in the current network namespace, if the routes have changed. If
+    /// they cannot be read, or are too many, only known clients are admitted.
     pub(crate) fn look_at_routes(&self) {
         let mut now = self.routes_in_force();
         if !now.is_due() {

@@ -1,4 +1,4 @@
-//! Who may be answered at all: clients that the firewall lets through, and nobody while answers are paused
+//! The clients that may be answered at all: those that the firewall lets through, and none while answers are paused
 //! (`bpf/include/afpa/conn/admit.h`).
 
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ impl FastPath {
     pub fn set_firewall_interval(&self, interval: Duration) {
         let interval = match self.settings.admission {
             Admission::Recent => interval,
-            // What a flood brings was never asked for: at least once.
+            // Clients admitted in a flood have not been through the firewall: each takes its path at least once.
             Admission::Flood if interval.is_zero() => Duration::MAX,
             Admission::Flood => interval,
             Admission::Everyone => Duration::ZERO,
@@ -28,7 +28,7 @@ impl FastPath {
         self.region.firewall_interval().store(units, Ordering::Relaxed);
     }
 
-    /// Whether answers are paused. While they are, nothing new is answered, whoever beats; connections with a
+    /// Pauses or resumes answers. While they are paused, nothing new is answered, heartbeat or not; connections with a
     /// sequence offset are translated, and answers under way come to their end. Outlives the process where connections
     /// do.
     pub fn set_paused(&self, paused: bool) {

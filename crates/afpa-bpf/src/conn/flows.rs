@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::clock::ticks;
 use crate::load::FastPath;
 
-/// What a sweep did.
+/// The results of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Flows in the table when it began.
@@ -150,7 +150,7 @@ impl FastPath {
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
-    /// For tests: enter a connection as the programs would. What went by on it in this second still does.
+    /// For tests: enters a connection as the programs would. Its bypass entries stay valid until the second ends.
     #[doc(hidden)]
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)

@@ -1,4 +1,4 @@
-//! What attached servers are asked for: requests for targets that are not pinned, and unsafe requests.
+//! Requests that go to attached servers: those for targets that are not pinned, and unsafe ones.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ pub struct Missed {
     pub client: u64,
 }
 
-/// The client behind an address, as it stands in keys: whoever has one address of an IPv6 network has all of it.
+/// The client behind an address, as it stands in keys: a /64 of IPv6 is one client, which may use all its addresses.
 fn client_of(address: &[u8; 16]) -> u64 {
     let half = |at: usize| address.iter().skip(at).take(8).fold(0, |n, b| n << 8 | u64::from(*b));
     if half(0) == 0 { half(8) } else { half(0) }
@@ -43,7 +43,7 @@ impl FastPath {
     }
 
     /// Opens the stream of requests for targets that are not pinned. Programs do not wake the reader: it
-    /// must poll. What finds the buffer full is not reported.
+    /// must poll. A request that finds the buffer full is not reported.
     pub fn misses(&self) -> libbpf_rs::Result<Misses<'_>> {
         let read = Rc::new(RefCell::new(Vec::new()));
         let into = Rc::clone(&read);

@@ -1,4 +1,4 @@
-//! What the programs enforce of the police (`bpf/include/afpa/conn/police.h`).
+//! The part of the police that the programs enforce (`bpf/include/afpa/conn/police.h`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,7 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::conn::listen::endpoints;
 use crate::load::FastPath;
 
-/// What the maps of prefixes and listeners have.
+/// The contents of the maps of prefixes and listeners.
 #[derive(Default)]
 pub(crate) struct InForce {
     rules: HashMap<Prefix, Rule>,
@@ -108,7 +108,7 @@ impl FastPath {
         let prefixes = prefixes.map(|(prefix, class)| (key(prefix).to_bytes().to_vec(), class));
         replace(&self.police_classes, classes, prefixes.collect())?;
         let mut addresses: Vec<_> = what.classes.listeners().collect();
-        // What 0.0.0.0 says goes before what [::] says of it.
+        // The entry of 0.0.0.0 comes last, to replace the one that [::] makes for the same key.
         addresses.sort_by_key(|(address, _)| address.is_ipv4());
         let keys = |(address, class)| {
             endpoints(address).into_iter().map(move |key| (key.to_bytes().to_vec(), class))

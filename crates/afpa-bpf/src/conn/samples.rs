@@ -24,8 +24,8 @@ impl FastPath {
         self.region.sample_every().store(every, Ordering::Relaxed);
     }
 
-    /// Opens the stream of sampled answers. Programs do not wake the reader: it must poll. What finds the
-    /// buffer full is not sampled.
+    /// Opens the stream of sampled answers. Programs do not wake the reader: it must poll. An answer that finds
+    /// the buffer full is not sampled.
     pub fn samples(&self) -> libbpf_rs::Result<Samples<'_>> {
         let read = Rc::new(RefCell::new(Vec::new()));
         let into = Rc::clone(&read);

@@ -33,7 +33,7 @@ pub struct ServedSockets {
 /// A server of other processes, whose sockets are looked for again and again.
 pub(crate) struct Server {
     address: SocketAddr,
-    /// What was there when they were looked for last.
+    /// The listening sockets of its port when its own were last looked for ([`listening_now`]).
     listening: Vec<u8>,
     found: ServedSockets,
     inodes: BTreeSet<u64>,
@@ -54,8 +54,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// Connects to a server of this machine. What is asked by this connection is left to user mode, and nobody counts it.
-    /// So it is where the connection leads over `lo`, as all do to own addresses.
+    /// Connects to a server of this machine. The programs leave the requests of this connection to user mode and do not
+    /// count them. This holds for connections over `lo`: all those to the machine's own addresses.
     pub fn connect_to_user_mode(
         &self,
         address: SocketAddr,
@@ -142,9 +142,9 @@ const SERVICE_MANAGER: u32 = 1;
 
 /// The sockets of the server that listens on `address`, and what to say of them.
 ///
-/// Those that listen exactly there are its own; if there are none, those that would take its connections. With the
-/// wildcard `[::]` come the other sockets of the same processes, as for nginx's `listen 80; listen [::]:80`. What is
-/// bound to an interface is not served: the same address is another server's on another interface.
+/// Sockets bound to this address, else the wildcard sockets that would accept its connections. With the wildcard `[::]`
+/// come the other sockets of the same processes, as for nginx's `listen 80; listen [::]:80`. A socket bound to an
+/// interface is not served: the same address may be another server's on another interface.
 fn choose(found: &[Listening], address: SocketAddr) -> (BTreeSet<u64>, ServedSockets) {
     let covered = |socket: &&Listening| covers(address.ip(), ip(&socket.endpoint));
     let fit = |socket: &&Listening| socket.device == 0 && socket.multipath == 0;
@@ -193,8 +193,8 @@ fn ip(endpoint: &Endpoint) -> IpAddr {
     v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
 }
 
-/// What the kernel tells of sockets that listen on a port: lines that change when one comes or goes. The kernel lists
-/// those that listen before all others, so however many connections there are, this reads little.
+/// The kernel's list of the sockets that listen on a port: its lines change when one comes or goes. The kernel lists
+/// listening sockets before all others, so this reads little, however many connections there are.
 fn listening_now(port: u16) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {

@@ -33,11 +33,11 @@ pub struct FoundFastPath {
     alive: Vec<MapHandle>,
     flows: Option<MapHandle>,
     interfaces: BTreeMap<u32, String>,
-    /// What holds its programs on their hooks.
+    /// The links and filters that hold its programs on their hooks.
     held: Vec<query::Held>,
 }
 
-/// What is on the hooks of an interface besides fast paths.
+/// A program on a hook of an interface that is not a fast path's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherProgram {
     /// The name of the interface.
@@ -206,13 +206,13 @@ impl FoundFastPath {
         Some(self.region.as_ref()?.notes_requests().load(Ordering::SeqCst) != 0)
     }
 
-    /// Whether it was told to answer nothing. `None`: it is of another version of AFPA.
+    /// Whether its answers are paused. `None`: it is of another version of AFPA.
     pub fn is_paused(&self) -> Option<bool> {
         Some(self.region.as_ref()?.paused().load(Ordering::SeqCst) != 0)
     }
 
-    /// Tells it to answer nothing from now on, or to answer again: one word, which the programs read for each
-    /// request. Its process has no part in that, and may hang. False: it is of another version of AFPA.
+    /// Pauses its answers, or resumes them: this writes one word, which the programs read for each request. Its
+    /// process has no part in that, and may hang. False: it is of another version of AFPA.
     pub fn set_paused(&self, paused: bool) -> bool {
         let word = self.region.as_ref().map(Region::paused);
         word.map(|word| word.store(u32::from(paused), Ordering::SeqCst)).is_some()

@@ -17,7 +17,7 @@ pub(super) struct Attached {
     pub(super) held: Held,
 }
 
-/// What holds a program on its hook.
+/// The holder of a program on its hook.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Held {
     /// A link of this number; 0: it has none.
@@ -83,7 +83,7 @@ fn tcx(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
     Ok(pairs.map(|(program, link)| Attached { program, held: Held::Link(link) }).collect())
 }
 
-/// What the kernel says of a program.
+/// The kernel's information about a program.
 pub(super) struct Program {
     pub(super) name: String,
     descriptor: OwnedFd,

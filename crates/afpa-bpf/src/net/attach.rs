@@ -27,8 +27,8 @@ impl FastPath {
         }
         // Egress first: no connection may need translation before what it sends back is translated. Its descriptor is the
         // lower one, too, which is closed first if the process is killed: as long as acknowledgements are still
-        // translated, the server goes on from where the client stands. What comes in by an interface that has only one
-        // of the two is the guard's (E5).
+        // translated, the server goes on from where the client stands. The guard handles connections that come in by
+        // an interface with only one of the two (E5).
         let egress = self.hook(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.hook(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         let key = interface.to_ne_bytes();
@@ -124,7 +124,7 @@ impl FastPath {
         }
     }
 
-    /// The same with filters. Whatever a process left here that is gone is removed.
+    /// `link`, for kernels without tcx. Removes the filters that a killed process left here.
     fn filter(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Filter> {
         let kept = self.kept_link(interface, hook);
         let taken_over =

@@ -12,11 +12,11 @@ use crate::net::interfaces::{Interface, carrying, is_gone};
 pub struct Carriers {
     on: BTreeMap<u32, String>,
     refused: HashMap<u32, String>,
-    /// Those at which somebody else's program comes before ours.
+    /// Interfaces on which somebody else's program comes before ours.
     not_first: Vec<u32>,
 }
 
-/// What an update changed.
+/// A change that an update made or found.
 #[derive(Debug)]
 pub enum Change {
     /// The programs are on this interface from now on.
@@ -28,7 +28,7 @@ pub enum Change {
     Refused(String, Unavailable),
     /// Somebody else's program comes before ours: nothing is answered on this interface.
     NotFirst(String),
-    /// It does no more.
+    /// Our program comes first there again.
     FirstAgain(String),
 }
 

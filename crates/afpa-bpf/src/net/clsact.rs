@@ -1,11 +1,11 @@
 //! Programs as filters of the clsact queueing discipline, for kernels without tcx.
 //!
-//! A filter is not tied to a process, as a link is. What links give for nothing is had otherwise:
+//! A filter is not tied to a process, as a link is. So the effects that links have by themselves need other means:
 //!
 //! - When the process ends, however it ends, nothing is answered any more: the kernel empties the map `alive`.
 //! - A process that ends by itself removes its filters; the discipline, which others may use by then, it leaves.
-//! - What a killed process left is found by the next one that starts on the interface ([`remove_orphans`]), by what it
-//!   is: a filter that runs one of our programs, with an empty `alive`, and pinned for nobody to take over.
+//! - The next process that starts on the interface removes the filters of a killed one ([`remove_orphans`]). It knows
+//!   them: such a filter runs one of our programs, with an empty `alive`, and is not pinned for a process to take over.
 //! - Where connections are to outlive the process, its programs are pinned where links would be, under the same names,
 //!   and the next process replaces the filters of these programs by its own, each in one step.
 
@@ -47,7 +47,7 @@ impl Filter {
     pub(crate) fn put(program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Self> {
         hook_of(program, interface, hook).create().map_err(system)?;
         let attach = |priority| hook_of(program, interface, hook).priority(priority).attach();
-        // What the kernel chooses is before those alone for which it has chosen, too.
+        // A priority that the kernel chooses comes only before those that it chose earlier.
         let tc = match filters::lowest_priority(interface, hook)? {
             Some(lowest @ ..CHOSEN_BY_KERNEL) => {
                 attach(lowest.saturating_sub(1).max(1)).or_else(|_| attach(ANY_PRIORITY))

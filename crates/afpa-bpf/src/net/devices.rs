@@ -17,7 +17,7 @@ pub struct Device {
     pub loopback: bool,
     /// Whether its packets begin with an Ethernet header.
     pub ethernet: bool,
-    /// What it is, if it is virtual: `bridge`, `macvlan`, `wireguard`, ...
+    /// Its kind, if it is virtual: `bridge`, `macvlan`, `wireguard`, ...
     pub kind: String,
     /// The number of the bridge, bond or the like of which it is a port; 0: none.
     pub master: u32,

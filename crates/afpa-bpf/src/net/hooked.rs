@@ -9,12 +9,12 @@ use crate::net::clsact::Filter;
 use crate::net::links;
 use crate::settings::Settings;
 
-/// What this kernel has.
+/// The kind of hook that this kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hooks {
     /// Since Linux 6.6: ends with the process, or outlives it if it is pinned.
     Tcx,
-    /// Filters of the clsact queueing discipline. They outlive the process, and whoever changes them needs
+    /// Filters of the clsact queueing discipline. They outlive the process; a process that changes them needs
     /// `CAP_NET_ADMIN`, too.
     Clsact,
 }

@@ -59,7 +59,7 @@ pub(crate) fn of_this_namespace() -> io::Result<Option<NextHops>> {
     Ok(list.finish())
 }
 
-/// What was read so far.
+/// The routes and rules that were read so far.
 #[derive(Default)]
 struct List {
     routes: BTreeMap<Prefix, Option<Gateway>>,
@@ -83,7 +83,7 @@ impl List {
     }
 
     fn add(&mut self, message: &[u8]) {
-        // What is not understood may be for everybody of its family.
+        // A route that is not understood may concern every client of its family.
         match route(message) {
             Ok(Some((prefix, gateway))) if self.routes.len() <= ROUTES => self.put(prefix, gateway),
             Ok(_) => {}
@@ -158,13 +158,13 @@ fn route(message: &[u8]) -> Result<Option<(Prefix, Option<Gateway>)>, Unclear> {
     const OUTGOING: u16 = 4;
     const GATEWAY: u16 = 5;
     const TABLE: u16 = 15;
-    /// What a route may have besides: preferred source, priority, metrics, cache information, preference.
+    /// Attributes of a route that change nothing here: preferred source, priority, metrics, cache information, preference.
     const HARMLESS: [u16; 5] = [7, 6, 8, 12, 20];
     let header = message.get(..INFO).ok_or(Unclear)?;
     let [family, to, from, tos, table, _, _, kind, ..] = header else { return Err(Unclear) };
     let flags = word(header, 8).ok_or(Unclear)?;
     if (*family != V4 && *family != V6) || flags & CLONED != 0 {
-        return Ok(None); // of multicast routing; what was learnt of single addresses
+        return Ok(None); // of multicast routing; an entry that the kernel cached for a single address
     }
     let mut sure = (*kind, *from, *tos) == (UNICAST, 0, 0) && flags & DEAD_OR_DOWN == 0;
     let (mut table, mut destination) = (u32::from(*table), None);

@@ -22,17 +22,17 @@ pub enum ClaimRefused {
     Held {
         /// The port.
         port: u16,
-        /// Whose it is, if that can be told.
+        /// The process that has it, if it can be found.
         holder: Option<Process>,
     },
-    /// What a process that ended left behind is still needed, and cannot be taken over.
+    /// Programs that an ended process left behind are still needed, and cannot be taken over.
     #[error(
         "{connections} connections of an earlier fast path on port {port} need translation still"
     )]
     Needed {
         /// The port.
         port: u16,
-        /// So many.
+        /// The number of connections that still need them.
         connections: usize,
     },
     /// The kernel refuses.
@@ -40,13 +40,13 @@ pub enum ClaimRefused {
     Unknown {
         /// The port.
         port: u16,
-        /// What it said.
+        /// The kernel's error.
         error: io::Error,
     },
 }
 
 impl ClaimRefused {
-    /// What the operator can do about it.
+    /// A remedy for the operator.
     pub fn remedy(&self) -> String {
         match self {
             Self::Held { port, holder: Some(process) } if process.is_attach() => {

@@ -20,11 +20,11 @@ pub(crate) struct PortLock {
     _socket: OwnedFd,
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 pub(crate) enum Attempt {
     /// It is ours.
     Taken(PortLock),
-    /// Another process has it; None: it cannot be told which.
+    /// Another process has it; None: which one could not be found out.
     Held(Option<Process>),
     /// A process of another user has the name, perhaps only to keep others from having a fast path. Whether it has
     /// one itself must be found out in another way.
@@ -46,7 +46,8 @@ fn attempt(name: &str) -> io::Result<Attempt> {
     let socket = socket()?;
     match bind(&socket, &address) {
         Ok(()) => {
-            // Whoever is refused connects, to learn whom it belongs to; nobody is ever accepted.
+            // A process that is refused the lock connects, to learn the owner from the socket's credentials. No
+            // connection is ever accepted.
             listen(&socket, 64)?;
             Ok(Attempt::Taken(PortLock { _socket: socket }))
         }

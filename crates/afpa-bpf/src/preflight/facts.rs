@@ -1,4 +1,4 @@
-//! Asking the kernel for the facts. Whatever cannot be had is left out.
+//! Asks the kernel for the facts. A fact that cannot be had is left out.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::found::{FoundFastPath, OnHooks};
 use crate::kernel::Kernel;
 use crate::net::devices::devices;
 
-/// What loading takes.
+/// Capabilities that loading takes.
 const NEEDED: [(CapabilitySet, &str); 3] = [
     (CapabilitySet::BPF, "CAP_BPF"),
     (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
@@ -74,7 +74,7 @@ impl Facts {
 }
 
 impl Facts {
-    /// Looks again. What this process may not know any more, because it has given up its rights, stays as it was.
+    /// Looks again. Facts that this process can no longer read, because it has given up its rights, stay as they were.
     pub fn again(&self) -> Self {
         let mut now = Self::gather(&self.addresses, self.listening.is_none());
         now.lacking.clone_from(&self.lacking);

@@ -1,4 +1,4 @@
-//! What follows from the facts. No I/O.
+//! The findings that follow from the facts. No I/O.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ fn kernel(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-/// Where connections cannot begin without a socket, all of them have one, as they have without being told otherwise.
+/// Where connections cannot begin without a socket, all of them have one, as by default: that is no limit of the fast path.
 fn sockets(facts: &Facts, all: &mut Vec<Finding>) {
     let refusal = refusal_of(&facts.kernel).or_else(|| facts.tcp?.refusal());
     if let Some(why) = refusal.filter(|_| facts.kernel.refusals().is_empty()) {

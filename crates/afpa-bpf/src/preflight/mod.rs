@@ -1,7 +1,7 @@
-//! Preflight: what this host has that the fast path cannot use, cannot be sure of, or goes past, with the remedy.
+//! Preflight: features of this host that the fast path cannot use, cannot rely on or bypasses, with the remedies.
 //!
-//! [`Facts::gather`] is a thin shell that asks the kernel; [`findings`] is a pure function of what it said. The
-//! doctor, the checker and every start use the same findings, and look again when [`Changes`] tells them to.
+//! [`Facts::gather`] is a thin shell that asks the kernel; [`findings`] is a pure function of the answers. The
+//! doctor, the checker and every start use the same findings, and look again when [`Changes`] reports a change.
 
 mod changes;
 mod facts;
@@ -26,7 +26,7 @@ use crate::found::{OtherProgram, Process};
 pub use crate::kernel::Kernel;
 pub use crate::net::devices::Device;
 
-/// What a host is, as far as the fast path depends on it. `None`: this process may not know.
+/// The state of a host, as far as the fast path depends on it. `None`: this process may not know.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// The kernel.
@@ -72,7 +72,7 @@ pub struct FastPathFacts {
     pub alive: bool,
     /// That process, if it can be seen.
     pub process: Option<Process>,
-    /// Whether it was told to answer nothing.
+    /// Whether its answers are paused.
     pub paused: bool,
     /// Whether it answers clients that the firewall has not let in.
     pub admits_everyone: bool,
@@ -98,13 +98,13 @@ pub enum Level {
 /// One thing to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it costs.
+    /// How much it costs.
     pub level: Level,
-    /// What it is of: `kernel`, an interface, a port.
+    /// Its subject: `kernel`, an interface, a port.
     pub subject: String,
-    /// What was found.
+    /// Its description.
     pub text: String,
-    /// What the operator can do about it; empty: nothing need be done.
+    /// A remedy for the operator; empty: nothing need be done.
     pub remedy: String,
 }
 

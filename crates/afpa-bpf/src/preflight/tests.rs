@@ -33,7 +33,7 @@ fn host() -> Facts {
     }
 }
 
-/// What is found besides what every host has, as `level subject: text`.
+/// The findings besides those of every host, as `level subject: text`.
 fn found(change: impl FnOnce(&mut Facts)) -> Vec<String> {
     let mut facts = host();
     change(&mut facts);
@@ -193,7 +193,7 @@ fn devices_in_others_say_why() {
     one(|facts| facts.routes = vec![(2, true)], "limited eth0: a route by it encapsulates");
 }
 
-/// What is tracked before the programs see it is named, where that can be: on `lo`, and on bridges whose frames are filtered.
+/// A finding names interfaces where connections are tracked before the programs see them: `lo`, and bridges whose frames are filtered.
 #[test]
 fn tracking_before_the_programs_is_named() {
     let bridge = || Device { kind: "bridge".into(), ..device(3, "br0") };

@@ -29,7 +29,7 @@ impl Watch {
         Self { facts, findings, changes, looked: Instant::now(), due: false }
     }
 
-    /// What was found last.
+    /// The latest findings.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -39,7 +39,7 @@ impl Watch {
         self.findings.iter().find(|finding| finding.level == Level::Refused)
     }
 
-    /// What limits the fast path.
+    /// The latest findings that limit the fast path.
     pub fn limits(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.level == Level::Limited)
     }
@@ -50,7 +50,7 @@ impl Watch {
         self.due && self.looked.elapsed() >= REST
     }
 
-    /// What limits the fast path since the last question, if the host has changed.
+    /// New findings that refuse or limit the fast path since the last call, if the host has changed.
     pub fn news(&mut self) -> Vec<Finding> {
         if !self.is_due() {
             return Vec::new();

@@ -23,7 +23,7 @@ impl Counters {
         self[Reason::Answered] + self[Reason::AnsweredNotModified]
     }
 
-    /// What was counted since `earlier`.
+    /// The difference of these counters to `earlier` ones.
     pub fn since(&self, earlier: &Self) -> Self {
         Self(self.0.iter().zip(&earlier.0).map(|(now, then)| now.saturating_sub(*then)).collect())
     }

@@ -1,5 +1,5 @@
-//! Requests that go up together, or with content: what the programs count must be what user mode reads,
-//! one by one, with the same ends. Or they could take one response for another.
+//! Requests that go up together, or with content: the programs must count those that user mode reads, one by one, with
+//! the same ends. Otherwise they could take one response for another.
 
 use afpa_http::{
     BodyLength, FieldSlots, Method, Refusal, Request, RequestLimits, Version, request,
@@ -18,7 +18,7 @@ pub enum Taken {
     Unsure,
 }
 
-/// What the programs read in some bytes.
+/// The requests that the programs read in some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     pub taken: Taken,

@@ -6,7 +6,7 @@ pub struct Head {
     pub bytes: Vec<u8>,
 }
 
-/// What the fast path is for: every one of these is to be answered by the programs.
+/// Heads that the fast path is for: the programs must answer every one of these.
 pub fn ordinary() -> Vec<Head> {
     let mut heads = read(include_str!("clients.txt"));
     for (client, total) in [

@@ -93,7 +93,7 @@ impl Judge {
         })
     }
 
-    /// What the program says about a head of at most 3,000 bytes: more does not fit a test packet.
+    /// The program's verdict on a head of at most 3,000 bytes: more does not fit a test packet.
     pub fn judge(&mut self, head: &[u8], how: How) -> Verdict {
         Verdict::new(self.run(head, how, 1).0)
     }
@@ -111,7 +111,7 @@ impl Judge {
         (output.return_value, output.duration)
     }
 
-    /// What the program reads in a segment of requests that go up together; likewise at most 3,000 bytes.
+    /// The framing that the program reads in a segment of requests that go up together; likewise at most 3,000 bytes.
     pub fn frame(&mut self, segment: &[u8]) -> Framing {
         let frame = [&[0; 14][..], segment].concat();
         let mut packet = vec![0; frame.len()];

@@ -9,7 +9,7 @@
 
 #define JUDGE_KNOWN 0x88b5 /* a block that was read before is compared */
 #define JUDGE_NEW 0x88b6   /* every block is read line by line */
-#define ONLY_LOAD 0x88b7   /* what both share: the head is copied out of the packet */
+#define ONLY_LOAD 0x88b7   /* the work that both share: the head is copied out of the packet */
 
 /* The whole payload into scratch. */
 static __always_inline bool load_head(struct __sk_buff *skb, struct work *work, const struct segment *s)

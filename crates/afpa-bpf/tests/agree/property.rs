@@ -1,7 +1,7 @@
-//! What must hold between the two parsers, for any bytes.
+//! The property that must hold between the two parsers, for any bytes.
 //!
-//! The programs may leave anything to user mode. What they answer, user mode would have answered the
-//! same way; what they call one request is one for user mode too, or is refused as a whole.
+//! The programs may leave anything to user mode. User mode would have answered in the same way every request that
+//! they answer. Bytes that they take for one request are one for user mode too, or it refuses them as a whole.
 
 use afpa_abi::{OTHER_TAG_WHOLE, Reason, TAG_WINS, kind};
 use afpa_http::request::FieldClasses;
@@ -25,7 +25,7 @@ pub enum Certainty {
     Answerable,
 }
 
-/// What the programs say about some bytes.
+/// The programs' verdict on some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub certainty: Certainty,
@@ -69,7 +69,7 @@ pub struct Answer {
     pub kind: u8,
 }
 
-/// What user mode would answer from the cache, or why it would not.
+/// The answer that user mode would give from the cache, or why it would not.
 pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
     let mut slots = FieldSlots::new();
     let request = match request::parse(input, &mut slots, &LIMITS) {

@@ -49,7 +49,7 @@ pub fn segment(seeds: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
         let at = chance.below(bytes.len());
         bytes[at] = *chance.pick(b"\r\n :0 GP\0\t,");
     }
-    bytes.truncate(2990); // what fits a test packet
+    bytes.truncate(2990); // more does not fit a test packet
     if bytes.is_empty() { vec![b'G'] } else { bytes }
 }
 

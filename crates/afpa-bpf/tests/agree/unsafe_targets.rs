@@ -1,4 +1,4 @@
-//! Unsafe requests: what user mode reads as one is noted by its target, and a safe one is not.
+//! Unsafe requests: each that user mode reads as one is noted by its target, and a safe one is not.
 
 use afpa_abi::{HASH_PRIME, PATH_MAX, UNSAFE_ANY, UNSAFE_BITS};
 use afpa_http::target::is_simplest;
@@ -15,16 +15,16 @@ const READ: usize = 300;
 /// One more than the place of those that may be for any target.
 const ANY: u32 = UNSAFE_ANY as u32 + 1;
 
-/// What has to be noted.
+/// The note that must be made.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
-    /// Whatever the programs think of it: user mode refuses it, or nothing can be pinned under its target.
+    /// Any note is right: user mode refuses the request, or nothing can be pinned under its target.
     Anything,
     Nothing,
     Place(u32),
 }
 
-/// The property. True: something was to be noted. The error says who said what.
+/// The property. True: a note had to be made. The error has the views of both parsers.
 pub fn agree(input: &[u8], found: u32) -> Result<bool, String> {
     match wanted(input) {
         Wanted::Nothing if found != 0 => Err(format!("a safe request is noted at {found}")),

@@ -132,7 +132,7 @@ static void update(void)
 	}
 }
 
-/* What earlier heads left behind in it is left, as in the kernel. */
+/* Bytes of earlier heads stay in it, as in the kernel. */
 static struct work *own_work(void)
 {
 	__u32 zero = 0;

@@ -30,7 +30,7 @@ impl Parser {
         }
     }
 
-    /// What the parser says about each head.
+    /// The parser's verdict on each head.
     pub fn judge<B: AsRef<[u8]>>(&mut self, heads: &[B]) -> Vec<Verdict> {
         heads.chunks(BATCH).flat_map(|batch| self.judge_batch(batch)).collect()
     }
@@ -39,7 +39,7 @@ impl Parser {
         self.ask(b"B", heads, 1).into_iter().map(Verdict::new).collect()
     }
 
-    /// What the parser reads in each segment of requests that go up together.
+    /// The framing that the parser reads in each segment of requests that go up together.
     pub fn frame<B: AsRef<[u8]>>(&mut self, segments: &[B]) -> Vec<Framing> {
         let mut framings = Vec::with_capacity(segments.len());
         for batch in segments.chunks(BATCH / 4) {

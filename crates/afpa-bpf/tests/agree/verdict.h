@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the programs say about one head, packed into a word that both ways of asking can return. */
+/* The programs' verdict on one head, packed into a word that both test harnesses can return. */
 #ifndef AFPA_AGREE_VERDICT_H
 #define AFPA_AGREE_VERDICT_H
 
-#define VERDICT_CHANGED (1U << 10) /* the second reading, from memory, said something else */
+#define VERDICT_CHANGED (1U << 10) /* the second reading, from memory, differed */
 
 /*
  * `length` bytes of head lie in `work->head`, zeros behind them. Bits: 0 certainty, 2 reason, 8 kind,

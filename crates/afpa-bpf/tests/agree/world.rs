@@ -1,4 +1,4 @@
-//! What is pinned while the two parsers are compared, and how the programs' tables hold it.
+//! The objects that are pinned while the two parsers are compared, and how the programs' tables hold them.
 
 use std::mem::{offset_of, size_of};
 
@@ -31,7 +31,7 @@ pub const HEADER_BLOCKS: u32 = 64;
 pub struct Pinned {
     pub site: u32,
     pub target: Vec<u8>,
-    /// The normalised path: what user mode calls it.
+    /// The normalised path: the object's name in user mode.
     pub name: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl Pinned {
         }
     }
 
-    /// What does not matter to it: classes of request fields, and the rules of `abi.h`. Most objects are those of our
-    /// own server, to which nothing matters but what the parser reads.
+    /// Classes of request fields, and rules of `abi.h`, that do not change its answer. Most objects are those of our own
+    /// server, whose answers depend only on fields that the parser reads.
     pub fn unimportant(&self) -> u32 {
         match &self.name[..] {
             b"/" => FieldClasses::classed().bits(),
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Whose slot it is, and in which coding.
+    /// The object that has this slot, and the coding of the slot's variant.
     pub fn owner(&self, slot: u32) -> Option<(&Pinned, Coding)> {
         let object = self.objects.get((slot / 4).checked_sub(1)? as usize)?;
         Some((
@@ -122,7 +122,7 @@ impl World {
         ))
     }
 
-    /// What a site calls by a name.
+    /// The object of this name of a site.
     pub fn find(&self, site: u32, name: &[u8]) -> Option<&Pinned> {
         self.objects.iter().find(|object| object.site == site && object.name == name)
     }

@@ -42,7 +42,7 @@ impl Compiled {
         self.input().write_all(bytes).expect("the program reads");
     }
 
-    /// What it answers to all that was written.
+    /// Reads the program's answer to everything that was written.
     pub fn read(&mut self, answer: &mut [u8]) {
         self.input().flush().expect("the program reads");
         self.output.read_exact(answer).expect("the program answers");

@@ -40,7 +40,7 @@ fn send_at_once(bench: &Bench, frames: [Vec<u8>; 2]) {
     });
 }
 
-/// What comes is one answer, whose bytes come once or more often, in whatever pieces. The client takes it.
+/// The client gets one answer and takes it. Its bytes may come more than once, in any pieces.
 #[track_caller]
 fn takes_one_answer(bench: &Bench, client: &mut RawClient, text: &str) {
     let answers = client.answers(SOON);

@@ -1,4 +1,4 @@
-//! Blind segments (P2): whoever knows addresses and ports but no numbers changes nothing of a connection.
+//! Blind segments (P2): a sender that knows addresses and ports but no numbers changes nothing of a connection.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn shifted(segment: Segment, seq: u32, ack: u32) -> Segment {
     Segment { seq: segment.seq.wrapping_add(seq), ack: segment.ack.wrapping_add(ack), ..segment }
 }
 
-/// What a stranger may send, and what each of them is.
+/// Segments that a stranger may send, each with its description.
 fn blind(client: &RawClient) -> Vec<(&'static str, Segment)> {
     let data = || client.data("stranger");
     let bare = |flags| Segment { flags, ..client.next() };

@@ -1,4 +1,4 @@
-//! Bypass without a look-up: what is remembered of them must be true, or cost nothing but a hit.
+//! Bypass without a look-up: the entry of a connection must be true, or cost nothing but a hit.
 //! `bypass.h`; LIFECYCLE.md, "Bypass without a look-up".
 
 use crate::support;

@@ -28,7 +28,7 @@ fn user_answers(client: &mut RawClient, times: usize) {
     }
 }
 
-/// What the kernel would answer, user mode does.
+/// User mode answers a request that the kernel could answer.
 #[track_caller]
 fn is_bypassed(client: &mut RawClient) {
     let reply = client.ask(&client.get("/kernel.html"));

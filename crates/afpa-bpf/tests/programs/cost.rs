@@ -1,4 +1,4 @@
-//! Time in the programs per request, printed. What is asserted is counted, not timed: which way each request took.
+//! Time in the programs per request, printed. The assertions look at counters, not times: which way each request took.
 
 use crate::support;
 use std::time::Duration;

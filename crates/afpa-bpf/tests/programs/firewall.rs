@@ -114,7 +114,7 @@ fn a_prohibiting_rule() {
     });
 }
 
-/// Whoever asks seldom passes once, and then is answered.
+/// A client that asks seldom passes once, and then is answered.
 #[test]
 fn a_client_that_comes_back_is_confirmed_by_one_request() {
     let Some((world, fast_path)) = bed(FIREWALL_INTERVAL) else { return };

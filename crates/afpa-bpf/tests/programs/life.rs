@@ -1,4 +1,4 @@
-//! What becomes of shared connections when the process that answers ends, and when another one starts.
+//! Shared connections when the process that answers ends, and when another one starts.
 
 use crate::support;
 use std::net::SocketAddr;

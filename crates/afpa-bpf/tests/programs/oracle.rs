@@ -60,7 +60,7 @@ impl Drop for Told {
 struct Side {
     index: u32,
     mac: [u8; 6],
-    /// At the other end of the pair: what the programs send by themselves.
+    /// The other end of the pair, which receives the segments that the programs send by themselves.
     far: PacketSocket,
 }
 

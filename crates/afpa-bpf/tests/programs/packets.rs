@@ -281,7 +281,7 @@ fn responses_end_where_they_say_wherever_the_first_look_ends() {
     });
 }
 
-/// What the last answer left behind must not come round again when the numbers do.
+/// The state of an old answer must not match again when the sequence numbers wrap around.
 #[test]
 fn translation_of_more_bytes_than_half_the_sequence_space() {
     with_fast_path(|fast_path| {

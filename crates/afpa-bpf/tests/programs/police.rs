@@ -94,7 +94,7 @@ fn prefixes(random: &mut Random) -> Vec<Prefix> {
     (0..20).map(|_| one()).collect()
 }
 
-/// Whatever lists replace each other.
+/// However the lists replace each other.
 #[test]
 fn the_kernel_decides_by_the_longest_prefix_as_user_mode_does() {
     let Some(bench) = Bench::new() else { return };

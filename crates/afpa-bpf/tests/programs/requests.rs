@@ -1,4 +1,4 @@
-//! What is answered in the interrupt context, what is not, and why.
+//! Requests that are answered in the interrupt context, requests that are not, and why.
 
 mod events;
 mod outcome;

@@ -26,7 +26,7 @@ fn lose_one(client: &mut RawClient) -> Segment {
     lose(client, &request)
 }
 
-/// What comes by itself first.
+/// The first answer that comes by itself.
 #[track_caller]
 fn comes_back(lab: &Lab, client: &RawClient) -> Segment {
     let begin = Instant::now();
@@ -40,7 +40,7 @@ fn comes_back(lab: &Lab, client: &RawClient) -> Segment {
     }
 }
 
-/// What comes by itself within the time.
+/// The segments with data that come by themselves within the time.
 fn again(lab: &Lab, client: &RawClient, time: Duration) -> Vec<Segment> {
     lab.service_timers(time);
     data(client.collect(SOON))

@@ -21,7 +21,7 @@ fn lost_answer_is_given_again_with_the_same_bytes() {
     client.send(&request);
     let first = client.await_segment("an answer", |_| true);
     assert!(first.is_from_kernel() && first.checksum_holds, "{first:?}");
-    // The Date moves on, the object is replaced: what is repeated must not change.
+    // The Date moves on, the object is replaced: the repeated answer must not change.
     std::thread::sleep(Duration::from_millis(1100));
     fast_path.beat();
     Sample::new(b"another version, of another length").pin(&fast_path, "/kernel.html");
@@ -76,7 +76,7 @@ fn a_retired_answer_stays_until_its_client_has_it() {
     assert_eq!(fast_path.free_slots(), 1);
 }
 
-/// Nobody has to ask for it: what is not needed is free for others, and is not counted as kept.
+/// The room of an answer that is not needed is free for others without being asked for, and is not counted as kept.
 #[test]
 fn a_retired_answer_that_no_client_needs_turns_nobody_away() {
     let settings = Settings { objects: 1, retired_bytes: 0, ..Settings::default() };

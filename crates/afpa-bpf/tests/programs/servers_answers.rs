@@ -16,7 +16,7 @@ pub(crate) const HOST: &str = "shop.example";
 /// Its number.
 pub(crate) const NUMBER: u32 = 0x8000_0001;
 const SECOND: u64 = 1_000_000_000;
-/// What stands before a `ttl`.
+/// The bytes before a `ttl`.
 const STATUS: &str = "Cache-Status: afpa; hit; ttl=";
 
 /// An answer to pin: with this age now, in thousandths of a second.
@@ -148,7 +148,7 @@ fn ages_are_right_to_the_second_until_the_answer_is_not_fresh_any_more() {
     assert!(counted(&fast_path, Reason::PassExpired) >= 5);
 }
 
-/// What is left and how old it is: both as the head says it.
+/// The rest of the lifetime, and the age, both read from the head.
 fn ttl_and_age(head: &str) -> (u64, u64) {
     let line = head.lines().find_map(|line| line.strip_prefix(STATUS)).expect("a ttl");
     (line.parse().expect("a number"), age_of(head))
@@ -161,7 +161,7 @@ fn what_is_left_of_a_lifetime_is_right_to_the_second() {
     for (filler, age, digits, lifetime, of_ttl, fresh_for) in [
         ("", 8_200, 1, 10, 1, 10),
         ("x", 8_200, 1, 10, 1, 10),
-        // 101, 100; what has 99 left is pinned anew.
+        // 101, 100; an answer that has 99 left is pinned anew.
         ("", 498_200, 3, 600, 3, 501),
         ("x", 43_210_200, 5, 2_147_483_648, 10, 43_212),
         ("", 99_999_998_200, 8, u32::MAX, 10, 100_000_000),

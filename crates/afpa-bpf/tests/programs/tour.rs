@@ -1,5 +1,5 @@
-//! One load of the programs, and packets that reach each of them and each kind of verdict: what a kernel is tried with
-//! where every load takes long, as in an emulation (`scripts/test-kernels`).
+//! One load of the programs, and packets that reach each of them and each kind of verdict: a test for kernels on which
+//! every load takes long, as in an emulation (`scripts/test-kernels`).
 
 use std::time::{Duration, Instant};
 

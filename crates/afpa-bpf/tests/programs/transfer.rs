@@ -11,7 +11,7 @@ const CONNECTIONS: usize = 24;
 const REQUESTS: usize = 60;
 const PERCENT: u64 = 5;
 
-/// What connection `serial` asks as its request number `turn`, and checks.
+/// Sends request number `turn` of connection `serial`, and checks the response.
 fn exchange(client: &mut afpa_testkit::Client, serial: usize, turn: usize, large: &[u8]) {
     let ask = |client: &mut afpa_testkit::Client, method: &str, path: &str, more: &str| {
         client.exchange(format!("{method} {path} HTTP/1.1\r\nHost: server\r\n{more}\r\n"))

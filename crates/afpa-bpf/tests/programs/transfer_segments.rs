@@ -1,4 +1,4 @@
-//! Answers of several segments, segment by segment: what acknowledgements and time do to them.
+//! Answers of several segments, segment by segment: the effects of acknowledgements and time on them.
 
 use crate::support;
 use std::net::SocketAddr;
@@ -266,7 +266,7 @@ fn remembered_sums_are_those_of_the_segments_that_leave() {
     }
 }
 
-/// What is in the packet's sum is the device's matter here, and segments are joined on their way.
+/// Here the device computes the checksums, and segments are joined on their way.
 #[test]
 fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     let Some(lab) = Lab::new(settings()) else { return };

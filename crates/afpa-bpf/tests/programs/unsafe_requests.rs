@@ -47,8 +47,8 @@ pub(crate) fn await_answered(world: &World, fast_path: &FastPath, path: &str) {
     eventually(&format!("the kernel answers {path}"), || is_answered(world, fast_path, path));
 }
 
-/// What was sent after this moment is noted for the path, and ends its answers. A packet may wait while those of other
-/// connections overtake it, so the note is awaited.
+/// A request that was sent after this moment is noted for the path, and ends its answers. A packet may wait while those of
+/// other connections overtake it, so the note is awaited.
 #[track_caller]
 pub(crate) fn await_ended(world: &World, fast_path: &FastPath, path: &str, after: u64, sent: &str) {
     eventually(&format!("a note of {sent}"), || fast_path.noted(path.as_bytes()) > after);

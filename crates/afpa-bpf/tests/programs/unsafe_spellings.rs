@@ -109,7 +109,7 @@ fn a_request_line_may_be_cut_anywhere() {
     }
 }
 
-/// What begins with GET is then a safe request, and no method that nobody knows.
+/// A request in pieces that begins with GET is a safe one, not one of an unknown method.
 #[test]
 fn a_safe_request_may_be_cut_anywhere() {
     let Some((world, fast_path)) = world() else { return };
@@ -154,7 +154,7 @@ fn what_a_stranger_makes_up_is_not_noted() {
     for line in [request("POST", "/answer"), request("POST", "//answer")] {
         client.send(&text(&client, &line));
     }
-    // What comes later was sent later.
+    // A request that comes later was sent later.
     send(&world, &fast_path, &[], &[request("POST", "/later").as_bytes()]);
     eventually("the later one is noted", || fast_path.noted(b"/later") > 0);
     assert_eq!(fast_path.noted(b"/answer"), 0);

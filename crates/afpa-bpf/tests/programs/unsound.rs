@@ -1,4 +1,4 @@
-//! What Linux drops before its TCP would answer is answered by nobody: wrong checksums, lengths, versions, addresses.
+//! Packets that Linux drops before its TCP would answer get no answer: wrong checksums, lengths, versions, addresses.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn come_from(frame: &mut [u8], source: [u8; 4]) {
     sum_tcp(frame);
 }
 
-/// What is wrong with a segment whatever it says.
+/// Faults for which every segment is dropped, whatever it says.
 const DROPPED: [(&str, Spoil); 11] = [
     ("a TCP checksum", |frame| frame[TCP + 16] ^= 0x12),
     ("a TCP checksum of 0", |frame| frame[TCP + 16..TCP + 18].fill(0)),
@@ -82,7 +82,7 @@ const DROPPED: [(&str, Spoil); 11] = [
     }),
 ];
 
-/// What nobody may send who wants to connect.
+/// SYNs that no client may send.
 pub(crate) const NO_CLIENT: [(&str, Spoil); 8] = [
     ("of no network", |frame| come_from(frame, [0, 0, 0, 1])),
     ("of loopback", |frame| come_from(frame, [127, 0, 0, 1])),

@@ -34,7 +34,7 @@ pub(super) struct Connection<'b> {
     clock: u32,
     client: Client,
     server: Server,
-    /// What the server's kernel has sent once.
+    /// How much the server's kernel has sent once.
     emitted: u32,
     readers: [Reader; 2],
     in_leg: Leg,
@@ -244,7 +244,7 @@ impl<'b> Connection<'b> {
         self.send_up(&segment, false);
     }
 
-    /// What somebody sends who does not know the numbers.
+    /// Sends a segment of a stranger, who does not know the numbers.
     fn forge(&mut self) {
         let seq = self.client.first.wrapping_add(self.client.sent.len() as u32);
         let mut segment = self.segment_of_client(seq);
@@ -374,7 +374,7 @@ impl<'b> Connection<'b> {
 
     // --- the network ---
 
-    /// What the programs have sent by themselves, copies of what is in hand.
+    /// Collects the segments that the programs have sent by themselves: copies of the packet in hand.
     fn drain(&mut self) {
         let mut frame = vec![0; 4096];
         for side in &self.bench.sides {

@@ -26,8 +26,8 @@ impl Stream {
         self.first.wrapping_add(self.next)
     }
 
-    /// Bytes that came at this number; what came there before, and was not read yet, was the same. Nobody looks at bytes
-    /// below the next one.
+    /// Stores bytes that came at this number. Bytes that came there before, and were not read yet, must be the same.
+    /// Bytes below the next one are not looked at.
     fn put(&mut self, seq: u32, payload: &[u8], whose: &str) {
         let at = seq.wrapping_sub(self.first);
         let old = self.next;
@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// What came behind a gap (SACK): up to three blocks.
+    /// The ranges behind gaps (SACK): up to three blocks.
     pub(super) fn blocks(&self) -> Vec<(u32, u32)> {
         let mut blocks: Vec<(u32, u32)> = Vec::new();
         for at in self.bytes.range(self.next..).map(|(at, _)| self.first.wrapping_add(*at)) {
@@ -68,7 +68,7 @@ impl Stream {
     }
 }
 
-/// What is asked for.
+/// The page that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Pinned,
@@ -93,7 +93,7 @@ impl Page {
     }
 }
 
-/// What the server answers to a request: it tells which one that was.
+/// The server's response to a request: it has the request's number.
 fn response(id: usize) -> String {
     let body = format!("the server's, {id}. ").repeat(1 + id * 37 % 90);
     format!("HTTP/1.1 200 OK\r\nX-Request: {id}\r\nContent-Length: {}\r\n\r\n{body}", body.len())

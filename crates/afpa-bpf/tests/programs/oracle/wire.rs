@@ -25,15 +25,15 @@ pub(super) struct Arrived {
 
 type Parts = Vec<(usize, bool, Vec<u8>)>;
 
-/// The IP layer of a host: what is wrong is dropped, what is cut is put together.
+/// The IP layer of a host: it drops bad packets, and puts fragments together.
 #[derive(Default)]
 pub(super) struct Reader {
     parts: HashMap<u32, Parts>,
 }
 
 impl Reader {
-    /// What TCP gets when this frame has come in. VLAN tags are taken off by the kernel before the programs run, which a
-    /// test run leaves out, so nothing is taken of a tagged frame.
+    /// The segment that TCP gets of this frame. The kernel takes VLAN tags off before the programs run, which a test run
+    /// leaves out, so nothing is taken of a tagged frame.
     pub(super) fn take(&mut self, frame: &[u8]) -> Option<Arrived> {
         let packet = frame.get(ETHERNET..)?;
         match frame.get(12..14)? {

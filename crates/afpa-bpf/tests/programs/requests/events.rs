@@ -1,4 +1,4 @@
-//! What user mode learns of a request that was answered.
+//! The events by which user mode learns of an answered request.
 
 use afpa_bpf::{Settings, SiteCount, kind};
 
@@ -31,7 +31,7 @@ fn events_name_what_was_answered() {
     assert_eq!(fast_path.site_count(SITE + 1).expect("counts"), SiteCount::default());
 }
 
-/// What an event does not say of a request stands in its header block, for as long as that is remembered.
+/// An event leads to the request's header block, which has the rest of the request, for as long as it is remembered.
 #[test]
 fn events_lead_to_header_blocks() {
     let settings = Settings { header_blocks: 1, ..Settings::default() };

@@ -1,4 +1,4 @@
-//! What is left to user mode, with the reason that is counted.
+//! Requests that are left to user mode, with the reason that is counted.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ fn full_table_leaves_new_connections_to_user_mode() {
         assert_eq!(kernel, 4, "round {round}");
     }
     drop(clients);
-    // A flow is told from one that begins when it has been without a socket for a second.
+    // A flow without a socket may be of a connection that begins; after a second it counts as ended.
     let (mut flows, mut removed) = (None, 0);
     eventually("all are removed", || {
         let swept = inside(world.server(), || fast_path.sweep(Duration::from_secs(60)));

@@ -16,7 +16,7 @@ fn an_address_that_is_not_served_is_passed_and_counted_so() {
     assert_eq!(why, [Reason::PassNotListening]);
 }
 
-/// A connection remembers its listener; what is said of it later counts all the same.
+/// A connection remembers its listener; a later change of the listener counts all the same.
 #[test]
 fn an_address_that_is_served_otherwise_while_a_connection_is_open() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };

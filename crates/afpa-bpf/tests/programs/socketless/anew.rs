@@ -13,8 +13,8 @@ fn syn(client: &RawClient, seq: u32) -> Segment {
     Segment { flags: SYN, seq, ack: 0, syn, ts_echo: 0, ..client.next() }
 }
 
-/// RFC 5961, 4: whoever sends a SYN into an open connection gets an acknowledgement, from which a client that has begun
-/// anew sees that the server has not.
+/// RFC 5961, 4: a SYN inside an open connection gets an acknowledgement, from which a client that has begun anew sees
+/// that the server has not.
 #[test]
 fn a_syn_inside_an_open_connection_changes_nothing() {
     let Some(bench) = Bench::new() else { return };
@@ -86,7 +86,7 @@ fn the_same_tuple_anew_after_every_kind_of_end() {
     bench.goes_on(&mut client);
 }
 
-/// What is bypassed is looked up nowhere: the SYN must end that, too.
+/// Segments of a bypassed connection are not looked up: the SYN must end the bypass, too.
 #[test]
 fn the_same_tuple_anew_after_a_bypassed_connection() {
     let Some(bench) = Bench::new() else { return };

@@ -110,7 +110,7 @@ fn a_request_of_the_process_before_is_not_executed_again() {
     assert_eq!(bench.count(Reason::SocketlessReplayed), 0, "{:?}", bench.counts());
     is_not_executed_again(&bench, &client, &request);
     assert_eq!(bench.count(Reason::SocketlessReplayed), 3, "{:?}", bench.counts());
-    // What was not executed before is.
+    // A request that was not executed before is executed.
     let mut client = bench.open();
     assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
 }
@@ -376,7 +376,7 @@ fn without_a_listener_the_client_is_reset_and_a_new_one_takes_over() {
     is_served(&bench, &mut waiting, &request.payload);
 }
 
-/// What was agreed on is switched off while the connection is open: the kernel does not take it any more.
+/// An option that both sides agreed on is switched off while the connection is open: the kernel refuses it then.
 #[test]
 fn a_connection_that_the_kernel_refuses_is_reset() {
     let Some(bench) = Bench::new() else { return };

@@ -14,7 +14,7 @@ const STUCK: Duration = Duration::from_secs(120);
 
 const LONG: usize = 300_000;
 
-/// What became of the connections.
+/// The outcomes of the connections.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     connections: u32,

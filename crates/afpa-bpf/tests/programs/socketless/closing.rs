@@ -333,7 +333,7 @@ fn all_connections_are_closed_at_the_end() {
     }
 }
 
-/// What is answered already reaches its client before the connection is closed.
+/// An answer that was sent already reaches its client before the connection is closed.
 #[test]
 fn the_end_waits_for_an_answer() {
     let Some(bench) = Bench::new() else { return };
@@ -354,7 +354,7 @@ fn the_end_waits_for_an_answer() {
     takes_fin(&mut client);
 }
 
-/// RFC 9293, 3.8.1: what is not acknowledged is sent again.
+/// RFC 9293, 3.8.1: a segment that is not acknowledged is sent again.
 #[test]
 fn a_lost_fin_comes_again() {
     let Some(bench) = Bench::new() else { return };

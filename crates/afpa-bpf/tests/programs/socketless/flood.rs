@@ -1,4 +1,4 @@
-//! A flood of spoofed SYNs beside a client that means it, and a table of many connections. What is asserted is counted; times
+//! A flood of spoofed SYNs beside an honest client, and a table of many connections. The assertions look at counters; times
 //! are printed.
 //!
 //! ```text
@@ -31,7 +31,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Who answers the client's SYNs, and what becomes of those of the flood.
+/// The side that answers the client's SYNs, and the fate of those of the flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// The kernel answers all SYNs, by its own cookies.
@@ -44,7 +44,7 @@ enum Mode {
     Cookies,
 }
 
-/// What a turn has shown, in microseconds.
+/// The results of a turn, in microseconds.
 struct Turn {
     connections: usize,
     p50: u128,
@@ -75,7 +75,7 @@ fn client(time: Duration) -> Vec<u128> {
         while Instant::now() < due {
             std::thread::yield_now();
         }
-        // What does not come in time counts as having taken so long.
+        // An answer that does not come in time counts with the time that was waited.
         if let Ok(text) = ask(server) {
             assert!(text.contains("200 OK"), "{text}");
         }
@@ -187,7 +187,7 @@ fn a_flood_of_spoofed_syns_beside_a_client() {
     assert!(route.expect("ip").success());
     let sysctl = server.command("sysctl").args(["-qw", "net.ipv4.tcp_syncookies=2"]).status();
     assert!(sysctl.expect("sysctl").success());
-    // What they are answered with is out of this machine's sight, once it has left the server.
+    // Keep the answers to the flood from the client's stack, once they have left the server.
     let beyond = "add table netdev t; \
                   add chain netdev t in { type filter hook ingress device DEVICE priority 0; }; \
                   add rule netdev t in ip daddr 198.18.0.0/15 drop";

@@ -1,4 +1,4 @@
-//! What it takes to open a connection in somebody else's name: who never got a SYN-ACK must guess its number (N13).
+//! Opening a connection in somebody else's name: an attacker who never got a SYN-ACK must guess its number (N13).
 
 use std::net::SocketAddr;
 
@@ -78,7 +78,7 @@ fn no_guess_comes_true_without_a_syn_that_was_answered() {
     assert_eq!(bench.count(Reason::SocketlessOpened), 0);
 }
 
-/// Who knows what a SYN said knows no bit of its cookie.
+/// The contents of a SYN give away no bit of its cookie.
 #[test]
 fn no_bit_of_a_cookie_is_told_by_its_syn() {
     let Some(bench) = Bench::new() else { return };

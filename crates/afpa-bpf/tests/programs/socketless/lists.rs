@@ -32,7 +32,7 @@ impl Lists {
         let exit = libbpf_sys::bpf_insn { code: 0x95, ..Default::default() };
         let code = [pass, exit];
         // JUSTIFICATION: libbpf-rs loads programs from object files only.
-        // SAFETY: plain system call wrappers; what is not negative is a fresh descriptor.
+        // SAFETY: plain system call wrappers; a result that is not negative is a fresh descriptor.
         unsafe {
             let program = libbpf_sys::bpf_prog_load(
                 libbpf_sys::BPF_PROG_TYPE_XDP,

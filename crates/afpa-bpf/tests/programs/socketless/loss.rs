@@ -161,7 +161,7 @@ fn a_request_that_comes_again_in_other_pieces_gets_the_same_bytes() {
     bench.goes_on(&mut client);
 }
 
-/// What stands behind an answer that is not acknowledged has to wait: nothing else may acknowledge the request.
+/// A request behind an answer that is not acknowledged has to wait: no other segment may acknowledge the first request.
 #[test]
 fn a_request_behind_a_lost_answer_waits() {
     let Some(bench) = Bench::new() else { return };

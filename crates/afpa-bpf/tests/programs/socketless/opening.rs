@@ -49,7 +49,7 @@ fn a_syn_that_comes_again_gets_the_same_cookie() {
     bench.goes_on(&mut client);
 }
 
-/// What does not prove that it got our SYN-ACK is reset by the kernel, as it is without the programs.
+/// A segment that does not prove that its sender got our SYN-ACK is reset by the kernel, as without the programs.
 #[test]
 fn a_forged_cookie_opens_nothing() {
     let Some(bench) = Bench::new() else { return };
@@ -223,7 +223,7 @@ fn what_overtakes_the_first_segment_waits_for_it() {
     assert!(!reply.is_from_kernel() && reply.ack == request.end(), "{reply:?}");
 }
 
-/// They are told at once that theirs is gone.
+/// The clients learn at once that their connections are gone.
 #[test]
 fn segments_of_no_connection_are_reset() {
     let Some(bench) = Bench::new() else { return };

@@ -1,4 +1,4 @@
-//! What a handshake agrees on: the kernel's TCP goes on by it, and nothing else, when the connection is assigned.
+//! The options that a handshake agrees on: with these alone the kernel's TCP goes on when the connection is assigned.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn agreed(bench: &Bench, at_server: bool, port: u16) -> Vec<&'static str> {
     ["ts", "sack", "wscale"].into_iter().filter(|option| words.contains(option)).collect()
 }
 
-/// One option is off on one side: what is left is agreed on by both, and 10 MB behind a hit arrive.
+/// One option is off on one side: both agree on the others, and 10 MB behind a hit arrive.
 #[track_caller]
 fn without(setting: &str, at_server: bool, option: &str) {
     let Some(bench) = Bench::new() else { return };
@@ -152,7 +152,7 @@ fn options_that_a_cookie_has_no_room_for_are_the_kernels() {
     assert!(bench.count(Reason::SocketlessUnfit) >= 7, "{:?}", bench.counts());
 }
 
-/// What the client announced is what it gets at most, in answers and after the assignment.
+/// Segments are no longer than the client's announced MSS, in answers and after the assignment.
 #[test]
 fn no_segment_is_longer_than_the_client_wants() {
     let Some(bench) = Bench::new() else { return };
@@ -284,8 +284,8 @@ fn timestamps_go_on_across_the_assignment() {
     assert!((90..2000).contains(&step), "{step}");
 }
 
-/// A cookie has no room for ECN: a SYN that asks for it (RFC 3168, 6.1.1) is answered without, by which both sides do
-/// without. What the kernel answers itself has it.
+/// A cookie has no room for ECN: the programs answer a SYN that asks for it (RFC 3168, 6.1.1) without ECN, and so the
+/// connection has none. A SYN that the kernel answers itself gets it.
 #[test]
 fn ecn_is_not_agreed_on() {
     let Some(bench) = Bench::new() else { return };

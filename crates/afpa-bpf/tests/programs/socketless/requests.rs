@@ -49,7 +49,7 @@ fn two_segments_without_a_pause_and_in_the_wrong_order() {
             let parts = [client.data(&HIT[..20]), Segment { seq, ..client.data(&HIT[20..]) }];
             order.iter().for_each(|part| client.send(&parts[*part]));
             std::thread::sleep(Duration::from_millis(20));
-            client.send(&parts[1]); // what came too early was not kept
+            client.send(&parts[1]); // the part that came too early was not kept
             client.seq = client.seq.wrapping_add(HIT.len() as u32);
             let reply = client.take_response();
             assert!(reply.text().ends_with("from nginx"), "{order:?}: {reply:?}");
@@ -76,7 +76,7 @@ fn several_requests_in_one_segment() {
     }
 }
 
-/// A client that does not wait: what stands behind an answer that is not acknowledged comes again by itself.
+/// A client that does not wait: it sends a request again by itself that came behind an unacknowledged answer.
 #[test]
 fn pipelined_requests_are_all_answered_in_order() {
     let Some(bench) = Bench::new() else { return };
@@ -183,7 +183,7 @@ fn a_tuple_that_the_kernel_remembers_is_the_kernels() {
     client.ask_user();
 }
 
-/// What `ss` tells of a connection that was assigned is what it tells of one that began in the kernel.
+/// `ss` shows the same of a connection that was assigned as of one that began in the kernel.
 #[test]
 fn a_connection_that_was_assigned_is_like_any_other() {
     let Some(bench) = Bench::new() else { return };

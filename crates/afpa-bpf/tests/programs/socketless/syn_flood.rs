@@ -21,7 +21,7 @@ use crate::support::socketless::{Bench, SOON, data, learn, syn_ack};
 const RATE: u32 = 40;
 const MANY: u32 = 8;
 const PATIENCE: u32 = 10;
-/// What a SYN of the flood may come to: each counts one of these when all else of it is done.
+/// The possible fates of a SYN of the flood: each counts one of these when all else of it is done.
 const DECISIONS: [Reason; 6] = [
     Reason::SocketlessSyn,
     Reason::SocketlessUnknownClient,
@@ -154,7 +154,7 @@ fn in_a_flood_a_stranger_gets_a_cookie_and_its_first_request_is_the_kernel_s() {
     bench.goes_on(&mut client);
 }
 
-/// What a flood leaves behind is nothing: no flow, no socket, no second SYN-ACK.
+/// A flood leaves nothing behind: no flow, no socket, no second SYN-ACK.
 #[test]
 fn a_flood_that_is_answered_leaves_nothing_behind() {
     let Some(bench) = bench() else { return };
@@ -233,7 +233,7 @@ fn in_a_flood_the_police_are_asked_first() {
     flood.is_left(from, &flood.macs, Reason::DropDenied);
 }
 
-/// Who sends a SYN again after the flood gets the number that it was sent before: another one would end in a reset.
+/// A client that sends its SYN again after the flood gets the same number as before: another one would end in a reset.
 #[test]
 fn a_syn_that_was_answered_in_a_flood_is_answered_again_behind_it() {
     let Some(bench) = bench() else { return };

@@ -60,7 +60,7 @@ pub struct World {
     pub folder: tempfile::TempDir,
 }
 
-/// In this time the server's TCP sends again what nobody acknowledged: what is quiet for so long has been told all.
+/// In this time the server's TCP sends unacknowledged segments again: if it is quiet for so long, all are acknowledged.
 pub const SENT_AGAIN: Duration = Duration::from_millis(2700);
 
 impl World {
@@ -77,8 +77,8 @@ impl World {
     }
 
     /// A client by hand is a process, which waits for the processor on a busy machine. If it acknowledges late, the server's
-    /// TCP sends its last segment once more, and a test would take that for an answer. No packet is lost here: it waits
-    /// longer, where the kernel can be told to.
+    /// TCP sends its last segment once more, and a test would take that for an answer. No packet is lost here, so the
+    /// server waits longer, where its kernel has a setting for that.
     fn let_the_server_wait(&self) {
         self.server().send_again_late().expect("its kernel is told");
     }
@@ -279,7 +279,7 @@ pub fn index(name: &str) -> u32 {
     nix::net::if_::if_nametoindex(name).expect("an interface")
 }
 
-/// A pinned object for tests: marked, so that its answers are told from the server's.
+/// A pinned object for tests: marked, so that its answers can be distinguished from the server's.
 pub struct Sample(sample::Sample);
 
 impl Sample {

@@ -312,7 +312,7 @@ impl Bench {
         assert!(reply.text().ends_with("from the kernel"), "{reply:?}");
         client.ask_user();
         client.ask_user();
-        // What the kernel's TCP sends again to a client that was not scheduled for a while is nothing new.
+        // The kernel's TCP may send a segment again to a client that was not scheduled for a while: that is not new.
         let all = data(client.collect(SOON));
         assert!(!all.iter().any(|segment| client.is_new(segment)), "{all:?}");
     }
@@ -439,7 +439,7 @@ pub fn set_option<T>(socket: &Socket, (level, name): (i32, i32), value: &T) {
         fn setsockopt(socket: i32, level: i32, name: i32, value: *const u8, size: u32) -> i32;
     }
     // JUSTIFICATION: no dependency has these options.
-    // SAFETY: plain system call wrapper; the value lives as long as the call, and has the size that is told.
+    // SAFETY: plain system call wrapper; the value lives as long as the call, and has the size that is passed.
     let result = unsafe {
         let size = size_of::<T>() as u32;
         setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
