@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::tokens::{Comment, Refusal, Token, number, refusal, tokens};
 
-/// What the header defines, in its order.
+/// The definitions of a header, in its order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) constants: Vec<Constant>,

@@ -1,8 +1,8 @@
-//! What AFPA's eBPF programs and user mode share: `bpf/include/afpa/abi.h` and `reasons.h` for Rust.
+//! The interface between AFPA's eBPF programs and user mode: `bpf/include/afpa/abi.h` and `reasons.h` for Rust.
 //!
 //! The build script makes the constants, enums and structs of these headers, with their comments as
 //! documentation. Every offset is asserted at compile time, and `afpa-bpf` compares the layouts with the
-//! BTF of the object that is loaded. Here stand only conversions. Numbers are in host byte order;
+//! BTF of the object that is loaded. This file has only conversions. Numbers are in host byte order;
 //! addresses have 16 bytes, IPv4 as `::ffff:a.b.c.d`.
 #![forbid(unsafe_code)]
 

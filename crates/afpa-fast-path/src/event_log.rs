@@ -1,4 +1,4 @@
-//! What the kernel answered: for the access log, and for the policy of the cache.
+//! The kernel's answers: for the access log, and for the policy of the cache.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,7 +10,7 @@ use afpa_cache::ObjectId;
 use afpa_framework::{AccessRecord, Client, Network};
 use afpa_proxy::forwarded;
 
-/// What an event does not say of an answer.
+/// The facts about an answer that its event lacks.
 #[derive(Clone)]
 pub(crate) struct AnswerDescription {
     /// The request target, as clients spell it.
@@ -31,7 +31,7 @@ pub(crate) enum Origin {
     Answers,
 }
 
-/// What is known of each pinned version, by the number that events carry.
+/// The description of each pinned version, by the number that events carry.
 #[derive(Default)]
 pub(crate) struct VersionRegister(Mutex<RegisterEntries>);
 

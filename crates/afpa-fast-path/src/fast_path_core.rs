@@ -1,4 +1,4 @@
-//! What the running fast path, its heartbeat and its views share.
+//! The state that the running fast path, its heartbeat and its views share.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ pub(crate) struct FastPathCore {
     /// Why no SYN is answered, as it was said last.
     pub(crate) tcp_refused: Mutex<Option<String>>,
     pub(crate) admission_refused: Mutex<Option<String>>,
-    /// What this host has that limits the fast path.
+    /// The watch for features of this host that limit the fast path.
     pub(crate) watch: Mutex<Watch>,
 }
 
@@ -117,7 +117,7 @@ impl ServedSites {
 }
 
 impl FastPathCore {
-    /// What the kernel is to have of a cache.
+    /// Makes the kernel's copies of a cache.
     pub(crate) fn kernel_cache<H>(
         &self,
         origin: Origin,
@@ -140,7 +140,7 @@ impl FastPathCore {
         self.fast_path.site_count(site).unwrap_or_default().into()
     }
 
-    /// What was answered for each site, in the order of the configuration.
+    /// The kernel's answers for each site, counted, in the order of the configuration.
     pub(crate) fn site_counts(&self) -> Vec<AnswerCount> {
         self.numbers().counts(|site| self.site_count(site))
     }

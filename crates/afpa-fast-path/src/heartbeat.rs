@@ -60,7 +60,7 @@ impl Heartbeat {
         Self { core, workers, sink, blocks, swept: now, rebalanced: now, second: now }
     }
 
-    /// Works until it is told to end, and then writes the rest of the log.
+    /// Works until the fast path ends, and then writes the rest of the log.
     pub(crate) fn run(mut self) {
         let fast_path = Arc::clone(&self.core.fast_path);
         let events = fast_path.events().inspect_err(|error| {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use afpa_bpf::FastPath;
 
-/// What changes the kernel's tables. Its programs see each change before the call returns.
+/// Changes of the kernel's tables. The programs see each change before the call returns.
 pub(crate) trait HostMap {
     /// As [`FastPath::listen`].
     fn listen(&self, address: SocketAddr, set: u32, any: u32) -> anyhow::Result<()>;

@@ -11,14 +11,14 @@ use afpa_cache::{Cache, Key, Object, ObjectId, Residency};
 use crate::event_log::{AnswerDescription, Origin, VersionRegister};
 use crate::rebalance::{self, Demand, Use, Weight};
 
-/// What is pinned of the objects of a cache, and how.
+/// Decides which objects of a cache are pinned, and how.
 pub(crate) trait Pinnable<H>: Send + Sync {
     /// Whether objects are pinned only once they were used.
     fn is_offered_by_use(&self) -> bool {
         false
     }
 
-    /// The objects that may not be answered with when the one with this key is gone.
+    /// The objects that the kernel may no longer answer with when the object of this key is gone.
     fn depend_on(&self, _key: &Key) -> Vec<Key> {
         Vec::new()
     }
@@ -66,7 +66,7 @@ pub(crate) struct PinTarget {
     pub(crate) matter: u32,
 }
 
-/// What is pinned of an object.
+/// The part of an object that is pinned.
 pub(crate) struct PinCopy<'o> {
     pub(crate) variants: &'o [Variant<'o>],
     /// When the kernel stops answering with it by itself.
@@ -93,7 +93,7 @@ pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 /// loaded again.
 const REFUSED_MAX: usize = 4096;
 
-/// What became of the objects that were offered.
+/// The outcomes of offered objects that are not pinned.
 #[derive(Debug, Default)]
 pub(crate) struct OfferCounts {
     /// No slot or page was free.
@@ -102,7 +102,7 @@ pub(crate) struct OfferCounts {
     pub(crate) too_long: AtomicU64,
     /// The kernel refused.
     pub(crate) failed: AtomicU64,
-    /// It was taken back, because others save more time.
+    /// The object was taken back, because others save more time.
     pub(crate) put_aside: AtomicU64,
     /// An object could not be taken back: the kernel must not answer any more.
     pub(crate) broken: AtomicBool,
@@ -115,7 +115,7 @@ struct PinnedObjects {
     objects: HashMap<Key, PinnedEntry>,
     /// There was no room for these. They are offered again when there is.
     refused: HashMap<Key, RefusedObject>,
-    /// What `objects` take up.
+    /// The room that `objects` take up.
     taken: Demand,
 }
 
@@ -140,7 +140,7 @@ struct RefusedObject {
     used: Use,
 }
 
-/// What is known of an object, for people.
+/// A report of an object, for people.
 pub(crate) struct ObjectReport {
     pub(crate) path: String,
     pub(crate) pinned: bool,
@@ -180,8 +180,8 @@ impl<H> KernelCache<H> {
         }
     }
 
-    /// The objects with which the kernel does not answer any more because their time is over. To be offered again: what user
-    /// mode may still send is pinned anew, and what it may not is taken back.
+    /// The objects with which the kernel does not answer any more because their time is over. The caller offers them again:
+    /// those that user mode may still send are pinned anew, the others are taken back.
     pub(crate) fn ended(&self, now: Instant) -> Vec<Key> {
         let pinned = self.lock();
         let over = |held: &PinnedEntry| held.until.is_some_and(|until| until <= now);
@@ -253,7 +253,7 @@ impl<H> KernelCache<H> {
         seen
     }
 
-    /// What of the free room its objects may have.
+    /// The part of the free room that this cache's objects may have.
     fn free(&self, pinned: &PinnedObjects, free: Demand) -> Demand {
         Demand {
             slots: free.slots.min(self.room.slots.saturating_sub(pinned.taken.slots)),
@@ -283,7 +283,7 @@ impl<H> KernelCache<H> {
                 .filter_map(|target| self.pin(&mut pinned, target, copy, (key, object.id(), used)));
             places.extend(new);
         });
-        // What was pinned in its place has replaced it.
+        // A new pin has replaced the old one of the same target; the other old ones are unpinned.
         for place in before.into_iter().flat_map(|held| held.places) {
             match places.iter().any(|new| new.target == place.target) {
                 true => self.register.retire(&place.versions),
@@ -415,7 +415,7 @@ impl<H> Residency<H> for KernelCache<H> {
         self.offer(key, object);
     }
 
-    /// What ends by itself is pinned when it is used, and again when its time was over.
+    /// Offers an object that is pinned by use: at its first use, and again when its time in the kernel is over.
     fn used(&self, key: &Key, object: &Object<H>) {
         let is_there = {
             let pinned = self.lock();

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use crate::host_map::HostMap;
 use crate::host_table::HostTable;
 
-/// What the kernel was told last.
+/// The hosts as the kernel has them now.
 #[derive(Default)]
 pub(crate) struct KernelHosts {
     /// The number of each address for the life of the process: its listener set.
     sets: HashMap<SocketAddr, u32>,
-    /// Those that are served.
+    /// The tables of the addresses that are served.
     tables: Vec<HostTable>,
     hosts: HashSet<(u32, String)>,
     /// Numbers of the Host values of sites that have answers of servers in the kernel.
@@ -29,13 +29,13 @@ pub(crate) const MOST_NUMBERS: usize = 1024;
 const OF_HOST: u32 = 1 << 31;
 
 impl KernelHosts {
-    /// Tells the kernel these tables in place of those before. Numbers of sites are never used again, and
-    /// at every moment a host leads to its old site or to its new one: hosts are told before the site of
-    /// all others, and taken back after it. A program that is held up between two look-ups therefore
-    /// answers for the old or the new site, too.
+    /// Gives the kernel these tables in place of those before. Numbers of sites are never used again, and
+    /// at every moment a host leads to its old site or to its new one: new hosts are entered before the site of
+    /// all other hosts changes, and old ones removed after it. A program that is held up between two look-ups
+    /// therefore answers for the old or the new site, too.
     ///
     /// # Errors
-    /// The first one of the kernel. What it did not take leads to user mode.
+    /// The first one of the kernel. Hosts that it did not take lead to user mode.
     pub(crate) fn replace(
         &mut self,
         map: &impl HostMap,
@@ -57,7 +57,7 @@ impl KernelHosts {
                 .hosts
                 .iter()
                 .try_for_each(|(host, site)| map.map_host(set, host, *site, 0).map(drop));
-            // A host that could not be told is not to be taken for any other.
+            // Without this, a host that could not be entered would be answered as any other host.
             let any = if mapped.is_ok() { table.any } else { 0 };
             let told = map.listen(table.address, set, any);
             result = result.and(mapped).and(told);
@@ -72,8 +72,8 @@ impl KernelHosts {
         result
     }
 
-    /// The number of a Host value, in lower case, of a site: the kernel is told it wherever the value selects the site.
-    /// `None`: it does nowhere, or there are too many.
+    /// The number of a Host value, in lower case, of a site. The kernel gets it for every address where the value selects
+    /// the site. `None`: there is no such address, or there are too many numbers.
     pub(crate) fn number(&mut self, map: &impl HostMap, site: u32, host: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(&(site, host.to_owned())) {
             return Some(*number);
@@ -97,8 +97,8 @@ impl KernelHosts {
     }
 
     /// Takes the numbers away from all Host values, so that no answer of a server is found: some system calls, however many
-    /// answers there are. Those that get a number before [`KernelHosts::release`] do not lead to it either. What was found before
-    /// this returns may still leave.
+    /// answers there are. Host values that get a number before [`KernelHosts::release`] do not lead to it either. An answer that
+    /// was found before this returns may still leave.
     ///
     /// # Errors
     /// When the kernel refuses. Nothing is held then.
@@ -109,10 +109,10 @@ impl KernelHosts {
         Ok(())
     }
 
-    /// Gives them back. Answers that were pinned under them, and not taken back meanwhile, are found again.
+    /// Gives the numbers back. Answers that were pinned under them, and not taken back meanwhile, are found again.
     ///
     /// # Errors
-    /// The first one of the kernel; the others are told all the same.
+    /// The first one of the kernel; the other numbers are given back all the same.
     pub(crate) fn release(&mut self, map: &impl HostMap) -> anyhow::Result<()> {
         self.is_held = false;
         self.tell(map, |number| number)

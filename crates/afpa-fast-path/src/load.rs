@@ -1,4 +1,4 @@
-//! What needs privileges: loading the programs and putting them on the interfaces.
+//! The part that needs privileges: loading the programs and putting them on the interfaces.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -85,7 +85,7 @@ impl AttachedPrograms {
         kernel_activity(&self.fast_path)
     }
 
-    /// What enforces the police in the kernel.
+    /// The kernel's side of the police.
     pub fn police_kernel(&self) -> Arc<dyn PoliceKernel> {
         Arc::clone(&self.fast_path) as Arc<dyn PoliceKernel>
     }
@@ -144,7 +144,7 @@ pub(crate) fn serve<'a>(
     Ok(())
 }
 
-/// What to say when a reload has brought the first work for the kernel: the programs are loaded while the
+/// The message when a reload has brought the first work for the kernel: the programs are loaded while the
 /// process starts, because that takes rights which the process then gives up.
 pub fn too_late(before: &FastPathSettings, now: &FastPathSettings) -> Option<String> {
     let has_work = |settings: &FastPathSettings| {
@@ -155,7 +155,7 @@ pub fn too_late(before: &FastPathSettings, now: &FastPathSettings) -> Option<Str
     late.then(|| "not in use: what the kernel could answer came with a reload (restart)".to_owned())
 }
 
-/// What `afpa check` says: whether the fast path would be in use, tried by loading it, and for which sites.
+/// The message of `afpa check`: whether the fast path would be in use, tried by loading it, and for which sites.
 pub fn expectation(settings: &FastPathSettings) -> String {
     if settings.mode == FastPathUse::Off {
         return "off, as configured".to_owned();
@@ -196,7 +196,7 @@ pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
     if !settings.access_log || every == 0 { SAMPLE } else { every }
 }
 
-/// What the engine asks before it closes a connection that seems to be idle.
+/// The kernel's activity on connections: the engine asks for it before it closes one that seems to be idle.
 pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
     let (of_client, fast_path) = (Arc::clone(fast_path), Arc::clone(fast_path));
     let activity = KernelActivity::new(move |client, server| {
@@ -283,7 +283,7 @@ fn open_pin_dir(port: u16, owner: Option<PinDirOwner>) -> Option<PinDir> {
     }
 }
 
-/// What a process with other limits left behind cannot be used: then its connections end.
+/// Loads the programs. If the maps that an earlier process kept have other limits, they are removed and its connections end.
 fn load(settings: &FastPathSettings, pin_dir: Option<&PinDir>) -> Result<FastPath, NoFastPath> {
     let first = FastPath::load(program_settings(settings, pin_dir.map(PinDir::path)));
     let Some(pin_dir) = pin_dir.filter(|pin_dir| first.is_err() && pin_dir.was_inherited()) else {

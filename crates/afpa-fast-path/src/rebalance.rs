@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use afpa_bpf::{ANSWER_MAX, PAGE, PAGE_BYTES, VARIANT_BYTES, Variant};
 
-/// Room: what an object takes up or needs, or what is free.
+/// Room: that of an object, the need of one, or free room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) slots: usize,

@@ -49,11 +49,11 @@ pub struct RunningFastPath {
     fields: Vec<String>,
 }
 
-/// What a start takes.
+/// The parts that a start takes.
 pub struct StartParts<'a> {
     /// The configuration in force.
     pub settings: &'a FastPathSettings,
-    /// What its workers answer from.
+    /// The cache from which its workers answer.
     pub cache: &'a Arc<Cache<HttpHeader>>,
     /// The part of it that the kernel may answer.
     pub scope: KernelScope,
@@ -129,7 +129,7 @@ fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
     RtxThread::start(move || fast_path.service_timers(), complain)
 }
 
-/// After this time a change of a file has reached the kernel: user mode is told of it, or looks once a second.
+/// After this time a change of a file has reached the kernel: user mode gets an event of it, or looks once a second.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Compares some of the kernel's answers with what user mode says. A difference ends the answering.
@@ -191,7 +191,7 @@ impl RunningFastPath {
         if settings.mode == FastPathUse::Off {
             core.fast_path.pause();
         }
-        // Hosts of its answers are not to be told any more.
+        // From here on the kernel gets no more hosts for answers of the configuration before.
         if let Some(answers) = before.as_ref().and_then(|before| before.answers.as_ref()) {
             answers.kernel_cache.close();
         }

@@ -15,9 +15,9 @@ pub struct KernelScope {
     router: Option<Arc<Router>>,
     /// For each root, the URLs that lead to it.
     ways: Vec<Vec<Way>>,
-    /// What logs and metrics call each site.
+    /// The name of each site in logs and metrics.
     names: Vec<String>,
-    /// What may be answered with kept answers of servers.
+    /// The requests that kept answers of servers may answer, and these answers.
     answers: Option<(AnswerScope, Arc<Responses>)>,
 }
 
@@ -25,7 +25,7 @@ pub struct KernelScope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Way {
     site: SiteId,
-    /// What URLs of the site have before the path below the root.
+    /// The bytes that URLs of the site have before the path below the root.
     head: Box<[u8]>,
 }
 
@@ -33,7 +33,7 @@ struct Way {
 const MOST_WAYS: usize = 8;
 
 impl KernelScope {
-    /// What may be answered for `global`.
+    /// The scope of the configuration `global`.
     pub fn of(global: &Global) -> Self {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
         let answers = AnswerScope::of(global).zip(global.responses.clone());
@@ -60,7 +60,7 @@ impl KernelScope {
         KernelScope { router, ways, names, answers: None }
     }
 
-    /// What the sites are called, in the order of the configuration.
+    /// The names of the sites, in the order of the configuration.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -77,14 +77,14 @@ impl KernelScope {
     }
 }
 
-/// The URLs by which a request set may lead to its root. `None`: it has no root, or they cannot be told.
+/// The URLs by which a request set may lead to its root. `None`: it has no root, or they do not follow from the path.
 fn way(set: &RequestSet) -> Option<(usize, Way)> {
     let Action::Cached { root } = set.behaviour.action else { return None };
     Some((root.0 as usize, Way { site: set.site, head: head(set)?.into() }))
 }
 
-/// What URLs of a request set have before the path that is asked for below its root, or of its servers. `None`: they
-/// cannot be told from that path, because more than a prefix is replaced.
+/// The bytes that URLs of a request set have before the path that is asked for below its root, or of its servers. `None`:
+/// the URLs do not follow from that path, because more than a prefix is replaced.
 pub(crate) fn head(set: &RequestSet) -> Option<&[u8]> {
     match &set.behaviour.rewrite {
         None => Some(&[]),
@@ -99,8 +99,8 @@ fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
         .is_some_and(|(action, _)| matches!(action, Action::Cached { root } if root.0 == key.site))
 }
 
-/// What a router does with every GET and HEAD for a URL, and by which request set, if that is certain and the path then
-/// asked for is this.
+/// A router's action for every GET and HEAD of a URL, and the request set that decides it, if that is certain and the
+/// path then asked for is `path`.
 pub(crate) fn certainly<'r>(
     router: &'r Router,
     site: SiteId,

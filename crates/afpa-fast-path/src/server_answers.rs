@@ -108,7 +108,8 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         self.hosts().release(&*self.fast_path)
     }
 
-    /// What is under the key of a URL with answers that vary is none itself, but says that its answers may be pinned.
+    /// Whether the object is an answer. The one under the key of a URL whose answers vary is not: it only shows that these
+    /// answers may be pinned, which is noted.
     fn is_for_kernel(&self, key: &Key, object: &Object<StoredResponse>) -> bool {
         match object.header().varies() {
             None => true,
@@ -122,11 +123,11 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         }
     }
 
-    /// A key that more decides about than a URL and codings has no target.
+    /// A key that depends on more than a URL and codings has no target.
     fn targets(&self, key: &Key, object: &Object<StoredResponse>) -> Vec<PinTarget> {
         let response = object.header();
         let Some(place) = response.kernel_place(key) else { return Vec::new() };
-        // What the programs do not answer is not noted: clients choose how many values there are.
+        // An answer that the programs cannot give is not noted: clients choose how many values there are.
         let is_told = accepted(&place).is_some_and(|accepted| accepted.is_some());
         if place.codings.is_some() && (!is_told || !self.note_varying(key, response)) {
             return Vec::new();

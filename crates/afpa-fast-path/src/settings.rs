@@ -1,4 +1,4 @@
-//! What the fast path is told of the configuration. The program converts its own into this.
+//! The fast path's view of the configuration. The program converts its own configuration into this.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct FastPathSettings {
     pub socketless: bool,
     /// Connections that one client may have, those without a socket among them.
     pub connections_per_client: u32,
-    /// Whose connections may begin so.
+    /// The clients whose connections may begin without a socket.
     pub admission: Admission,
     /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
     pub flood_syns: usize,
@@ -51,7 +51,7 @@ pub struct FastPathSettings {
     pub survive_restart: bool,
     /// Whether changes of files are watched.
     pub watches_files: bool,
-    /// What user mode refuses to read.
+    /// The limits beyond which user mode refuses a request.
     pub request_limits: RequestLimits,
     /// The sites, in the order of the configuration.
     pub sites: Vec<KernelSite>,
@@ -71,7 +71,7 @@ pub enum FastPathUse {
 /// A site, as far as the kernel may answer for it.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSite {
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// TCP addresses on which it is served, as configured: a port may be 0.
     pub addresses: Vec<SocketAddr>,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use afpa_bpf::{SITES_COUNTED, SiteCount};
 
 /// Most sites of one configuration that are counted each for itself. The sites of the configuration before
-/// still answer while the kernel is told of the next ones, and need places of their own.
+/// still answer while the next ones enter the kernel, and need places of their own.
 const COUNTED: usize = SITES_COUNTED / 2 - 1;
 
 /// Numbers and counts of sites. A site is the same after a reload when it has the same name; of several with
@@ -14,7 +14,7 @@ const COUNTED: usize = SITES_COUNTED / 2 - 1;
 pub(crate) struct SiteNumbers {
     counted: u32,
     uncounted: u32,
-    /// What was counted under numbers that are not used any more.
+    /// The counts of numbers that are not used any more.
     past: HashMap<Name, AnswerCount>,
     /// The sites of this configuration, in its order, and behind them those of the configuration before.
     live: VecDeque<NumberedSite>,
@@ -35,7 +35,7 @@ pub struct AnswerCount {
 struct NumberedSite {
     name: Name,
     site: u32,
-    /// What other sites had counted at its place.
+    /// The count of earlier sites at its place.
     before: AnswerCount,
 }
 
@@ -70,7 +70,7 @@ impl SiteNumbers {
         numbers
     }
 
-    /// What was answered for each of the sites of this configuration, in its order, since the start.
+    /// The answers for each of the sites of this configuration, in its order, since the start.
     pub(crate) fn counts(&self, read: impl Fn(u32) -> AnswerCount) -> Vec<AnswerCount> {
         let mut sums: HashMap<&Name, AnswerCount> = HashMap::new();
         for live in self.live.iter().filter(|live| is_counted(live.site)) {
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// What programs would have counted.
+    /// The counts of the programs, imitated.
     #[derive(Default)]
     struct Places(RefCell<HashMap<usize, u64>>);
 

@@ -1,4 +1,4 @@
-//! What can be seen of the fast path.
+//! The state of the fast path, for metrics and reports.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -13,7 +13,7 @@ use crate::fast_path_core::FastPathCore;
 use crate::running::RunningFastPath;
 use crate::site_numbers::AnswerCount;
 
-/// What can be seen of the fast path, from any thread.
+/// The state of the fast path, as any thread can see it.
 pub struct FastPathView(Viewed);
 
 enum Viewed {
@@ -28,7 +28,7 @@ enum Viewed {
 pub struct SiteInKernel {
     /// Whether it answers for the site, and why not.
     pub state: String,
-    /// What it answered.
+    /// The kernel's answers for the site.
     pub count: AnswerCount,
 }
 
@@ -36,7 +36,7 @@ pub struct SiteInKernel {
 pub struct FastPathNumbers {
     /// Whether the kernel answers.
     pub answering: bool,
-    /// Whether it was told to answer nothing, by `afpa pause`.
+    /// Whether `afpa pause` has paused its answers.
     pub paused: bool,
     /// Names of the interfaces that have the programs.
     pub interfaces: Vec<String>,
@@ -161,7 +161,7 @@ impl FastPathView {
         })
     }
 
-    /// What is worth the most there, and of what is not.
+    /// The objects in the kernel that save the most time, and likewise of those that are not in it.
     fn most_useful(&self) -> Value {
         const MOST: usize = 10;
         let Viewed::Running(core) = &self.0 else { return Value::Null };
