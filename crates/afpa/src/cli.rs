@@ -14,7 +14,7 @@ use crate::commands::pause::Pause;
 
 pub use serve::{Proxy, Running, Serve};
 
-/// What `afpa` prints without arguments.
+/// The help that `afpa` prints without arguments.
 pub const SHORT_HELP: &str = "\
 afpa - a web accelerator that serves the working set from RAM
 
@@ -33,12 +33,12 @@ More: afpa --help, or afpa help COMMAND
 #[derive(Debug, Parser)]
 #[command(name = "afpa", version, after_help = TOP_EXAMPLES, max_term_width = 100)]
 pub struct Cli {
-    /// What to do; without it there is a short help.
+    /// The command; without one, `afpa` prints a short help.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// What afpa can do.
+/// The commands of `afpa`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve a directory
@@ -191,7 +191,7 @@ pub struct Purge {
 #[derive(Args, Debug)]
 #[command(after_help = SERVER_EXAMPLES)]
 pub struct Server {
-    /// What the server is to do
+    /// Order for the server
     #[arg(value_name = "ORDER", value_enum)]
     pub order: Order,
     /// Server as `afpa stats` lists it: ADDR:PORT, NAME:PORT (all its addresses), unix:PATH
@@ -205,7 +205,7 @@ pub struct Server {
     pub target: Target,
 }
 
-/// What a server can be ordered to do.
+/// Orders for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Order {
     /// Take no new requests.
@@ -218,12 +218,12 @@ pub enum Order {
 #[derive(Args, Debug)]
 #[command(after_help = DENY_EXAMPLES)]
 pub struct Deny {
-    /// What to do.
+    /// The order.
     #[command(subcommand)]
     pub order: DenyOrder,
 }
 
-/// What can be done with denied clients.
+/// Orders for denied clients.
 #[derive(Debug, Subcommand)]
 pub enum DenyOrder {
     /// Refuse the clients of a prefix

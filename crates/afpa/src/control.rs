@@ -128,7 +128,7 @@ struct Running {
     /// As this process sees it; 0 if it does not, as from one container to another.
     pid: u32,
     socket: PathBuf,
-    /// It serves in another network namespace: whoever asks here does not mean it, unless it is named.
+    /// It serves in another network namespace, so only a command that names it is for it.
     is_elsewhere: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the fast path is told of the configuration.
+//! Settings of the fast path, from the configuration.
 
 use afpa_config::Admission as Wanted;
 use afpa_fast_path::{Admission, FastPathSettings, FastPathUse, KernelSite, PinDirOwner};

@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// What is written for one warning and one message of level info.
+    /// The output for one warning and one message of level info.
     fn written(format: LogFormat, variable: Option<&str>) -> String {
         let memory = Memory::default();
         let writer = memory.clone();

@@ -16,7 +16,7 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 /// Users that `auto` tries, the first that exists.
 const UNPRIVILEGED: [&str; 2] = ["www-data", "nobody"];
 
-/// What the configuration needs of the process's limits.
+/// The limits of the process that the configuration needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// Descriptors (RLIMIT_NOFILE).
@@ -28,11 +28,11 @@ pub struct Needs {
 /// A limit after [`raise_limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What it limits.
+    /// The limit's name.
     pub name: LimitName,
-    /// What is needed.
+    /// The value that the configuration needs.
     pub needed: u64,
-    /// What there is; `None` is no limit.
+    /// The value that the process has; `None` is no limit.
     pub granted: Option<u64>,
 }
 

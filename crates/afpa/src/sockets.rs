@@ -1,4 +1,4 @@
-//! Who listens on an address, as `/proc` tells.
+//! The processes that listen on an address, by `/proc`.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The summary that the start prints: what AFPA uses, and advice.
+//! The summary that the start prints: the resources in use, and advice.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub struct Summary {
     pub admin: Option<String>,
 }
 
-/// What became of locking the arena.
+/// The outcome of locking the arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// It stays in memory.
@@ -49,7 +49,7 @@ pub enum Memory {
     NotLocked {
         /// Why.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
 }
@@ -70,7 +70,7 @@ pub enum Watches {
         reason: String,
         /// For example `1s`.
         max_age: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
     /// Not watched because the configuration says so.
@@ -81,7 +81,7 @@ pub enum Watches {
 }
 
 impl Summary {
-    /// What could be better, and how.
+    /// Advice for a better configuration or host.
     pub fn advice(&self) -> Vec<String> {
         let mut advice = Vec::new();
         if self.workers > self.cores {

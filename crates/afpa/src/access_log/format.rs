@@ -153,8 +153,8 @@ fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What is not UTF-8 becomes U+FFFD: a line is always JSON. All controls are escaped, also those
-/// beyond ASCII: some terminals obey them.
+/// Escapes text for JSON. Bytes that are not UTF-8 become U+FFFD, so that a line is always JSON. All controls are
+/// escaped, also those beyond ASCII: some terminals obey them.
 fn escape_json(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

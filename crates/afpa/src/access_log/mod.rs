@@ -49,7 +49,7 @@ pub struct AccessLog {
 /// How long the end of a log waits for its last lines. A disk or a reader may never take them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What has become of the records.
+/// Counts of records by their outcome.
 #[derive(Debug, Default)]
 struct Counts {
     written: AtomicU64,

@@ -24,7 +24,7 @@ pub(super) struct Output {
     torn: bool,
 }
 
-/// What became of the lines of one write.
+/// Numbers of lines that one write has written and lost.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineCounts {
     pub(super) written: u64,

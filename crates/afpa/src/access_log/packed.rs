@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use afpa_framework::{AccessRecord, Client, Remote, Secured};
 
-/// Longest field that is kept; what a client sends beyond is cut.
+/// Longest field that is kept; longer ones are cut.
 const FIELD_LIMIT: usize = 8 * 1024;
 
 /// Longest method, version, source, server or word of TLS that is kept.
@@ -42,7 +42,7 @@ pub(super) struct Unpacked<'a> {
     pub(super) tls: UnpackedTls<'a>,
 }
 
-/// What TLS has agreed on; empty if the connection is none of TLS.
+/// The parameters that the TLS handshake agreed on; empty for a connection without TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct UnpackedTls<'a> {
     pub(super) version: &'a [u8],

@@ -17,7 +17,7 @@ const WRITE_SIZE: usize = 256 * 1024;
 /// The shortest time between two warnings that the log is behind.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What comes to the log thread.
+/// A message to the log thread.
 #[derive(Debug)]
 pub(super) enum Message {
     /// Records of a worker.
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// Works until it is told to stop and nothing is left to write.
+    /// Works until the order to stop has come and nothing is left to write.
     pub(super) fn run(mut self) {
         while let Ok(message) = self.inbox.recv() {
             self.take(message);

@@ -20,7 +20,7 @@ pub struct Serve {
     /// Read settings from this file
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What it takes from the command line.
+    /// The options that `afpa proxy` has as well.
     #[command(flatten)]
     pub running: Running,
     /// Where `afpa proxy` sends what it does not serve itself.
@@ -45,7 +45,7 @@ pub struct Proxy {
     /// [default: html, css, js, images, fonts ...]
     #[arg(long, value_name = "EXTENSION", value_delimiter = ',', requires = "root")]
     pub cached: Vec<String>,
-    /// What it has in common with `afpa serve`.
+    /// The options that `afpa serve` has as well.
     #[command(flatten)]
     pub running: Running,
 }

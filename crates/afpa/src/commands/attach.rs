@@ -63,14 +63,14 @@ pub struct Attach {
     /// not answer; 0: never
     #[arg(long, value_name = "REQUESTS", default_value_t = afpa_bpf::BYPASS_AFTER, value_parser = clap::value_parser!(u32).range(0..=60000))]
     pub bypass_after: u32,
-    /// Ask the server within this many seconds whether each pinned answer is still what it says
+    /// Confirm each pinned answer with the server within this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86400))]
     pub revalidate: u32,
     /// Answer requests with this field, which matters to no answer of the server; may be repeated
     #[arg(long, value_name = "NAME")]
     pub allow_field: Vec<String>,
-    /// Ask from this machine only, not as a stranger: what the server shows to this machine alone is then
-    /// shown to everybody
+    /// Ask from this machine only, not as a stranger: pages that the server shows to this machine alone are then shown
+    /// to everybody
     #[arg(long, action = ArgAction::SetTrue)]
     pub ask_only_locally: bool,
     /// Answer a client for this long after a packet of it got through the host's firewall and routes, in
@@ -81,8 +81,9 @@ pub struct Attach {
     /// answered without one (Linux 6.9)
     #[arg(long, action = ArgAction::SetTrue)]
     pub socketless: bool,
-    /// Whose connections may begin so: of clients that the kernel let in lately (recent), and of everyone whose way back is
-    /// sure, while SYNs come in a flood (flood) or always (everyone). Always: the firewall of this host is not asked
+    /// Clients whose connections may begin so: those that the kernel let in lately (recent); also everyone whose way
+    /// back is sure, while SYNs come in a flood (flood) or always (everyone). Always: the firewall of this host is not
+    /// asked
     #[arg(long, value_name = "CLIENTS", default_value = "recent", requires = "socketless", value_parser = admission)]
     pub admission: Admission,
     /// With --admission flood: from so many SYNs a second on, of clients that are not known, there is a flood on a core
@@ -205,7 +206,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
     })
 }
 
-/// Who may connect: the options, and the files that they name.
+/// Reads which clients may connect: from the options, and from the files that they name.
 fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
     let rate = |per_second, burst| Rate { per_second, burst };
     let limits = Limits {
@@ -253,7 +254,7 @@ fn admission(text: &str) -> Result<Admission, String> {
     }
 }
 
-/// What is wrong with classes, and what to do.
+/// The fault of the classes, and the remedy.
 fn unfit_classes(classes: &[Class], all: Rate) -> Option<String> {
     let sum: u32 = classes.iter().map(|class| u32::from(class.share)).sum();
     let mut names: Vec<_> = classes.iter().map(|class| class.name.as_str()).collect();

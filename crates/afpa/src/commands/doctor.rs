@@ -1,4 +1,4 @@
-//! `afpa doctor`: what this host has that the fast path cannot use, cannot be sure of, or goes past.
+//! `afpa doctor`: properties of this host that the fast path cannot use, cannot be sure of, or bypasses.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

@@ -84,7 +84,7 @@ pub fn stats(options: &Stats) -> anyhow::Result<()> {
     print(&(digest + &rest))
 }
 
-/// Between the two looks by which rates are told.
+/// The time between the two samples from which rates are calculated.
 const RATE_PERIOD: Duration = Duration::from_millis(500);
 
 fn numbers(answer: &str) -> anyhow::Result<serde_json::Value> {
@@ -140,7 +140,7 @@ pub fn server(options: &Server) -> anyhow::Result<()> {
 /// When the prefix is none, the order changes nothing, there is no process to ask, or it does not answer.
 pub fn deny(options: &Deny) -> anyhow::Result<()> {
     let order = |order: &str, which: &DenyPrefix| {
-        // What is wrong with it needs no process.
+        // The prefix is checked first, so that an error in it needs no running process.
         let prefix: Prefix = which
             .prefix
             .parse()

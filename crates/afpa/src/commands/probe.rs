@@ -14,7 +14,7 @@ use anyhow::Context as _;
 /// How long a connection may take. A health check of most groups is not more patient.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What became of the connections to all servers.
+/// The outcome of the connections to all servers.
 pub(super) struct Probed {
     /// A line for each server.
     pub(super) text: String,

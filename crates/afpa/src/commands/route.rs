@@ -149,7 +149,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
     Ok((told.text, verdict.is_ok()))
 }
 
-/// What the shared cache does with such a request, and why.
+/// How the shared cache treats such a request, and why.
 fn kept(cache: &SiteCache, mode: CacheMode, method: &str, fields: &[(String, String)]) -> String {
     let has = |wanted: &str| fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
     if mode == CacheMode::Off {
@@ -229,7 +229,7 @@ fn listener(
     Ok((first.1, "  (nothing listens on the port of the URL)"))
 }
 
-/// What is said.
+/// The text of the explanation so far.
 struct Told<'a> {
     loaded: &'a Loaded,
     routes: &'a Routes,

@@ -1,7 +1,7 @@
 //! Which system calls the threads may make: two lists of what is allowed, and one of what nobody may.
 //!
-//! Whatever is on no list of a thread is refused with EPERM. That fails one operation, and the rest goes on: a call that
-//! a new C library makes must not end a server.
+//! A call that is on no list of its thread is refused with EPERM. That fails one operation, and the rest goes on: a
+//! new call of a new C library must not end a server.
 
 use libc::c_long;
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// What is done about a call that a thread may not make.
+/// The treatment of a call that a thread may not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It fails.
@@ -115,7 +115,7 @@ fn one_of(argument: u8, values: &[u64]) -> seccompiler::Result<Vec<SeccompRule>>
 const THREAD: u64 = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
 
 /// Commands of `bpf(2)` on maps that are open already: look up, update, delete, next key, look up and delete, and the
-/// same of many; what an open object is. None loads a program or makes a map.
+/// same of many; information about an open object. None loads a program or makes a map.
 const MAPS: &[u64] = &[1, 2, 3, 4, 15, 21, 22, 24, 25, 26, 27];
 
 /// Commands of `bpf(2)` that make a map, load a program, attach one to a trace point, and load types.

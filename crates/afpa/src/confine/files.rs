@@ -1,4 +1,4 @@
-//! What the threads may open: Landlock domains, of which a thread can only get narrower ones.
+//! The files that threads may open: Landlock domains, which a thread can make narrower, but never wider.
 
 use std::os::fd::BorrowedFd;
 
@@ -36,7 +36,7 @@ fn ruleset() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// What the kernel lacks of it, and what to do about it; `None`: nothing that matters.
+/// The parts of confinement that the kernel lacks, and the remedy; `None`: it lacks none that matters.
 pub(super) fn lacks(entered: &RestrictionStatus) -> Option<String> {
     match entered.landlock {
         LandlockStatus::NotImplemented => {

@@ -1,4 +1,5 @@
-//! What is left to a thread that somebody has taken over: defence in depth, below the rights that a process drops.
+//! The confinement of threads: few rights are left to somebody who takes one over. This is defence in depth, below the
+//! rights that the process drops.
 //!
 //! | threads | system calls | files |
 //! |---|---|---|
@@ -6,9 +7,10 @@
 //! | workers, and the administration's | sockets, descriptors and maps that are there; no program, no thread, no ring, no signal | none |
 //! | helpers | files, and threads of their kind; no program, no socket, no ring, no signal | to read, below the document roots |
 //!
-//! Both are properties of a thread in Linux, which its threads inherit and nobody can take off. So a worker is confined
-//! on its own thread, when all that it needs has been made, and helpers descend from a thread that is made for a
-//! configuration: a reload, whose roots may be others, makes new ones.
+//! System calls and files are restricted for each thread in Linux. Its own threads inherit the restrictions, and
+//! nobody can take them off. So a worker is confined on its own thread, when everything that it needs has been made,
+//! and helpers descend from a thread that is made for a configuration. A reload, whose roots may be others, makes new
+//! helpers.
 
 mod calls;
 mod files;
@@ -94,8 +96,8 @@ impl Confinement {
         }
     }
 
-    /// What helpers begin with that load files below these directories. A thread that has begun so can read nothing else,
-    /// nor can those that it makes.
+    /// The start of helpers that load files below these directories. A thread that has begun so can read nothing else,
+    /// nor can the threads that it makes.
     pub(crate) fn helpers_below<'a>(
         &self,
         roots: impl IntoIterator<Item = BorrowedFd<'a>>,

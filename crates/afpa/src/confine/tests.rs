@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 use std::thread;
 
-/// What is given up is given up for good, so it is tried on a thread of its own.
+/// Runs `work` on a thread of its own, because a thread never gets its rights back.
 fn on_its_own<T: Send + 'static>(work: impl FnOnce(Confinement) -> T + Send + 'static) -> T {
     let thread = thread::spawn(|| work(Confinement::begin(Confine::On)));
     thread.join().expect("no assertion failed")

@@ -15,7 +15,7 @@ use super::Version;
 use super::wire::{self, List, Question};
 use crate::privileges::Identity;
 
-/// It reads small files of a local disk; whoever waits longer would rather serve.
+/// Longer than small files of a local disk take. After that, serving goes on without the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reads files by the rights of this process, and by those of another one where that is not enough.
@@ -25,7 +25,7 @@ pub(crate) struct KeyReader(Option<Arc<Helper>>);
 #[derive(Debug)]
 struct Helper {
     files: Vec<PathBuf>,
-    /// `None` once it has failed: what would come now may be the answer to an earlier question.
+    /// `None` once it has failed: later bytes could be the answer to an earlier question.
     talk: Mutex<Option<Talk>>,
 }
 
@@ -49,7 +49,7 @@ impl KeyReader {
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            // What a terminal sends to AFPA is not for it: it ends when AFPA does.
+            // Signals of AFPA's terminal must not reach it: it ends when AFPA does.
             .process_group(0)
             .spawn()?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -73,7 +73,7 @@ impl KeyReader {
         self.or_ask(path, Question::Bytes, read_tls_file(path))
     }
 
-    /// What tells this version of the file from others; `None`: it cannot be looked at.
+    /// The version of the file; `None`: it cannot be looked at.
     pub(crate) fn version(&self, path: &Path) -> Option<Version> {
         let own = Version::of(path).map(wire::version_to_bytes);
         let bytes = self.or_ask(path, Question::Version, own).ok()?;

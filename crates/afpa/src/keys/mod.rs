@@ -7,7 +7,7 @@
 //!      └── every [tls] reread, every reload ──┘
 //! ```
 //!
-//! The process gives out the files of its list and no others, and only those that nobody but root can replace
+//! The process gives out only the files of its list, and of these only files that nobody but root can replace
 //! ([`place`]). It ends when its parent does.
 
 mod client;
@@ -15,7 +15,7 @@ mod place;
 mod process;
 mod wire;
 
-/// What the process is called: AFPA's program under another name.
+/// The name of the process: AFPA's program under another name.
 pub const PROCESS: &str = "afpa-read-keys";
 
 use std::fs;
@@ -26,7 +26,7 @@ use std::path::Path;
 pub(crate) use client::KeyReader;
 pub use process::answer;
 
-/// What tells one version of a file from another.
+/// The version of a file: another version has another value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     inode: u64,

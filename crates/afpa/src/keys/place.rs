@@ -1,8 +1,9 @@
-//! Who can decide what a path leads to.
+//! The users who can decide where a path leads.
 //!
-//! The reading process has more rights than who asks it. If the one who asks could put a link in the place of a file,
-//! it would get any file of the host. So every folder and link on the way belongs to root, and nobody else may write
-//! there; in a folder such as `/tmp`, where each may remove only what is its own, what is root's stays as well.
+//! The reading process has more rights than the process that asks it. If the asking process could put a link in the
+//! place of a file, it would get any file of the host. So every folder and link on the way must belong to root, and
+//! nobody else may write there. In a folder such as `/tmp`, where users may remove only their own files, root's files
+//! are safe as well.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What the two processes say to each other, over a socket pair: numbers in the host's byte order.
+//! The messages of the two processes, over a socket pair: numbers in the host's byte order.
 //!
 //! First comes the list, as [`List`] in JSON behind its length. Then questions and answers take turns:
 //!
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Version;
 
-/// Whom the process becomes, and what it gives out.
+/// The user that the process becomes, and the files that it gives out.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct List {
     pub(super) user: String,
@@ -24,7 +24,7 @@ pub(super) struct List {
     pub(super) files: Vec<std::path::PathBuf>,
 }
 
-/// What is asked of a file.
+/// The part of a file that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Bytes,

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::privileges::Identity;
 
-/// What sees to certificates. Challenges that are open outlive a reload.
+/// The manager of certificates, and the state that it shares with workers. Challenges that are open outlive a reload.
 #[derive(Default)]
 pub(super) struct AcmeState {
     shared: Shared,
@@ -24,7 +24,7 @@ struct Running {
     manager: Manager,
 }
 
-/// What was made ready for a configuration.
+/// The folder of certificates, ready for a configuration.
 pub(super) struct PreparedAcme(Option<(AcmeSettings, StateFolder)>);
 
 impl PreparedAcme {

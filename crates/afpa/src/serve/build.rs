@@ -6,8 +6,8 @@
 //! Next::build     access log ─ cache ─ router ─ watches        starts threads
 //! ```
 //!
-//! Everything that can fail is in these two. A reload that fails in them has changed nothing that the
-//! workers or the kernel use; whatever it had built is dropped.
+//! Everything that can fail is in these two. A reload that fails in them has changed nothing that the workers or the
+//! kernel use; the parts that it has built are dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;

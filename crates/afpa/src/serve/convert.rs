@@ -131,7 +131,7 @@ pub(super) fn shared_cache(config: &Config) -> CacheSettings {
     }
 }
 
-/// What of the answers of a site's servers is kept in this mode; `None`: nothing.
+/// How the answers of a site's servers are kept in this mode; `None`: none is kept.
 pub(super) fn cache_policy(
     site: &config::SiteSettings,
     mode: config::CacheMode,

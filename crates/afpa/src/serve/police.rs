@@ -1,4 +1,4 @@
-//! Who is let in: the police of this process, with the kernel's part where there is one.
+//! The police of this process, which decides who is let in, with the kernel's part where there is one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

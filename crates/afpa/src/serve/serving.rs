@@ -1,4 +1,4 @@
-//! What the workers serve from.
+//! The state that the workers serve from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::tls::AdoptedTls;
 use crate::confine::Confinement;
 use afpa_config::{Config, Hierarchy, SiteSettings, UrlPath};
 
-/// What the workers serve from.
+/// The state that the workers serve from.
 pub(super) struct Serving {
     pub(super) global: Arc<Global>,
     /// The cache of all roots. It exists even without roots.
@@ -37,15 +37,16 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// What the helpers begin with that load its files, and those of the configuration before, for which requests may be
-    /// under way.
+    /// The start of the helpers that load the files of this configuration and of the one before, for which requests
+    /// may be in progress.
     pub(super) fn helper_start(
         &self,
         confinement: &Confinement,
         before: Option<&Serving>,
     ) -> HelperStart {
         let roots = || [Some(self), before].into_iter().flatten().flat_map(|it| &it.global.roots);
-        // A user's home is looked up when somebody asks for it, in whatever way this system keeps its users.
+        // With `homes` helpers are not confined: a user's home is looked up at a request for it, and this system may
+        // keep its users anywhere.
         match roots().any(|root| root.settings().homes.is_some()) {
             true => HelperStart::new(|| ()),
             false => confinement.helpers_below(roots().map(|root| root.directory())),
@@ -156,7 +157,7 @@ impl Content {
     }
 }
 
-/// How the request sets use the shared cache. What was kept under other rules is not found any more.
+/// How the request sets use the shared cache. Answers that were kept under other rules are not found any more.
 fn caches(
     config: &Config,
     router: Option<&Router>,

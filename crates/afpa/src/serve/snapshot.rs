@@ -1,5 +1,5 @@
-//! The snapshot of the shared cache in the life of a server: what the process before has left is read behind the first
-//! requests, and what this one leaves is written when nothing can change any more.
+//! The snapshot of the shared cache in the life of a server: that of the process before is read after the first
+//! requests, and this process's own is written when nothing can change any more.
 
 mod file;
 
@@ -27,7 +27,7 @@ pub(super) struct Snapshot {
     reading: Option<JoinHandle<()>>,
 }
 
-/// What the process before has left, and the moment of the start.
+/// The snapshot of the process before, and the moment of the start.
 #[derive(Debug)]
 pub(super) struct Found(Option<(Left, Present)>);
 
@@ -44,8 +44,8 @@ impl PreparedSnapshot {
         }
     }
 
-    /// Takes what the process before has left. To be called by the user that serves, before anything is served: whatever is purged
-    /// later is not taken over.
+    /// Takes the snapshot of the process before. Must be called by the user that serves, before anything is served:
+    /// answers that are purged later are not taken over.
     pub(super) fn take(self, responses: &Responses) -> (Snapshot, Found) {
         let none = || (Snapshot { file: None, reading: None }, Found(None));
         let Some((place, limit)) = self.0 else { return none() };

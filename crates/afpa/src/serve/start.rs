@@ -1,4 +1,4 @@
-//! The start: what needs privileges first, then the shared build sequence, then the threads.
+//! The start: first the steps that need privileges, then the shared build sequence, then the threads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -189,7 +189,7 @@ impl Server {
     }
 }
 
-/// What was set up while the process had all its privileges.
+/// The parts that were set up while the process had all its privileges.
 struct Privileged {
     identity: Option<Identity>,
     descriptors: Limit,
@@ -268,7 +268,7 @@ impl Privileged {
     }
 }
 
-/// What the configuration needs of the process's limits.
+/// The limits of the process that the configuration needs.
 pub(super) fn needs(config: &Config) -> Needs {
     Needs {
         descriptors: config.descriptors() as u64,

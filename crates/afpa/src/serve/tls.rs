@@ -27,14 +27,14 @@ use super::tls_of_sites::SitesTls;
 use crate::keys::{KeyReader, Version};
 use crate::privileges::Identity;
 
-/// What the listeners of all configurations share.
+/// The state that the listeners of all configurations share.
 #[derive(Default)]
 pub(super) struct TlsState {
     certificates: Arc<Certificates>,
     tickets: Arc<TicketKeys>,
     /// Sessions of clients that may send early data.
     sessions: Arc<Sessions>,
-    /// What is in use, with the files that it was read from.
+    /// The certificates in use, with the files that they were read from.
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
     seen: Vec<Option<Version>>,
@@ -53,11 +53,11 @@ struct ManagedFile {
     path: PathBuf,
     /// As it was when it was last read.
     seen: Option<Version>,
-    /// What is in use of it.
+    /// The certificate in use; `None`: there is none yet.
     certificate: Option<Certificate>,
 }
 
-/// What was read for a configuration, and can be taken into use without a failure.
+/// The files of a configuration that were read, and can be taken into use without a failure.
 pub(super) struct PreparedTls {
     /// For each address with TLS.
     pub(super) listeners: Vec<(Listen, ListenerTls)>,
@@ -66,19 +66,19 @@ pub(super) struct PreparedTls {
     seen: Vec<Option<Version>>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
-    /// What is in use once it is adopted.
+    /// The part that is in use once this is adopted.
     adopted: AdoptedTls,
 }
 
-/// What serving depends on.
+/// The TLS settings that serving depends on.
 pub(super) struct AdoptedTls {
     /// How the servers of each group are reached, in the order of the groups.
     pub(super) groups: Vec<Option<TlsToServers>>,
-    /// What each site demands of its clients, in the order of the sites.
+    /// The demand of each site on its clients, in the order of the sites.
     pub(super) clients: Vec<Option<ClientDemand>>,
 }
 
-/// What is offered by ALPN, the best first.
+/// The protocols that are offered by ALPN, the best first.
 fn protocols(config: &Config) -> Vec<Vec<u8>> {
     let mut protocols = Vec::new();
     if config.http2.tls {
@@ -115,7 +115,7 @@ impl TlsState {
     /// Reads what a configuration names. The files of certificates that come by themselves, `managed`, may be missing.
     ///
     /// # Errors
-    /// With the file that cannot be used. What is in use stays.
+    /// With the file that cannot be used. The certificates in use stay.
     pub(super) fn prepare(
         &mut self,
         config: &Config,

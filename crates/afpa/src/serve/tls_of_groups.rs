@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::keys::{KeyReader, Version};
 
-/// What was made for the groups of the running configuration. A group that stays as it is keeps it, and with it its
+/// TLS to the server groups of the running configuration. A group that stays as it is keeps its entry, and with it its
 /// sessions and idle connections.
 #[derive(Default)]
 pub(super) struct TlsOfGroups {

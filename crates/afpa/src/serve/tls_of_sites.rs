@@ -1,4 +1,4 @@
-//! What sites demand of clients that come by TLS.
+//! The demands of sites on TLS clients.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ struct SiteTls {
     demand: Option<ClientDemand>,
 }
 
-/// What sites can have in common: `None` for those that ask for nothing.
+/// The demand on clients; sites with the same one share their TLS. `None`: no certificate is asked for.
 type Wanted = Option<(ClientCertificates, PathBuf)>;
 
 impl SitesTls {
-    /// Sites that want the same share it, and with it the sessions of their clients.
+    /// Makes the TLS of each site. Sites with the same demand share it, and with it the sessions of their clients.
     ///
     /// # Errors
     /// With the file that cannot be used.

@@ -1,4 +1,4 @@
-//! The ten lines that matter: what is answered and where, what fails, what is full, what is limited.
+//! The ten lines that matter: answers and where they come from, failures, limits that are reached.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Digest<'_> {
         )
     }
 
-    /// What is not as it should be, or as fast as it could be.
+    /// Limits that are reached, and faults that cost speed.
     fn limited(&self) -> String {
         let mut limits = Vec::new();
         let counted: [(&[&str], &str); 5] = [

@@ -57,7 +57,7 @@ impl Observed {
         self.workers.iter().map(|counters| counter(counters).get()).sum()
     }
 
-    /// What the kernel answered, all of them hits.
+    /// Answers of the kernel, all of them hits.
     fn answers_in_kernel(&self) -> u64 {
         self.fast_path.numbers().map_or(0, |numbers| numbers.answers)
     }

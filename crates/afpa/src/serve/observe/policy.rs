@@ -14,8 +14,8 @@ pub(super) fn policies_json(report: &PolicyReport) -> Value {
     rows.collect()
 }
 
-/// What each policy would have hit lately, in per cent; nothing where AFPA does not choose, or has seen too few
-/// requests.
+/// The hit rate that each policy would have had lately, in per cent; empty where AFPA does not choose, or has seen too
+/// few requests.
 pub(super) fn standing_json(report: &PolicyReport) -> Value {
     if report.policies.iter().all(|policy| policy.standing.is_none()) {
         return json!([]);

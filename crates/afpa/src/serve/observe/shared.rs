@@ -1,4 +1,4 @@
-//! What the shared cache has done, as JSON and as metrics.
+//! Statistics of the shared cache, as JSON and as metrics.
 
 use std::fmt;
 

@@ -28,7 +28,7 @@ struct Row {
     counts: ScopeReport,
     /// By limit, in the order of [`LIMITS`]; only for sites.
     refused: [u64; LIMITS.len()],
-    /// What the kernel answered, which is included in the counts; only for sites.
+    /// The kernel's answers, which are included in the counts; only for sites.
     kernel: Option<SiteInKernel>,
 }
 

@@ -1,4 +1,4 @@
-//! What became of handshakes of TLS, over all workers.
+//! Outcomes of TLS handshakes, over all workers.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! prepare    as root     its folder is there, and the user's alone
-//! take       as the user what the process before has left is opened, and a mark put into its place
-//! replace    as the user the mark becomes what this process leaves
+//! take       as the user the snapshot of the process before is opened, and a mark put into its place
+//! replace    as the user the mark is replaced by the snapshot of this process
 //! ```
 //!
-//! The mark, an empty file, says that a process runs which may be told of purges. So a process that is killed leaves nothing
-//! to the next one, because what it had found may have been purged since. And of two that run at once the one that has
-//! begun first finds that its mark is gone, and leaves nothing, because the other one was told of purges, too.
+//! The mark, an empty file, shows that a process runs that may get orders to purge. So a process that is killed leaves
+//! nothing to the next one: its answers may have been purged since. If two processes run at once, the one that began
+//! first finds its mark gone and leaves nothing, because the other one got orders to purge, too.
 //!
 //! All is done within the folder, which stays open, and with no file that is a link, or somebody else's.
 
@@ -43,7 +43,7 @@ pub(super) struct Marked {
     mark: File,
 }
 
-/// What the process before has left.
+/// The snapshot of the process before.
 #[derive(Debug)]
 pub(super) enum Left {
     /// A file of so many bytes.
@@ -52,7 +52,7 @@ pub(super) enum Left {
     Nothing(&'static str),
 }
 
-/// Whose file it is alone.
+/// Only the owner may read and write the file.
 const OWN: Mode = Mode::RUSR.union(Mode::WUSR);
 
 impl Place {
