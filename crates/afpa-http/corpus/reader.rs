@@ -7,17 +7,17 @@
 pub(crate) struct Case {
     /// A short name, unique in its file.
     pub(crate) name: String,
-    /// What has to come of it.
+    /// The expected result.
     pub(crate) verdict: Verdict,
     /// The bytes of the head.
     pub(crate) head: Vec<u8>,
     /// The bytes of the body.
     pub(crate) body: Vec<u8>,
-    /// What follows on the connection.
+    /// The bytes behind it on the connection.
     pub(crate) next: Vec<u8>,
 }
 
-/// What has to come of a case.
+/// The expected result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Refused with a status, for a reason.

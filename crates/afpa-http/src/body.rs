@@ -24,7 +24,7 @@ impl BodyError {
     }
 }
 
-/// What one call of [`BodySkipper::feed`] did.
+/// The result of one call of [`BodySkipper::feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Bytes of the input that belong to the body.

@@ -52,7 +52,7 @@ pub enum ChunkError {
     TrailersTooLong,
 }
 
-/// What one call of [`ChunkedDecoder::decode`] did.
+/// The result of one call of [`ChunkedDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the input that were read; at least one unless the input was empty or the body done.

@@ -70,7 +70,7 @@ impl EntityTag {
     /// Whether the lines of an If-Match or If-None-Match field name this tag. `*` names every tag,
     /// when it is all there is (RFC 9110 sections 13.1.1 and 13.1.2).
     ///
-    /// What stands behind a malformed member of a line is not read.
+    /// The rest of a line behind a malformed member is not read.
     pub fn is_named_by<'b>(
         &self,
         lines: impl Iterator<Item = &'b [u8]>,

@@ -84,7 +84,7 @@ impl Multipart {
         &self.parts
     }
 
-    /// What follows the last part.
+    /// The bytes behind the last part.
     pub fn closing(&self) -> &[u8] {
         &self.closing
     }

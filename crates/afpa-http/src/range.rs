@@ -108,7 +108,7 @@ fn spec(member: &[u8]) -> Option<Spec> {
     }
 }
 
-/// `1*DIGIT`; what does not fit is behind the end of any file, which is all that matters here.
+/// `1*DIGIT`. A number that does not fit is behind the end of any file, which is all that matters here.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -23,7 +23,7 @@ pub(crate) const fn is_tchar(byte: u8) -> bool {
         )
 }
 
-/// What may stand in a field value: HTAB, SP, VCHAR and obs-text (RFC 9110 section 5.5).
+/// The bytes of a field value: HTAB, SP, VCHAR and obs-text (RFC 9110 section 5.5).
 #[inline]
 pub(crate) const fn is_field_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)

@@ -48,9 +48,10 @@ pub fn normalise<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8
     if is_normal(path) { Ok(path) } else { rewrite(path, Form::Decoded, scratch) }
 }
 
-/// As [`normalise`], but in the spelling that a server gets: only unreserved characters lose their escape, because a reserved one
-/// means something else without it (RFC 3986, sections 2.2 and 6.2.2.2). To a servlet container `;` begins a parameter, and `%3B` is
-/// a letter. What may not stand in a path is escaped. [`normalise`] makes the same of the result as of the path.
+/// As [`normalise`], but in the spelling that a server gets: only unreserved characters lose their escape, because a
+/// reserved one means something else without it (RFC 3986, sections 2.2 and 6.2.2.2). To a servlet container `;` begins
+/// a parameter, and `%3B` is a letter. Bytes that may not stand in a path are escaped. [`normalise`] makes the same of
+/// the result as of the path.
 ///
 /// # Errors
 /// Those of [`normalise`].
@@ -62,7 +63,7 @@ pub fn spell<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], P
     rewrite(path, Form::Spelled, scratch)
 }
 
-/// What is left of a path as [`spell`] gives it behind so many bytes of the path as [`normalise`] gives it.
+/// The rest of a path that [`spell`] has given, behind so many bytes of the same path as [`normalise`] gives it.
 pub fn behind(spelled: &[u8], normal: usize) -> &[u8] {
     let mut rest = spelled;
     for _ in 0..normal {

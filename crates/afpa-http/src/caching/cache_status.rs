@@ -1,9 +1,9 @@
-//! Cache-Status (RFC 9211): what the cache did with a request, for whoever reads the answer.
+//! Cache-Status (RFC 9211): how the cache handled a request, for readers of the answer.
 
 use super::reuse::{Stored, Why};
 use super::store::NotStored;
 
-/// What the cache did with a request.
+/// How the cache handled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A stored response answered it. Seconds of freshness that are left; negative: it is stale.
@@ -39,7 +39,7 @@ pub enum Forward {
     UriMiss,
     /// Something is, but not for these fields.
     VaryMiss,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
     /// The request asks for it.
     Request,
@@ -75,7 +75,7 @@ impl Forward {
     }
 }
 
-/// What stands before the `ttl` of a hit.
+/// The text before the `ttl` of a hit.
 pub const BEFORE_TTL: &[u8] = b"afpa; hit; ttl=";
 
 /// Appends the member of this cache to the value of Cache-Status. Nothing follows the `ttl` of a hit.

@@ -61,8 +61,8 @@ pub struct RequestControl {
 }
 
 impl ResponseControl {
-    /// Reads one more Cache-Control line. What contradicts itself is read as the stricter one says
-    /// (section 4.2.1).
+    /// Reads one more Cache-Control line. Where directives contradict each other, the stricter one counts (section
+    /// 4.2.1).
     pub fn add(&mut self, line: &[u8]) {
         for (name, argument) in directives(line) {
             self.directive(name, argument);
@@ -152,7 +152,7 @@ fn lower(held: &mut Option<u32>, new: Option<u32>) {
     };
 }
 
-/// An argument in seconds, as a token or quoted (section 5.2). What is no number counts as 0, so that the
+/// An argument in seconds, as a token or quoted (section 5.2). An argument that is no number counts as 0, so that the
 /// response is stale (section 4.2.1).
 fn seconds(argument: Option<&[u8]>) -> u32 {
     let digits = argument.unwrap_or_default();
@@ -164,8 +164,8 @@ fn seconds(argument: Option<&[u8]>) -> u32 {
     }))
 }
 
-/// The directives of a line: names, and arguments without their quotes. Commas within quotes separate
-/// nothing. What is not of this form is skipped.
+/// The directives of a line: names, and arguments without their quotes. Commas within quotes separate nothing. Members
+/// of another form are skipped.
 pub fn directives(line: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     members(line).filter_map(|member| {
         let equals = member.iter().position(|&byte| byte == b'=');

@@ -1,4 +1,4 @@
-//! What of a response's head decides about caching, in one pass.
+//! The fields of a response's head that decide about caching, read in one pass.
 
 use super::control::LONGEST;
 use super::targeted;
@@ -18,7 +18,7 @@ pub enum Expires {
     At(u64),
 }
 
-/// What of a final response's head decides about caching. The times are as the response has them.
+/// The facts of a final response's head that decide about caching. The times are as the response has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseFacts {
     /// The status code.
@@ -29,7 +29,7 @@ pub struct ResponseFacts {
     pub is_targeted: bool,
     /// Date, if it is one.
     pub date: Option<u64>,
-    /// Age (section 5.1); what is malformed counts as none.
+    /// Age (section 5.1); a malformed value counts as none.
     pub age: u64,
     /// Expires.
     pub expires: Expires,
@@ -47,7 +47,7 @@ pub struct ResponseFacts {
     pub is_events: bool,
 }
 
-/// What of the facts still counts once the response is stored.
+/// The facts that still count once the response is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoredFacts {
     /// The status code.
@@ -152,8 +152,8 @@ fn age(value: &[u8]) -> u64 {
     }
 }
 
-/// A date in any case, and of any day of the week: what follows names the day, too, and a cache may be lenient
-/// (section 4.2).
+/// A date in any case, and of any day of the week: the rest of the date fixes the day anyway, and a cache may be
+/// lenient (section 4.2).
 pub(super) fn date(value: &[u8]) -> Option<u64> {
     crate::date::parse(value).or_else(|| {
         let mut room = [0; 40];

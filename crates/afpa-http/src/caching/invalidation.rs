@@ -1,5 +1,5 @@
-//! What answers to other methods than GET mean for stored responses: invalidation by unsafe requests (section
-//! 4.4), the answer to POST that may answer GET (RFC 9110 section 9.3.3), and the one to HEAD (section 4.3.5).
+//! The effect of answers to other methods than GET on stored responses: invalidation by unsafe requests (section 4.4),
+//! the answer to POST that may answer GET (RFC 9110 section 9.3.3), and the one to HEAD (section 4.3.5).
 
 use super::ResponseFacts;
 use super::facts::date;
@@ -19,7 +19,7 @@ pub fn may_answer_get(facts: &ResponseFacts) -> bool {
     facts.status == 200 && facts.has_lifetime()
 }
 
-/// What the 200 to a HEAD request says of a stored response (section 4.3.5).
+/// The verdict of the 200 to a HEAD request on a stored response (section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSays {
     /// It is the current one, and gets the new fields.
@@ -31,7 +31,7 @@ pub enum HeadSays {
     Nothing,
 }
 
-/// What tells one version of a representation from another in a head.
+/// The fields of a head that tell one version of a representation from another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Version<'a> {
     /// ETag, as it stands in the field.
@@ -42,8 +42,8 @@ pub struct Version<'a> {
     pub length: Option<u64>,
 }
 
-/// Compares what the answer to HEAD has with what is stored. What only one of them has counts for nothing, but for an
-/// ETag or Last-Modified that the stored response lacks: it has one now, so it is another one.
+/// Compares the answer to HEAD with the stored response. A fact that only the stored response has counts for nothing.
+/// An ETag or Last-Modified that only the answer has means that the stored response is another one.
 pub fn head_says(stored: &Version<'_>, head: &Version<'_>) -> HeadSays {
     let modified = |version: &Version<'_>| version.last_modified.and_then(date);
     let same_date = head.last_modified.map(|new| {

@@ -1,4 +1,4 @@
-//! Caching by a shared cache (RFC 9111), without I/O: what a response allows, how long it is fresh, and
+//! Caching by a shared cache (RFC 9111), without I/O: whether a response may be stored, how long it is fresh, and
 //! whether a stored one may answer a request.
 //!
 //! A response travels through the modules in this order:

@@ -117,7 +117,7 @@ impl<B: Deref<Target = [u8]> + Clone> Parts<B> {
         self.complete
     }
 
-    /// What there is of it, in order.
+    /// The pieces, in order.
     pub fn pieces(&self) -> &[Piece<B>] {
         &self.pieces
     }
@@ -167,7 +167,7 @@ impl<B: Deref<Target = [u8]> + Clone> Parts<B> {
             return Err(NotAdded::Contradiction);
         }
         pieces.retain(|piece| piece.start < start || piece.end() > end);
-        // Whatever overlaps it now begins before it, or ends behind it.
+        // Pieces that overlap it now begin before it, or end behind it.
         let before = pieces.iter().filter(|piece| piece.start < start).map(Piece::end).max();
         let behind = pieces.iter().filter(|piece| piece.end() > end).map(|piece| piece.start).min();
         let first = before.map_or(start, |before| before.max(start));

@@ -2,7 +2,7 @@
 
 use super::{Optional, RequestControl, ResponseControl};
 
-/// What of the directives of a response still counts once it is stored, beside its lifetime.
+/// The directives of a response that still count once it is stored, beside its lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoredControl {
     /// It must not be reused without validation.
@@ -61,7 +61,7 @@ pub struct Stored {
     pub grace: u64,
 }
 
-/// What is done with a request for a stored response.
+/// How a request for a stored response is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
     /// It answers the request.
@@ -85,7 +85,7 @@ pub enum Why {
     Purged,
 }
 
-/// What may be done with a stored response for a request.
+/// How a stored response may be used for a request.
 pub fn judge(stored: &Stored, request: &RequestControl) -> Reuse {
     let Stored { control, lifetime, age, purged, .. } = stored;
     if control.no_cache {

@@ -2,7 +2,7 @@
 
 use super::{RequestControl, ResponseFacts};
 
-/// What of the request decides whether the response to it may be stored.
+/// The facts of a request that decide whether the response to it may be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requested {
     /// Its directives.
@@ -11,7 +11,7 @@ pub struct Requested {
     pub authorised: bool,
 }
 
-/// What is done with responses that set cookies. Section 7.3 leaves that to caches.
+/// How responses that set cookies are treated. Section 7.3 leaves that to caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetCookie {
     /// They are not stored, because cookies are mostly for one user.
@@ -53,7 +53,7 @@ pub enum NotStored {
     Part,
     /// It is a stream of events, each of which is for whoever listens now.
     Events,
-    /// What would name it is too long.
+    /// Its key would be too long.
     LongKey,
 }
 
@@ -166,7 +166,7 @@ pub fn judge(
     Ok(())
 }
 
-/// What [`judge`] has to know beside the messages.
+/// The facts that [`judge`] needs beside the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// How long the response is fresh.

@@ -6,7 +6,7 @@
 use super::ResponseControl;
 use super::control::bounded;
 
-/// What a field line of a Dictionary may hold for a cache.
+/// The values that a member of a Dictionary may have for a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     True,
@@ -130,7 +130,7 @@ fn number(rest: &[u8]) -> Option<(Item, &[u8])> {
     Some((Item::Integer(if negative { -value } else { value }), tail))
 }
 
-/// What follows the closing quote (RFC 9651 section 3.3.3).
+/// The bytes behind the closing quote (RFC 9651 section 3.3.3).
 fn string(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = match rest {
@@ -143,7 +143,7 @@ fn string(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows the closing parenthesis (RFC 9651 section 3.1.1). Lists do not nest.
+/// The bytes behind the closing parenthesis (RFC 9651 section 3.1.1). Lists do not nest.
 fn inner_list(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = skip(rest, b" ");
@@ -160,7 +160,7 @@ fn inner_list(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows the parameters (RFC 9651 section 3.1.2), which mean nothing here.
+/// The bytes behind the parameters (RFC 9651 section 3.1.2), which mean nothing here.
 fn parameters(mut rest: &[u8]) -> Option<&[u8]> {
     while let [b';', tail @ ..] = rest {
         let (_, tail) = key(skip(tail, b" "))?;

@@ -20,7 +20,7 @@ macro_rules! classes {
             /// Every class.
             pub const ALL: &[FieldClass] = &[$(FieldClass::$class),*];
 
-            /// What it is about, for people.
+            /// A description of the fields of this class, for people.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(FieldClass::$class => $text,)*

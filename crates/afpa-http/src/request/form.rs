@@ -7,15 +7,14 @@ use crate::syntax::byte_table;
 /// A request target, taken apart but not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'b> {
-    /// `/path?query`: what a client sends to an origin server (RFC 9112 section 3.2.1).
+    /// `/path?query`: the form for an origin server (RFC 9112 section 3.2.1).
     Origin {
         /// The path; starts with `/`.
         path: &'b [u8],
-        /// What follows the first `?`, if there is one.
+        /// The bytes behind the first `?`, if there is one.
         query: Option<&'b [u8]>,
     },
-    /// `http://host/path?query`: what a client sends to a proxy, and every server must accept
-    /// (RFC 9112 section 3.2.2).
+    /// `http://host/path?query`: the form for a proxy, which every server must accept (RFC 9112 section 3.2.2).
     Absolute {
         /// `http` or `https`; whether the latter may come over this connection is for the caller
         /// to say (RFC 9110 section 7.4).
@@ -24,7 +23,7 @@ pub enum Target<'b> {
         authority: &'b [u8],
         /// The path; starts with `/`, which stands in for an empty one (RFC 9110 section 4.2.3).
         path: &'b [u8],
-        /// What follows the first `?`, if there is one.
+        /// The bytes behind the first `?`, if there is one.
         query: Option<&'b [u8]>,
     },
     /// `host:port`: only with CONNECT (RFC 9112 section 3.2.3).

@@ -1,5 +1,5 @@
-//! What follows a head on the connection: body length, persistence, expectation
-//! (RFC 9112 sections 6 and 9.3, RFC 9110 section 10.1.1).
+//! The end of the request that a head begins: body length, persistence, expectation (RFC 9112 sections 6 and 9.3, RFC
+//! 9110 section 10.1.1).
 
 use super::fields::Index;
 use super::{Known, Refusal, Version};
@@ -76,7 +76,7 @@ pub(super) fn keep_alive(version: Version, index: &Index, lines: &[httparse::Hea
     if !index.present().contains(Known::Connection) {
         return version == Version::Http11;
     }
-    // What browsers send in every request.
+    // The value that browsers send in every request.
     if index.only(Known::Connection, lines) == Some(b"keep-alive") {
         return true;
     }

@@ -53,7 +53,8 @@ pub enum Version {
     Http10,
     /// `HTTP/1.1`.
     Http11,
-    /// HTTP/2 (RFC 9113). [`parse`] never finds it: whoever has made a head of HTTP/1.1 out of a stream's fields says so.
+    /// HTTP/2 (RFC 9113). [`parse`] never finds it: the code that makes a head of HTTP/1.1 out of a stream's fields
+    /// sets it.
     Http2,
 }
 
@@ -84,7 +85,7 @@ pub struct Request<'s, 'b> {
     pub host: Host<'b>,
     /// Whether the client wants the connection kept (RFC 9112 section 9.3).
     pub keep_alive: bool,
-    /// What follows the head on the connection.
+    /// The body that follows the head on the connection.
     pub body: BodyLength,
     /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section
     /// 10.1.1). Always false in HTTP/1.0 and without a body.
@@ -158,7 +159,7 @@ pub fn parse<'s, 'b>(
     }
 }
 
-/// What is known of a head whose every byte stands where the grammar wants it.
+/// The tokens of a head whose every byte stands where the grammar wants it.
 struct Tokens<'s, 'b> {
     method: Method<'b>,
     version: Version,
@@ -239,7 +240,7 @@ impl Layout<'_> {
     }
 }
 
-/// The rules that need the whole head: what the target, Host and framing fields mean.
+/// Applies the rules that need the whole head: the meaning of target, Host and framing fields.
 #[inline]
 fn understand<'s, 'b>(tokens: Tokens<'s, 'b>) -> Result<Request<'s, 'b>, Refusal> {
     let Tokens { method, version, raw_target, head_len, lines } = tokens;

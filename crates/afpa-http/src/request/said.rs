@@ -1,14 +1,14 @@
-//! What can be read of a request that is refused, for logs.
+//! The readable parts of a refused request, for logs.
 
 use crate::{Request, syntax};
 
-/// What a head says, as far as it can be read. Nothing of it was checked, but that the method is a token: it is for logs,
+/// The contents of a head, as far as it can be read. Only the method was checked, to be a token: the rest is for logs,
 /// which escape what they write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said<'b> {
     /// The method.
     pub method: &'b str,
-    /// The request target; what there is of it, if the line has no end.
+    /// The request target, or its beginning, if the line has no end.
     pub target: &'b [u8],
     /// A version of HTTP/1.
     pub version: &'static str,
@@ -52,7 +52,7 @@ impl<'b> Said<'b> {
         said
     }
 
-    /// What a whole request says.
+    /// The contents of a whole request.
     pub fn of(request: &Request<'_, 'b>) -> Said<'b> {
         use crate::Known;
         Said {

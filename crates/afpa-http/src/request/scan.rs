@@ -15,7 +15,7 @@ use super::form::is_target_byte;
 use super::{MAX_FIELDS, Refusal, RequestLimits};
 use crate::syntax::{is_field_byte, is_tchar};
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scan {
     /// The first offence.

@@ -3,7 +3,7 @@
 use super::record::Record;
 use super::{BEGIN_LEN, Broken, CHECK_LEN, Check, Clocks, END_LEN, MAGIC, VERSION};
 
-/// Takes a snapshot apart. Whoever reads it asks how many bytes are [wanted](Self::wants) next, and gives them.
+/// Takes a snapshot apart. Its reader asks how many bytes are [wanted](Self::wants) next, and gives them.
 #[derive(Debug)]
 pub struct Decoder {
     next: Next,
@@ -13,7 +13,7 @@ pub struct Decoder {
     checks: Check,
 }
 
-/// What comes next.
+/// The next part of the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Begin,
@@ -23,7 +23,7 @@ enum Next {
     Nothing,
 }
 
-/// What was found.
+/// A part of the snapshot that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'b> {
     /// When it was written.
@@ -74,7 +74,7 @@ impl Decoder {
             false => Broken::Foreign,
         })?;
         let (version, rest) = rest.split_first_chunk().ok_or(Broken::Cut)?;
-        // What stands behind it is another version's affair, its check included.
+        // The bytes behind the version belong to the format of that version, the check included.
         let version = u32::from_le_bytes(*version);
         if version != VERSION {
             return Err(Broken::Version(version));
@@ -120,7 +120,7 @@ impl Decoder {
         Ok(Piece::End(self.records))
     }
 
-    /// What stands before the check of these bytes, which is also about those before them.
+    /// The bytes before their check. The check is also about the bytes `before` them.
     fn checked<'b>(&mut self, before: &[u8], bytes: &'b [u8]) -> Result<&'b [u8], Broken> {
         let (content, found) = bytes.split_last_chunk::<CHECK_LEN>().ok_or(Broken::Cut)?;
         let mut check = Check::default();

@@ -1,4 +1,4 @@
-//! The parts of a record: numbers, texts, lists. What is read is what is written, and nothing else.
+//! The parts of a record: numbers, texts, lists. Reading gives exactly the parts that were written.
 
 /// Writes parts.
 pub(super) trait Put {

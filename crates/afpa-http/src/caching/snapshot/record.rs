@@ -6,11 +6,11 @@ use crate::caching::{StoredControl, StoredFacts};
 /// A stored response, with all that decides about its use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record<'b> {
-    /// What tells the rules by which it was stored from others.
+    /// A digest of the rules by which it was stored.
     pub rules: [u8; 16],
     /// Its primary key, without the number that the rules have in one process. It begins with the label of its URL.
     pub primary: &'b [u8],
-    /// What follows in its key: the values of the fields by which it varies.
+    /// The rest of its key: the values of the fields by which it varies.
     pub secondary: &'b [u8],
     /// Its tags, as labels.
     pub tags: Vec<&'b [u8]>,
@@ -85,7 +85,7 @@ impl<'b> Record<'b> {
         out.put_bytes(self.content);
     }
 
-    /// What a record without its length and its check says; `None`: it is none.
+    /// Parses a record without its length and its check; `None`: it is none.
     pub fn parse(bytes: &'b [u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
         let record = Self {

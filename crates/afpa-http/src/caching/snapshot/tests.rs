@@ -88,7 +88,7 @@ fn written(records: &[Record<'_>]) -> Vec<u8> {
     out
 }
 
-/// What is found in a snapshot, as the program reads one.
+/// The contents of a snapshot, as the program reads one.
 fn read(mut bytes: &[u8]) -> Result<(Clocks, Vec<Record<'_>>), Broken> {
     let mut decoder = Decoder::new(1 << 20);
     let (mut clocks, mut records) = (Clocks::default(), Vec::new());

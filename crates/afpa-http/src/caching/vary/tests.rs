@@ -120,7 +120,7 @@ fn a_star_among_the_names_is_no_list_of_names() {
     }
 }
 
-/// What a server that reads this field, or one that it takes for it, can tell of a request.
+/// The lines of a request that a server may read as this field.
 fn seen(name: &str, lines: &[(String, String)]) -> Vec<(String, String)> {
     let plain = |name: &str| name.to_ascii_lowercase().replace(['_', '.'], "-");
     let own = lines.iter().filter(|(line, _)| plain(line) == plain(name));
