@@ -1,7 +1,7 @@
 //! The expansion of a page: its documents one within the other, with one environment.
 //!
-//! The flow of control is that of mod_include: what is printed depends on two flags, and an element that fails leaves
-//! its message.
+//! The flow of control is that of mod_include: two flags decide whether bytes are printed, and an element that fails
+//! leaves its message.
 
 use crate::directive::{Attribute, Element, Piece, Pieces};
 use crate::environment::Environment;
@@ -29,7 +29,7 @@ struct Document {
     undefined: Vec<u8>,
     time_format: Vec<u8>,
     abbreviates: bool,
-    /// What is read now goes into the page.
+    /// Bytes that are read now go into the page.
     printing: bool,
     /// One of the branches of this `if` was, or is, taken.
     taken: bool,

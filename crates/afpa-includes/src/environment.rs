@@ -87,8 +87,8 @@ impl Environment {
         }
     }
 
-    /// Puts values in the place of `$NAME` and `${NAME}`. `\$` is a dollar sign, and a variable without a value
-    /// is nothing. What would be too long is cut off.
+    /// Puts values in the place of `$NAME` and `${NAME}`. `\$` is a dollar sign, and a variable without a value is
+    /// nothing. A result that would be too long is cut off.
     pub(crate) fn substitute(&mut self, text: &[u8]) -> Vec<u8> {
         let mut result = Vec::with_capacity(text.len());
         let (mut rest, mut closes) = (text, true);

@@ -1,8 +1,8 @@
 //! Server-side includes, as Apache's mod_include has them: `<!--#include virtual="/menu.html" -->` and its kin.
 //!
-//! [`expand`] takes a page and gives the expanded page. It reads nothing by itself: what a page includes comes from
-//! [`Files`], so that the caller can note what the page depends on. No clock is read either, and work is bounded
-//! by [`Limits`].
+//! [`expand`] takes a page and gives the expanded page. It reads no file itself: included documents come from
+//! [`Files`], so that the caller can note the files that the page depends on. No clock is read either, and work is
+//! bounded by [`Limits`].
 //!
 //! | element | attributes |
 //! |---|---|
@@ -31,7 +31,7 @@ mod time;
 
 use document::Expansion;
 
-/// What a page may include.
+/// The documents that a page may include.
 pub trait Files {
     /// The document at a normalised URL path. `most`: how many bytes of content are of any use.
     ///
@@ -57,7 +57,7 @@ pub struct Document {
     pub has_elements: bool,
 }
 
-/// What is known of a file without reading it.
+/// The facts about a file that are known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Length in bytes.
@@ -117,7 +117,7 @@ pub struct Expanded {
     pub content: Vec<u8>,
     /// Whether it shows the present time, and would be another page a second later.
     pub shows_time: bool,
-    /// What is wrong with it, for its author; only the first ones.
+    /// The faults in it, for its author; only the first ones.
     pub faults: Vec<Fault>,
 }
 
@@ -128,7 +128,7 @@ pub struct Fault {
     pub path: Vec<u8>,
     /// The line of the element's end in it, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// A description of the fault.
     pub cause: String,
 }
 

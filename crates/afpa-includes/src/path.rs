@@ -1,8 +1,8 @@
-//! From what an element names to a URL path below the same root.
+//! Turns the names in elements into URL paths below the same root.
 
 use afpa_http::target;
 
-/// What `include` and its kin name.
+/// The document that `include` and its kin name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link<'a> {
     /// `virtual`: a URL path, absolute or relative to the document. A query is not heeded.

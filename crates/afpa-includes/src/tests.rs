@@ -220,7 +220,7 @@ fn sizes_are_abbreviated_as_apache_does() {
     }
 }
 
-/// What is looked at grows with the length of a page, not with its square.
+/// The work grows with the length of a page, not with its square.
 #[test]
 fn a_page_costs_as_much_as_it_is_long() {
     for (before, unit, behind) in [

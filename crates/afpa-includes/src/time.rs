@@ -22,7 +22,7 @@ const MONTHS: [&str; 12] = [
 /// Days of a year before each month, without a leap day.
 const DAYS_BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
-/// What Apache prints unless a page says otherwise.
+/// The format that Apache uses unless a page says otherwise.
 pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
 
 /// Most bytes of a formatted time.

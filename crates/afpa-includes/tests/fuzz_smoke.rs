@@ -7,7 +7,7 @@ use afpa_testkit::smoke;
 #[path = "../../../fuzz/src/includes.rs"]
 mod targets;
 
-/// What the grammar turns on; random bytes alone would seldom make it.
+/// The strings that the grammar turns on; random bytes alone would seldom make them.
 const FRAGMENTS: &[&[u8]] = &[
     b"<!--#",
     b"-->",
