@@ -1,5 +1,5 @@
-//! What a decision takes with ten to 10,000 request sets: `cargo run --release -p afpa-router
-//! --example route_cost`. Prints nanoseconds a decision, the least and the median of eleven rounds.
+//! The time of a decision with ten to 10,000 request sets: `cargo run --release -p afpa-router --example route_cost`.
+//! Prints nanoseconds a decision, the least and the median of eleven rounds.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -20,7 +20,7 @@ pub struct Conditions {
 /// A field, cookie or subject that a request must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldCondition {
-    /// What it is.
+    /// The kind of the value.
     pub source: FieldSource,
     /// The name of the field, in any case; that of a cookie exactly.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct FieldCondition {
     pub value: Pattern,
 }
 
-/// Whose value a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldSource {
     /// The value of a whole field line.

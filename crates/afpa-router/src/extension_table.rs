@@ -114,7 +114,7 @@ impl<'t> ExtensionTable<'t> {
     }
 }
 
-/// What a content group claims for itself.
+/// The extensions that a content group claims for itself.
 fn claims(group: &ContentGroup) -> Vec<String> {
     let ContentGroup::List { extensions, none, others } = group else {
         return vec!["everything else".to_owned()];

@@ -114,7 +114,7 @@ pub enum Action {
     Distributed {
         /// The group.
         group: GroupId,
-        /// What keeps a client with one server.
+        /// How a client is kept with one server.
         affinity: Affinity,
     },
     /// Answered with a redirect.
@@ -123,7 +123,7 @@ pub enum Action {
     Fixed(Fixed),
 }
 
-/// What keeps the requests of a client with one server.
+/// The property by which the requests of a client are kept with one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Affinity {
     /// Nothing.
@@ -161,7 +161,7 @@ pub struct Fixed {
 pub struct Rewrite {
     /// At most the length of the prefix.
     pub strip: usize,
-    /// What stands there instead.
+    /// The bytes in their place.
     pub head: Vec<u8>,
 }
 

@@ -32,7 +32,7 @@ impl Router {
         place.sets.clone().filter(move |number| !reached.contains(number)).map(RequestSetId)
     }
 
-    /// What is tried for each kind of file that a path here may name.
+    /// The request sets that are tried for each kind of file that a path here may name.
     fn kinds<'p>(&self, place: &'p CompiledPath) -> Vec<&'p [u32]> {
         let first = self.sets.get(place.sets.start as usize);
         if let (Reach::Exact, Some(set)) = (place.reach, first) {

@@ -7,7 +7,7 @@ use afpa_testkit::smoke;
 #[path = "../../../fuzz/src/routing.rs"]
 mod targets;
 
-/// What the grammars turn on; random bytes alone would seldom make it.
+/// The strings that the grammars turn on; random bytes alone would seldom make them.
 const FRAGMENTS: &[&[u8]] = &[
     b"\n",
     b"\r\n",

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::build::*;
 use crate::*;
 
-/// What a request is: host, path, method, value of the cookie `c`.
+/// A request: host, path, method, value of the cookie `c`.
 type Asked = (String, String, bool, String);
 
 fn naive(table: &Table, (host, path, post, cookie): &Asked) -> Option<(u32, bool)> {
@@ -136,7 +136,7 @@ fn hosts() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    /// A table without conflicts: what conflicts is left out.
+    /// A table without conflicts: sites that conflict are left out.
     fn tables()(sites in prop::collection::vec(
         (prop::collection::vec(hosts(), 0..3), prop::collection::vec(paths(), 1..8)), 1..4,
     )) -> Table {

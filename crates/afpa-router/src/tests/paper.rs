@@ -1,4 +1,4 @@
-//! What the paper says, and what today's users add to it.
+//! The rules of the paper, and those added for today's users.
 
 use afpa_http::{Method, Status, target};
 
