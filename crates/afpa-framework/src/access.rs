@@ -21,7 +21,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// What TLS has agreed on with a client.
+/// The result of a TLS handshake with a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secured {
     /// `TLSv1.3` or `TLSv1.2`.
@@ -34,9 +34,9 @@ pub struct Secured {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the client's certificate (RFC 4514), which was verified.
     pub subject: Option<Box<str>>,
-    /// Whose certificates the client was asked for, as a digest of theirs; `None`: it was not asked.
+    /// A digest of the authorities whose certificates the client was asked for; `None`: it was not asked.
     pub authorities: Option<[u8; 32]>,
-    /// The handshake is not complete: what has arrived is early data, and may be a replay (RFC 8446, section 8).
+    /// The handshake is not complete: the bytes so far are early data, and may be a replay (RFC 8446, section 8).
     pub is_early: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct AccessRecord<'a> {
     pub source: &'static str,
     /// The server that was asked, if one was.
     pub remote: Option<Remote<'a>>,
-    /// What TLS has agreed on, if the connection is one of TLS.
+    /// The result of the TLS handshake, on a connection with TLS.
     pub tls: Option<&'a Secured>,
 }
 

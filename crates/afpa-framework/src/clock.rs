@@ -26,8 +26,8 @@ impl Now {
     }
 }
 
-/// Time since the host was started, also that for which it was suspended (`CLOCK_BOOTTIME`): what a response may be kept for
-/// goes by meanwhile. The programs in the kernel read the same clock.
+/// Time since the host was started, with the time for which it was suspended (`CLOCK_BOOTTIME`), because stored
+/// responses grow old meanwhile. The programs in the kernel read the same clock.
 pub fn since_boot() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
@@ -56,8 +56,8 @@ pub fn steady_ms() -> u64 {
 mod tests {
     use super::*;
 
-    /// What Linux calls its uptime counts the time for which it was suspended; that differs from other clocks on a host that
-    /// was.
+    /// Linux counts the time of a suspension in its uptime, which therefore differs from other clocks on a host that
+    /// was suspended.
     #[test]
     fn it_is_the_clock_that_goes_on_while_the_host_is_suspended() {
         let Ok(uptime) = std::fs::read_to_string("/proc/uptime") else {

@@ -1,8 +1,8 @@
 //! Helper threads: the thread context for work that may block (AMPED, as in Flash).
 //!
-//! The threads of a pool descend from one that whoever starts the pool makes, and never from those that give them
-//! work. What a thread may do is passed on from thread to thread in Linux (seccomp filters, Landlock domains), and a
-//! core may do less than its helpers.
+//! The threads of a pool descend from one thread that is made when the pool starts, never from the threads that give
+//! work. In Linux a thread inherits the restrictions of the thread that makes it (seccomp filters, Landlock domains),
+//! and a core may do less than its helpers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -115,7 +115,7 @@ impl Helpers {
             let result = catch_unwind(AssertUnwindSafe(work));
             drop(place);
             if let Ok(result) = result {
-                // Whoever asked may have gone.
+                // The task that asked may have gone.
                 let _ = give.send(result);
             }
         }));
@@ -123,7 +123,7 @@ impl Helpers {
     }
 }
 
-/// What those who give work hold; its end is the end of the pool.
+/// The handle of the threads that give work; its end is the end of the pool.
 struct Pool(Arc<Shared>);
 
 type Work = Box<dyn FnOnce() + Send>;

@@ -6,12 +6,12 @@
 //!
 //! * [`state`]: the states, the two contexts they may run in, the table of transitions;
 //! * [`module`]: the interface between framework and protocol, with its three kinds of data;
-//! * [`outbox`]: what *send response* takes: bytes gathered for one write, then memory or files;
+//! * [`outbox`]: the input of *send response*: bytes gathered for one write, then memory or files;
 //! * [`client_stream`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
 //! * [`access`]: the record of an answered request;
 //! * [`counter`]: counts that a core keeps for itself;
-//! * [`preface`]: what a router in front says about the client (PROXY protocol);
+//! * [`preface`]: the header in which a router in front names the client (PROXY protocol);
 //! * [`address`], [`network`]: addresses of sockets, and ranges of them;
 //! * [`seldom`]: a bound on messages that clients can cause;
 //! * [`clock`]: the steady time.

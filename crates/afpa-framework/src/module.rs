@@ -8,10 +8,10 @@ use crate::clock::Now;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
 
-/// What *derive request* found in the data that has arrived.
+/// The result of *derive request* for the data that has arrived.
 #[derive(Debug)]
 pub enum Derived<R> {
-    /// Not enough data; what is missing decides which time-out applies.
+    /// Not enough data; the missing part decides which time-out applies.
     Incomplete(Waiting),
     /// So many bytes belong to the content of an earlier request and were skipped.
     Skipped(usize),
@@ -21,7 +21,7 @@ pub enum Derived<R> {
     Refused,
 }
 
-/// What a connection waits for.
+/// The input that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// The first byte of a request.
@@ -54,7 +54,7 @@ pub enum Persistence {
     CloseAsAsked,
 }
 
-/// What *derive cached response* found.
+/// The result of *derive cached response*.
 #[derive(Debug)]
 pub enum Cached<R> {
     /// The cache has the response, which is in the outbox now.
@@ -105,7 +105,7 @@ pub trait Module: Sized + 'static {
         's: 'm;
     /// A request that goes to a helper thread, which loads the answer. It owns its bytes.
     type Uncached: 'static;
-    /// What the helper thread found for it, with the request.
+    /// The answer that the helper thread found for it, with the request.
     type Loaded: 'static;
     /// A request that a server of a server group answers. It owns its bytes.
     type Remote: 'static;

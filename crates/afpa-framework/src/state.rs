@@ -42,7 +42,7 @@ pub enum State {
     Closed,
 }
 
-/// What a state function reports.
+/// The result of a state function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The data is not a whole request yet: send what was gathered, then wait for more.

@@ -11,7 +11,7 @@ use afpa_framework::{ClientStream, Now, Timeouts, steady_ms};
 
 /// A client that takes everything at once, or nothing, and sends nothing more.
 pub(crate) struct Sink {
-    /// What it was sent.
+    /// The bytes that it received.
     pub(crate) received: Vec<u8>,
     /// In how many pieces.
     pub(crate) writes: usize,
