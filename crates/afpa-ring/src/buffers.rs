@@ -73,7 +73,7 @@ impl Buffers {
         Piece { buffer, start: 0, end: len.min(self.size) }
     }
 
-    /// What is in it.
+    /// The bytes in it.
     #[expect(unsafe_code, reason = "cuts a slice out of the mapping")]
     pub(crate) fn bytes(&self, piece: &Piece) -> &[u8] {
         let at = usize::from(piece.buffer) * self.size + piece.start;

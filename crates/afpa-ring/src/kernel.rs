@@ -46,7 +46,7 @@ const SPARES: usize = 64;
 pub(crate) const OPERATIONS: [u8; 3] =
     [opcode::AsyncCancel::CODE, opcode::Send::CODE, opcode::RecvMulti::CODE];
 
-/// What an operation is, in the lowest bits of its number. The others are the key of its socket.
+/// The kind of an operation, in the lowest bits of its number. The others are the key of its socket.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const CANCEL: u64 = 2;
@@ -308,8 +308,8 @@ impl Kernel {
         Ok(done)
     }
 
-    /// Takes what was done while nobody looked, if the ring rests. Whoever submits looks again then, because the event
-    /// tells of nothing any more.
+    /// Takes the operations that were done while nobody looked, if the ring rests. It wakes the task that submits,
+    /// which has to look again, because the event no longer tells of completions.
     pub(crate) fn catch_up(&mut self, woken: &mut Vec<Waker>) -> io::Result<()> {
         if !self.rests {
             return Ok(());
@@ -327,7 +327,7 @@ impl Kernel {
         self.counts.enters += 1;
         match self.call(queued, flags) {
             Ok(_) => Ok(()),
-            // Nothing is lost: what was not submitted is still queued.
+            // Nothing is lost: operations that were not submitted are still queued.
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::INTR | Errno::AGAIN | Errno::BUSY | Errno::NOMEM) => Ok(()),
                 _ => Err(error),
@@ -384,8 +384,8 @@ impl Kernel {
         }
     }
 
-    /// What a completion leads to: the task is woken, a client that sends too much is held back, a socket that nobody
-    /// wants is closed.
+    /// Acts on a completion: the task is woken, a client that sends too much is held back, a socket that nobody wants
+    /// is closed.
     fn follow(&mut self, key: usize, woken: &mut Vec<Waker>) {
         let Some(socket) = self.sockets.get_mut(key) else { return };
         woken.extend(socket.waker.take());
@@ -412,9 +412,9 @@ impl Kernel {
         submit || !self.ring.completion().is_empty()
     }
 
-    /// Whether the kernel has noted that there is something to do for it. The note may be old: who adds work on another core
-    /// sets it behind adding, and in between this core may have done the work and taken the note away. Then the note stays
-    /// until the next work.
+    /// Whether the kernel has noted that there is work to do for it. The note may be old: another core adds work first
+    /// and sets the note afterwards; in between, this core may have done the work and cleared the note. Then the note
+    /// stays until the next work.
     fn is_due(&mut self) -> bool {
         #[cfg(test)]
         if self.keeps_an_old_note {
@@ -428,7 +428,8 @@ impl Kernel {
         self.ring.completion().enable_eventfd();
         // The kernel notes what is due, and then looks whether it is to tell; here it is the other way round.
         fence(Ordering::SeqCst);
-        // What is due is done now, and what becomes due from now on is told: so an old note does not keep this core from its rest.
+        // This call does the work that is due, and the event tells of later work: so an old note does not keep this
+        // core from its rest.
         let is_done =
             self.has_queued() || !self.is_due() || self.enter(EnterFlags::GETEVENTS).is_ok();
         let rests = is_done && !self.has_queued();
@@ -440,7 +441,7 @@ impl Kernel {
         rests
     }
 
-    /// Whom to wake when an operation is queued.
+    /// Sets the task to wake when an operation is queued.
     pub(crate) fn wake_to_submit(&mut self, waker: &Waker) {
         if !self.submitter.as_ref().is_some_and(|known| known.will_wake(waker)) {
             self.submitter = Some(waker.clone());

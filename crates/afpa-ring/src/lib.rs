@@ -1,8 +1,8 @@
 //! Completion I/O for sockets: io_uring behind operations that are safe.
 //!
 //! With readiness one asks when an operation may succeed, and then does it: at least two system calls for each. With
-//! completion the kernel is told what to do, and tells when it is done; one call hands over the operations of many
-//! sockets, and takes the results of others.
+//! completion one hands the operation to the kernel, which tells when it is done; one call hands over the operations of
+//! many sockets, and takes the results of others.
 //!
 //! A [`Ring`] belongs to one thread. Its [streams](RingStream) queue operations; somebody has to call [`Ring::turn`],
 //! which submits them and wakes the tasks whose operations are done, and wait when there is nothing to do:
@@ -10,8 +10,8 @@
 //! like any descriptor, below an event loop of any kind. While nobody rests, the kernel neither interrupts nor
 //! signals (`DEFER_TASKRUN`).
 //!
-//! Whatever the kernel may touch is owned here while it may: the bytes of a send are moved in and come back, what
-//! arrives lies in buffers of the ring. The words are those of `io_uring(7)`. It needs Linux 6.1.
+//! Memory that the kernel may touch is owned here for as long: the bytes of a send are moved in and come back, received
+//! bytes lie in buffers of the ring. The words are those of `io_uring(7)`. It needs Linux 6.1.
 
 mod buffers;
 mod core_ring;
@@ -53,7 +53,7 @@ impl Default for Settings {
 /// Bytes that [`RingStream::poll_send_copy`] copies at most.
 pub const LARGEST_COPY: usize = 32 * 1024;
 
-/// What a ring has, and what happened to it.
+/// The contents of a ring, and counts of its operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Sockets in the ring, with those that are to be closed.
@@ -117,17 +117,18 @@ impl Ring {
     pub fn turn(&self) -> io::Result<usize> {
         let mut woken = self.woken.take();
         let done = self.kernel.borrow_mut().turn(&mut woken);
-        // What a waker does is unknown: nothing is borrowed.
+        // A waker may do anything, even use the ring: nothing is borrowed.
         woken.drain(..).for_each(Waker::wake);
         self.woken.replace(woken);
         done
     }
 
-    /// Takes what was done while the ring [rested](Self::rest). So what is known of its sockets is as new as what the event
-    /// loop that has just woken up knows of others. Free while the ring does not rest, or nothing was done.
+    /// Takes the operations that were done while the ring [rested](Self::rest). So the state of its sockets is as new
+    /// as what the event loop that has just woken up knows of others. Free while the ring does not rest, or nothing was
+    /// done.
     pub fn catch_up(&self) {
         let mut woken = self.woken.take();
-        // Who turns the ring meets the same error, and ends it.
+        // The next turn of the ring meets the same error, and ends the ring.
         let _ = self.kernel.borrow_mut().catch_up(&mut woken);
         woken.drain(..).for_each(Waker::wake);
         self.woken.replace(woken);
@@ -163,7 +164,7 @@ impl Ring {
         self.kernel.borrow().enters()
     }
 
-    /// What it has, and what happened. It looks at every socket.
+    /// The contents of the ring, and its counts. It looks at every socket.
     pub fn counts(&self) -> Counts {
         self.kernel.borrow().counts()
     }

@@ -1,4 +1,4 @@
-//! What a socket has under way in the ring, and what completions make of it.
+//! The operations of a socket in the ring, and the effects of their completions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,11 +17,11 @@ pub(crate) const MOST_UNREAD: usize = 4;
 #[derive(Default)]
 pub(crate) struct Operations {
     pub(crate) receive: Receive,
-    /// What was received and is not read yet, the oldest first.
+    /// Received bytes that are not read yet, the oldest first.
     pub(crate) arrived: VecDeque<Piece>,
     /// The kernel said that there is more in the socket.
     pub(crate) more: bool,
-    /// More had arrived than may wait: the receive was told to end.
+    /// More had arrived than may wait: the receive was cancelled.
     pub(crate) held_back: bool,
     /// Why the last receive ended, if that tells anything.
     pub(crate) end: Option<End>,
@@ -38,7 +38,7 @@ pub(crate) enum Receive {
     #[default]
     Idle,
     Armed,
-    /// It was told to end, and has not yet.
+    /// It was cancelled, and has not ended yet.
     Cancelled,
 }
 
@@ -92,7 +92,7 @@ impl Operations {
         self.end = match result {
             Ok(0) => Some(End::Closed),
             Ok(_) => None,
-            // What we have asked for.
+            // The cancellation that we have asked for.
             Err(Errno::CANCELED) => self.end,
             Err(error) if is_of_the_ring(error) => Some(End::Refused(error)),
             Err(error) => Some(End::Broken(error)),

@@ -117,8 +117,9 @@ impl RingStream {
         sent
     }
 
-    /// Ends what is under way, and gives the socket back with the bytes that had arrived and were not read. Whatever
-    /// arrives afterwards, an end too, is in the socket. Not to be called while a send is pending.
+    /// Ends the operations under way, and gives the socket back with the bytes that had arrived and were not read.
+    /// Bytes that arrive afterwards, and the end of the stream, are in the socket. Not to be called while a send is
+    /// pending.
     ///
     /// # Errors
     /// When the ring cannot cancel what is under way: the connection cannot be used any more.
@@ -162,7 +163,7 @@ impl RingStream {
         kernel.socket(self.key).is_some_and(|socket| !matches!(socket.send, Send::Idle))
     }
 
-    /// Whether so much had arrived unread that the other side is held back. What has arrived is still there.
+    /// Whether so many bytes had arrived unread that the other side is held back. These bytes are still there.
     pub fn is_held_back(&self) -> bool {
         let mut kernel = self.kernel.borrow_mut();
         kernel.socket(self.key).is_some_and(|socket| socket.held_back)

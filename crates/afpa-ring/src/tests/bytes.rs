@@ -1,4 +1,4 @@
-//! What arrives, what is sent, and who is held back.
+//! Receiving, sending, and holding back a sender.
 
 use super::*;
 
@@ -208,7 +208,7 @@ fn many_short_pieces_hold_nobody_back() {
     assert!(!stream.is_held_back());
     assert_eq!(ring.counts().buffers, 2, "for 1300 bytes");
     let expected: Vec<u8> = (0..PIECES).flat_map(|at| [at; 13]).collect();
-    // What was read of a buffer stays read when more comes into it.
+    // Bytes that were read from a buffer stay read when more comes into it.
     let mut received = receive(&ring, &mut stream, 1020).expect("received");
     other.write_all(b"more").expect("written");
     ring.turn().expect("a turn");

@@ -166,7 +166,7 @@ fn an_operation_that_the_kernel_refuses_leaves_the_socket_as_it_was() {
     }
 }
 
-/// What a failing ring looks like: one that was never enabled refuses each call.
+/// A failing ring: one that was never enabled refuses each call.
 #[test]
 fn a_ring_that_fails_tells_all_who_wait() {
     let Some(prepared) = prepared(&Settings::default()) else { return };
@@ -243,7 +243,7 @@ fn in_spite_of_an_old_note_of_work_the_ring_rests_and_misses_nothing() {
     other.write_all(b"late").expect("written");
     assert!(is_told(&event), "what comes later is told");
     assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"late");
-    // What came before the ring rests keeps it from that.
+    // Bytes that come before the ring rests keep it from resting.
     other.write_all(b"early").expect("written");
     assert!(!ring.rest());
     assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"early");
