@@ -7,7 +7,7 @@ use offset_allocator::Allocation;
 
 use crate::{Arena, Space, UNIT};
 
-/// What is counted, and the ranges that stand for it.
+/// The charged bytes, and the ranges that stand for them.
 #[derive(Default)]
 pub(crate) struct Charges {
     bytes: usize,

@@ -6,8 +6,8 @@
 //! block is allocated, it is never subsequently freed, although portions of it may be freed and
 //! reallocated").
 //!
-//! What belongs to the objects but lies elsewhere in memory can be counted against the same limit ([`Arena::charge`]). The arena
-//! then keeps as much room empty, and gives its pages back.
+//! Memory that belongs to the objects but lies elsewhere can be counted against the same limit ([`Arena::charge`]). The
+//! arena then keeps as much room empty, and gives its pages back.
 //!
 //! A range begins as a [`PinnedMut`], which one loader fills, and is then frozen into a [`Pinned`],
 //! which any number of threads read and clone. The range returns when the last clone goes.

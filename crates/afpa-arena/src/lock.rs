@@ -16,7 +16,7 @@ pub enum LockReport {
     NotLocked {
         /// Why the memory could not be locked.
         reason: String,
-        /// What the administrator can do.
+        /// The remedy for the administrator.
         remedy: String,
     },
 }

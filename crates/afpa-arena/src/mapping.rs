@@ -60,7 +60,7 @@ impl Mapping {
         // SAFETY: the caller owns the range and has no slice of it, and the pages lie within it.
         unsafe {
             let address = self.memory.address().add(first).cast();
-            // What was not locked is not to be, and that these fail costs memory only.
+            // Pages that were not locked stay so. A failure of these calls costs memory only.
             let was_locked = munlock(address, len).is_ok();
             let _kept = madvise(address, len, Advice::LinuxDontNeed);
             if was_locked {

@@ -202,7 +202,7 @@ fn what_is_charged_leaves_less_room_and_gives_it_back() {
     drop(kept);
     assert!(arena.charge(800 << 10));
     arena.uncharge(800 << 10);
-    // What is there without room counts all the same.
+    // Bytes that are charged without room count all the same.
     assert!(arena.charge(900 << 10));
     arena.charge_anyway(300 << 10);
     arena.uncharge(300 << 10);
