@@ -22,7 +22,7 @@ const POLLS: Duration = Duration::from_secs(90);
 const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(POLLS);
 
-/// What an open challenge holds: dropped, the answer is not shown any more.
+/// The answer to an open challenge. Dropping it withdraws the answer.
 enum Answer {
     Shown(#[expect(dead_code, reason = "held until the order has ended")] Shown),
     Record(Record),
@@ -242,11 +242,11 @@ fn alpn_certificate(name: &str, digest: &[u8]) -> Result<AlpnCertificate, rcgen:
     Ok(AlpnCertificate { certificate: certificate.der().to_vec(), key: key.serialize_der() })
 }
 
-/// What the authority did not like, name by name.
+/// The first name that the authority refused, with its reason.
 async fn refused(order: &mut Order, patience: Duration) -> AcmeError {
     let mut authorizations = order.authorizations();
     while let Ok(Some(mut authorization)) = next(&mut authorizations, patience).await {
-        // What was asked for before the challenge was answered says nothing of it.
+        // The state fetched before the challenge was answered lacks the error.
         let _ = in_time(patience, authorization.refresh()).await;
         let name = authorization.identifier().to_string();
         let why = authorization.challenges.iter().find_map(|challenge| challenge.error.as_ref());

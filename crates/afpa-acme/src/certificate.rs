@@ -1,4 +1,4 @@
-//! What a certificate says of itself.
+//! The fields of a certificate that the manager needs.
 
 use instant_acme::CertificateIdentifier;
 use rustls_pki_types::CertificateDer;
@@ -8,14 +8,14 @@ use x509_parser::prelude::X509Certificate;
 
 use crate::due::Lifetime;
 
-/// What the first certificate of a chain says.
+/// The names, lifetime and identifier of the first certificate of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The names that it covers, in lower case.
     pub names: Vec<String>,
     /// From when to when it is valid.
     pub lifetime: Lifetime,
-    /// By what the authority knows it (RFC 9773 section 4.1); `None` if it does not say who has issued it.
+    /// The identifier for renewal information (RFC 9773 section 4.1); `None` if the certificate names no issuer.
     pub(crate) identifier: Option<CertificateIdentifier<'static>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a client is to find while a challenge is open.
+//! The responses and certificates that the authority is to find while a challenge is open.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -32,12 +32,12 @@ impl OnDemand {
     }
 }
 
-/// What a client that asks for a name is to do.
+/// The instruction for a connection whose client asks for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A certificate is there, or on its way: whoever does not see it yet waits for it.
+    /// A certificate is there, or has been ordered: wait until it is loaded.
     Wait,
-    /// None is going to come for now.
+    /// No certificate will come for now: go on without one.
     GoOn,
 }
 
@@ -60,7 +60,7 @@ struct State {
     names: BTreeMap<String, Name>,
     /// When new ones were ordered within the last hour.
     ordered: VecDeque<u64>,
-    /// Somebody has been told that there are too many.
+    /// A warning that the limits are reached has been logged.
     told: bool,
 }
 
@@ -81,7 +81,7 @@ const HOUR: u64 = 3600;
 const MEMORY: u64 = 24 * HOUR;
 
 impl Demand {
-    /// Holds for what is asked from now on. What is here and is not allowed any more is forgotten.
+    /// Applies new settings. Names that they no longer allow are forgotten.
     pub fn set(&self, settings: &OnDemand) {
         let mut state = self.state();
         state.settings = settings.clone();

@@ -17,7 +17,7 @@ pub enum AcmeError {
     File {
         /// Which one.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// A file of the folder is not what it should be.
@@ -25,7 +25,7 @@ pub enum AcmeError {
     Content {
         /// Which one.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of its content.
         why: String,
     },
     /// The authority refused, or could not be asked.
@@ -47,7 +47,7 @@ pub enum AcmeError {
     NotOurs {
         /// Which name.
         name: String,
-        /// What it said.
+        /// The authority's reason.
         why: String,
     },
     /// The program that sets records in the DNS.
@@ -55,9 +55,9 @@ pub enum AcmeError {
     Program {
         /// Its path.
         program: PathBuf,
-        /// What it was to do.
+        /// Its first argument: the action that failed.
         verb: &'static str,
-        /// What happened.
+        /// Its exit status and last line of output, or the error.
         why: String,
     },
     /// The certificate that came is not usable.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  due ──► lock the folder ──► order ──► answer a challenge for each name ──► finalize ──► store
-//!   ▲                                        │ Challenges: what a client is to find                │
+//!   ▲                                        │ Challenges: answers for the authority               │
 //!   └──────────── when the authority suggests, or at two thirds of the lifetime ◄──────────────────┘
 //! ```
 //!

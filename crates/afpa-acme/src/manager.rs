@@ -18,10 +18,10 @@ use crate::state::StateFolder;
 /// Seconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// By which time the manager lives.
+/// The clock and the intervals of a manager.
 #[derive(Clone)]
 pub struct Pace {
-    /// What time it is.
+    /// The current time.
     pub clock: Clock,
     /// How often it looks at the clock. It looks, rather than sleeping until a certificate is due, because a machine
     /// can be suspended and its clock set.
@@ -56,7 +56,7 @@ pub struct Status {
     pub issued: u64,
 }
 
-/// How it stands with all certificates: what the manager last saw, for those who ask.
+/// The state of all certificates, as the manager last saw it.
 #[derive(Clone, Debug, Default)]
 pub struct Statuses(Arc<Mutex<Vec<Status>>>);
 
@@ -76,10 +76,10 @@ impl Statuses {
     }
 }
 
-/// What a manager shares with the server.
+/// The state that a manager shares with the server.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    /// What it shows to the authority.
+    /// The answers that the server shows to the authority.
     pub challenges: Challenges,
     /// How it stands with the certificates.
     pub statuses: Statuses,
@@ -143,9 +143,9 @@ struct Wanted {
     names: Vec<String>,
     /// Of the one that is there.
     facts: Option<Facts>,
-    /// What the authority suggests, if anything.
+    /// The renewal window that the authority suggests, if any.
     window: Option<Window>,
-    /// It is asked again at this second.
+    /// The second at which the authority is asked for the window again.
     ask_at: u64,
     /// Of this server, below 1000: when within a window it orders, and how it spreads its attempts.
     chance: u64,
@@ -172,7 +172,7 @@ impl Work {
             // An earlier manager may have left names that somebody waits for.
             self.meet_demand(&mut all).await;
             for index in 0..all.len() {
-                // Who waits is not to wait for those that could be ordered at any time.
+                // Clients wait for certificates on demand; renewals can wait, so demand is met before each of them.
                 self.meet_demand(&mut all).await;
                 if let Some(wanted) = all.get_mut(index) {
                     self.look_at(wanted).await;
@@ -192,7 +192,7 @@ impl Work {
         self.shared.statuses.set(all.iter().map(|wanted| wanted.status.clone()).collect());
     }
 
-    /// What was ordered on demand by an earlier process.
+    /// The certificates that an earlier process ordered on demand.
     fn found_on_demand(&self) -> Vec<Wanted> {
         let AcmeSettings { on_demand, certificates, .. } = &self.settings;
         let names = self.state.names().unwrap_or_default().into_iter();
@@ -284,7 +284,8 @@ impl Work {
         if wanted.is_due(now) { self.order(wanted, now).await } else { Ok(()) }
     }
 
-    /// What is in the folder is what is served. What cannot be read is ordered anew.
+    /// Reads the certificate in the folder, which is the one that is served. An unreadable one counts as missing, so it
+    /// is ordered anew.
     fn look_in_folder(&self, wanted: &mut Wanted) -> Result<(), AcmeError> {
         let found = self.state.certificate(&wanted.names)?;
         wanted.found(found.and_then(|pem| Facts::read(&pem).ok()));

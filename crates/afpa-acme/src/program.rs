@@ -49,7 +49,7 @@ impl Record {
         let mut command = Command::new(&self.program);
         command.args([verb, &self.name, &self.value]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // What it has started ends with it when it takes too long.
+        // A group of its own, so that a timeout kills the program's children, too.
         command.kill_on_drop(true).process_group(0);
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -67,8 +67,8 @@ impl Record {
     }
 }
 
-/// Waits for its end. What it says is read as far as it has said it by then: something that it leaves running may keep
-/// the pipe open.
+/// Waits for the program's end, and returns the output that was read until then. It does not wait for the end of the
+/// pipe: a process that the program leaves running may keep it open.
 async fn end(child: &mut Child) -> io::Result<(ExitStatus, String)> {
     let mut said = Vec::new();
     let mut pipe = child.stderr.take();
@@ -86,7 +86,7 @@ async fn end(child: &mut Child) -> io::Result<(ExitStatus, String)> {
     Ok((status, String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// What it says next; 0: nothing more. Without a pipe it never says anything.
+/// Reads more output and returns its length; 0: the pipe has ended. Without a pipe it waits for ever.
 async fn next(pipe: &mut Option<ChildStderr>, room: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(room).await.unwrap_or(0),

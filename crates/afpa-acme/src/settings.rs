@@ -1,4 +1,4 @@
-//! What is to be ordered, where, and how.
+//! Settings: the certificates to order, the authority, the kind of challenge.
 
 use std::path::PathBuf;
 

@@ -68,7 +68,7 @@ impl StateFolder {
         Ok(names.collect())
     }
 
-    /// What is kept of the certificate; `None`: nothing yet.
+    /// The stored certificate of these names; `None`: there is none yet.
     pub(crate) fn certificate(&self, names: &[String]) -> Result<Option<Vec<u8>>, AcmeError> {
         read(&self.certificate_file(names))
     }
@@ -133,7 +133,8 @@ impl StateFolder {
     }
 }
 
-/// Makes the folder, and those above it, which hold nothing secret: whatever the umask, the user has to get through them.
+/// Makes the folder, and those above it. Those hold nothing secret and get mode 755 under any umask, because the user
+/// of the workers must be able to pass through them.
 fn make(path: &Path) -> io::Result<()> {
     let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
     let missing: Vec<_> = path.ancestors().skip(1).take_while(|above| !above.exists()).collect();
@@ -158,14 +159,14 @@ fn open_folder(path: &Path) -> Result<File, AcmeError> {
     Ok(open.map_err(|error| AcmeError::file(path)(error.into()))?.into())
 }
 
-/// Gives the files in the folder to its owner, too: an afpa that stayed root may have made them. The owner may be an
-/// intruder in a process without privileges, who would like to own a file of root that he has linked here: what has
-/// another name, or is a third user's, is not given.
+/// Gives the files in the folder to its owner, too: an afpa that stayed root may have made them. An intruder in a
+/// process without privileges may be that owner, and may have linked a file of root's here to get it. So a file with
+/// another name (link count above 1), or of a third user, is refused.
 fn give_content(path: &Path, folder: &File, user: u32, group: u32) -> Result<(), AcmeError> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for entry in fs::read_dir(path).map_err(AcmeError::file(path))?.flatten() {
-        // A link, a socket, or what was removed meanwhile: nothing of ours.
+        // A link, a socket, or a file that was removed meanwhile: none is ours.
         let Ok(file) = rustix::fs::openat(folder, entry.file_name(), flags, Mode::empty()) else {
             continue;
         };
