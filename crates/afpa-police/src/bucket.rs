@@ -72,7 +72,7 @@ impl Pace {
         }
     }
 
-    /// Takes a token out of the bucket of `tag` in `word`. What another tag has there is replaced.
+    /// Takes a token out of the bucket of `tag` in `word`. A bucket of another tag in that word is replaced.
     pub(crate) fn take(self, word: &AtomicU64, tag: u64, now: u64) -> bool {
         for _ in 0..POLICE_TRIES {
             let seen = word.load(Ordering::Relaxed);
@@ -87,7 +87,8 @@ impl Pace {
         }
         false // so many take at once that there cannot be enough for all
     }
-    /// Takes a token that there may not be. What others take at the same moment may stay uncharged.
+    /// Takes a token even from an empty bucket, up to [`debt`](Self::debt). When many threads race for the word, the
+    /// token may stay uncharged.
     pub(crate) fn charge(self, word: &AtomicU64, tag: u64, now: u64) {
         for _ in 0..POLICE_TRIES {
             let seen = word.load(Ordering::Relaxed);

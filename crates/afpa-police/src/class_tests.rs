@@ -1,4 +1,4 @@
-//! Shares: what each class gets, whatever the others do.
+//! Shares: each class gets its own, whatever the others do.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,8 +1,8 @@
-//! Classes of clients, and what each of them gets of the new connections when not all can be had.
+//! Classes of clients, and the share of the new connections that each gets when there are more than the rate allows.
 //!
-//! A share is a bucket of the class's own, asked before that of all. What it gives is charged to the bucket of all, which
-//! may come to owe; so the shares and the rest together are the rate of all, and what a class leaves is for whoever
-//! comes first.
+//! A share is a bucket of the class's own, asked before the bucket of all clients. Each token from a share is charged
+//! to the bucket of all, too, which may go into debt. So the shares and the rest together stay within the rate of all.
+//! Clients of any class may take, first come first served, the tokens that a class leaves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ pub struct Class {
     pub share: u8,
     /// Its clients.
     pub prefixes: Vec<Prefix>,
-    /// Addresses that listen; who connects to them is in this class, unless a prefix says otherwise.
+    /// Listening addresses. Clients that connect to them are in this class, unless a prefix puts them into another.
     pub listeners: Vec<SocketAddr>,
 }
 
@@ -40,7 +40,7 @@ impl Classes {
     /// The name of everybody else.
     pub const OTHERS: &'static str = "others";
 
-    /// What is beyond [`Classes::MOST`] is left out. Of a prefix or listener that is in two classes, the first has it.
+    /// Leaves out the classes beyond [`Classes::MOST`]. A prefix or listener of two classes belongs to the first.
     pub fn new(classes: &[Class]) -> Self {
         let numbered = || (1..).zip(classes).take(Self::MOST);
         let mut prefixes = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Classes {
         self.prefixes.longest(client).or_else(by_listener).unwrap_or(0)
     }
 
-    /// What each class gets of this pace, by its number.
+    /// Each class's share of this pace, by the class's number.
     pub(crate) fn paces(&self, all: Pace) -> [Pace; POLICE_CLASSES] {
         let mut paces = [Pace::default(); POLICE_CLASSES];
         for (pace, (_, share)) in paces.iter_mut().zip(&self.names) {

@@ -1,4 +1,4 @@
-//! What is decided by now: the configuration and the orders, ready to be asked.
+//! The rules in force: the configuration and the orders, compiled for decisions.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::orders::Lists;
 use crate::rules::Rules;
 use crate::table::{Masks, Share};
 
-/// What is decided by now.
+/// The rules in force.
 pub(crate) struct Current {
     pub(crate) rules: Arc<Rules>,
     pub(crate) connections: [Pace; 2],
@@ -23,8 +23,8 @@ pub(crate) struct Current {
     pub(crate) masks: Masks,
 }
 
-/// The kernel has counted a connection at its SYN. It may have waited to be accepted for about this long, with others of
-/// its client, so as much more than the rate is let in here.
+/// The tolerance of user mode beyond the kernel's. The kernel counted a connection at its SYN; the connection may then
+/// have waited about this long to be accepted, together with others of its client.
 const WAITED_SECONDS: u64 = 1;
 
 impl Current {

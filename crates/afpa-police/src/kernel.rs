@@ -1,4 +1,4 @@
-//! What the police need of the kernel's part.
+//! The interface of the police to the programs in the kernel.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,20 +9,20 @@ use crate::classes::Classes;
 use crate::rules::Rules;
 use crate::table::Masks;
 
-/// What the kernel is to enforce.
+/// The rules, rates and classes for the kernel to enforce.
 #[derive(Clone, Debug)]
 pub struct Enforced<'a> {
-    /// Of prefixes.
+    /// The allowed and the denied prefixes.
     pub rules: &'a Rules,
     /// New connections: of a client, of all.
     pub connections: [Pace; 2],
     /// Requests: of a client, of all.
     pub requests: [Pace; 2],
-    /// Who is in which class.
+    /// The class of each client.
     pub classes: &'a Classes,
-    /// What each class gets of the new connections of all, by its number.
+    /// Each class's share of the new connections of all, by the class's number.
     pub class_paces: [Pace; POLICE_CLASSES],
-    /// What makes a client.
+    /// The bits of an address that identify a client.
     pub masks: Masks,
 }
 
@@ -38,6 +38,6 @@ pub trait PoliceKernel: Send + Sync {
     /// none that is denied before and after is let in.
     ///
     /// # Errors
-    /// When the kernel does not take it; then what it enforces is as before, or stricter.
+    /// When the kernel does not accept it. The kernel then enforces the rules of before, or stricter ones.
     fn enforce(&self, what: &Enforced<'_>) -> std::io::Result<()>;
 }

@@ -7,11 +7,11 @@
 //! - **The longest prefix wins.** Of a prefix that is both allowed and denied, allowed wins.
 //! - **Allowed is more than not denied**: an allowed client is never refused, and takes no token from others.
 //! - **A bucket** holds `burst` tokens and gets `rate` a second. A client is a prefix of its address, so one that has
-//!   a whole /64 has one bucket. What is refused takes no token.
-//! - **A client's bucket is asked before everybody's**, so what is refused for its own rate costs others nothing.
+//!   a whole /64 has one bucket. A bucket that refuses gives no token.
+//! - **A client's bucket is asked before everybody's**, so a client beyond its own rate costs others nothing.
 //! - **Classes have shares**: of the connections of all clients, each class gets its share whatever the others do.
 //!
-//! Nothing here reads a clock, a file or a socket. [`Police`] is what the threads of a process share.
+//! Nothing here reads a clock, a file or a socket. The threads of a process share a [`Police`].
 
 mod bucket;
 mod classes;

@@ -9,7 +9,7 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// What is limited, and who is one client.
+/// The rates, and the length of the prefix that counts as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// New connections of one client.

@@ -10,7 +10,7 @@ use crate::police::{Police, PoliceSettings};
 use crate::prefix::{NotAPrefix, Prefix};
 use crate::rules::{Rule, Rules};
 
-/// What is configured, and what was ordered since.
+/// The configuration, and the orders given since.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     configured: PoliceSettings,
@@ -18,7 +18,7 @@ pub(crate) struct Lists {
     ordered: BTreeSet<Prefix>,
 }
 
-/// Who denies a prefix.
+/// The origin of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The configuration.
@@ -32,7 +32,7 @@ pub enum Origin {
 pub struct ListedDeny {
     /// The prefix.
     pub prefix: Prefix,
-    /// Who denies it.
+    /// The origin of the denial.
     pub origin: Origin,
 }
 
@@ -127,7 +127,7 @@ impl Police {
         Ok(prefix)
     }
 
-    /// Everything that is denied, in the order of the addresses. What is denied twice is listed twice.
+    /// All denied prefixes, in the order of the addresses. A prefix denied by both origins is listed once for each.
     pub fn denied(&self) -> Vec<ListedDeny> {
         let lists = self.lists();
         let listed = |origin| move |prefix: &Prefix| ListedDeny { prefix: *prefix, origin };
@@ -139,7 +139,7 @@ impl Police {
         all
     }
 
-    /// The same for people: a prefix a line, and who denies it.
+    /// [`denied`](Self::denied) as text: a line for each prefix, with its origin.
     pub fn list_denied(&self) -> String {
         let lines = self.denied().into_iter().map(|listed| {
             let origin = match listed.origin {

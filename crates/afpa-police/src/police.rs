@@ -1,4 +1,4 @@
-//! What the threads of a process share: the decisions of the moment.
+//! The police of a process, shared by its threads.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use crate::prefix::Prefix;
 use crate::rules::Rule;
 use crate::table::{Share, What, hash, locate, refused_of, take, words_of_table};
 
-/// What the configuration says.
+/// The configuration of the police.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoliceSettings {
     /// Clients that are never refused.
@@ -27,7 +27,7 @@ pub struct PoliceSettings {
     pub deny: Vec<Prefix>,
     /// How often clients may come.
     pub limits: Limits,
-    /// Who gets how much of the connections of all clients.
+    /// The classes of clients, each with its share of the connections of all clients.
     pub classes: Vec<Class>,
 }
 
@@ -42,7 +42,7 @@ pub enum Refusal {
     TotalRate,
 }
 
-/// What user mode has refused.
+/// The numbers of connections and requests that user mode has refused.
 #[derive(Debug, Default)]
 pub struct Counts {
     connections: [AtomicU64; 3],
@@ -62,7 +62,7 @@ struct Shared {
     /// User mode's own buckets; those of requests are the kernel's, where there is one.
     own: OnceLock<Box<[AtomicU64]>>,
     seed: u64,
-    /// What the kernel's clock showed when the steady clock began.
+    /// The kernel's clock at the start of the steady clock.
     epoch_ns: u64,
     counts: Counts,
 }
@@ -149,7 +149,7 @@ impl Police {
             && self.0.current.load().rules.longest(client) == Some(Rule::Allow)
     }
 
-    /// What user mode has refused.
+    /// The numbers of connections and requests that user mode has refused.
     pub fn counts(&self) -> &Counts {
         &self.0.counts
     }
@@ -185,7 +185,7 @@ impl Police {
         self.0.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides by these lists. The kernel is told first: what it lets through is asked here, too.
+    /// Decides by these lists. The kernel gets them first; user mode checks the connections that it lets through, too.
     pub(crate) fn adopt(&self, lists: &Lists) -> std::io::Result<()> {
         let theirs = Current::of(lists);
         let told = match &self.0.kernel {
@@ -268,7 +268,7 @@ impl Police {
         self.0.own.get_or_init(|| (0..words_of_table()).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Where both count what they refuse of each class.
+    /// The table in which the kernel and user mode both count their refusals of each class.
     fn counting_words(&self) -> &[AtomicU64] {
         match &self.0.kernel {
             Some(kernel) => kernel.words(),

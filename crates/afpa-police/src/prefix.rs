@@ -41,7 +41,7 @@ pub enum NotAPrefix {
 }
 
 impl NotAPrefix {
-    /// What to write instead.
+    /// The advice that follows the error.
     pub fn remedy(&self) -> String {
         match self {
             NotAPrefix::Address(_) => {

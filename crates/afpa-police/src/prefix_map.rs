@@ -1,4 +1,4 @@
-//! What is said of prefixes. Of those that contain an address, the longest decides.
+//! A map from prefixes to values. Of the prefixes that contain an address, the longest decides.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -22,14 +22,14 @@ impl<V: Copy> PrefixMap<V> {
         Self { all, v4, v6 }
     }
 
-    /// What the longest prefix says of an address; `None`: there is none.
+    /// The value of the longest prefix that contains the address; `None`: no prefix does.
     pub fn longest(&self, client: IpAddr) -> Option<V> {
         let client = client.to_canonical();
         let lengths = if client.is_ipv4() { &self.v4 } else { &self.v6 };
         lengths.iter().find_map(|(bits, values)| values.get(&Prefix::of(client, *bits)).copied())
     }
 
-    /// What is said of exactly this prefix.
+    /// The value of exactly this prefix.
     pub fn exactly(&self, prefix: Prefix) -> Option<V> {
         self.all.get(&prefix).copied()
     }
@@ -39,7 +39,7 @@ impl<V: Copy> PrefixMap<V> {
         self.all.iter().map(|(prefix, value)| (*prefix, *value))
     }
 
-    /// Whether nothing is said of any address.
+    /// Whether there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::prefix::Prefix;
 use crate::prefix_map::PrefixMap;
 
-/// What is said of a prefix.
+/// The rule for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Its clients are never refused.
@@ -14,7 +14,7 @@ pub enum Rule {
     Deny,
 }
 
-/// Prefixes and what is said of them.
+/// Prefixes and their rules.
 pub type Rules = PrefixMap<Rule>;
 
 impl Rules {

@@ -15,7 +15,7 @@ use afpa_abi::{
 use crate::bucket::{Pace, tag};
 use crate::prefix::Prefix;
 
-/// What a token is for.
+/// The use of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A new connection.
@@ -87,8 +87,8 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Takes a token of a client, then one of everybody's: out of the share of its class, if there is one, else of what is
-/// left. The first that there is not refuses; `true`: it is the client's own.
+/// Takes a token of the client's bucket, then one of everybody's: from the share of the client's class if it has a token,
+/// else from the rest. The first bucket without a token refuses; `Err(true)`: the client's own.
 pub(crate) fn take(
     table: &[AtomicU64],
     what: What,

@@ -287,7 +287,7 @@ fn orders_act_at_once_and_stay_over_a_reload() {
     }
 }
 
-/// A kernel that can be told to refuse.
+/// A kernel that refuses on command.
 struct Stubborn {
     words: Box<[AtomicU64]>,
     told: Mutex<Vec<(usize, [Pace; 2])>>,
