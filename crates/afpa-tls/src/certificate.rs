@@ -38,7 +38,7 @@ pub enum CertificateError {
     /// The key belongs to a later certificate of the file.
     #[error("its private key fits certificate {0}, not the first one")]
     Order(usize),
-    /// What should be stapled is no response of OCSP, or one that refuses.
+    /// The staple is no OCSP response, or one whose status is an error.
     #[error("it is no response of OCSP in DER that says `successful`")]
     Staple,
 }
@@ -54,7 +54,7 @@ impl CertificateError {
         matches!(self, Self::Staple)
     }
 
-    /// What to do about it.
+    /// The advice that follows the error.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NoCertificate => "name the file that begins with -----BEGIN CERTIFICATE-----",
@@ -77,7 +77,7 @@ impl CertificateError {
     }
 }
 
-/// What should be looked at, although the certificate can be used.
+/// A flaw of a usable certificate that the operator should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// It has expired, so many seconds ago.
@@ -160,7 +160,7 @@ impl Certificate {
         Ok(Self { names, addresses, not_before, not_after, chain_breaks, missing_issuer, key })
     }
 
-    /// What should be looked at. `now`: seconds since the Unix epoch.
+    /// The flaws that the operator should look at. `now`: seconds since the Unix epoch.
     pub fn remarks(&self, now: i64) -> Vec<Remark> {
         let mut remarks = Vec::new();
         let left = self.not_after.saturating_sub(now);
@@ -257,7 +257,7 @@ fn parse<'d>(
 }
 
 /// Whether these bytes are `OCSPResponse { responseStatus successful, … }` from their first to their last (RFC 6960
-/// section 4.2.1). Who has signed it is the client's affair.
+/// section 4.2.1). The signature is not checked here: clients check it.
 fn is_success(staple: &[u8]) -> bool {
     let (tag, rest) = match staple {
         [tag, length, rest @ ..] if *length < 0x80 => (tag, (usize::from(*length), rest)),

@@ -10,30 +10,30 @@ use crate::certificate::{Certificate, read_chain, read_key};
 use crate::profile::Profile;
 use crate::server::{SettingsError, read_roots};
 
-/// Whom a client trusts, and who it says that it is.
+/// The settings of a client: the authorities that it trusts, its own certificate, and its offer.
 #[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
     /// Versions and cipher suites.
     pub profile: Profile,
-    /// Whom it trusts.
+    /// The authorities that it trusts.
     pub verify: Verify,
     /// Its own certificate and key in PEM, for servers that ask for one.
     pub own: Option<(Vec<u8>, Vec<u8>)>,
-    /// What it offers by ALPN.
+    /// The protocols that it offers by ALPN.
     pub protocols: Vec<Vec<u8>>,
 }
 
 /// Which authorities a server's certificate may come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Those that the system trusts.
+    /// The authorities that the system trusts.
     #[default]
     System,
     /// These, and no others.
     Authorities(Vec<CertificateDer<'static>>),
 }
 
-/// What the connections to a server group have in common, its sessions among it.
+/// The settings and the sessions that the connections to a server group share.
 #[derive(Clone)]
 pub struct ClientTls(Arc<ClientConfig>);
 

@@ -64,16 +64,16 @@ pub struct Greeting {
     arrived: Vec<u8>,
 }
 
-/// A client's first message, when it is known how its connection is taken.
+/// A client's first message, and the settings chosen for its connection.
 #[derive(Debug)]
 pub struct Greeted {
-    /// So it is taken.
+    /// The settings for the connection.
     pub tls: ServerTls,
-    /// All that has arrived.
+    /// All ciphertext that has arrived.
     pub arrived: Vec<u8>,
     /// The name whose certificate the client wants.
     name: Option<Box<str>>,
-    /// While it waits for that. Who goes away waits no more.
+    /// The wait for that certificate. Its drop ends the wait, as when the client goes away.
     waiter: Waiter,
 }
 
@@ -96,7 +96,8 @@ impl Greeting {
         Self { settings, acceptor: Acceptor::default(), arrived: Vec::new() }
     }
 
-    /// Takes ciphertext. Whatever is wrong with the message, the connection finds out by itself.
+    /// Takes ciphertext until the first message is complete. A faulty message gets the default settings: the connection
+    /// finds the fault by itself.
     pub fn take(&mut self, arrived: &[u8]) -> Option<Greeted> {
         self.arrived.extend_from_slice(arrived);
         let (tls, name) = match self.ask(arrived) {

@@ -1,5 +1,5 @@
-//! What a client's first message says about early data. rustls says nothing of it before the end of the handshake, and
-//! keeps for itself whether any was offered.
+//! The fields of a client's first message that concern early data. rustls reports early data only at the end of the
+//! handshake, and never whether any was offered.
 //!
 //! ```text
 //! ClientHello:  1 | length (3) | version (2) | random (32) | session ID | cipher suites | compression | extensions

@@ -3,13 +3,13 @@
 //! * [`machine`]: one connection of either side, between ciphertext and plaintext; the only file that knows how
 //!   rustls moves records;
 //! * `sealing`: keys for sending that rustls and the machine share, so that records are sealed where they lie;
-//! * [`certificate`]: what is read from PEM files, and what is wrong with it;
+//! * [`certificate`]: certificates and keys from PEM files, and their faults;
 //! * [`resolver`]: which certificate a client gets, by the name that it asks for;
 //! * [`greeting`]: which of a listener's settings a client gets, by the name that it asks for;
 //! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`sessions`]: sessions that are kept here and taken once, where early data is accepted;
-//! * `hello`: what a client's first message says about early data;
+//! * `hello`: the fields of a client's first message that concern early data;
 //! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
 //!
 //! No secret is ever formatted: keys have no `Debug`, and errors name files and subjects only.

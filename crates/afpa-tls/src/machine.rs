@@ -35,7 +35,7 @@ pub const RECORD: usize = 16 * 1024;
 /// are five bytes of header (RFC 5246, section 6.2.3).
 pub const LONGEST: usize = RECORD + 2048 + 5;
 
-/// What a record adds to its plaintext at most, when we send it.
+/// The most bytes that a record adds to its plaintext, when we send it.
 const OVERHEAD: usize = 64;
 
 /// The client's side of a connection.
@@ -57,7 +57,7 @@ pub struct Machine<S> {
     sealer: Sealer,
 }
 
-/// What has become of ciphertext.
+/// The state of a connection after it has processed ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Whether the handshake goes on.
@@ -66,7 +66,7 @@ pub struct Progress {
     pub peer_closed: bool,
 }
 
-/// What was agreed in the handshake.
+/// The results of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// `TLSv1.3` or `TLSv1.2`.
@@ -79,13 +79,13 @@ pub struct Facts {
     pub protocol: Option<Box<[u8]>>,
     /// The subject of the peer's certificate, as RFC 4514 writes it.
     pub peer: Option<Box<str>>,
-    /// Whose certificates the client was asked for, if it was.
+    /// The authorities whose certificates the client was asked for, if it was.
     pub authorities: Option<AuthoritiesId>,
-    /// What became of early data.
+    /// The fate of early data.
     pub early_data: EarlyData,
 }
 
-/// What became of the early data of a client (0-RTT; RFC 8446, section 2.3).
+/// The fate of a client's early data (0-RTT; RFC 8446, section 2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyData {
     /// None was offered, or none would be accepted from anybody.
@@ -97,7 +97,7 @@ pub enum EarlyData {
     Refused,
 }
 
-/// What both sides of a connection have.
+/// The side of a connection: the client's or the server's.
 pub trait Side {
     /// The type by which rustls tells the sides apart.
     type Data;
@@ -152,9 +152,9 @@ impl<S: Side> Machine<S> {
         Self { side, kept: Vec::new(), peer_closed, failed, sealer }
     }
 
-    /// Takes ciphertext, and appends what was in it to `plain`, and what the peer is to be sent to `out`. The bytes
-    /// are decrypted where they are. A client begins with none. What a server gets while the handshake goes on is early data,
-    /// which may be a replay.
+    /// Decrypts ciphertext in place. Appends the plaintext to `plain`, and the bytes for the peer to `out`. A client's
+    /// first call passes no ciphertext. Plaintext that a server gets during the handshake is early data, which may be a
+    /// replay.
     ///
     /// # Errors
     /// The connection is over. `out` ends with the alert that tells the peer why, if there is one for it.
@@ -237,8 +237,8 @@ impl<S: Side> Machine<S> {
         }
     }
 
-    /// Appends what was to be sent before an error, and the alert. Input must not be processed again behind an error,
-    /// and it is not: what is to be sent comes first.
+    /// Appends the output from before an error, and the alert. rustls must not process input after an error, and the
+    /// loop does not let it: rustls hands out its output first, and the loop ends when there is none left.
     fn encode_last(&mut self, out: &mut Vec<u8>) {
         while self.side.common().wants_write() {
             match self.side.process(&mut []).state {
@@ -296,7 +296,7 @@ impl<S: Side> Machine<S> {
         self.kept.is_empty()
     }
 
-    /// What was agreed; `None` before the end of the handshake.
+    /// The results of the handshake; `None` before its end.
     pub fn facts(&self) -> Option<Facts> {
         facts(self.side.common())
     }
@@ -305,11 +305,12 @@ impl<S: Side> Machine<S> {
         &mut self,
         write: impl FnOnce(&mut rustls::unbuffered::WriteTraffic<'_, S::Data>) -> bool,
     ) -> Result<(), Closed> {
-        // rustls would let a server send to whoever has said hello, where early data may be accepted.
+        // Where early data may be accepted, rustls would let a server send right after any ClientHello. Before the end
+        // of the handshake we send only to a client whose early data was accepted.
         if self.failed.is_some() || self.is_handshaking() && !self.side.was_early() {
             return Err(Closed);
         }
-        // Nothing is left to be processed: what is kept only has to be there.
+        // `kept` holds an incomplete message, which this call does not process; rustls only has to see it.
         match turn(&mut self.side, &mut self.sealer, &mut self.kept).state {
             Ok(ConnectionState::WriteTraffic(mut traffic)) => {
                 write(&mut traffic).then_some(()).ok_or(Closed)

@@ -107,7 +107,7 @@ impl Certificates {
     fn wait(&self, place: Option<u64>, cx: &Context<'_>, name: &str) -> Option<u64> {
         let on_demand = self.on_demand.load();
         let is_coming = on_demand.as_ref()?;
-        // Who says that things are settled gets to those who are told here that they are not.
+        // Take the lock before the check, so that `settled` cannot run between check and registration.
         let mut waiting = self.waiting();
         let is_there = self.table.load().find(name).is_some();
         if !is_coming(name, is_there) || is_there {
@@ -170,7 +170,7 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         if let Some((certificates, place)) = &self.0 {
-            // Whatever ends with it does so behind the lock.
+            // The binding drops the waker after the lock is released: that drop may run code that takes the lock.
             let _waker = certificates.waiting().wakers.remove(place);
         }
     }

@@ -79,7 +79,7 @@ pub(crate) struct SendingKey {
 }
 
 thread_local! {
-    /// rustls makes a key and does not tell; what it has made last on this thread is found here.
+    /// The last key that rustls has made on this thread. rustls does not report new keys, so they are found here.
     static MADE: RefCell<Option<Arc<SendingKey>>> = const { RefCell::new(None) };
 }
 

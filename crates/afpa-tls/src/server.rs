@@ -16,18 +16,18 @@ use crate::resolver::Certificates;
 use crate::sessions::Sessions;
 use crate::tickets::TicketKeys;
 
-/// What a listener offers.
+/// The settings of a listener.
 #[derive(Clone, Debug, Default)]
 pub struct ServerSettings {
     /// Versions and cipher suites.
     pub profile: Profile,
     /// Whether X25519MLKEM768 is offered.
     pub post_quantum: bool,
-    /// What is offered by ALPN, the best first. A client that offers none gets none.
+    /// The protocols offered by ALPN, the best first. A client that offers none gets none.
     pub protocols: Vec<Vec<u8>>,
     /// Tickets sent with each full handshake of TLS 1.3; 0: sessions of no version are resumed.
     pub tickets: usize,
-    /// Who issues the certificates of clients; `None`: clients are not asked for any.
+    /// The authorities that issue certificates of clients; `None`: clients are not asked for any.
     pub clients: Option<ClientAuthorities>,
     /// Where the secrets of connections go, for somebody who looks at the traffic; `None`: nowhere.
     pub key_log: Option<SecretLog>,
@@ -44,7 +44,7 @@ pub struct AcceptEarlyData {
     pub sessions: Arc<Sessions>,
 }
 
-/// Who issues the certificates of clients.
+/// The authorities that issue certificates of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAuthorities {
     /// Their certificates.
@@ -83,12 +83,12 @@ impl From<String> for SettingsError {
     }
 }
 
-/// What the connections of a listener have in common.
+/// The settings that the connections of a listener share.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     certificates: Arc<Certificates>,
-    /// Who looks at the certificates of clients; `None`: they are not asked for any.
+    /// The authorities and the verifier of client certificates; `None`: clients are not asked for any.
     clients: Option<(AuthoritiesId, Arc<dyn ClientCertVerifier>)>,
 }
 
@@ -118,14 +118,14 @@ impl ServerTls {
         };
         let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
         config.alpn_protocols.clone_from(&settings.protocols);
-        // Tickets of TLS 1.2 have no count of their own: whoever wants none wants none of them either.
+        // TLS 1.2 tickets cannot be counted; `tickets = 0` turns them off for both versions.
         // Tickets alone: a store of sessions would be a lock that all workers share.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         let context = context(settings.clients.as_ref());
         match settings.early_data.as_ref().filter(|_| settings.clients.is_none()) {
             _ if settings.tickets == 0 => {}
             None => config.ticketer = tickets.for_context(&context),
-            // Only who takes each session once may accept early data: it is what rustls demands, too.
+            // Early data needs a store that gives out each session once; rustls demands one, too.
             Some(early_data) => {
                 config.ticketer = tickets.beside_store(&context);
                 config.session_storage = Arc::<Sessions>::clone(&early_data.sessions);
@@ -156,7 +156,7 @@ impl ServerTls {
         self.config.max_early_data_size > 0
     }
 
-    /// Whose certificates clients are asked for; `None`: they are not.
+    /// The authorities whose certificates clients are asked for; `None`: clients are not asked for any.
     pub(crate) fn authorities(&self) -> Option<AuthoritiesId> {
         self.clients.as_ref().map(|(id, _)| *id)
     }
@@ -208,7 +208,7 @@ pub(crate) fn read_roots(
     Ok(roots)
 }
 
-/// What a listener demands of its clients, for [`TicketKeys::for_context`].
+/// A listener's demands on its clients' certificates, for [`TicketKeys::for_context`].
 fn context(clients: Option<&ClientAuthorities>) -> Vec<u8> {
     let Some(clients) = clients else { return Vec::new() };
     [&[1, u8::from(clients.required)][..], &clients.id().0].concat()
@@ -236,7 +236,7 @@ impl KeyLog for SecretLog {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
         let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
         let mut to = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who looks at the traffic sees that a line is missing.
+        // A failure is ignored: the reader of the recording notices that a line is missing.
         let _ = to.write_all(line.as_bytes()).and_then(|()| to.flush());
     }
 }

@@ -1,5 +1,5 @@
-//! Sessions of TLS 1.3 that this process keeps itself, and that are good for one handshake each. That is what stands
-//! against replays of early data (RFC 8446, section 8.1): who sends the same bytes again finds no session.
+//! Sessions of TLS 1.3 that this process keeps itself, each good for one handshake. They protect against replays of
+//! early data (RFC 8446, section 8.1): a client that sends the same bytes again finds no session.
 //!
 //! The store is shared by all workers, so it is divided, and each part has a lock of its own that is held for one look-up.
 //! Nothing in it survives the process, and no other process has it.
@@ -105,7 +105,7 @@ impl StoresServerSessions for Sessions {
         now().is_some_and(|now| self.put_at(id, state, now))
     }
 
-    /// What TLS 1.2 asks for: it has tickets.
+    /// A look-up of TLS 1.2, whose sessions are in tickets.
     fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
         None
     }

@@ -55,7 +55,7 @@ impl Authority {
     }
 }
 
-/// What one side has received, and what is on its way to it.
+/// The plaintext that one side has received, and the bytes on their way to it.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) plain: Vec<u8>,

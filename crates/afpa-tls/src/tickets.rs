@@ -114,7 +114,7 @@ impl TicketKeys {
         self.keys.load().list.is_empty()
     }
 
-    /// What a listener uses; `context` tells listeners apart that demand different things of their clients.
+    /// The tickets of a listener. `context` separates listeners that make different demands on their clients.
     pub fn for_context(self: &Arc<Self>, context: &[u8]) -> Arc<dyn ProducesTickets> {
         self.tickets(context, false)
     }
@@ -161,8 +161,8 @@ fn read_hex(line: &str) -> Option<[u8; KEY]> {
     Some(key)
 }
 
-/// What rustls has asked in this step of a handshake. With TLS 1.2 it opens the client's ticket, and asks then whether there are
-/// tickets, which is whether the client is to have a new one. With TLS 1.3 it asks before it opens one.
+/// The calls of rustls in this step of a handshake. With TLS 1.2 rustls opens the client's ticket, then asks whether
+/// there are tickets, to decide whether the client gets a new one. With TLS 1.3 rustls asks before it opens a ticket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begun,
@@ -184,7 +184,7 @@ pub(crate) fn begin_step(in_store: bool) {
     IN_STORE.set(in_store);
 }
 
-/// What was in a ticket.
+/// The content of a ticket.
 #[derive(Debug, PartialEq, Eq)]
 struct Opened {
     state: Vec<u8>,

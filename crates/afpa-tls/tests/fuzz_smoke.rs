@@ -7,7 +7,7 @@ use afpa_testkit::smoke_some;
 #[path = "../../../fuzz/src/tls.rs"]
 mod targets;
 
-/// What records and PEM turn on.
+/// Byte strings that decide how records and PEM are parsed.
 const FRAGMENTS: &[&[u8]] = &[
     &[22, 3, 1, 0, 1],
     &[22, 3, 3, 64, 0],

@@ -43,13 +43,13 @@ fn client(bed: &Bed, profile: Profile) -> Arc<ClientConfig> {
 struct Pair {
     server: ServerMachine,
     client: ClientConnection,
-    /// What the server has received, and what the client is to receive.
+    /// The plaintext that the server has received, and the bytes for the client.
     plain: Vec<u8>,
     out: Vec<u8>,
 }
 
 impl Pair {
-    /// A client that sends this with its first message if it may, and what it sends.
+    /// A client that sends `early` with its first message if it may, and the bytes of that message.
     fn begin(server: &ServerTls, client: &Arc<ClientConfig>, early: &[u8]) -> (Self, Vec<u8>) {
         let name = ServerName::try_from("www.example.org").unwrap();
         let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
@@ -75,7 +75,7 @@ impl Pair {
         self.server.process(&mut sent, &mut self.plain, &mut self.out)
     }
 
-    /// Gives the client what the server has sent; what it has received.
+    /// Gives the client the bytes that the server has sent, and returns their plaintext.
     fn receive(&mut self) -> Vec<u8> {
         let out = std::mem::take(&mut self.out);
         let (mut rest, mut plain) = (&out[..], Vec::new());

@@ -1,4 +1,4 @@
-//! Who seals the next records: rustls, or the machine, where they lie.
+//! The sealer of the next records: rustls, or the machine, which seals in place.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use super::{Closed, Machine, RECORD, Side, encode};
 use crate::sealing::{self, HEAD, SendingKey, TAIL};
 
-/// Who seals application data.
+/// The sealer of application data.
 #[derive(Default)]
 pub(super) enum Sealer {
     /// rustls alone: it is TLS 1.2, or there is no key yet.
     #[default]
     Rustls,
-    /// rustls has another key, and may hold back what it has sealed with the one before: it seals the next records.
+    /// rustls has a new key, and may hold back records sealed with the old one: it seals the next records.
     RustlsNext(Arc<SendingKey>),
     /// The machine.
     Machine(Arc<SendingKey>),
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// What it held back has gone with it.
+    /// rustls has sealed a record, and with it has given out the records that it held back. The machine seals the next.
     pub(super) fn rustls_has_sealed(&mut self) {
         *self = match std::mem::take(self) {
             Self::RustlsNext(key) => Self::Machine(key),
@@ -36,8 +36,8 @@ impl Sealer {
 }
 
 impl<S: Side> Machine<S> {
-    /// Whether [`seal`](Self::seal) can be used for this many records. What has to be sent before them is appended to
-    /// `out`: nearly always nothing.
+    /// Whether [`seal`](Self::seal) can be used for this many records. Bytes that must be sent before them are appended
+    /// to `out`: nearly always none.
     ///
     /// # Errors
     /// As [`encrypt`](Self::encrypt).

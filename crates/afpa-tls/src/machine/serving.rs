@@ -18,7 +18,7 @@ pub struct ServerSide {
     connection: UnbufferedServerConnection,
     /// Early data may be accepted.
     may_be_early: bool,
-    /// What the client's first message says, where early data may be accepted and the message has arrived.
+    /// The client's first message, once it has arrived, where early data may be accepted.
     hello: Option<Hello>,
     /// Some was accepted.
     was_early: bool,
@@ -94,11 +94,11 @@ impl ServerMachine {
         Ok(Self::begin(ServerSide { connection, may_be_early, hello, was_early }))
     }
 
-    /// What was agreed, at the end of the handshake, or as soon as early data has arrived. A session carries the
-    /// certificate that its client has shown once, so that is looked at again when the session is resumed.
+    /// The results of the handshake, at its end or as soon as early data has arrived. A session carries the certificate
+    /// that its client once showed, so that certificate is verified again when the session is resumed.
     ///
     /// # Errors
-    /// When that certificate is not valid any more, or nothing is agreed yet.
+    /// When that certificate is not valid any more, or there are no results yet.
     pub fn agreed(&self, tls: &ServerTls) -> Result<Facts, Failure> {
         self.agreed_at(tls, UnixTime::now())
     }

@@ -9,7 +9,7 @@ fn made(algorithm: &dyn Tls13AeadAlgorithm) -> (Box<dyn MessageEncrypter>, Arc<S
     (encrypter, shared.expect("a key was made"))
 }
 
-/// What the suites of aws-lc-rs take for the content of record `number`.
+/// The content of record `number`, as the suites of aws-lc-rs decrypt it.
 fn opened(algorithm: &dyn Tls13AeadAlgorithm, record: &[u8], number: u64) -> Option<Vec<u8>> {
     let mut decrypter = algorithm.decrypter(AeadKey::from([7; 32]), Iv::new([3; 12]));
     let (head, sealed) = record.split_at_checked(HEAD)?;
