@@ -1,4 +1,4 @@
-//! What is left of a [`Budget`]: a token bucket.
+//! The rest of a [`Budget`]: a token bucket.
 
 use crate::limits::Budget;
 

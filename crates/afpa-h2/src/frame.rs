@@ -1,6 +1,6 @@
 //! Frames on the wire (RFC 9113 sections 4 and 6): 9 bytes of header, then the payload.
 
-/// What a client sends before its first frame (RFC 9113 section 3.4).
+/// The bytes that a client sends before its first frame (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a frame's header.

@@ -1,5 +1,5 @@
-//! A head of HTTP/1.1 that is written from the fields of HTTP/2 (RFC 9113 section 8.2): what [requests](crate::request) and
-//! [responses](crate::client::response) have in common.
+//! A head of HTTP/1.1 that is written from the fields of HTTP/2 (RFC 9113 section 8.2): the common part of
+//! [requests](crate::request) and [responses](crate::client::response).
 //!
 //! Nothing that is written can be read as anything but one line for each field: that is checked byte by byte.
 
@@ -15,7 +15,7 @@ pub(crate) struct HeadText {
     pub(crate) bytes: Vec<u8>,
     /// The longest head that is written whole.
     pub(crate) most: usize,
-    /// The content that Content-Length announces. What is no number, or stands twice, is refused by the parser.
+    /// The content that Content-Length announces. The parser refuses a value that is no number, and a repeated field.
     pub(crate) content_length: Option<u64>,
     pub(crate) announces_length: bool,
 }

@@ -2,16 +2,16 @@
 //! the client out. As a client speaks it: the other way round. Nothing here reads a clock or a socket, so everything can be
 //! fuzzed, replayed and compared with another implementation.
 //!
-//! * [`frame`]: what frames look like on the wire;
+//! * [`frame`]: frames as they are on the wire;
 //! * [`hpack`]: header compression (RFC 7541);
 //! * [`connection`]: the server's end of a connection and its streams: budgets against floods, which stream sends next
 //!   (RFC 9218);
 //! * [`client`]: the client's end, towards servers behind;
-//! * `endpoint`: what both have in common: field blocks, flow control, what is known of a stream;
+//! * `endpoint`: the common part of both ends: field blocks, flow control, the state of a stream;
 //! * [`request`] and [`client::response`]: from the fields of a message to a head of HTTP/1.1, so that one parser gives all
-//!   verdicts; `head` is what they have in common;
-//! * [`response`] and [`client::request`]: from a message of HTTP/1.1 to field blocks and content; `message` is what they
-//!   have in common;
+//!   verdicts; `head` is their common part;
+//! * [`response`] and [`client::request`]: from a message of HTTP/1.1 to field blocks and content; `message` is their
+//!   common part;
 //! * `field_block`: a response's field block, kept with a cache object.
 //!
 //! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.

@@ -1,9 +1,9 @@
-//! What one client may ask of one connection.
+//! The limits of one connection.
 
 /// Limits of a connection, with safe defaults.
 ///
 /// The budgets are token buckets: a number of frames that may come at once, and how many more each second. A client
-/// that exceeds one is told ENHANCE_YOUR_CALM, and its connection ends.
+/// that exceeds one gets GOAWAY with ENHANCE_YOUR_CALM, and its connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Streams that may be open at a time (SETTINGS_MAX_CONCURRENT_STREAMS).
@@ -12,7 +12,7 @@ pub struct Limits {
     pub stream_window: u32,
     /// Bytes of content that may arrive on all streams together before they are read.
     pub connection_window: u32,
-    /// Bytes of a request head, as HTTP/1.1 would write it (SETTINGS_MAX_HEADER_LIST_SIZE). What is longer is cut, so
+    /// Bytes of a request head, as HTTP/1.1 would write it (SETTINGS_MAX_HEADER_LIST_SIZE). A longer head is cut, so
     /// that it is refused for its length.
     pub head: usize,
     /// Bytes of a compressed field block, with all its CONTINUATION frames.

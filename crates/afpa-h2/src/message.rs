@@ -1,7 +1,7 @@
-//! Messages of HTTP/1.1 that go out by HTTP/2: what the readers of [responses](crate::response) and of
-//! [requests](crate::client::request) have in common.
+//! Messages of HTTP/1.1 that go out by HTTP/2: the common part of the readers of [responses](crate::response) and of
+//! [requests](crate::client::request).
 //!
-//! They read strictly, though what they read is our own, and what is about a connection never goes out.
+//! The readers are strict, though the messages are our own. Fields about a connection never go out.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use crate::hpack::encode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadMessage;
 
-/// What bytes of a message are.
+/// A part of a message.
 pub(crate) enum MessagePart<'a> {
-    /// A whole head. Whoever encodes it says how its content ends.
+    /// A whole head. The caller encodes it, and sets the state by which its content ends.
     Head(Cow<'a, [u8]>),
     Content {
         bytes: &'a [u8],
@@ -34,12 +34,12 @@ pub(crate) struct MessageReader {
     pub(crate) block: Vec<u8>,
     /// The beginning of a head whose end has not come.
     partial: Vec<u8>,
-    /// What the head has said of its content.
+    /// The length of the content, if the head gives one.
     length: Option<u64>,
     chunked: bool,
 }
 
-/// What has to come next.
+/// The input that has to come next.
 #[derive(Debug)]
 pub(crate) enum State {
     Head,
@@ -188,7 +188,7 @@ impl MessageReader {
     }
 }
 
-/// What reading these bytes has brought.
+/// The part that these bytes are, if any.
 fn content(consumed: usize, bytes: &[u8], end: bool) -> (usize, Option<MessagePart<'_>>) {
     let part = MessagePart::Content { bytes, end };
     (consumed, (!bytes.is_empty() || end).then_some(part))

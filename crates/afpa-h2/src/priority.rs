@@ -1,4 +1,4 @@
-//! Extensible priorities (RFC 9218): what the client says of a stream, and which stream sends next.
+//! Extensible priorities (RFC 9218): the client's priority of a stream, and which stream sends next.
 
 /// The priority of a response. The order is that of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! From the fields of a request to a head of HTTP/1.1 (RFC 9113 section 8).
 //!
-//! What only HTTP/2 can get wrong is refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
+//! Faults that only HTTP/2 has are refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
 //! Everything else is written down as HTTP/1.1 would have it, and the one parser of requests gives the verdict.
 //! Nothing that is written can be read as anything but one request line and one line for each field: that is checked
 //! byte by byte.
@@ -24,7 +24,7 @@ pub enum Framing {
     Tunnel,
 }
 
-/// What the connection itself has to know of a request.
+/// The facts of a request head that the connection itself needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The content that the client has announced.
@@ -114,7 +114,7 @@ impl RequestHead {
     /// Takes a field as it was decoded.
     #[inline]
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
-        // What is cut off is not looked at: it may be a bomb.
+        // Fields beyond the limit are not looked at: they may be a bomb.
         if self.malformed || self.text.is_too_long(self.cookies.len()) {
             return;
         }
@@ -199,7 +199,7 @@ impl RequestHead {
             // Section 8.5: neither scheme nor path.
             (None, true) if scheme.is_none() && path.is_none() => (method, authority),
             (None, false) => (method, path_of(scheme, path)),
-            // RFC 8441 section 4. What we have no counterpart for, the parser knows as a CONNECT.
+            // RFC 8441 section 4. For a protocol without a counterpart in HTTP/1.1 the parser gets a CONNECT.
             (Some(b"websocket"), true) => (b"GET", path_of(scheme, path)),
             (Some(_), true) if path_of(scheme, path).is_some() => (method, authority),
             _ => return Err(Malformed),

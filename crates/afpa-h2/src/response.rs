@@ -19,7 +19,7 @@ impl From<BadMessage> for BadResponse {
     }
 }
 
-/// What a response consists of.
+/// A part of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseEvent<'a> {
     /// A head; its field block is [`ResponseReader::block`].

@@ -1,4 +1,4 @@
-//! What requests on a kept connection may ask for: memory.
+//! The memory that requests on a kept connection may allocate.
 
 use afpa_h2::frame::{flag, kind, put, put_settings};
 use afpa_h2::{Connection, Event, Limits, PREFACE, RequestHead};

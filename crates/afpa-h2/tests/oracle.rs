@@ -1,4 +1,4 @@
-//! Another implementation as the client: what it sends is understood, and it understands what is sent.
+//! Another implementation as the client: the two understand each other's frames.
 
 use std::pin::pin;
 

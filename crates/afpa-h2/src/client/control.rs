@@ -81,14 +81,14 @@ impl Connection {
         Ok(self.forget(id, false).then_some(Event::Gone { id, why }))
     }
 
-    /// Asks the server whether it is there (section 6.7): whatever it says next is an answer.
+    /// Asks the server whether it is there (section 6.7). Any bytes that it sends next count as the answer.
     pub fn ping(&mut self) {
         if self.phase != Phase::Dead {
             frame::put(&mut self.endpoint.output, kind::PING, 0, 0, b"present?");
         }
     }
 
-    /// Opens no more streams, and tells the server so.
+    /// Opens no more streams, and announces it to the server.
     pub fn leave(&mut self) {
         if self.last.is_none() && self.phase != Phase::Dead {
             self.last = Some(StreamId::MAX);

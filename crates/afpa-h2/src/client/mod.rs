@@ -3,9 +3,9 @@
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner; [`Connection::open`] sends a request. The
 //! files below have a group of frames each: `heads` those of a response's head, `content` DATA and windows, `control` all
-//! others; `send` writes requests. What the server's end does in the same way is in `endpoint`. [`request`] reads a request of
+//! others; `send` writes requests. The part shared with the server's end is in `endpoint`. [`request`] reads a request of
 //! HTTP/1.1, and [`response`] writes a response as HTTP/1.1 has it, so that one parser gives all verdicts on what servers send.
-//! [`tunnel`] has what both know of extended CONNECT (RFC 8441).
+//! [`tunnel`] has the types of extended CONNECT (RFC 8441) that both use.
 
 mod content;
 mod control;
@@ -22,7 +22,7 @@ pub use request::{Part, RequestReader};
 pub use response::ResponseHead;
 pub use tunnel::Tunnel;
 
-/// What concerns the owner of a stream.
+/// An event for the owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'i> {
     /// A head; it is in the [`ResponseHead`] that was lent.
@@ -68,11 +68,11 @@ pub enum Gone {
     Reset(u32),
     /// The connection has ended.
     Lost,
-    /// What came on it is no response of HTTP/2 (section 8.1.1).
+    /// The server's frames on it are no response of HTTP/2 (section 8.1.1).
     Malformed,
 }
 
-/// What has to come next.
+/// The input that has to come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The server's first frame.
@@ -99,7 +99,7 @@ pub struct Connection {
     left: usize,
 }
 
-/// What only the client has to know of a stream.
+/// The state of a stream that only the client keeps.
 #[derive(Debug, Default)]
 struct Asking {
     asked_head: bool,
@@ -113,7 +113,7 @@ struct Asking {
 /// Interim responses of one stream.
 const MOST_INTERIMS: u32 = 32;
 
-/// What a server may send of a response before any of it was read.
+/// Bytes of a response that a server may send before any of them was read.
 const FIRST_WINDOW: u32 = 64 * 1024;
 
 /// The largest number of a stream.

@@ -19,7 +19,7 @@ impl From<BadMessage> for BadRequest {
     }
 }
 
-/// What a request consists of.
+/// A part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// The head; its field block is [`RequestReader::block`].
@@ -64,8 +64,8 @@ impl RequestReader {
         self.asks_head
     }
 
-    /// What the request asks for with Upgrade, if it does: then it goes out as an extended CONNECT, and its content has no
-    /// end.
+    /// The protocol that the request asks for with Upgrade, if it does. The request then goes out as an extended
+    /// CONNECT, and its content has no end.
     pub fn upgrade(&self) -> Option<&Upgrade> {
         self.upgrade.as_ref()
     }
@@ -230,7 +230,7 @@ mod tests {
         reader.read(input).unwrap();
         let upgrade = reader.upgrade().expect("it asks for one");
         assert!(upgrade.is_websocket() && upgrade.key.as_deref() == Some(b"k"));
-        // Whose key it is nobody knows.
+        // For a protocol other than WebSocket the key has no known meaning, so it is sent on as a field.
         let other = b"GET / HTTP/1.1\r\nSec-WebSocket-Key: k\r\nUpgrade: chat\r\n\r\n";
         assert!(parts(other, 1000).unwrap().contains("\nsec-websocket-key=k\n"));
     }

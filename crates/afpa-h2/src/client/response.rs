@@ -1,6 +1,6 @@
 //! From the fields of a response to a head of HTTP/1.1 (RFC 9113 section 8).
 //!
-//! What only HTTP/2 can get wrong is refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
+//! Faults that only HTTP/2 has are refused here, as *malformed*: pseudo-fields, upper case, fields about a connection.
 //! Everything else is written down as HTTP/1.1 would have it, and the one parser of responses gives the verdict. Nothing
 //! that is written can be read as anything but one status line and one line for each field: that is checked byte by byte.
 
@@ -23,7 +23,7 @@ pub enum Framing {
     Tunnel,
 }
 
-/// What the connection itself has to know of a response.
+/// The facts of a response head that the connection itself needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     /// Another head follows.
@@ -71,7 +71,7 @@ impl ResponseHead {
 
     /// Takes a field as it was decoded.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
-        // What is cut off is not looked at: it may be a bomb.
+        // Fields beyond the limit are not looked at: they may be a bomb.
         if self.malformed || self.text.is_too_long(0) {
             return;
         }
@@ -116,8 +116,8 @@ impl ResponseHead {
         Ok(())
     }
 
-    /// Completes a head. `end`: the response has no content, or none that comes. `tunnel`: what was asked for, if it may
-    /// switch.
+    /// Completes a head. `end`: no content follows. `tunnel`: the protocol that was asked for, if the response may
+    /// switch to one.
     pub(super) fn finish(
         &mut self,
         end: bool,
@@ -129,7 +129,7 @@ impl ResponseHead {
             return self.finish_switch(tunnel.ok_or(Malformed)?);
         }
         let interim = status < 200;
-        // There is no change of protocols (section 8.6), and something follows what is interim.
+        // HTTP/2 has no 101 (section 8.6), and another head must follow an interim one.
         if status == 101 || (interim && end) {
             return Err(Malformed);
         }

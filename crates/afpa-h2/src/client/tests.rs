@@ -14,7 +14,7 @@ pub(super) fn ready(limits: Limits) -> Connection {
     connection
 }
 
-/// What `input` leads to, in words.
+/// The events of `input`, in words.
 pub(super) fn events(connection: &mut Connection, input: &[u8]) -> Result<Vec<String>, ErrorCode> {
     let (mut head, mut at, mut said) = (ResponseHead::default(), 0, Vec::new());
     loop {
@@ -298,7 +298,7 @@ fn what_a_server_must_not_send_ends_the_connection() {
     }
     let mut connection = Connection::new(Limits::default());
     assert!(events(&mut connection, b"HTTP/1.1 400 Bad Request\r\n").is_err());
-    // What is behind END_STREAM.
+    // A frame after END_STREAM.
     let mut connection = ready(Limits::default());
     open(&mut connection, true);
     events(&mut connection, &head(1, true, &[OK])).unwrap();

@@ -1,11 +1,11 @@
 //! Extended CONNECT (RFC 8441): a stream as a tunnel for another protocol.
 //!
 //! A request of HTTP/1.1 that asks for one protocol (RFC 9110 section 7.8) becomes a CONNECT with `:protocol`, and a successful
-//! answer the 101 that it stands for. What only HTTP/1.1 has in its handshake stays here.
+//! answer the 101 that it stands for. The fields that only HTTP/1.1 has in its handshake stay here.
 
 use afpa_http::syntax::is_token;
 
-/// What a request of HTTP/1.1 asks for with Upgrade.
+/// The protocol that a request of HTTP/1.1 asks for with Upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
     /// The protocol, in lower case.
@@ -15,8 +15,8 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// What the value of Upgrade asks for; `None` if it cannot be asked for by HTTP/2: several protocols, or a version
-    /// of one, are no `:protocol` (RFC 8441 section 4).
+    /// Reads the value of Upgrade. `None` if HTTP/2 cannot ask for it: several protocols, or a version of one, are no
+    /// `:protocol` (RFC 8441 section 4).
     pub fn of(value: &[u8]) -> Option<Self> {
         let protocol = value.to_ascii_lowercase().into();
         is_token(value).then_some(Self { protocol, key: None })
@@ -28,7 +28,7 @@ impl Upgrade {
     }
 }
 
-/// What the 101 says that a successful answer becomes.
+/// The fields of the 101 that a successful answer becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
     /// The value of Upgrade.

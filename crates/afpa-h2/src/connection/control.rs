@@ -63,7 +63,7 @@ impl Connection {
             return Err(Fatal::size());
         }
         self.charge_reset(now_ms)?;
-        // From now on the client, too, knows that it has ended: what comes later is its fault.
+        // The client itself has ended the stream: later frames on it are the client's fault.
         Ok(self.endpoint.forget(id, false).map(|_| Event::Reset { id }))
     }
 

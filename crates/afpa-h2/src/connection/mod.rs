@@ -2,7 +2,7 @@
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner. The files below have a group of frames
 //! each: `heads` those of a request's head, `content` DATA and windows, `control` all others; `send` writes
-//! responses. What the client's end does in the same way is in `endpoint`.
+//! responses. The part shared with the client's end is in `endpoint`.
 
 mod content;
 mod control;
@@ -18,7 +18,7 @@ use crate::request::RequestHead;
 
 pub use crate::endpoint::{Fatal, StreamId};
 
-/// What concerns the owner of a stream.
+/// An event for the owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'i> {
     /// A request; its head is in the [`RequestHead`] that was lent.
@@ -49,7 +49,7 @@ pub enum Event<'i> {
     },
 }
 
-/// What has to come next.
+/// The input that has to come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Preface,
@@ -83,7 +83,7 @@ pub struct Connection {
     turn: u64,
 }
 
-/// What only the server has to know of a stream.
+/// The state of a stream that only the server keeps.
 #[derive(Debug)]
 struct Serving {
     /// Both directions end by themselves: it is a tunnel.

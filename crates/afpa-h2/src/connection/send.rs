@@ -133,8 +133,8 @@ impl Connection {
         self.endpoint.charge(now_ms).map_err(|fatal| self.die(fatal))
     }
 
-    /// Begins to end the connection without losing a request (section 6.8): the client is told to open no more
-    /// streams, and a PING tells when it has heard of it.
+    /// Begins to end the connection without losing a request (section 6.8): GOAWAY asks the client to open no more
+    /// streams, and the answer to a PING shows that the client has received it.
     pub fn leave(&mut self) {
         if self.leaving == Leaving::No {
             self.leaving = Leaving::Announced;

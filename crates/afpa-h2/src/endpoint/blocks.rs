@@ -12,7 +12,7 @@ pub(super) struct Block {
     continuations: u32,
 }
 
-/// What the first frame of a field block said.
+/// The facts in the first frame of a field block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) id: StreamId,

@@ -38,7 +38,7 @@ impl<T> Endpoint<T> {
         let (id, end) = (header.stream, header.has(flag::END_STREAM));
         let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         let padding = (header.length - bytes) as u32;
-        // From here on the content counts as unread: whatever ends the stream makes room for it.
+        // From here on the content counts as unread, so that any end of the stream makes room for it.
         stream.unread += bytes as u32;
         let taken = stream.take(header.length, bytes as u64, end);
         stream.peer_open &= !end;

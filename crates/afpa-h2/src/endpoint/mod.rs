@@ -1,5 +1,5 @@
-//! What both endpoints of a connection have in common (RFC 9113 section 2.2): the server's, [`connection`](crate::connection),
-//! and the client's, [`client`](crate::client).
+//! The common part of the two endpoints of a connection (RFC 9113 section 2.2): the server's,
+//! [`connection`](crate::connection), and the client's, [`client`](crate::client).
 //!
 //! The files below have a group of frames each: `blocks` field blocks, read and written, `content` DATA and windows,
 //! `control` SETTINGS and PING; `stream` knows what a stream may still do.
@@ -24,7 +24,7 @@ pub type StreamId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Fatal {
-    /// As the peer is told.
+    /// The code in GOAWAY.
     pub code: ErrorCode,
     /// In words.
     pub why: &'static str,
@@ -45,15 +45,15 @@ impl Fatal {
     }
 }
 
-/// A connection, as far as it does not matter which of its ends we are. `T` is what we have to know of a stream beyond that.
+/// The part of a connection that is the same at both ends. `T` is the state of a stream that only one of them keeps.
 #[derive(Debug)]
 pub(crate) struct Endpoint<T> {
     pub(crate) limits: Limits,
-    /// What the peer may send on a stream before any of it was read.
+    /// Content that the peer may send on a stream before any of it was read.
     first_window: u32,
     pub(crate) output: Vec<u8>,
     pub(crate) streams: Streams<T>,
-    /// Those that ended last.
+    /// The streams that ended last.
     pub(crate) ended: Ended,
     hpack: Decoder,
     /// A field block that goes on in CONTINUATION frames.
@@ -66,7 +66,7 @@ pub(crate) struct Endpoint<T> {
     pub(crate) send_window: i64,
     /// Content that we may send on a stream at first, as the peer has said.
     initial_window: i64,
-    /// WINDOW_UPDATE frames that the peer owes us nothing for: answers to content that was sent.
+    /// WINDOW_UPDATE frames that cost the peer no token: they answer content that we have sent.
     expected_updates: u32,
     overhead: Bucket,
 }
@@ -124,7 +124,7 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Removes a stream. What was not read of its content makes room on the connection. `by_us`: we have reset it.
+    /// Removes a stream. Its unread content makes room on the connection. `by_us`: we have reset it.
     #[inline]
     pub(crate) fn forget(&mut self, id: StreamId, by_us: bool) -> Option<T> {
         self.ended.push(id, by_us);

@@ -1,9 +1,9 @@
-//! What both endpoints know of the streams of a connection.
+//! The state of a connection's streams that both endpoints keep.
 
 use super::StreamId;
 use crate::frame::ErrorCode;
 
-/// A stream that is open, in one or both directions. `T` is what only one of the endpoints has to know of it.
+/// A stream that is open, in one or both directions. `T` is the state that only one of the endpoints keeps.
 #[derive(Debug)]
 pub(crate) struct Stream<T> {
     pub(crate) id: StreamId,
@@ -118,12 +118,12 @@ impl<T> Streams<T> {
 /// A window that we have given to the peer (section 6.9).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// What it grows to.
+    /// The size that it grows to.
     most: i64,
     size: i64,
-    /// What the peer may still send.
+    /// Content that the peer may still send.
     left: i64,
-    /// What was read since the peer was last told.
+    /// Content that was read since the last WINDOW_UPDATE.
     read: i64,
 }
 
@@ -132,7 +132,7 @@ impl Window {
         Self::growing(size, size)
     }
 
-    /// One that doubles each time when what it let in was read, up to `most`: nobody holds much of what nobody reads.
+    /// A window that doubles, up to `most`, whenever its content was read: a stream that nobody reads holds little.
     pub(crate) fn growing(size: i64, most: i64) -> Self {
         Self { most, size, left: size, read: 0 }
     }
@@ -157,7 +157,8 @@ impl Window {
     }
 }
 
-/// The streams that ended last: who ended them decides what a late frame means (section 5.1, *closed*).
+/// The streams that ended last, and whether we reset them: that decides the meaning of a late frame (section 5.1,
+/// *closed*).
 #[derive(Debug)]
 pub(crate) struct Ended {
     streams: [(StreamId, bool); ENDED],

@@ -1,5 +1,5 @@
 //! Field blocks for clients: indices of the static table, and literals that are not indexed (RFC 7541 sections 6.1
-//! and 6.2.2). What they say never depends on what was sent before.
+//! and 6.2.2). A field block never depends on an earlier one.
 
 use super::{integer, statics};
 

@@ -119,7 +119,7 @@ fn decode_last(bits: u64, held: u32, out: &mut Vec<u8>) -> Result<(), BrokenCode
     }
 }
 
-/// What is behind the last symbol is the beginning of EOS, which is all ones, and shorter than a byte.
+/// Checks the bits behind the last symbol: the beginning of EOS, so all ones, and fewer than eight.
 fn padding(bits: u64, held: u32) -> Result<(), BrokenCode> {
     let is_ones = held < 8 && (held == 0 || bits >> (64 - held) == (1 << held) - 1);
     if is_ones { Ok(()) } else { Err(BrokenCode) }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::TABLE_SIZE;
 
-/// What an entry costs beside its bytes (section 4.1).
+/// The size of an entry beyond its bytes (section 4.1).
 const OVERHEAD: usize = 32;
 
 /// Entries in the order in which they came. Their bytes lie behind one another in one buffer, which is moved to its

@@ -1,4 +1,4 @@
-//! What a client may cost: windows, streams, field blocks, floods.
+//! Bounds on the cost of a client: windows, streams, field blocks, floods.
 
 use super::*;
 use crate::limits::Budget;

@@ -243,7 +243,7 @@ fn frames_on_streams_that_have_ended() {
     assert_eq!(talk.frame(kind::RST_STREAM, 0, 1, b"\0\0\0\x08"), "gone 1 ");
     assert_eq!(talk.frame(kind::HEADERS, 5, 1, GET), "GOAWAY 1 5 ");
 
-    // We have answered and want no more content: what is on its way is no fault of the client.
+    // We have answered and want no more content. Frames that are already on their way are no fault of the client.
     let mut talk = Talk::new();
     talk.upload(1);
     talk.connection.send_head(1, true, |out| out.push(0x88));
