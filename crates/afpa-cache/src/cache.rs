@@ -32,7 +32,7 @@ pub struct Cache<H> {
     table: Mutex<Table<H>>,
     /// How many purges of labels there were. It changes under the table's lock.
     purges: AtomicU64,
-    /// What the thread that chooses the policy has found.
+    /// The thread that chooses the policy, and its results.
     pub(crate) chooser: OnceLock<Chooser>,
 }
 
@@ -94,8 +94,9 @@ impl<H> Cache<H> {
         self.change(|table, _| table.suspect_all());
     }
 
-    /// Shows the objects that were used since the last call and rely on a watch, so that their files can be compared: a watch does
-    /// not hear every change. What `is_current` says no to is dropped. It takes the lock often, each time for a short while.
+    /// Shows the objects that were used since the last call and rely on a watch, so that their files can be compared,
+    /// because a watch misses some changes. Objects for which `is_current` says no are dropped. It takes the lock
+    /// often, each time for a short while.
     pub fn compare_used(&self, mut is_current: impl FnMut(&Object<H>) -> bool) {
         let ids = self.table().take_used();
         for ids in ids.chunks(AT_ONCE) {
@@ -113,8 +114,8 @@ impl<H> Cache<H> {
         self.change(|table, after| table.purge(key, after))
     }
 
-    /// Shows the object of `key`, if there is one, so that the module can mark it, after the residency was told that it is
-    /// gone. That is done with the lock held, and must not call the cache.
+    /// Shows the object of `key`, if there is one, so that the module can mark it. The residency has dropped the object
+    /// before. `show` runs with the lock held, and must not call the cache.
     pub fn recall(&self, key: &Key, show: impl FnOnce(&Object<H>)) {
         self.change(|table, _| table.recall(key, show));
     }
@@ -141,7 +142,7 @@ impl<H> Cache<H> {
         CacheStats { pinned_bytes: usage.used, pinned_limit: usage.limit, ..self.table().stats() }
     }
 
-    /// Attaches a residency. It is told of the objects that are there already.
+    /// Attaches a residency, which gets the objects that are listed already.
     pub fn attach_residency(&self, residency: Arc<dyn Residency<H>>) {
         self.table().attach_residency(residency);
     }
@@ -269,7 +270,7 @@ impl<H> Cache<H> {
             if arena.charge(bytes) {
                 return true;
             }
-            // What is ejected may be scattered.
+            // Ejected ranges may be scattered.
             if self.change(|table, after| table.eject_charged(bytes.max(LEAST), after)) == 0 {
                 break;
             }

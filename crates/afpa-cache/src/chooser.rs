@@ -28,13 +28,13 @@ pub struct PolicyReport {
 pub struct ShelfReport {
     /// The policy.
     pub kind: PolicyKind,
-    /// For people: who chose it.
+    /// The chooser of the policy, in words for people.
     pub why: String,
-    /// What the replays have shown lately, if AFPA chooses and there were enough requests.
+    /// The results of the latest replays, if AFPA chooses and there were enough requests.
     pub standing: Option<Standing>,
 }
 
-/// What the thread has found. The thread ends when this is dropped, with the cache.
+/// The results of the thread. The thread ends when this is dropped, with the cache.
 pub(crate) struct Chooser {
     found: Arc<Mutex<Found>>,
     /// Nothing is ever sent.

@@ -17,7 +17,7 @@ use crate::policy::{Family, Hint, ObjectId};
 use crate::stamp::{Coverage, Stamp};
 use crate::table::Begun;
 
-/// What a request that missed does next.
+/// The next step of a request that missed.
 #[derive(Debug)]
 pub enum Fill<H> {
     /// Load the object: no other request does.
@@ -46,8 +46,8 @@ pub struct Ticket<H> {
 }
 
 impl<H> Cache<H> {
-    /// What a request for `key` does: load it, or re-check the suspect object that is there for it, or wait
-    /// for the request that does.
+    /// Decides the next step of a request for `key`: load it, or re-check its suspect object, or wait for the request
+    /// that does.
     pub fn begin(self: &Arc<Self>, key: Key, now: Millis) -> Fill<H> {
         match self.begin_fill(&key, now) {
             Begun::There(object) => Fill::Hit(object),

@@ -1,9 +1,9 @@
 //! Objects that are not made from files: they have labels, by which they are purged.
 //!
-//! A label is a byte string such as a URL or a tag; what it means is the protocol module's affair. Other than a
-//! file, the source of such an object cannot be watched, so a purge is all that says that it has changed. A
-//! purge concerns what was asked for before it, also if that arrives later: whoever asks takes a [`Moment`]
-//! first, and [`Cache::list`] refuses an object if one of its labels was purged after that moment.
+//! A label is a byte string such as a URL or a tag; its meaning is the protocol module's affair. Other than a file, the
+//! source of such an object cannot be watched, so only a purge says that it has changed. A purge concerns all objects
+//! that were asked for before it, also those that arrive later: a request takes a [`Moment`] before it asks, and
+//! [`Cache::list`] refuses an object if one of its labels was purged after that moment.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -126,8 +126,8 @@ impl<H> Cache<H> {
         self.list_labelled(key, &labels, content, (since, Origin::Source), now)
     }
 
-    /// As [`list`](Self::list), of an object that another process had, and that had so many hits there. What has been listed
-    /// since is newer, so it stays.
+    /// As [`list`](Self::list), of an object that another process had, and that had so many hits there. An object with
+    /// the same key that was listed since is newer, so it stays.
     ///
     /// # Errors
     /// The same, and when there is an object with its key.
@@ -189,7 +189,7 @@ impl<H> Cache<H> {
     }
 }
 
-/// How often room is made for one object; what is ejected may be scattered.
+/// How often room is made for one object; the ejected ranges may be scattered.
 const ATTEMPTS: usize = 4;
 
 impl fmt::Debug for Labels {
@@ -202,7 +202,7 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// The latest purges, so that what was asked for before them is not listed after them.
+/// The latest purges, so that an object that was asked for before one of them is not listed after it.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     entries: VecDeque<(u64, Purged)>,
@@ -219,7 +219,8 @@ enum Purged {
     Others(Labels),
 }
 
-/// Purges that are remembered. What was asked for before the oldest of them is not listed, whatever it is.
+/// Purges that are remembered. An object that was asked for before the oldest of them is not listed, whatever its
+/// labels.
 const REMEMBERED: usize = 16_384;
 
 impl Journal {

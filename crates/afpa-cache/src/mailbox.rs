@@ -18,7 +18,7 @@ pub(crate) struct Mailbox {
     on_drop: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What has been posted.
+/// The letters that have been posted.
 pub(crate) enum Letters {
     Some(Vec<EntryRef>),
     /// Too many to keep: the view looks at all its objects instead.

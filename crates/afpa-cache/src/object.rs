@@ -39,8 +39,8 @@ pub struct Object<H> {
     compared: AtomicU8,
 }
 
-/// A tick that does not come. Those that a `u32` counts last two years, of whatever clock; what is later counts as the last
-/// of them, so that nothing lasts for ever.
+/// A tick that does not come. The ticks that a `u32` counts last two years; a later one counts as the last of them, so
+/// that nothing lasts for ever.
 const NEVER: u32 = u32::MAX;
 
 /// Ticks of an object's times, for each thousand milliseconds.
@@ -141,7 +141,7 @@ impl<H> Object<H> {
         self.family
     }
 
-    /// What the configuration says of it to policies.
+    /// The configured hint to policies.
     pub(crate) fn hint(&self) -> Hint {
         let Self { keep, weight, .. } = *self;
         Hint { keep, weight, expiry: None }
@@ -309,7 +309,7 @@ impl<H> fmt::Debug for Object<H> {
     }
 }
 
-/// What the protocol module supplies of an object.
+/// The parts of an object that the protocol module supplies.
 pub(crate) struct Content<H> {
     pub(crate) header: H,
     /// Bytes that it points at, where the module says so.
@@ -321,7 +321,7 @@ pub(crate) struct Content<H> {
     pub(crate) hint: Hint,
 }
 
-/// What the cache supplies of an object.
+/// The parts of an object that the cache supplies.
 pub(crate) struct Birth {
     pub(crate) checked: Checked,
     /// When its life ends, if it does.

@@ -30,6 +30,6 @@ pub trait Residency<H>: Send + Sync {
         false
     }
 
-    /// What is left may be served again.
+    /// Copies that were not dropped may be served again.
     fn release(&self) {}
 }

@@ -47,7 +47,7 @@ impl Default for CacheSettings {
     }
 }
 
-/// What the cache holds and has done. Counts are since the cache was made.
+/// The contents of the cache, and its counts since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
     /// Objects in the table.

@@ -1,4 +1,4 @@
-//! What tells one version of a file from the next, and how a change to it comes to be known.
+//! The stamp that tells one version of a file from the next, and how a change to it comes to be known.
 
 /// The identity of one version of a file, as `fstat` gave it.
 ///

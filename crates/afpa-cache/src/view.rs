@@ -28,7 +28,7 @@ pub struct View<H> {
     mailbox: Arc<Mailbox>,
 }
 
-/// What a look-up found.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Lookup<'v, H> {
     /// An object that may be served.

@@ -53,7 +53,7 @@ fn what_clients_choose_takes_of_the_limit() {
     }
 }
 
-/// What is held by somebody counts, although it is not listed any more.
+/// Memory of an object that is still held counts, although the object is not listed any more.
 #[test]
 fn what_is_not_let_go_counts() {
     let cache = cache();

@@ -115,7 +115,7 @@ fn a_view_that_does_not_collect_keeps_no_endless_list() {
     assert!(view.is_empty());
 }
 
-/// Notes what it is told, and whether the object could be seen while it was told.
+/// Notes the calls of the cache, and whether the object could be seen during a call.
 struct Kernel {
     log: Mutex<Vec<String>>,
     seen: Mutex<Option<Arc<Object<Version>>>>,

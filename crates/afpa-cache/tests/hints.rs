@@ -1,4 +1,4 @@
-//! What the configuration says of objects (hints), and the policy that AFPA chooses, in a whole cache.
+//! The configured hints about objects, and the policy that AFPA chooses, in a whole cache.
 
 mod support;
 

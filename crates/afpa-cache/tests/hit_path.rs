@@ -1,4 +1,4 @@
-//! What a hit costs: no allocation.
+//! The cost of a hit: no allocation.
 
 mod support;
 

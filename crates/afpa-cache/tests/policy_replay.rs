@@ -1,4 +1,4 @@
-//! Traces replayed through every policy: what each is good at, and what it costs.
+//! Traces replayed through every policy: the strengths of each, and its cost.
 //!
 //! The traces come from a seeded generator, so the figures are the same on every machine. Run with
 //! `--nocapture` to see the tables; `examples/policy_replay.rs` prints one for a trace of your own.
@@ -38,7 +38,7 @@ fn popularity_with_scans() {
     assert_eq!(outcomes.modified_lru, outcomes.lru, "of equal sizes none is preferred");
 }
 
-/// What is popular changes every now and then. Who never forgets would keep the stars of yesterday.
+/// The popular objects change every now and then. A policy that never forgets would keep the stars of yesterday.
 #[test]
 fn shifting_popularity() {
     let mut random = Random(3);

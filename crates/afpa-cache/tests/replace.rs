@@ -94,7 +94,7 @@ fn a_replacement_is_no_younger_than_what_it_replaces() {
     }
 }
 
-/// Notes what it is told.
+/// Notes the calls of the cache.
 #[derive(Default)]
 struct Kernel(Mutex<Vec<String>>);
 

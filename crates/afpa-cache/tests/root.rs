@@ -52,7 +52,7 @@ impl TestRoot {
     }
 }
 
-/// What a path gave: content, "directory", or the error.
+/// The outcome for a path: content, "directory", or the error.
 fn outcome(root: &DocumentRoot, path: &str) -> String {
     describe(root.resolve(path.as_bytes()))
 }

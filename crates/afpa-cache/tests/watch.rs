@@ -1,4 +1,4 @@
-//! What the watcher hears, and what it says it cannot hear.
+//! The changes that the watcher reports, and those that it says it cannot report.
 
 mod watch_support;
 
@@ -169,7 +169,7 @@ fn a_link_that_is_pointed_elsewhere_is_a_change_of_what_it_led_to() {
     assert_eq!(file.real.as_deref(), Some(&b"/releases/2/page"[..]));
 }
 
-/// What is registered only after the first look may have changed before it was registered.
+/// A place that is registered only after the first look may have changed before it was registered.
 #[test]
 fn a_link_that_changes_while_it_is_resolved_is_looked_at_again() {
     let watched = Watched::new(|site| {

@@ -74,7 +74,7 @@ fn nothing_cached_as_watched_is_stale_when_the_dust_has_settled() {
                 scope.spawn(move || model.read_on(root, watcher, stop, Dice(seed * 10 + reader)))
             });
             writers.into_iter().for_each(|writer| writer.join().unwrap());
-            // Readers go on for a while: what they cache last, nothing will drop.
+            // Readers go on for a while: no change comes to drop the objects that they cache last.
             std::thread::sleep(Duration::from_millis(20));
             stop.store(true, Ordering::Relaxed);
             readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -117,7 +117,7 @@ impl Dice {
     }
 }
 
-/// Changes the tree in every way there is. Whatever fails, fails: the other writer was faster.
+/// Changes the tree in every way there is. A step may fail, because the other writer was faster.
 fn upset(root: &Path, mut dice: Dice) {
     let end = Instant::now() + UPHEAVAL;
     let mut version = 0u64;
@@ -166,7 +166,7 @@ struct Model {
 #[derive(Default)]
 struct Objects {
     next: u64,
-    /// By number: what an object or a reading in progress depends on.
+    /// By number: the dependencies of an object or of a reading in progress.
     all: HashMap<u64, Object>,
 }
 

@@ -150,7 +150,7 @@ fn a_purge_takes_all_of_a_hundred_thousand() {
     assert_eq!(cache.stats().objects, 0);
 }
 
-/// Notes what it is told.
+/// Notes the calls of the cache.
 #[derive(Default)]
 struct Told(std::sync::Mutex<Vec<String>>);
 
@@ -240,7 +240,7 @@ fn what_another_process_had_is_older_than_what_is_there_and_than_any_purge() {
     assert!(cache.get(&Key::new(0, b"ud\n")).is_none() && !restore(&cache, "ud\n", 3, begun));
 }
 
-/// Notes what it is told.
+/// Notes the calls of the cache.
 #[derive(Default)]
 struct Noting(std::sync::Mutex<Vec<&'static str>>);
 
@@ -249,7 +249,7 @@ impl Noting {
         self.0.lock().unwrap().push(what);
     }
 
-    /// What it was told since the last time, in order, and how often each.
+    /// The calls since the last time, in order, and how often each.
     fn told(&self) -> Vec<(&'static str, usize)> {
         let all = std::mem::take(&mut *self.0.lock().unwrap());
         all.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect()
@@ -291,7 +291,7 @@ fn what_goes_at_once_is_dropped_behind_a_hold() {
     assert_eq!(noting.told(), [("dropped", 99), ("release", 1)]);
     assert_eq!(cache.purge_labels(is("tall\n")), MANY - 1);
     assert_eq!(noting.told(), [("hold", 1), ("dropped", MANY - 100)]);
-    // What is listed meanwhile is not touched by what is left to do.
+    // An object that is listed meanwhile is not touched by the rest of the sweep.
     put(&cache, &format!("u{}\n", MANY - 1), &[], cache.moment()).expect("listed");
     cache.sweep();
     assert_eq!(noting.told().last(), Some(&("release", 1)));

@@ -1,4 +1,4 @@
-//! The hinted policy: what the configuration says of objects, before any other policy.
+//! The hinted policy: it applies the configured hints about objects before any other policy.
 
 use std::collections::BTreeMap;
 

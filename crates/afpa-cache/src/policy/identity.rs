@@ -63,7 +63,7 @@ impl Identities {
     }
 }
 
-/// What there is for each identity: a table by place. It has memory for the neighbourhoods in which there is something.
+/// A table with a row for each identity, by place. It has memory for the neighbourhoods in which a row is in use.
 pub(crate) struct ByPlace<T> {
     chunks: Vec<Option<Box<Chunk<T>>>>,
     len: usize,
@@ -105,7 +105,7 @@ impl<T> ByPlace<T> {
         row.map(|row| row.value)
     }
 
-    /// What whoever has this place has.
+    /// The row of the identity that has this place now.
     pub(crate) fn at(&self, place: Place) -> Option<&T> {
         self.row(place).map(|row| row.value)
     }
@@ -114,7 +114,7 @@ impl<T> ByPlace<T> {
         self.row_mut(place).map(|row| row.value)
     }
 
-    /// Who has this place.
+    /// The identity that has this place.
     pub(crate) fn id_at(&self, place: Place) -> Option<ObjectId> {
         self.row(place).map(|row| ObjectId::new(place, row.term))
     }

@@ -9,7 +9,7 @@ use super::{Policy, PolicyKind};
 /// Replays what a cache served through every policy, each with a cache of the same size, and says when to change
 /// the policy in use.
 ///
-/// The replayed caches stay from one trace to the next, so they are as warm as the real one. What counts is the
+/// The replayed caches stay from one trace to the next, so they are as warm as the real one. The judge counts the
 /// misses of the recent past: those of a trace count half when the next one has come, and so on.
 pub struct Judge {
     current: PolicyKind,
@@ -38,7 +38,7 @@ pub struct Change {
     pub hit_ratios: (f64, f64),
 }
 
-/// What the replays have shown lately: each policy, and its hits for each request, from 0 to 1.
+/// The results of the latest replays: each policy, and its hits for each request, from 0 to 1.
 pub type Standing = [(PolicyKind, f64); PolicyKind::ALL.len()];
 
 /// A policy replaces the current one when it has at least this part fewer misses...
@@ -106,7 +106,7 @@ impl Judge {
         Some(change)
     }
 
-    /// What the replays have shown lately; `None` while there were too few requests.
+    /// The results of the latest replays; `None` while there were too few requests.
     pub fn standing(&self) -> Option<Standing> {
         let ratio = |kind| (kind, 1.0 - self.misses(kind) / self.requests);
         (self.requests >= ENOUGH).then(|| PolicyKind::ALL.map(ratio))

@@ -39,14 +39,14 @@ pub use trace::Trace;
 pub struct Newcomer {
     /// Its identity. Policies have tables by place: places are to be small numbers, as [`ObjectId`] says.
     pub id: ObjectId,
-    /// What it takes of the limit.
+    /// How much of the limit it uses.
     pub size: u64,
     /// Hash of its key: equal for two versions of one object, or when it comes back after an
     /// ejection, so that a policy may remember what it ejected.
     pub fingerprint: u32,
     /// The family of its content.
     pub family: Family,
-    /// What the configuration says of it.
+    /// The configured hint.
     pub hint: Hint,
 }
 

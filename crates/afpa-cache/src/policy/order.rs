@@ -21,7 +21,7 @@ pub(super) struct Link {
     after: Place,
 }
 
-/// What has a place in a queue: in one at most.
+/// A member of a queue: it has a place in one at most.
 pub(super) trait Linked {
     fn link(&self) -> Link;
     fn link_mut(&mut self) -> &mut Link;

@@ -19,7 +19,7 @@ pub struct Request {
     pub count: u32,
     /// The family of its content.
     pub family: Family,
-    /// What the configuration says of it.
+    /// The configured hint.
     pub hint: Hint,
 }
 
@@ -91,7 +91,7 @@ impl<P: Policy> Replay<P> {
             return;
         }
         let id = self.identities.give();
-        // Keys below four billion are told apart, and hashes are not changed much.
+        // Keys below four billion stay distinct, and hashes are not changed much.
         let fingerprint = (key ^ (key >> 32)) as u32;
         self.policy.insert(Newcomer { id, size, fingerprint, family, hint });
         self.cached.insert(key, (id, size));
@@ -103,7 +103,7 @@ impl<P: Policy> Replay<P> {
         }
     }
 
-    /// What came of the requests so far.
+    /// The result so far.
     pub fn result(&self) -> ReplayResult {
         self.result
     }

@@ -12,8 +12,8 @@ use super::{Family, Newcomer, ObjectId, Policy};
 ///
 /// A room has the most hits when a byte of each class earns as many of them. A class with more bytes for each
 /// use than the others earns fewest, so it gives, until the classes are level. Uses lose half their weight
-/// whenever so many new ones have come as there are objects, times [`MEMORY`]. What is left of a class is
-/// never taken below one part in [`LEAST`] of the room while others have more.
+/// whenever so many new ones have come as there are objects, times [`MEMORY`]. A class is never taken below one part in
+/// [`LEAST`] of the room while others have more.
 #[derive(Default)]
 pub struct Structured {
     classes: BTreeMap<Class, Members>,
@@ -105,7 +105,7 @@ impl Structured {
         let rank = |members: &Members| {
             let bytes = members.order.bytes();
             let little = bytes < self.bytes / LEAST;
-            // As many digits as the quotient of two counts needs to be told from its neighbours.
+            // As many digits as are needed to tell the quotients of two counts apart.
             let bytes_for_a_use =
                 (u128::from(bytes.max(1)) << 32) / u128::from(members.uses.max(1));
             (!little, bytes_for_a_use)

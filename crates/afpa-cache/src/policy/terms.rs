@@ -1,12 +1,12 @@
-//! What is known of an object beside its size: its family, and what the configuration says of it.
+//! The properties of an object beside its size: its family, and the configured hint.
 
 /// The family of an object's content. Objects of one family are asked for in the same way: a page by people, its
 /// parts once for each page, images after both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// What people ask for: HTML, and text.
+    /// Documents that people ask for: HTML, and text.
     Page,
-    /// What pages are made with: style sheets, scripts, fonts, data.
+    /// Files that pages are made with: style sheets, scripts, fonts, data.
     Part,
     /// Images.
     Image,
@@ -44,7 +44,7 @@ pub enum Keep {
     Never,
 }
 
-/// What the configuration says of an object (JAWS's *hinted* caching).
+/// The configured hint about an object (JAWS's *hinted* caching).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hint {
     /// Whether it stays.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen to a policy. Places are given again, and those who had them before are still spoken of.
+/// The calls of a policy. Places are given again, and calls may name identities that had them before.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert { size: u64, fingerprint: u32 },

@@ -4,7 +4,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What no look-up does: leave the root.
+/// The restrictions of every look-up: it never leaves the root.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 /// `openat2` that never leaves `directory`; `resolve` adds further restrictions.

@@ -12,9 +12,9 @@ use foldhash::fast::FixedState;
 use super::VersionError;
 use crate::Stamp;
 
-/// The bytes that a file had when a response announced them. What is written behind them does not change them.
+/// The bytes that a file had when a response announced them. Bytes that are written behind them do not change them.
 ///
-/// That they are the same is known from the file's size and modification time. A file that has grown has another time as well, and
+/// Its size and modification time show that the file is unchanged. A file that has grown has another time as well, and
 /// nothing tells where it was written. So some samples of the bytes are taken at the beginning, and compared then: a
 /// file that was cut and written anew has others.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ impl FileBody {
         Ok(FileBody { file, len, samples })
     }
 
-    /// Whether the bytes are the announced ones, as far as can be told. `seen` is the version at the last look, at first the
-    /// announced one.
+    /// Whether the bytes are the announced ones, as far as the file shows. `seen` is the version at the last look, at
+    /// first the announced one.
     ///
     /// The change time (ctime) is not compared: it also changes when the file is renamed, or unlinked because another
     /// file replaced it, and then the open file still has one whole version.
@@ -90,7 +90,7 @@ impl Deref for FileBody {
     }
 }
 
-/// What has happened to the content of a file.
+/// A change of the content of a file.
 enum Change {
     None,
     /// It is longer.

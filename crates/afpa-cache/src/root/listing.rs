@@ -10,14 +10,14 @@ use std::io;
 pub struct Listed {
     /// The name, without a slash.
     pub name: Vec<u8>,
-    /// What it names.
+    /// The kind of the entry.
     pub kind: ListedKind,
     /// Last modification, seconds since 1970.
     pub modified: u64,
 }
 
-/// What a listed name stands for. Links are listed as what they are only when they are served, so
-/// the kind of a link is not known before it is resolved.
+/// The kind of an entry in a listing. The kind of a link's target is not known, because links are resolved only when
+/// they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedKind {
     /// A regular file of so many bytes.

@@ -72,7 +72,7 @@ pub struct DocumentRoot {
     settings: RootSettings,
 }
 
-/// What a path names.
+/// The file or directory that a path names.
 #[derive(Debug)]
 pub enum Entry {
     /// A regular file, open for reading.

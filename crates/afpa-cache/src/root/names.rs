@@ -1,5 +1,5 @@
-//! Which names a request may use. Paths come normalised; what this refuses besides hidden names
-//! is a second line of defence.
+//! Which names a request may use. Paths come normalised; beside hidden names, these checks are a second line of
+//! defence.
 
 use super::ResolveError;
 

@@ -29,7 +29,7 @@ pub(super) fn follow(
                 trail.add(here.path.clone());
                 return entry(descriptor, &stat, Some(here.path));
             }
-            // What stood there when it was examined has been replaced: examine what is there now.
+            // The object that was examined has been replaced: examine the new one.
             Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }

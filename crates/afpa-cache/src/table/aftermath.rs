@@ -1,4 +1,4 @@
-//! What follows from a change of the table, once its lock is free.
+//! The work that a change of the table leaves behind, to be done once its lock is free.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl<H> Aftermath<H> {
         drop(self.released);
         for (waiters, object) in self.arrivals {
             for waiter in waiters {
-                // A waiter may have left, and a failure is told by dropping the sender.
+                // A waiter may have left. A failure is reported by dropping the sender.
                 let _ = object.as_ref().map(|object| waiter.send(Arc::clone(object)));
             }
         }

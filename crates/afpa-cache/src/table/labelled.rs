@@ -1,4 +1,4 @@
-//! What the table does with objects that have labels.
+//! The part of the table for objects that have labels.
 
 use std::sync::Arc;
 

@@ -56,7 +56,7 @@ impl<H> Listed<H> {
         self.entries.get(id)
     }
 
-    /// Who has this place.
+    /// The identity that has this place.
     pub(super) fn id_at(&self, place: Place) -> Option<ObjectId> {
         self.entries.id_at(place)
     }
@@ -99,7 +99,7 @@ impl<H> Listed<H> {
 
     fn place(&self, key: KeyRef<'_>) -> Option<Place> {
         let hash = self.hash(key);
-        // The key lies elsewhere in memory, and the hash does not: others are told apart by that.
+        // The key lies elsewhere in memory, but the hash lies in the entry: it tells most other keys apart.
         let is_it = |place: &Place| {
             let entry = self.entries.at(*place);
             entry.is_some_and(|entry| entry.hash == hash && key.names(entry.object.key()))

@@ -1,4 +1,4 @@
-//! The shared table: what the cache's lock protects.
+//! The shared table: the state that the cache's lock protects.
 //!
 //! An identity is given out when a fill begins and becomes the object's when it is published, so that
 //! the dependencies noted during the fill need not be moved. (An object that replaces another one of the same
@@ -55,7 +55,7 @@ pub(crate) struct Table<H> {
     journal: Journal,
     /// Purged objects that are still listed.
     to_sweep: VecDeque<ObjectId>,
-    /// Keys of which the residency has not been told that their objects were recalled. It is held meanwhile.
+    /// Keys of recalled objects that are still to be dropped from the residency. The residency is held meanwhile.
     to_tell: VecDeque<Key>,
     /// The residency serves nothing that was used, until all that was purged has been dropped there.
     is_held: bool,
@@ -78,7 +78,7 @@ struct Filling<H> {
     spoilt: bool,
 }
 
-/// What [`Table::begin`] found or made.
+/// The result of [`Table::begin`].
 pub(crate) enum Begun<H> {
     There(Arc<Object<H>>),
     UnderWay(oneshot::Receiver<Arc<Object<H>>>),
@@ -333,7 +333,7 @@ impl<H> Table<H> {
         Some([pinned?, files?])
     }
 
-    /// What both have served since the last time.
+    /// The requests that both have served since the last time.
     pub(crate) fn take_traces(&mut self, empty: [Vec<Request>; 2]) -> Option<[Trace; 2]> {
         let [first, second] = empty;
         let [pinned, files] = self.room.shelves();
@@ -454,8 +454,8 @@ impl<H> Table<H> {
         self.retire(id, after)
     }
 
-    /// Takes an object out. The order matters: first the residency stops serving its copy, then no view
-    /// serves the object, then it leaves the table, then the views are told to release it.
+    /// Takes an object out. The order matters: first the residency stops serving its copy, then no view serves the
+    /// object, then it leaves the table, then the views get a letter to release it.
     fn retire(&mut self, id: ObjectId, after: &mut Aftermath<H>) -> Option<Arc<Object<H>>> {
         let object = Arc::clone(&self.listed.get(id)?.object);
         let key = object.key();

@@ -6,7 +6,7 @@ use crate::policy::{Newcomer, ObjectId, Policy};
 use crate::settings::CacheSettings;
 use crate::table::shelf::Shelf;
 
-/// What the listed objects take of each limit, and the policies that choose among them.
+/// How much of each limit the listed objects use, and the policies that choose among them.
 ///
 /// The limit on pinned bytes is kept by the arena itself, which hands out no more than it has. An
 /// object with payloads of both kinds stands in both policies; one with neither (a redirect, say)
@@ -22,7 +22,7 @@ pub(super) struct Room {
     bookkeeping: usize,
 }
 
-/// What one object takes of each limit.
+/// How much of each limit one object uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
     pinned_bytes: usize,
@@ -31,7 +31,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// Of what header data points at, only that is counted which the module speaks of.
+    /// Of the memory that header data points at, only the bytes that the module reports are counted.
     pub(super) fn of<H>(object: &Object<H>, dependencies: &[DependencyPath]) -> Demand {
         let paths: usize = dependencies.iter().map(|path| path.len() + DEPENDENCY_COST).sum();
         Demand {

@@ -1,7 +1,7 @@
-//! Which objects were used, so that their files are compared now and then.
+//! The objects that were used, so that their files are compared now and then.
 //!
-//! A watch does not hear every change. So what relies on one is noted when a use of it is reported, once in a round, and
-//! whoever takes the round compares the files. Nothing of this is done on a hit.
+//! A watch misses some changes. So an object that relies on one is noted when a use of it is reported, once in a round.
+//! The caller that takes the round compares the files. A hit does none of this.
 
 use super::Table;
 use crate::object::Object;

@@ -59,12 +59,12 @@ pub struct Progress {
     pub complete: bool,
 }
 
-/// What the scan found, for the log.
+/// The result of the scan, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Directories that are watched.
     pub watched: usize,
-    /// Directories that could not be, by reason. What lies below them is not counted.
+    /// Directories that could not be, by reason. Directories below them are not counted.
     pub unwatched: BTreeMap<Reason, usize>,
     /// Whether the whole tree has been scanned.
     pub complete: bool,
@@ -95,7 +95,7 @@ impl Summary {
     }
 }
 
-/// What the cache needs to know of it.
+/// The coverage, as far as the cache needs to know it.
 impl From<Coverage> for crate::Coverage {
     fn from(coverage: Coverage) -> Self {
         match coverage {
@@ -106,7 +106,7 @@ impl From<Coverage> for crate::Coverage {
 }
 
 impl Reason {
-    /// What an administrator can do about it, if anything.
+    /// The remedy for an administrator, if there is one.
     pub fn remedy(self) -> Option<&'static str> {
         match self {
             Reason::NoInstance => Some("raise the sysctl fs.inotify.max_user_instances"),

@@ -1,9 +1,9 @@
 //! The reader of events: one thread that reads what the kernel tells, keeps the watches of all trees in step with
 //! the file system, and tells the sinks.
 //!
-//! Events are old news: what they name may have changed again. So an event about a directory never
-//! says what to do; it says where to look. The look is at the tree as it is, and since the last
-//! change of a name is followed by its event, the last look finds the last state.
+//! Events are old news: the names in them may have changed again. So an event about a directory never says what to do;
+//! it says where to look. The look is at the tree as it is, and since the last change of a name is followed by its
+//! event, the last look finds the last state.
 
 use super::coverage::{Reason, Summary};
 use super::hub::{Hub, TreeId};
@@ -42,7 +42,7 @@ struct Reader {
     scans: HashMap<TreeId, Scan>,
     /// In which order; a tree may be there twice.
     turns: VecDeque<TreeId>,
-    /// How often everything had to be told that changes were lost.
+    /// How often changes were lost, and all sinks were notified.
     losses: u64,
     /// Changes were lost, and the scans after that are not through.
     overflowed: bool,
@@ -50,7 +50,7 @@ struct Reader {
     next_root: TreeId,
 }
 
-/// What is to be done in a tree.
+/// The work that is to be done in a tree.
 struct Scan {
     watches: Arc<Watches>,
     /// Directories that came while we watched: everything in them is news.
@@ -174,7 +174,7 @@ impl Reader {
         let is_directory = event.contains(ReadFlags::ISDIR);
         let renamed = event.intersects(NAME_EVENTS);
         watches.tell(|sink| sink.changed(path));
-        // The new watch first, then the report: what happens in between is covered by either.
+        // The new watch first, then the report: a change in between is covered by either.
         let found = match is_directory && watches.wants(parent, name) {
             true => watches.examine(parent, name),
             false => Found::Nothing,
@@ -194,7 +194,7 @@ impl Reader {
         }
     }
 
-    /// Something happened to a watched directory itself. Its parent is told most of it as well.
+    /// An event of a watched directory itself. For most of them the watch of its parent gets an event, too.
     fn own_event(&mut self, watches: &Arc<Watches>, wd: Wd, path: &[u8], event: ReadFlags) {
         match watches.read(|tree| tree.above(wd)) {
             None if event.intersects(END_EVENTS) => give_up(watches, Reason::RootGone),
@@ -285,7 +285,7 @@ impl Reader {
         self.turns.push_front(tree);
     }
 
-    /// Whether the scan has seen everything; what it did not see is looked at now.
+    /// Whether the scan has seen everything; entries that it did not see are looked at now.
     fn is_complete(&mut self, watches: &Arc<Watches>) -> bool {
         let left = watches.finish_scan();
         for (parent, name) in &left {

@@ -237,7 +237,7 @@ impl Hub {
         }
     }
 
-    /// Whose a watch is.
+    /// The trees that a watch belongs to.
     pub(super) fn owners(&self, wd: Wd) -> Vec<Arc<Watches>> {
         let state = self.lock();
         state.owners_of(wd).filter_map(|tree| state.trees.get(&tree)).cloned().collect()

@@ -1,4 +1,4 @@
-//! What the kernel is asked: to watch a directory, and whether that would be of any use.
+//! The calls of the kernel: to watch a directory, and to find whether that would be of any use.
 
 use super::coverage::Reason;
 use super::tree::{Identity, Wd};

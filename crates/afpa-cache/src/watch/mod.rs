@@ -16,12 +16,11 @@
 //! again, and the whole tree below it is reported *after* the new watch is in place. When a watch ends
 //! (limits, errors, an unmount), a report follows, too.
 //!
-//! **What inotify does not report**: stores through a shared mapping, before the writer
-//! closes the file; writes through a name outside the tree, when a file was hard-linked after it
-//! was cached (with more than one name before, it counts as unwatched); a file system that is
-//! mounted over a watched directory. So the files of objects in use are compared now and then as well
-//! ([`Cache::compare_used`](crate::Cache::compare_used)). Nor does it report changes of the lower layers of an
-//! overlay: files on one count as unwatched.
+//! **The blind spots of inotify**: it does not report stores through a shared mapping, before the writer closes the
+//! file; writes through a name outside the tree, when a file was hard-linked after it was cached (with more than one
+//! name before, it counts as unwatched); a file system that is mounted over a watched directory. So the files of
+//! objects in use are compared now and then as well ([`Cache::compare_used`](crate::Cache::compare_used)). Nor does it
+//! report changes of the lower layers of an overlay: files on one count as unwatched.
 
 mod coverage;
 mod events;
@@ -54,7 +53,7 @@ pub trait ChangeSink: Send + Sync {
     /// The file at `path` was written and closed, or moved here: it may be worth loading. Always
     /// comes after [`changed`](Self::changed) for the same path.
     fn written(&self, path: &[u8]);
-    /// Changes were lost: anything may have changed, in every tree. Each sink is told so, with the same number: those
+    /// Changes were lost: anything may have changed, in every tree. Each sink is called, with the same number: those
     /// that stand for one cache may act on the first call alone.
     fn overflow(&self, loss: u64);
 }
@@ -131,7 +130,7 @@ impl Watcher {
         self.watches.wait_complete(patience)
     }
 
-    /// What is watched and what is not, for the log.
+    /// The watched and the unwatched directories, for the log.
     pub fn summary(&self) -> Summary {
         self.watches.summary()
     }

@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// What is known of the directory `dir`.
+    /// Whether the directory `dir` is watched, and if not, why.
     pub(super) fn coverage(&self, dir: &[u8]) -> Coverage {
         let mut wd = self.root;
         for name in names(dir) {

@@ -28,7 +28,7 @@ pub(super) struct Watches {
     completed: Condvar,
 }
 
-/// Who hears of changes: one for each configuration that serves the tree.
+/// The receivers of changes: one for each configuration that serves the tree.
 struct Sinks {
     list: SmallVec<[(SinkId, Arc<dyn ChangeSink>); 1]>,
     last: SinkId,
@@ -46,7 +46,7 @@ struct WatchState {
     tangled: bool,
 }
 
-/// What a name was found to be.
+/// The result of looking at a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A directory, and it is watched.
@@ -96,7 +96,7 @@ impl Watches {
         self.place
     }
 
-    // Who hears of changes.
+    // The receivers of changes.
 
     /// `None` when the tree is being given up, because the last one has gone.
     pub(super) fn add_sink(&self, sink: Arc<dyn ChangeSink>) -> Option<SinkId> {
@@ -139,7 +139,7 @@ impl Watches {
         self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // What the public interface asks.
+    // The questions of the public interface.
 
     pub(super) fn is_active(&self) -> bool {
         self.lock().tree.is_ok()
@@ -188,7 +188,7 @@ impl Watches {
         self.lock().complete = false;
     }
 
-    // What the reader of events asks.
+    // The questions of the reader of events.
 
     pub(super) fn read<T>(&self, look: impl FnOnce(&Tree) -> Option<T>) -> Option<T> {
         self.lock().tree.as_ref().ok().and_then(look)
@@ -251,11 +251,11 @@ impl Watches {
             state.complete = true;
             self.completed.notify_all();
         }
-        // Whatever was cached as watched, or is being loaded so, goes.
+        // Objects that were cached as watched, or are being loaded so, are dropped.
         self.tell(|sink| sink.changed_tree(b"/"));
     }
 
-    // How it is done.
+    // The implementation.
 
     fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

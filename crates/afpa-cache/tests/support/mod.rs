@@ -1,4 +1,4 @@
-//! What the tests of the cache share. Each test file uses a part of it.
+//! Helpers that the tests of the cache share. Each test file uses a part of them.
 #![allow(dead_code)]
 
 use std::fs::File;
@@ -93,7 +93,7 @@ pub(crate) fn load_files(
     publish(lead(cache, path), 0, (0..files).map(|_| payload())).unwrap()
 }
 
-/// What the view gives for `path` without a re-check.
+/// The version that the view gives for `path` without a re-check.
 pub(crate) fn hit(view: &mut View<Version>, path: &str) -> Option<Version> {
     match view.get(0, path.as_bytes(), NOW) {
         Lookup::Hit(object) => Some(*object.header()),
