@@ -122,7 +122,7 @@ fn processes(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
 
 fn worker(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    // It may have ended before that was said.
+    // The parent may have ended before the death signal was set.
     let parent = std::env::var(WORKER).ok().and_then(|id| id.parse().ok()).and_then(Pid::from_raw);
     if getppid() != parent {
         bail!("the process that started this one is gone");

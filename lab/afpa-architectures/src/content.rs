@@ -108,7 +108,7 @@ impl Content {
         let payload = payload(&ticket, file)?;
         let header = header(&path, &stamp, &payload);
         match ticket.publish(header, [payload], stamp, Coverage::Unwatched) {
-            // It was one whole version when it was read: good enough for who asked meanwhile.
+            // The object was a whole version when it was read: good enough for requests since then.
             Ok(object) | Err(Overtaken(object)) => Ok(object),
         }
     }

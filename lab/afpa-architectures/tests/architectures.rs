@@ -186,8 +186,8 @@ fn a_file_that_is_not_in_memory_is_fetched_and_served() {
     assert!(resident(&file, 0, 5_000_000));
 }
 
-/// System calls of a server for so many requests for an object that it has; `None` where nobody may
-/// look.
+/// System calls of a server for so many requests for an object that it has; `None` where strace may not
+/// attach.
 fn calls(root: &Path, arguments: &[&str], requests: usize) -> Option<Counts> {
     let server = Server::start(root, arguments);
     let closes = arguments.contains(&"howl");

@@ -54,7 +54,7 @@ impl Body {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut at = 0;
         while at < self.length {

@@ -89,7 +89,7 @@ fn is_variant(name: &str) -> bool {
 }
 
 impl Wish {
-    /// Is the other one the same, whatever time each may take?
+    /// Whether the other wish is the same, apart from the time that each may take.
     pub fn is_but_for_time(&self, other: &Self) -> bool {
         Self { within: other.within, ..self.clone() } == *other
     }

@@ -61,7 +61,7 @@ impl Lines {
 
 impl Formatter for Lines {
     fn write_f64<W: Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        // A size or a rate that somebody asked for is no measurement.
+        // A size or a rate of the command line is no measurement.
         if value.fract() == 0.0 {
             return write!(writer, "{value:?}");
         }

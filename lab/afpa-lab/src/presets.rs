@@ -38,7 +38,7 @@ const JAWS_SWEEP: &[&str] =
     &["thread-pool", "thread-pool:pool=1", "thread-pool:pool=6", "thread-per-request"];
 /// The papers' proxy: everything is distributed.
 const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
-/// One that no client of today saturates, and some that all do.
+/// A server that no client of today saturates, and some that all clients do.
 const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
 /// The papers' range of sizes, with those of which they say something: 4, 32 and 128 KB.
 const SIZES: &[u64] =

@@ -190,7 +190,7 @@ fn lowest<'s>(ratios: impl Iterator<Item = (Ratio, &'s str)>) -> Option<(Ratio, 
     ratios.min_by(|(one, _), (other, _)| one.spread.median.total_cmp(&other.spread.median))
 }
 
-/// AFPA with the kernel's help if it was measured, else AFPA, else whoever was named first.
+/// AFPA with the kernel's help if it was measured, else AFPA, else the first server of the command line.
 fn subject(results: &Results) -> String {
     let names: Vec<&str> = results.servers.iter().map(|server| server.name.as_str()).collect();
     let kernel = names.iter().find(|name| **name == "afpa-kernel");

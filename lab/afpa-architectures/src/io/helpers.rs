@@ -60,7 +60,7 @@ impl Helpers {
         self.bell.as_fd()
     }
 
-    /// Gives a job to whoever is free; `number` comes back with its end.
+    /// Gives a job to a free helper; `number` comes back with its result.
     pub(super) fn ask(&self, number: u64, job: Job) {
         // They live as long as this sender: there is always one to receive.
         let _ = self.jobs.send((number, job));

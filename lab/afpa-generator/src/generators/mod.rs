@@ -1,4 +1,4 @@
-//! Those who ask.
+//! The generators of the load.
 
 mod fetch;
 mod h2load;

@@ -116,7 +116,7 @@ impl Bench {
         Ok(())
     }
 
-    /// One measurement. One that cannot be had is tried again, and the result says how often: the
+    /// Takes one measurement. After a failure it is tried again, and the result says how often: the
     /// machine may have stood still for a moment.
     fn take(
         &mut self,

@@ -11,7 +11,7 @@ use crate::stats::{Spread, pairs};
 pub struct Samples(pub Vec<Sample>);
 
 impl Samples {
-    /// Those of one server in one case.
+    /// The measurements of one server in one case.
     pub fn all<'s>(&'s self, case: &'s str, server: &'s str) -> impl Iterator<Item = &'s Sample> {
         self.0.iter().filter(move |sample| sample.case == case && sample.server == server)
     }

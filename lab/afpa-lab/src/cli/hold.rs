@@ -50,7 +50,7 @@ impl Hold {
 /// The marks of the sockets that an AFPA serves (`bpf/include/afpa/conn/served.h`).
 fn served(process: u32) -> Result<MapHandle> {
     let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo"))?;
-    // One that was closed meanwhile has no text.
+    // A descriptor that was closed meanwhile has no text.
     let texts = descriptors.flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());
     let ids = texts.filter_map(|text| map_id(&text));
     let mut maps = ids.filter_map(|id| MapHandle::from_map_id(id).ok());

@@ -35,7 +35,7 @@ impl Drop for Counting {
     }
 }
 
-/// Those of one process; empty when it is gone.
+/// The times of one process's programs; empty when it is gone.
 pub(super) fn times(process: u32) -> Times {
     descriptors(process).iter().filter_map(|text| time(text)).collect()
 }

@@ -12,7 +12,7 @@ const STYLE: &str = "text{font:13px 'DejaVu Sans',system-ui,sans-serif;fill:#232
     .grid{stroke:#e4e0d6;stroke-width:1}.axis{stroke:#8a8d93;stroke-width:1}";
 
 impl Svg {
-    /// An empty picture; `about` is what it says to those who cannot see it.
+    /// An empty picture; `about` is its description for people who cannot see it.
     pub(super) fn new(width: f64, height: f64, about: &str) -> Self {
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \

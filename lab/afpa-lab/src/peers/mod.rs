@@ -147,7 +147,7 @@ pub(crate) fn named<'p, 'f>(peers: &'p [Peer<'f>], name: &str) -> Result<&'p Pee
     peers.iter().find(|peer| peer.name == name).with_context(|| format!("{name} does not run"))
 }
 
-/// A port that nobody listens on, here and now.
+/// A port on which no process listens, here and now.
 pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

@@ -83,7 +83,7 @@ pub enum Doubt {
 }
 
 impl Point {
-    /// The same load on the same bed, whoever makes it.
+    /// Whether both are the same load on the same bed, perhaps by different generators.
     pub fn is_like(&self, other: &Self) -> bool {
         let generator = other.generator.clone();
         Self { generator, ..self.clone() } == *other
@@ -108,7 +108,7 @@ impl Doubt {
         }
     }
 
-    /// It is about who was the bottleneck, which says nothing of a load at a given rate.
+    /// Whether the doubt is about the bottleneck, which says nothing of a load at a given rate.
     pub fn is_of_load(self) -> bool {
         matches!(self, Self::ClientBound | Self::NotSaturated)
     }

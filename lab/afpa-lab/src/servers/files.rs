@@ -16,7 +16,7 @@ pub(super) fn peers() -> Vec<Box<dyn Server>> {
     peers.into_iter().map(|peer| Box::new(peer) as Box<dyn Server>).collect()
 }
 
-/// nginx, for those who put something before it.
+/// nginx, for the servers that put something before it.
 pub(super) const NGINX: Peer = Peer {
     name: "nginx",
     about: "nginx: one process, epoll, sendfile, open_file_cache",

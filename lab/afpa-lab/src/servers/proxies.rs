@@ -19,7 +19,7 @@ pub(super) fn proxies(programs: &Programs) -> Vec<Box<dyn Server>> {
     vec![proxy(Kind::Afpa), proxy(Kind::Nginx), proxy(Kind::HaProxy)]
 }
 
-/// Is that server a proxy, and of no use to those who compare servers of content?
+/// Whether that server is a proxy, and of no use in a comparison of servers of content.
 pub(crate) fn is_proxy(name: &str) -> bool {
     name.ends_with(PROXY)
 }

@@ -236,7 +236,7 @@ impl Part {
     }
 
     fn ask_to_end(&mut self) {
-        // One that ended by itself needs no asking; one that does not obey is killed later.
+        // A process that ended by itself is no error here; one that does not obey is killed later.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let deadline = Instant::now() + END_PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {

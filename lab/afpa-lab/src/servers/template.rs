@@ -11,7 +11,7 @@ use super::ServerSetup;
 /// Fills `text` in and writes it as `name` into the server's folder.
 ///
 /// # Errors
-/// When a name is left that nobody fills in, or the file cannot be written.
+/// When a name is left without a value, or the file cannot be written.
 pub(super) fn write(setup: &ServerSetup<'_>, name: &str, text: &str) -> Result<PathBuf> {
     let text = if is_root() { text.to_owned() } else { without_user(text) };
     let filled = fill(&text, &values(setup));

@@ -113,14 +113,14 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        // Ended already, but after an error.
+        // Only after an error is perf still running.
         let _ = self.perf.kill().and_then(|()| self.perf.wait().map(drop));
     }
 }
 
-/// A fresh named pipe, open for both ways: opening waits for nobody then.
+/// A fresh named pipe, open for both ways, so that opening does not wait for the other end.
 fn pipe(path: &Path) -> Result<File> {
-    // One of an earlier turn.
+    // The pipe of an earlier turn may be there.
     let _ = std::fs::remove_file(path);
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).context("cannot make a pipe")?;
     let flags = OFlags::NONBLOCK.bits() as i32;

@@ -250,13 +250,13 @@ impl<'w> Engine<'w> {
         connection.touched = now;
         let Some(wanted) = self.wanted.get(connection.step.request) else { return };
         let request = bytes_of(&self.keeping, &self.closing, connection.step);
-        // It is copied out of the event, which is packed.
+        // The event is packed, so its flags are copied out.
         let flags = event.flags;
         let received = &mut self.tally.measured.bytes;
         let was_idle = connection.phase == Phase::Idle;
         let outcome = connection.handle(flags, request, wanted, &mut self.buffer, received);
         match outcome {
-            // Closed while nobody asked: the next request opens another.
+            // The server closed an idle connection: the next request opens another.
             StepResult::Ended if was_idle => {}
             // Still in the list of idle ones, where it will be opened again.
             StepResult::Failed(words) if was_idle => {

@@ -19,7 +19,7 @@ fn a_killed_parent_takes_its_children_along() {
     let folder = tempfile::tempdir().unwrap();
     if std::env::var_os(PARENT).is_some() {
         let running = started(folder.path(), &Launch::new("sleep").arg("60"));
-        // It is tied to this process before it becomes what was asked for.
+        // The child is tied to this process before it executes `sleep`.
         let name = format!("/proc/{}/comm", running.parts[0].child.id());
         assert!(eventually(|| fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")));
         println!("\nchild {}", running.parts[0].child.id());
