@@ -1,11 +1,11 @@
-//! What an intermediary does with field lines: some concern only one connection, some it writes itself
+//! An intermediary's treatment of field lines: some concern only one connection, some it writes itself
 //! (RFC 9110 section 7.6.1).
 
 mod front;
 
 use afpa_http::syntax::{is_alike, list};
 
-/// What an intermediary does with a field of a message that it passes on.
+/// An intermediary's treatment of a field of a message that it passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Passed on as it is.
@@ -118,7 +118,7 @@ impl<'b> Nominated<'b> {
         Ok(())
     }
 
-    /// What was named there, for the trailer section, which comes when the head is gone.
+    /// An owned copy of the named fields, for the trailer section, which comes when the head is gone.
     pub(crate) fn to_owned(self) -> OwnedNominated {
         let lines = self.lines.iter().take(self.used);
         OwnedNominated(lines.map(|line| Box::from(*line)).collect())

@@ -11,9 +11,9 @@
 //! * [`forwarded`]: the client of a request that came through routers in front;
 //! * [`select`]: which server of a group gets a request;
 //! * [`observe`]: counters of servers and groups;
-//! * `switch`: what a server says to a request for another protocol;
+//! * `switch`: a server's answer to a request for another protocol;
 //! * `trailers`: which fields of a trailer section are passed on;
-//! * `websocket`: what AFPA answers itself in its handshake.
+//! * `websocket`: the part of its handshake that AFPA answers itself.
 //!
 //! With I/O, on one core and without a lock:
 //!

@@ -1,4 +1,4 @@
-//! What a server says to a request for another protocol (RFC 9110 section 7.8): docs/rules/passing.md, T3.
+//! A server's answer to a request for another protocol (RFC 9110 section 7.8): docs/rules/passing.md, T3.
 
 use afpa_http::syntax::list;
 

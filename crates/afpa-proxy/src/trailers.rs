@@ -25,7 +25,7 @@ pub(crate) struct MayTrail {
 const MOST_NAMES: usize = 64;
 
 impl MayTrail {
-    /// Of a request: what its client has named, and AFPA neither removes nor writes.
+    /// Of a request: the fields that its client has named, and that AFPA neither removes nor writes.
     pub(crate) fn of_request(
         request: &Request<'_, '_>,
         nominated: Nominated<'_>,
@@ -148,10 +148,10 @@ const NEVER_TRAIL: [&str; 56] = [
     "x-sendfile",
 ];
 
-/// What whole families of such names begin with.
+/// The beginnings of whole families of such names.
 const NEVER_BEGINS: [&str; 5] = ["access-control-", "proxy-", "sec-", "x-accel-", "x-forwarded-"];
 
-/// What the names of targeted fields end with (RFC 9213).
+/// The ending of the names of targeted fields (RFC 9213).
 const NEVER_ENDS: &str = "cache-control";
 
 /// Whether a field means something in a trailer section, and is not only for this connection.

@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What is appended to a key (RFC 6455 section 1.3).
+/// The text that is appended to a key (RFC 6455 section 1.3).
 const SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Whether a value of Sec-WebSocket-Key is 16 bytes in base 64 (RFC 6455 section 4.2.1).

@@ -1,4 +1,4 @@
-//! What one small exchange on a pooled connection may ask for: memory.
+//! The memory that one small exchange on a pooled connection may allocate: none.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

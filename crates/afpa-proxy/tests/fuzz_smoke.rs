@@ -7,7 +7,7 @@ use afpa_testkit::smoke;
 #[path = "../../../fuzz/src/proxy.rs"]
 mod targets;
 
-/// What the grammars turn on; random bytes alone would seldom make it.
+/// The tokens of the grammars; random bytes alone would seldom contain them.
 const FRAGMENTS: &[&[u8]] = &[
     b"\r\n",
     b"\n",

@@ -18,7 +18,7 @@ use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
 use crate::switch;
 use crate::trailers::{MayTrail, put_last_chunk};
 
-/// What the response to the client depends on, apart from the server.
+/// The facts, apart from the server's response, that decide the response to the client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) asked: Asked,
@@ -72,7 +72,7 @@ enum Phase {
     Tunnel,
 }
 
-/// What is known of the response so far.
+/// The facts known of the response so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     /// 0: no final response yet.
@@ -132,14 +132,14 @@ pub(super) enum Broken {
     Reset { silent: bool },
     /// The server has not looked at the request, and says so (HTTP/2).
     Unprocessed,
-    /// What the server sent is not a response.
+    /// The server's bytes are not a response.
     Bad(BadResponse),
     /// Its content is malformed, or breaks off.
     Content,
 }
 
-/// What the end of a stream tells the client of its response. All other codes are about the connection to the server, or
-/// would have the client believe that nobody has looked at its request (REFUSED_STREAM).
+/// How a response breaks off for the client when the server's stream ends. All other codes are about the connection to
+/// the server, or would have the client believe that its request was not processed (REFUSED_STREAM).
 fn break_off(gone: Option<Gone>) -> BreakOff {
     const CANCEL: u32 = ErrorCode::Cancel as u32;
     const CALM: u32 = ErrorCode::EnhanceYourCalm as u32;
@@ -153,13 +153,13 @@ fn break_off(gone: Option<Gone>) -> BreakOff {
 /// Content up to this size leaves together with the head, in one write.
 const GATHERED: usize = 32 * 1024;
 
-/// What is longer is sent from where it lies: a client that does not take it at once is not to hold it twice.
+/// Longer output is sent in place, not lent: a client that does not take it at once would hold its memory twice.
 const LARGEST_GATHERED: usize = 2 * GATHERED;
 
-/// What waits for a client is copied if it is no longer than this: then it needs no whole buffer.
+/// Bytes that wait for a client are copied up to this length: then they need no whole buffer.
 pub(super) const MOST_COPIED: usize = 16 * 1024;
 
-/// What is read of a server at least, however little its client takes.
+/// The least that one read takes from a server, however little its client takes.
 pub(super) const LEAST_READ: usize = 4 * 1024;
 
 /// Interim responses of one exchange.
@@ -291,7 +291,7 @@ impl Download {
         Poll::Ready(Ok(moved))
     }
 
-    /// A client that is waited for holds what waits for it, and not the room that this was read into.
+    /// While the client is waited for, only the bytes that wait stay in memory, not the buffer that they were read into.
     fn hold_little(&mut self, pool: &Pool) {
         if self.lent {
             return;
@@ -322,7 +322,7 @@ impl Download {
         let more = !self.direct.is_empty();
         let sent = client.poll_send_gathered(cx, &mut self.out, more);
         self.lent = sent.is_pending();
-        // What the kernel has may be on its way.
+        // Bytes that are lent to the kernel may be on their way.
         self.summary.begun |= self.lent && self.summary.status != 0;
         if let Poll::Ready(Ok(n)) = sent {
             self.slow = n < self.out.len();
@@ -382,8 +382,8 @@ impl Download {
         }
     }
 
-    /// Gives the buffer back if nothing lies in it: what was gathered may be with the kernel for a while, and other
-    /// exchanges read meanwhile.
+    /// Gives the buffer back if it is empty: gathered bytes may be with the kernel for a while, and other exchanges can
+    /// read into it meanwhile.
     fn give_back_empty(&mut self, pool: &Pool) {
         if self.raw.is_empty()
             && self.direct.is_empty()

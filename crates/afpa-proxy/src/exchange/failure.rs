@@ -1,4 +1,4 @@
-//! Why a request got no response from a server, and what the client is told.
+//! Failures: why a request got no response from a server, and the answer for the client.
 
 use std::borrow::Cow;
 use std::io;
@@ -24,7 +24,7 @@ pub enum Failure {
     Exhausted(Lack),
     /// The server ended the connection before its response began.
     Reset,
-    /// What the server sent is not a response.
+    /// The server's bytes are not a response.
     BadResponse(BadResponse),
     /// The content of the response is malformed or breaks off, before any of it was passed on.
     BadContent,
@@ -101,7 +101,7 @@ impl Failure {
         }
     }
 
-    /// What happened, for logs.
+    /// The failure in words, for logs.
     pub fn why(self) -> Cow<'static, str> {
         match self {
             Failure::BadResponse(bad) => Cow::Owned(format!("{}: {bad}", self.key())),
@@ -133,11 +133,11 @@ impl Failure {
     }
 }
 
-/// What a failed attempt means for the server's health, and for a retry with another server.
+/// The consequences of a failed attempt for the server's health, and for a retry with another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) failure: Failure,
-    /// What is reported to the server's health; `None` if the server is not to blame.
+    /// The outcome that is reported to the server's health; `None` if the server is not to blame.
     pub(super) outcome: Option<AttemptOutcome>,
     /// Whether the connection had been idle, and the server may simply have closed it in the meantime.
     pub(super) stale: bool,

@@ -1,4 +1,4 @@
-//! What an exchange is given, and what it gives back.
+//! The input and the result of an exchange.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ pub struct Job {
     pub head: RequestHead,
     /// The content that follows the head on the client's connection.
     pub body: BodyLength,
-    /// What the response is read by.
+    /// The facts of the request that decide how its response is read.
     pub asked: Asked,
     /// The client's version.
     pub version: Version,
@@ -37,7 +37,7 @@ pub struct Job {
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
-    /// Whose share of the servers it takes: see [`Chosen`](crate::select::Chosen).
+    /// The client whose share of the servers it takes: see [`Chosen`](crate::select::Chosen).
     pub sharer: Option<IpAddr>,
     /// The affinity cookie's value.
     pub cookie: Option<Box<[u8]>>,
@@ -49,7 +49,7 @@ pub struct Job {
     pub over_tls: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
-    /// What else sees the response.
+    /// A second reader of the response, if there is one.
     pub tap: Option<Box<dyn Tap>>,
 }
 
@@ -68,7 +68,7 @@ impl Job {
     }
 }
 
-/// What the exchanges of one core share.
+/// The state that the exchanges of one core share.
 #[derive(Debug, Default)]
 pub struct Core {
     /// Connections and buffers.

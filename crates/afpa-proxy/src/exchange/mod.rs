@@ -134,7 +134,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
-    /// Says why the client is told that a server failed. What the client did wrong is nobody else's concern.
+    /// Logs why a client gets an error for a server's failure (5xx). Faults of the client itself are not logged.
     fn explain(&self, server: &str, failure: Failure) {
         let status = failure.status().code();
         if status >= 500 {

@@ -208,7 +208,8 @@ impl<C: ClientStream> Exchange<'_, C> {
         To { address, name, sources: group.sources(), tally: Some(lease.tally()) }
     }
 
-    /// What it means that a connection could not be made. What this machine lacks is counted and told.
+    /// The fault of a connection that could not be made. If this machine lacks something for it, that is counted and
+    /// logged.
     fn not_connected(&self, lease: &Lease, error: &io::Error) -> Fault {
         if let Some(lack) = lack(error)
             && lease.tally().lacked(lack, self.client.cached_now().steady_ms())
@@ -243,7 +244,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         } else if reusable && summary.exact {
             pool.leave_to_server(stream, now);
         } else if summary.exact {
-            // What it says now is for nobody.
+            // Nobody will read further bytes of the server.
             stream.reset_at_end();
         }
     }

@@ -21,15 +21,15 @@ pub(super) struct Relay<'x, 'a, C> {
     lease: &'x Lease,
     upload: Upload,
     download: Download,
-    /// What it waits for, if the time-out for that is set.
+    /// The cause of the wait whose time-out is set, if one is.
     armed: Option<WaitCause>,
-    /// Until when, in steady milliseconds.
+    /// The end of that time-out, in steady milliseconds.
     until_ms: u64,
-    /// Bytes that the client had moved when that was set.
+    /// Bytes that the client had moved when the time-out was set.
     moved: u64,
 }
 
-/// How it ended.
+/// How an attempt ended.
 pub(super) enum Relayed {
     /// The response was sent to the client.
     Whole {
@@ -40,13 +40,13 @@ pub(super) enum Relayed {
     Tunnelled,
     /// The client went away.
     ClientGone,
-    /// The response broke off; what the server is blamed for, if anything.
+    /// The response broke off; the outcome that the server is blamed for, if any.
     Broken(Option<AttemptOutcome>),
     /// It failed before the client had a byte of a final response.
     Failed(Fault),
 }
 
-/// What an attempt waits for; this decides which time-out applies.
+/// The cause of an attempt's wait; it decides which time-out applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitCause {
     ClientReads,
@@ -164,8 +164,9 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// What the client has moved so far of what is waited for, if it has to keep to a rate. Once a response has begun, or
-    /// where nobody knows how much is to come, client and server may be in a conversation.
+    /// Bytes that the client has moved in the direction that is waited for; `None`: it need not keep to a rate. A client
+    /// that sends is exempt once a response has begun, and where its content has no announced length: client and server
+    /// may be in a conversation.
     fn moved_by_client(&self, waiting: WaitCause) -> Option<u64> {
         match waiting {
             WaitCause::ClientReads => Some(self.download.taken()),
@@ -241,7 +242,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// What a fault means for the client: no response yet, or one that breaks off.
+    /// The effect of a fault on the client: no response yet, or one that breaks off.
     fn failed(&mut self, mut fault: Fault) -> Relayed {
         if self.download.summary.begun {
             return Relayed::Broken(fault.outcome);

@@ -29,14 +29,14 @@ pub struct Settings {
     /// Bytes of a request's content; beyond it 413. Content is passed on as it arrives and never stored, so
     /// there is no limit unless one is set.
     pub largest_content: Option<u64>,
-    /// What becomes of a request whose client has ended its sending direction.
+    /// The treatment of a request whose client has ended its sending direction.
     pub half_closed: HalfClosed,
     /// Fields that tell servers where a request came from.
     pub request: RequestPolicy,
 }
 
-/// What becomes of a request whose client sends nothing more (a FIN, or close_notify of TLS). A client that goes away looks
-/// the same until something is sent to it.
+/// The treatment of a request whose client sends nothing more (a FIN, or close_notify of TLS). A client that goes away
+/// looks the same until something is sent to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HalfClosed {
     /// It is answered.

@@ -1,4 +1,4 @@
-//! What else sees a response on its way to the client: a cache.
+//! A second reader of a response on its way to the client: a cache.
 
 use std::fmt;
 
@@ -27,6 +27,6 @@ pub trait Tap: fmt::Debug {
 pub enum Passing {
     /// It does.
     On,
-    /// It does not: whoever has the tap answers it. The exchange reads the response to its end.
+    /// It does not: the owner of the tap answers the client. The exchange reads the response to its end.
     Withheld,
 }

@@ -9,11 +9,11 @@ use afpa_framework::ClientStream;
 use super::download::{LEAST_READ, MOST_COPIED};
 use crate::pool::{Buffer, Pool, ServerStream};
 
-/// What passed through a tunnel.
+/// The traffic of a tunnel.
 pub(super) struct Moved {
     /// Bytes that went to the client.
     pub(super) to_client: u64,
-    /// What the server said broke off.
+    /// The server's direction broke off.
     pub(super) broken: bool,
 }
 
@@ -89,7 +89,7 @@ struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     No,
-    /// The sender has ended; the reader has not been told yet.
+    /// The sender has ended; the end was not passed on to the reader yet.
     Source,
     Both,
 }
@@ -99,7 +99,7 @@ impl Lane {
         Self { text: first.to_vec(), buffer: None, filled: 0, sent: 0, moved: 0, ended: Ended::No }
     }
 
-    /// A reader that is waited for holds what waits for it, and not the room that this was read into.
+    /// While the reader is waited for, only the bytes that wait stay in memory, not the buffer that they were read into.
     fn hold_little(&mut self, pool: &Pool) {
         let waiting = self.sent..self.filled;
         let Some(buffer) = self.buffer.take_if(|_| waiting.len() <= MOST_COPIED) else { return };
@@ -114,7 +114,7 @@ impl Lane {
         }
     }
 
-    /// Ready when this direction has ended and its reader was told.
+    /// Ready when this direction has ended and the end was passed on to its reader.
     fn poll<S>(
         &mut self,
         cx: &mut Context<'_>,

@@ -93,7 +93,7 @@ pub enum Change {
     Down(WhyDown),
 }
 
-/// What a probe does.
+/// The kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
     /// It connects, as in the paper.
@@ -356,7 +356,7 @@ impl Life {
         Change::Up
     }
 
-    /// A new epoch: what was counted belongs to the old one.
+    /// Begins a new epoch: the counts belonged to the old one.
     fn begin(&mut self, now_ms: u64) {
         self.epoch = self.epoch.wrapping_add(1);
         self.refused = 0;

@@ -181,7 +181,7 @@ fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
 }
 
 proptest! {
-    /// Whatever happens: changes alternate, the epoch counts them, an unavailable server has a
+    /// In every history changes alternate, the epoch counts them, an unavailable server has a
     /// probe ahead that is not further away than the rules say, and a good probe brings it back.
     #[test]
     fn it_always_comes_back(

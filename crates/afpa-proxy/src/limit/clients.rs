@@ -8,7 +8,7 @@ use crate::client::Client as Key;
 /// How many entries are examined to find one to forget.
 const LOOKED_AT: usize = 16;
 
-/// What one client has used.
+/// The use of the limits by one client.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     pub(super) bucket: Bucket,
@@ -31,7 +31,7 @@ impl Clients {
         Self { most, places: HashMap::new(), entries: Vec::new(), hand: 0 }
     }
 
-    /// What the client has used; a new client has used nothing. `None` if it cannot be remembered, because all
+    /// The entry of a client; that of a new client is empty. `None` if the client cannot be remembered, because all
     /// entries that it could displace have requests in flight or counted connections.
     pub(super) fn get(&mut self, key: Key, now_us: u64) -> Option<&mut Used> {
         let place = match self.places.get(&key) {

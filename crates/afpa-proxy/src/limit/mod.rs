@@ -26,7 +26,7 @@ pub struct LimitSettings {
     pub in_flight: u32,
     /// Connections at a time on which requests arrive, of all clients together.
     pub connections: u32,
-    /// Requests a second, of each client. IPv6 clients are told apart by the first 64 bits.
+    /// Requests a second, of each client. The first 64 bits of an address identify an IPv6 client.
     pub client_requests_per_second: u32,
     /// Burst of one client: how many may arrive at once; at least 1 where there is a rate.
     pub client_burst: u32,

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-/// Bytes of a buffer: what one read takes from a server that sends much. It fits the second-level cache of a
+/// Bytes of a buffer: the most that one read takes from a server. It fits the second-level cache of a
 /// core, so that the bytes stay there on their way from one socket to the other.
 pub const BUFFER: usize = 128 * 1024;
 

@@ -2,8 +2,8 @@
 //!
 //! For each connection the kernel looks at one local port after the other until it finds one that is free for the server's
 //! address. When most of them are in use, or rest in TIME_WAIT, that takes milliseconds, in which the core serves nobody.
-//! So where it takes long, the kernel is told to look at a few ports only, and remembers nothing: [`Short`] knows where
-//! the last free port was. Where none is free, nobody looks again for some time (docs/rules/upstream.md, U3).
+//! So where it takes long, the kernel gets a short range of ports to search. It remembers nothing: [`Short`] knows where
+//! the last free port was. Where none is free, the core does not search again for some time (docs/rules/upstream.md, U3).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ use crate::select::{Address, Lack, Tally};
 pub struct To<'a> {
     /// Of the server.
     pub address: &'a Address,
-    /// What logs call it.
+    /// Its name in logs.
     pub name: &'a str,
     /// Local addresses to connect from, each in its turn. If none is of the server's family, the system chooses.
     pub sources: &'a [IpAddr],
@@ -47,27 +47,27 @@ pub struct Connector {
     turn: Cell<usize>,
 }
 
-/// What is known of ports that are short.
+/// A source and a server between which ports are short.
 #[derive(Clone, Copy, Debug)]
 struct Short {
     /// The span of ports in which the last free one was.
     span: u16,
-    /// Steady milliseconds until which nobody looks for a port.
+    /// Steady milliseconds until which the core does not search for a port.
     pause_ms: u64,
-    /// Steady milliseconds at which the kernel may look at all of them again.
+    /// Steady milliseconds at which the kernel may search all ports again.
     until_ms: u64,
 }
 
 /// A search that takes longer than this is a long one.
 const LONG: Duration = Duration::from_millis(1);
 
-/// So long the kernel is not let search all ports after a long search, in milliseconds.
+/// Milliseconds after a long search for which the kernel may not search all ports.
 const SHORT_MS: u64 = 60_000;
 
 /// Ports that the kernel looks at at a time: a tenth of a millisecond.
 const SPAN: u16 = 1024;
 
-/// After a search in vain nobody searches for so many times as long, and at least so many milliseconds.
+/// The pause after a search in vain: so many times its length, and at least so many milliseconds.
 const PAUSES: u32 = 20;
 const PAUSE_MS: u64 = 50;
 
@@ -107,7 +107,7 @@ impl Connector {
     /// Connects over TCP.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub(super) async fn tcp(&self, to: SocketAddr, sources: &[IpAddr]) -> io::Result<TcpStream> {
         let stream = TcpStream::from_std(self.begin(to, sources)?.into())?;
         stream.writable().await?;
@@ -174,7 +174,7 @@ impl Connector {
     }
 }
 
-/// What this machine lacks, if a connection could not be made for that.
+/// The resource for lack of which a connection could not be made, if that was the reason.
 pub(crate) fn lack(error: &io::Error) -> Option<Lack> {
     if error.get_ref().is_some_and(|inner| inner.is::<NoSource>()) {
         return Some(Lack::Source);

@@ -1,8 +1,8 @@
 //! The connections to one server that wait for a request, and how they are given up.
 //!
-//! What was in use at once is kept, because the next rush needs as many: ready sockets are served in batches, so the
-//! connections in use swing between none and all. What then rests is closed slowly, the one that has rested longest
-//! first (docs/rules/upstream.md, U1).
+//! Connections that were in use at once are kept, because the next rush needs as many: ready sockets are served in
+//! batches, so the connections in use swing between none and all. Unused connections are then closed slowly, the longest
+//! unused first (docs/rules/upstream.md, U1).
 
 use std::collections::VecDeque;
 

@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// What makes its connections.
+    /// The maker of its connections.
     pub(crate) fn connector(&self) -> &Connector {
         &self.connector
     }

@@ -29,7 +29,7 @@ pub struct ServerSocket {
     begun: bool,
     /// So many pieces are to be sent by readiness before it enters the ring again.
     apart: u32,
-    /// What had arrived in the ring when the connection left it.
+    /// Bytes that had arrived in the ring when the connection left it.
     ahead: Vec<u8>,
     /// How many bytes of the present piece were sent while the connection left the ring.
     sent: Option<usize>,
@@ -61,7 +61,7 @@ impl Drop for Counted {
     }
 }
 
-/// Who receives and sends.
+/// The way in which the connection receives and sends.
 #[derive(Debug)]
 enum Way {
     Tcp(TcpStream),
@@ -78,7 +78,7 @@ impl ServerSocket {
     /// Connects to a server.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub(super) async fn connect(connector: &Connector, to: To<'_>) -> io::Result<Self> {
         let way = match to.address {
             Address::Tcp(address) => {
@@ -226,7 +226,8 @@ impl ServerSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits until the kernel has nothing of a send. What it has sent is told when the piece is sent again.
+    /// Waits until the kernel holds nothing of a send. The number of bytes that it has sent is returned by the next
+    /// [`poll_write`](Self::poll_write).
     fn poll_take_back(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Way::Ring(stream) = &mut self.way
             && stream.is_sending()
@@ -264,8 +265,8 @@ impl ServerSocket {
         };
     }
 
-    /// Leaves the ring with the next piece, for good: the connection becomes a tunnel. There a piece may be sent while a
-    /// receive waits, and that would not be told of in the ring.
+    /// Leaves the ring with the next piece, for good: the connection becomes a tunnel. In a tunnel a piece may be sent
+    /// while a receive waits for readiness; if the send entered the ring, nothing would wake that receive.
     pub(super) fn become_tunnel(&mut self) {
         self.apart = u32::MAX;
     }

@@ -24,7 +24,7 @@ impl ServerStream {
     /// Connects to a server, by TLS if there are settings for it.
     ///
     /// # Errors
-    /// What the system says, or what is wrong with the server's certificate.
+    /// With the error of the system, or the fault of the server's certificate.
     pub async fn connect(
         connector: &Connector,
         to: To<'_>,
@@ -57,7 +57,7 @@ impl ServerStream {
     /// Receives into `room`; `Ok(0)` is the end of the stream.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Plain(socket) => socket.poll_read(cx, room),
@@ -69,7 +69,7 @@ impl ServerStream {
     /// Sends from `bytes`. While it is pending, it is to be called again with bytes that begin like these.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Plain(socket) => socket.poll_write(cx, bytes),
@@ -81,7 +81,7 @@ impl ServerStream {
     /// Ends the sending direction.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(socket) => socket.poll_shutdown(cx),
@@ -102,7 +102,7 @@ impl ServerStream {
         }
     }
 
-    /// See [`ServerSocket`]: what comes is better done with readiness.
+    /// Leaves the ring for good, because a tunnel needs readiness: see [`ServerSocket`].
     pub(crate) fn become_tunnel(&mut self) {
         match self {
             Self::Plain(socket) => socket.become_tunnel(),
@@ -124,7 +124,7 @@ impl ServerStream {
     /// Sends all of `bytes`.
     ///
     /// # Errors
-    /// What the system says.
+    /// With the error of the system.
     pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -139,7 +139,7 @@ impl ServerStream {
     /// Fills `room`.
     ///
     /// # Errors
-    /// What the system says, or that the stream ends before.
+    /// With the error of the system, or when the stream ends before.
     pub(crate) async fn read_exact(&mut self, mut room: &mut [u8]) -> io::Result<()> {
         while !room.is_empty() {
             match poll_fn(|cx| self.poll_read(cx, room)).await? {

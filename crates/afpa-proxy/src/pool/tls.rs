@@ -15,7 +15,7 @@ use crate::select::Address;
 /// How the servers of a group are reached by TLS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsToServers {
-    /// Whom AFPA trusts, and who it is.
+    /// The authorities that AFPA trusts, and its own certificate.
     pub tls: ClientTls,
     /// The same, and HTTP/2 is offered before HTTP/1.1.
     pub http2: ClientTls,
@@ -71,7 +71,7 @@ impl TlsStream {
     /// Shakes hands over a connection, and verifies the server's certificate.
     ///
     /// # Errors
-    /// What the system says, or what is wrong with the server's certificate.
+    /// With the error of the system, or the fault of the server's certificate.
     pub(super) async fn connect(
         below: ServerStream,
         settings: &TlsToServers,
@@ -126,7 +126,7 @@ impl TlsStream {
         match progress {
             Ok(progress) => self.peer_closed |= progress.peer_closed,
             Err(failure) => {
-                // The server is told as far as it listens.
+                // One attempt: the alert reaches the server if the socket takes it at once.
                 let _ = self.poll_unsent(cx);
                 return Poll::Ready(Err(refused(failure)));
             }
@@ -163,7 +163,7 @@ impl TlsStream {
             if self.peer_closed || room.is_empty() {
                 return Poll::Ready(Ok(0));
             }
-            // Who waits for the server sends it what it waits for.
+            // The server may wait for these bytes before it sends.
             if let Poll::Ready(Err(error)) = self.poll_unsent(cx) {
                 return Poll::Ready(Err(error));
             }

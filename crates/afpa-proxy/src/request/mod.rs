@@ -18,14 +18,14 @@ use crate::trailers::MayTrail;
 pub use policy::{HostPolicy, Mark, RequestPolicy};
 pub use upgrade::Upgrade;
 
-/// What this intermediary calls itself in Via (RFC 9110 section 7.6.3).
+/// The name of this intermediary in Via (RFC 9110 section 7.6.3).
 pub const PSEUDONYM: &str = "afpa";
 
 /// How often a request may have passed this proxy. A proxy that is configured as its own server would pass
 /// the request on for ever; this breaks the loop.
 const ROUNDS: usize = 8;
 
-/// What servers are told about where a request came from.
+/// The origin of a request, for the fields that tell servers of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
     /// The client's address; none for one on a unix socket.
@@ -216,7 +216,7 @@ fn admit<'b>(request: &Request<'_, 'b>) -> Result<Option<&'b [u8]>, NotForwardab
     }
 }
 
-/// What one pass over the fields finds.
+/// The findings of one pass over the fields.
 #[derive(Default)]
 struct Survey<'b> {
     nominated: Nominated<'b>,
@@ -290,7 +290,7 @@ fn put_fields(
             Kind::EndToEnd | Kind::ContentType | Kind::Date | Kind::Via => {
                 !survey.nominated.contains(name) && !policy.is_subject(name)
             }
-            // Who says that a request may be a replay is not contradicted (RFC 8470 section 5.1).
+            // A client's own Early-Data is passed on (RFC 8470 section 5.1), unless AFPA writes the field itself.
             Kind::EarlyData => !origin.is_early,
             Kind::Forwarded => policy.forwarded.for_origin(origin) == Mark::Keep,
             Kind::XForwardedFor | Kind::XForwardedHost | Kind::XForwardedProto => {

@@ -14,14 +14,13 @@ pub struct RequestPolicy {
     pub via: bool,
     /// `Forwarded` (RFC 7239).
     pub forwarded: Mark,
-    /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`. With them passes, or not, whatever else routers in front tell
-    /// servers of a request, such as `X-Forwarded-Port`, `X-Original-URL` or `X-Real-IP`.
+    /// `X-Forwarded-For`, `X-Forwarded-Host`, `X-Forwarded-Proto`. The other fields by which routers in front tell
+    /// servers of a request, such as `X-Forwarded-Port`, `X-Original-URL` or `X-Real-IP`, pass or not with them.
     pub x_forwarded: Mark,
     /// Protocols that a client may change to (RFC 9110 section 7.8), in lower case. Never `h2c`: the requests
     /// behind it would not be checked.
     pub upgrades: Vec<String>,
-    /// The name of a field with the subject of the client's certificate. What a client sends under this name is
-    /// removed.
+    /// The name of a field with the subject of the client's certificate. A client's own field of this name is removed.
     pub client_subject: Option<String>,
     /// Servers understand `Early-Data` (RFC 8470), so that they may be asked while the handshake of the client goes on.
     pub early_data: bool,
@@ -39,7 +38,7 @@ pub enum HostPolicy {
     Name(String),
 }
 
-/// What is done with a field that tells where a request came from.
+/// The treatment of a field that tells where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// It is passed on unchanged, from any client.
@@ -53,7 +52,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// What is to be done for a request from `origin`.
+    /// The treatment for a request from `origin`.
     pub(super) fn for_origin(self, origin: Origin) -> Mark {
         match self {
             Mark::Replace if origin.trusted => Mark::Append,
@@ -61,7 +60,7 @@ impl Mark {
         }
     }
 
-    /// Whether what arrived reaches the server.
+    /// Whether the field that arrived reaches the server.
     pub(super) fn passes(self) -> bool {
         matches!(self, Mark::Keep | Mark::Append)
     }

@@ -124,7 +124,7 @@ fn the_way_of_a_request_is_told_by_policy() {
     assert!(!output.contains("evil") && !output.contains("10.9.9.9"), "{output}");
 }
 
-/// What of the words of routers in front reaches the server, by who says them and what is configured.
+/// The fields of routers in front that reach the server, by their sender and the configuration.
 #[test]
 fn what_a_router_in_front_would_say_is_believed_of_a_trusted_one_only() {
     const NAMES: [&str; 12] = [
@@ -279,7 +279,7 @@ fn some_requests_are_for_no_server() {
 }
 
 proptest! {
-    /// Whatever is accepted is one request again, with the same framing, and stays so when written anew.
+    /// Each accepted request is written as one request, with the same framing, and stays so when written anew.
     #[test]
     fn what_is_written_is_one_well_formed_request(
         method in "GET|POST|OPTIONS|DELETE|BREW",

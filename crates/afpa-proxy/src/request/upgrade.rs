@@ -5,22 +5,22 @@ use afpa_http::{Method, Request};
 
 use crate::websocket;
 
-/// What a request asks for with Upgrade, and what servers it can be asked of.
+/// The wish of a request's Upgrade, by the servers that can be asked for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
     /// Nothing.
     #[default]
     None,
-    /// What only HTTP/1.1 has words for: one of several protocols, or one by another method than GET.
+    /// Only HTTP/1.1 can express it: one of several protocols, or one by another method than GET.
     Http1,
-    /// What servers of HTTP/2 can be asked for, too (RFC 8441).
+    /// Servers of HTTP/2 can be asked for it, too (RFC 8441).
     Tunnel,
     /// The same, but a WebSocket whose key is missing or none, so AFPA could not answer it for a server of HTTP/2.
     WithoutKey,
 }
 
 impl Upgrade {
-    /// What `request` asks for with this value.
+    /// Classifies a request with this value of Upgrade.
     pub(super) fn of(request: &Request<'_, '_>, value: &[u8]) -> Self {
         match tunnel::Upgrade::of(value).filter(|_| request.method == Method::Get) {
             None => Self::Http1,

@@ -51,7 +51,7 @@ pub struct Resolved {
     pub ttl: Duration,
 }
 
-/// Why a name has no addresses: what the name server said, or that none did.
+/// Why a name has no addresses: the name server's answer, or that none answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// NXDOMAIN (RFC 1035 section 4.1.1).

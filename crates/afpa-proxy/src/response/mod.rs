@@ -22,7 +22,7 @@ impl Default for Slots<'_> {
     }
 }
 
-/// What the parser of a response has to know about the request.
+/// The facts of a request that the parser of its response needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The method was HEAD: there is no content.
@@ -56,7 +56,7 @@ pub enum BadResponse {
     /// It has more Connection lines than a sensible server sends.
     #[error("too many Connection fields")]
     Connection,
-    /// What only HTTP/2 can get wrong (RFC 9113 section 8.1.1).
+    /// A fault that only HTTP/2 has (RFC 9113 section 8.1.1).
     #[error("the response is malformed, as HTTP/2 has it")]
     Http2,
     /// Its end is not certain.
@@ -254,7 +254,7 @@ impl Response<'_, '_> {
         match delivery {
             Delivery::Length(length) => put_length(out, length),
             Delivery::Chunked => put(out, b"Transfer-Encoding", b"chunked"),
-            // What GET would have been answered with (RFC 9110 section 8.6).
+            // The length that the answer to a GET would have (RFC 9110 section 8.6).
             Delivery::None if self.status != 204 => {
                 if let Some(length) = self.length {
                     put_length(out, length);

@@ -166,7 +166,7 @@ proptest! {
         let _ = parse(&input, &mut slots, LIMIT, Asked { head, upgrade: head, trailers: head, tunnel: false });
     }
 
-    /// What is passed on is one head again, and says the same about its end as the delivery does.
+    /// Each response is passed on with one head, which says the same about its end as the delivery does.
     #[test]
     fn what_is_written_is_one_well_formed_head(
         status in 100u16..600,

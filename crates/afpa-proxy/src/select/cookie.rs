@@ -13,7 +13,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher24};
 /// Bytes of a value: 128 bits in hexadecimal digits.
 pub(crate) const LENGTH: usize = 32;
 
-/// What browsers are told about the cookie (RFC 6265, section 4.1, and its revision).
+/// The attributes of the cookie (RFC 6265, section 4.1, and its revision).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CookieSettings {
     /// Whether it has `Secure`: then it is sent over TLS only.

@@ -44,11 +44,11 @@ pub(super) struct Placed {
     pub(super) target: Arc<Target>,
     /// The client does not have the cookie of this server yet.
     pub(super) new_cookie: bool,
-    /// Whose share it takes.
+    /// The client whose share it takes.
     pub(super) client: Option<Client>,
 }
 
-/// What happens with a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub(super) enum Decision {
     Server(Placed),

@@ -41,7 +41,7 @@ pub struct ProbeTask {
     pub name: String,
     /// Where it is.
     pub address: Address,
-    /// What is to be done.
+    /// The kind of the probe.
     pub kind: ProbeKind,
     /// How long it may take.
     pub timeout: Duration,

@@ -38,14 +38,14 @@ use crate::health::WhyDown;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerIndex(pub u32);
 
-/// What the choice of a server may depend on.
+/// The facts on which the choice of a server may depend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// A hash of the URL, the same for the same URL in every process.
     pub url_hash: u64,
     /// The client's address.
     pub client: Option<IpAddr>,
-    /// Whose share of a server it takes; `None`: nobody's, because many clients come by that address.
+    /// The client whose share of a server it takes; `None`: no client's, because many come by that address.
     pub sharer: Option<IpAddr>,
     /// The value of the affinity cookie, if the request has it.
     pub cookie: Option<&'a [u8]>,
@@ -53,7 +53,7 @@ pub struct Chosen<'a> {
     pub affinity: Option<Affinity>,
 }
 
-/// What happens with a request.
+/// The result of the choice for a request.
 #[derive(Debug)]
 pub enum Pick {
     /// It goes to this server.

@@ -6,13 +6,13 @@ use super::ServerIndex;
 use super::share::Held;
 use crate::client::Client;
 
-/// What a request waits for.
+/// The servers for which a request waits, and its client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) bound: Option<usize>,
     pub(super) excluded: Vec<ServerIndex>,
     pub(super) new_cookie: bool,
-    /// Whose share it takes.
+    /// The client whose share it takes.
     pub(super) client: Option<Client>,
 }
 

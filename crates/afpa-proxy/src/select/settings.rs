@@ -21,7 +21,7 @@ pub struct GroupSettings {
     pub affinity: Affinity,
     /// Name of the cookie of [`Affinity::Cookie`]: a token of RFC 6265.
     pub cookie: String,
-    /// What browsers are told about it.
+    /// The attributes of that cookie.
     pub cookie_settings: CookieSettings,
     /// Secret from which the values of that cookie are made. If every front end has the same text, also after
     /// a restart, clients stay with their servers. `None`: a new secret at each start.

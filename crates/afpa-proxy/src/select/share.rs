@@ -1,4 +1,4 @@
-//! What one client may hold of a server: docs/rules/clients.md, C1.
+//! The share of a server that one client may hold: docs/rules/clients.md, C1.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -57,7 +57,7 @@ impl Held {
 mod tests {
     use super::*;
 
-    /// What clients hold if each in turn takes one place until nobody may have more.
+    /// The places of each client if they take one in turn until none may have more, and the places that are left.
     fn fill(clients: u8, most: u32, percent: u32) -> (Vec<u32>, u32) {
         let (mut held, mut taken) = (Held::default(), 0);
         let clients: Vec<Client> =

@@ -46,7 +46,7 @@ struct Request {
     tried: Vec<ServerIndex>,
 }
 
-/// What became of all requests.
+/// The results of all requests.
 #[derive(Debug, Default)]
 struct Result {
     answered: u64,

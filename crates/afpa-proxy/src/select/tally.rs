@@ -15,7 +15,7 @@ struct Counts {
     closed_by_server: AtomicU64,
     reused: AtomicU64,
     lacked: [AtomicU64; Lack::ALL.len()],
-    /// Steady milliseconds at which something lacked, and at which that was told.
+    /// Steady milliseconds of the last lack, and of the last warning about one.
     lacked_ms: AtomicU64,
     told_ms: AtomicU64,
     http2_opened: AtomicU64,
@@ -24,7 +24,7 @@ struct Counts {
     judged: Mutex<Judged>,
 }
 
-/// What this machine has no more of, so that no connection can be made.
+/// A resource that this machine has run out of, so that no connection can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// Local ports for connections to this server.
@@ -51,7 +51,7 @@ impl Lack {
         }
     }
 
-    /// What is wrong, and what to do about it.
+    /// The warning for logs, with its remedy.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Ports => {
@@ -128,11 +128,12 @@ pub struct Http2Counts {
 /// Fewer requests tell nothing.
 const FEWEST_REQUESTS: u64 = 1_000;
 
-/// How often the counts are judged, in milliseconds, and how often somebody is told.
+/// Milliseconds from one judgement of the counts to the next, and from one warning to the next.
 const JUDGED_EACH_MS: u64 = 60_000;
 const TOLD_EACH_MS: u64 = 600_000;
 
-/// How often a lack is told of, in milliseconds, and for how long other cores give up what they do not need.
+/// Milliseconds from one warning of a lack to the next, and for which other cores give up connections that they do not
+/// need.
 const LACK_TOLD_EACH_MS: u64 = 10_000;
 const LACKS_MS: u64 = 2_000;
 
@@ -160,7 +161,7 @@ impl Tally {
         self.0.reused.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// A connection could not be made. Returns whether somebody is to be told now.
+    /// A connection could not be made. Returns whether to log a warning now.
     pub(crate) fn lacked(&self, lack: Lack, now_ms: u64) -> bool {
         if let Some(count) = self.0.lacked.get(lack as usize) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ impl Tally {
     }
 
     /// To be called now and then. Returns the counts of the last minute, if this machine makes and closes connections that
-    /// the server would keep, and nobody was told lately.
+    /// the server would keep, and no warning was logged lately.
     pub(crate) fn judge(&self, now_ms: u64) -> Option<ConnectionCounts> {
         let mut judged = match self.0.judged.try_lock() {
             Ok(judged) => judged,

@@ -1,4 +1,4 @@
-//! What a lease has of its server.
+//! The server of a lease.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

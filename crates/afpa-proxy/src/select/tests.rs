@@ -289,7 +289,7 @@ fn a_server_that_was_ordered_to_drain_gets_no_new_requests_until_it_is_ready() {
     assert_eq!(group.order_drain("10.0.0.1:80", false), ["10.0.0.1:80"]);
     assert!(held.wanted().get());
     assert_eq!(lease(group.pick(1, &any(), &[])).server(), ServerIndex(0));
-    // Who leaves the group and comes back begins anew.
+    // A server that leaves the group and comes back begins anew.
     group.order_drain("10.0.0.2:80", false);
     let other = lease(group.pick(1, &any(), &[held.server()]));
     assert!(other.wanted().get());

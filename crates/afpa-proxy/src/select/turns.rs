@@ -7,7 +7,7 @@
 /// A server in slow start has at least this share of its turns, per mille.
 const LEAST_SHARE: u32 = 100;
 
-/// Whose turn it is.
+/// The turns of a group's servers.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// The server whose turn it is; before any request, the first one.
@@ -132,7 +132,7 @@ mod tests {
             }
         }
 
-        /// Whatever servers come and go: a selected server has a weight, and one is selected whenever any
+        /// While servers come and go, a selected server has a weight, and one is selected whenever any
         /// server has a weight.
         #[test]
         fn only_the_available_are_selected(

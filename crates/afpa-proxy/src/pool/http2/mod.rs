@@ -1,7 +1,7 @@
 //! Connections of HTTP/2 to servers, each of which carries many requests of its core.
 //!
-//! A stream of such a connection is a [`ServerStream`] like any other: what is written to it is a request of HTTP/1.1,
-//! and what is read from it a response of HTTP/1.1. So an exchange, a probe, and the parser of responses need not know
+//! A stream of such a connection is a [`ServerStream`] like any other: its owner writes a request of HTTP/1.1 to it,
+//! and reads a response of HTTP/1.1 from it. So an exchange, a probe, and the parser of responses need not know of HTTP/2
 //! (docs/decisions/http2-to-servers.md). [`afpa_h2::client`] speaks the protocol; a task for each connection
 //! moves its bytes.
 
@@ -38,12 +38,13 @@ pub(crate) enum Reached {
     Http2(Rc<Http2Connection>),
 }
 
-/// How a connection was made. Requests of other settings do not get it: it may be unencrypted, or trust somebody else.
+/// The settings of a connection. Requests with other settings do not get it: it may be unencrypted, or trust another
+/// authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MadeFor {
     /// How the server is reached by TLS.
     pub(crate) tls: Option<TlsToServers>,
-    /// What the server may ask of us.
+    /// The limits for the server.
     pub(crate) limits: Limits,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct MadeFor {
 /// (RFC 9113 section 3.3). A connection of HTTP/2 is there once the server has said SETTINGS.
 ///
 /// # Errors
-/// What the system says, what is wrong with the server's certificate, or that it speaks no HTTP/2.
+/// With the error of the system, the fault of the server's certificate, or that the server speaks no HTTP/2.
 pub(crate) async fn reach(
     connector: &Connector,
     to: To<'_>,

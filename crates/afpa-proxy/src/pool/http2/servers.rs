@@ -60,8 +60,8 @@ impl OfServer {
         good.map(|connection| (connection, connection.state.borrow().silence))
     }
 
-    /// The connections that nobody needed lately, beyond those that may rest: half of them, those that rested longest. So
-    /// what a rush needed is still there in the next one.
+    /// The connections to close now. Of those that have been unused for [`REST_MS`] and exceed the number that may stay
+    /// unused, half are closed, the longest unused first, so that the next rush still finds some.
     fn given_up(&self, now_ms: u64) -> Vec<usize> {
         let mut unused: Vec<(u64, usize)> = Vec::new();
         for (number, kept) in self.connections.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Http2Servers {
         Some(takes_tunnels)
     }
 
-    /// The right to make a connection; `None`: those that are being made will carry this request, too.
+    /// The right to make a connection; `None`: the connections that are being made will carry this request, too.
     pub(crate) fn may_connect(
         &self,
         (server, wanted): (u64, &Wanted),
@@ -135,7 +135,7 @@ impl Http2Servers {
             changes: 0,
             failed: None,
         });
-        // Whoever makes one is carried, too.
+        // A new connection carries the request that makes it, too.
         let others = of_server.carries.max(1) - 1;
         if of_server.waiting < of_server.connecting.saturating_mul(others) {
             return None;

@@ -1,4 +1,4 @@
-//! What a stream has for its owner, and its owner for it.
+//! The data that a stream holds for its owner, and its owner's for the server.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -53,7 +53,7 @@ pub(super) enum OutEnd {
     Trailers(Box<[u8]>),
 }
 
-/// What became of content that waited.
+/// The fate of content that waited to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// All of it was sent.
@@ -64,7 +64,7 @@ pub(super) enum Sent {
     Blocked,
 }
 
-/// Heads that wait for an owner who does not read.
+/// Bytes of heads that may wait for an owner that does not read.
 const MOST_TEXT: usize = 128 * 1024;
 
 impl Slot {
@@ -108,7 +108,7 @@ impl Slot {
         self.gone.filter(|_| self.end == End::ToCome)
     }
 
-    /// Whether the server has said all that it wanted to, and then that it hears no more (RFC 9113 section 8.1).
+    /// Whether the server has ended its response, and then has ended the stream, too (RFC 9113 section 8.1).
     pub(super) fn is_done(&self) -> bool {
         self.is_closed() && self.has_ended()
     }

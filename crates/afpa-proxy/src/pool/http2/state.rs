@@ -1,4 +1,4 @@
-//! What a connection does, event by event and byte by byte.
+//! The work of a connection's task, event by event and byte by byte.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) machine: Connection,
     /// `None`: it is over.
     pub(super) below: Option<ServerStream>,
-    /// What the machine has to say and was sent already.
+    /// Bytes of the machine's output that were sent already.
     pub(super) sent: usize,
     /// The beginning of a frame.
     pub(super) input: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) struct State {
     pub(super) driver: Option<Waker>,
     pub(super) opener: Option<Waker>,
     pub(super) silence: Silence,
-    /// Who waits for the server to be heard of.
+    /// The tasks that wait for a sign of life of the server.
     pub(super) askers: Vec<Waker>,
     /// When it was last in use.
     pub(super) used_ms: u64,
@@ -104,7 +104,7 @@ impl State {
             let unsent = self.machine.unsent().saturating_sub(self.sent);
             let is_leaving = self.machine.is_ready() && !self.machine.takes_streams();
             if unsent == 0 && is_leaving && is_idle {
-                // The server is told as far as it listens at once.
+                // One attempt: the end reaches the server if the socket takes it at once.
                 let _ = below.poll_shutdown(cx);
                 self.over();
                 return Poll::Ready(());

@@ -95,7 +95,8 @@ impl Http2Stream {
         let mut state = connection.state.borrow_mut();
         if let Some(slot) = self.id.and_then(|id| state.slots.get_mut(&id)) {
             if self.request.upgrade().is_some() && slot.is_done() {
-                // What the server does not hear must not stop what it has said.
+                // The server takes no more of the tunnel. These bytes are dropped, because an error here would stop the
+                // bytes that the server has sent.
                 return Poll::Ready(Ok(bytes.len()));
             }
             if slot.is_closed() {
@@ -115,7 +116,7 @@ impl Http2Stream {
         Poll::Ready(taken.map(|()| bytes.len()))
     }
 
-    /// Ends the sending direction of a tunnel: ready when the server was told. A request says itself where it ends.
+    /// Ends the sending direction of a tunnel: ready when its end was sent. A request shows its end itself.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let connection = Rc::clone(&self.connection);
         let mut state = connection.state.borrow_mut();
@@ -209,7 +210,7 @@ impl Http2Stream {
     }
 }
 
-/// What a successful answer becomes.
+/// The change of protocol that a successful answer becomes.
 fn tunnel(upgrade: &Upgrade) -> Tunnel {
     let accept = upgrade.key.as_deref().map(websocket::accept);
     Tunnel { protocol: upgrade.protocol.clone(), accept }
