@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0 */
 /*
- * What the programs of this folder share with user mode. User mode reads the layout of every
+ * The types that the programs of this folder share with user mode. User mode reads the layout of every
  * struct and the names of every enum from the object's BTF, so this file is the only definition.
  */
 #ifndef AFPA_GENERATOR_ABI_H

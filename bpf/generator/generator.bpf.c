@@ -290,7 +290,7 @@ static __always_inline void check_status(struct __sk_buff *skb, __u32 payload,
 
 /*
  * Bytes of the response that begins here. Where the target has an Age, only the number of its digits
- * may differ, and they are counted: whatever else is longer or shorter is found as in any response.
+ * may differ, and they are counted: any other difference of the length is found as in any response.
  */
 static __always_inline __u32 length_of(struct __sk_buff *skb, __u32 payload,
 				       const struct target *target)

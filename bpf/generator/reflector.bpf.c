@@ -3,9 +3,9 @@
  * The upper bound of any in-kernel server: TC ingress on the server's interface answers every
  * segment with payload on one port by a constant, without looking at it.
  *
- * All segments of the answer leave at once, each but the last as a clone. What acknowledges them
- * is dropped: of state there is only a mark for each client port that was answered, since the
- * kernel's TCP has to see the handshake and should not see what it never sent acknowledged.
+ * All segments of the answer leave at once, each but the last as a clone. Their acknowledgements
+ * are dropped. The only state is a mark for each client port that was answered: the kernel's TCP
+ * has to see the handshake, and should not see an acknowledgement of bytes that it never sent.
  *
  * `reflect_once` answers one request a connection, and opens and closes the connection, too. It
  * has no state at all, and proves nothing: three replies are the least that such a connection takes.
@@ -37,7 +37,7 @@ extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
 
-/* `end`: what the last segment bears besides ACK and PSH. */
+/* `end`: the flags of the last segment besides ACK and PSH. */
 static __always_inline int answer_all(struct __sk_buff *skb, const struct segment *segment,
 				      const struct answer *answer, const __u8 end)
 {
@@ -51,7 +51,7 @@ static __always_inline int answer_all(struct __sk_buff *skb, const struct segmen
 			.from_port = segment->to_port,
 			.seq = segment->ack + at,
 			.ack = segment->seq + segment->length,
-			.ts_value = segment->ts_echo, /* what the client has seen last: never runs backwards */
+			.ts_value = segment->ts_echo, /* the value that the client has seen last: never runs backwards */
 			.ts_echo = segment->ts_value,
 			.length = last ? length : answer->unit,
 			.flags = last ? TCP_ACK | TCP_PSH | end : TCP_ACK,

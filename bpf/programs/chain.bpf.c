@@ -63,7 +63,7 @@ static __noinline bool is_behind(struct bpf_mprog_entry *chain, __u32 id)
 SEC("tcx/ingress")
 int afpa_chain(struct __sk_buff *skb)
 {
-	struct sk_buff___tcx *kernel = (void *)skb; /* what the context is within the kernel */
+	struct sk_buff___tcx *kernel = (void *)skb; /* the context is this within the kernel */
 	struct net_device___tcx *device;
 	__u32 ids[2];
 

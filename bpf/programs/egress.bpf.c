@@ -43,8 +43,8 @@ static __always_inline bool in_response(const struct afpa_flow *flow)
 
 /*
  * Does the segment pass as it is, without the lock? Without a sequence offset there is nothing to translate. Then all
- * segments of a final connection pass, and those in the middle of a response: what `observe` takes is needed when the
- * response has left to its end, and its last segment brings all of it.
+ * segments of a final connection pass, and those in the middle of a response: the values that `observe` takes are needed
+ * when the response has left to its end, and its last segment brings all of them.
  */
 static __always_inline bool tx_passes(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -153,7 +153,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 	learn_way(flow, &work->way);
 	has_offset = flow_has_offset(flow);
 	within = in_response(flow);
-	/* What its TCP takes next (P2), of stale segments, too. If that has moved, the client got through (P5). */
+	/* The byte that the server's TCP takes next (P2), of stale segments, too. If it has moved, the client got through (P5). */
 	flow->window = s->window;
 	heard = s->flags & TCP_ACK && before(flow->kernel_received, s->ack);
 	if (heard)
@@ -259,7 +259,7 @@ int afpa_egress(struct __sk_buff *skb)
 	speaks_first = flow->socketless == AFPA_SOCKETLESS_ASSIGNED;
 	if (speaks_first)
 		flow->socketless = AFPA_SOCKETLESS_NOT;
-	/* What its socket acknowledges first is what admits the client (P5). */
+	/* The first acknowledgement of its socket admits the client (P5). */
 	if (!speaks_first && tx_passes(flow, &s))
 		return tx_pass(flow, &s);
 	work = bpf_map_lookup_elem(&egress_work, &zero);

@@ -17,7 +17,7 @@ static __always_inline bool concerns_us(struct __sk_buff *skb)
 	return socket && port_served(socket->src_port & 0xffff) && namespace_of(skb) == shared.namespace;
 }
 
-/* Is it plain TCP? What IPsec or a tunnel has wrapped is not. */
+/* Is it plain TCP? A packet that IPsec or a tunnel has wrapped is not. */
 static __always_inline bool is_tcp(struct __sk_buff *skb)
 {
 	__u32 at = skb->protocol == bpf_htons(ETH_P_IP) ? offsetof(struct iphdr, protocol) :

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Handshake: answers the SYN of a client that the kernel's own path knows, with a cookie, and opens the connection without
- * a socket when the cookie comes back. Reached from the ingress programs by a tail call. What is not done here is the
- * kernel's, as if nothing were here.
+ * a socket when the cookie comes back. Reached from the ingress programs by a tail call. The kernel handles all other
+ * segments, as if nothing were here.
  */
 #include <afpa/conn/assign.h>
 #include <afpa/conn/assigned.h>
@@ -123,7 +123,7 @@ static __always_inline bool is_martian(const struct __sk_buff *skb, const struct
 	return first == 0 || first >= 224 || (first == 127 && !loopback);
 }
 
-/* May the SYN be answered here, by `work->way`? What it costs nothing to look at comes first, the sum of its bytes last. */
+/* May the SYN be answered here, by `work->way`? Cheap checks come first, the sum of its bytes last. */
 static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, struct work *work, const struct segment *s,
 							__u64 now)
 {
@@ -204,7 +204,7 @@ static __always_inline __u32 handshake_rtt(const struct segment *s, __u32 ts_now
 	return trip ? trip * 1000 : 1000;
 }
 
-/* The flow as it begins: what was agreed on, nothing received, nothing sent. */
+/* The flow as it begins: with the agreed options, nothing received, nothing sent. */
 static __always_inline void begin_flow(struct afpa_flow *flow, const struct segment *s, __u32 agreed, __u32 mss, __u64 now)
 {
 	__u32 kept = cookie_mss(agreed, s->ipv6), scale = agreed & COOKIE_SCALE;

@@ -14,7 +14,7 @@
 #include <afpa/rtx/segmenter.h>
 
 /*
- * What is in flight of a transfer is lost, and is retransmitted in pieces. A program that works on the transfer just now
+ * The transfer's segments in flight are lost, and are retransmitted in pieces. A program that works on the transfer just now
  * is left alone: losses show it the same.
  */
 static __always_inline void reduce_transfer_mss(const struct afpa_flow_key *key, __u32 at)

@@ -35,8 +35,8 @@ static __always_inline enum afpa_reason fit_to_answer(const struct __sk_buff *sk
 
 /*
  * A segment of a connection without a flow: is it the first of one that may be answered? Then `work->fresh` is its flow.
- *  P1 Nothing is read of a segment before its connection is proven, by its socket or by its flow: what a stranger can
- *     send without a handshake costs look-ups, and changes nothing that others use.
+ *  P1 Nothing is read of a segment before its connection is proven, by its socket or by its flow: a stranger's segment
+ *     without a handshake costs look-ups, and changes nothing that others use.
  */
 static __always_inline bool prove_fresh(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					const struct afpa_listener *listener, struct turn *turn)
@@ -218,7 +218,7 @@ static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const 
 	return has_rx_handler(skb) && !is_at_home(flow, skb->ifindex);
 }
 
-/* The same of a tuple that has no flow. What opens a connection without a socket belongs where its SYN did. */
+/* The same of a tuple that has no flow. A segment that opens a connection without a socket belongs where its SYN did. */
 static __always_inline bool begins_elsewhere(struct __sk_buff *skb, const struct segment *s, bool opens)
 {
 	struct afpa_way way = {};
@@ -245,9 +245,9 @@ static __always_inline void to_handshake(struct __sk_buff *skb, const struct seg
 
 /*
  * The segment acknowledges our SYN-ACK, but is not the client's first one, which was lost or is late. When that has come, this
- * one will be right when it comes again. The kernel's TCP would reset what it does not know; but where the record of the
- * SYN-ACK got lost, one number in 256 looks like this by chance, so it is asked: for a socket, and, where SYNs overflow its queue,
- * for a cookie of its own. What nobody knows then may have been guessed, and is counted (N13).
+ * one will be right when it comes again. The kernel's TCP would reset a segment that it does not know; but where the record of
+ * the SYN-ACK got lost, one number in 256 looks like this by chance, so the kernel is asked: for a socket, and, where SYNs overflow
+ * its queue, for a cookie of its own. A cookie that is not the kernel's either may have been guessed, and is counted (N13).
  */
 __noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s, bool guessed)
 {
@@ -268,7 +268,7 @@ __noinline int afpa_is_early(struct __sk_buff *skb, const struct segment *s, boo
 	return true;
 }
 
-/* What a cookie alone is worth: it is taken for a guess where the kernel has not shown the client's way lately. */
+/* The worth of a cookie without a record: it counts as a guess where the kernel has not shown the client's way lately. */
 static __always_inline enum cookie_kind worth_alone(const struct segment *s)
 {
 	struct afpa_way way = {};
@@ -329,7 +329,7 @@ static __always_inline bool may_be_hit(const struct afpa_flow *flow, const struc
 	return flow->socketless == AFPA_SOCKETLESS_OPEN && s->length && (s->flags & ~TCP_PSH) == TCP_ACK;
 }
 
-/* What attached servers' answers need to know of a segment that goes up (V5). */
+/* Note what a segment that goes up means for attached servers' answers (V5). */
 static __always_inline void note_passed(struct work *work, const struct segment *s, struct afpa_flow *flow,
 					const struct turn *turn)
 {
@@ -451,7 +451,7 @@ int afpa_answer(struct __sk_buff *skb)
 	return ingress(skb, true);
 }
 
-/* What is attached. */
+/* The program that is attached. */
 SEC("tcx/ingress")
 int afpa_ingress(struct __sk_buff *skb)
 {

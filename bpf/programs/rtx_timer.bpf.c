@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Rtx timers: what is sent when nobody acknowledges an answer (rtx/timers.h). Run by user mode, never attached.
+ * Rtx timers: retransmission of answers that are not acknowledged (rtx/timers.h). Run by user mode, never attached.
  *
  * `afpa_rtx_due` names timers that are due in the table `rtx_due`. The first byte of its input says of which kinds
  * (`enum afpa_rtx_kinds`), the rest is ignored. It returns how many it named, and in the higher bits an
  * `enum afpa_rtx_state`. `afpa_rtx_timer` services one timer: its input is an Ethernet header and the entry, and
- * becomes what is sent. It returns when the timer is to be serviced next, in units of `rtx_clock`; 0: no more, or
+ * becomes the packet that is sent. It returns when the timer is to be serviced next, in units of `rtx_clock`; 0: no more, or
  * `afpa_rtx_due` will name it.
  */
 #include <afpa/rtx/timers.h>
@@ -206,7 +206,7 @@ static __always_inline int service_transfer(struct __sk_buff *skb, struct work *
 
 /* --- an answer of one segment --- */
 
-/* What is to be done, as it was decided under the lock. */
+/* The work to do, as it was decided under the lock. */
 struct retransmission {
 	struct outgoing out;
 	__u64 version;
@@ -263,7 +263,7 @@ static __always_inline void take_retransmission(struct afpa_flow *flow, struct r
 	r->out.flags = TCP_ACK | TCP_PSH | (flow->socketless == AFPA_SOCKETLESS_FIN_WAIT ? TCP_FIN : 0);
 }
 
-/* What the timer asks for now, and the way that it would take (`work->way`). */
+/* Decide what the timer does now, and the way that its packet would take (`work->way`). */
 static __always_inline void decide(struct work *work, struct afpa_flow *flow, const struct afpa_rtx_timer *timer,
 				   struct retransmission *r)
 {

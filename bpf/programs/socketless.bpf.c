@@ -11,7 +11,7 @@
 
 /* --- what is sent --- */
 
-/* What was decided under the lock. */
+/* The decision that was taken under the lock. */
 struct socketless_reply {
 	enum socketless_step step;
 	struct afpa_way way; /* an interface of 0: back by the way that the segment came */
@@ -143,7 +143,7 @@ static __always_inline void note_more(struct afpa_flow *flow, const struct segme
 	bpf_spin_unlock(&flow->lock);
 }
 
-/* What was assigned, and when. */
+/* The segment that was assigned, and when. */
 struct assigned_segment {
 	__u32 cookie, seq, at, processor;
 };
@@ -179,8 +179,8 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 
 /*
  * A segment of a connection that was assigned. The kernel makes the socket when it processes that segment, and a list of
- * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: what follows at once on
- * the same processor finds the socket when it gets there. GO_ON: the socket is there.
+ * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: a segment that follows at
+ * once on the same processor finds the socket when it gets there. GO_ON: the socket is there.
  */
 static __always_inline int before_socket(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 struct afpa_flow *flow)
@@ -216,7 +216,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 			return GO_ON;
 		}
 	} else if (!h.cookie || !has_room(tcp)) {
-		verdict = TCX_DROP; /* what comes in the same list would be reset, too */
+		verdict = TCX_DROP; /* segments in the same list would be reset, too */
 	} else if (s->seq == h.seq && s->length) {
 		verdict = assign_again(skb, s, flow, tcp, clock);
 	} else if (h.processor == (__u16)bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {

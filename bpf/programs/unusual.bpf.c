@@ -10,8 +10,8 @@
 
 /*
  * Requests may begin or end in bytes that are not here: user mode serves the connection to its end, if the kernel could
- * take the segment. What a stranger makes up changes nothing (P2). What IPsec has signed has no numbers that could be read;
- * it costs the connection its acceleration, whoever sent it.
+ * take the segment. A segment that a stranger makes up changes nothing (P2). A packet that IPsec has signed has no numbers that
+ * could be read; it costs the connection its acceleration, no matter which sender it has.
  */
 static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const struct segment *s, bool numbered)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the programs and user mode agree on: the layouts of map keys, values and events.
+ * The interface between the programs and user mode: the layouts of map keys, values and events.
  *
  * The only header that C and Rust share, with reasons.h: the build script of `crates/afpa-abi` reads it, and
- * refuses what it does not know. A test compares its layouts with the BTF of the built object. Plain types, no
+ * refuses syntax that it does not know. A test compares its layouts with the BTF of the built object. Plain types, no
  * implicit padding. Numbers are in host byte order
  * unless a comment says "network order"; addresses are 16 bytes, IPv4 as ::ffff:a.b.c.d.
  *
@@ -64,7 +64,7 @@
 #define AFPA_POLICE_TIME_BITS 44  /* bits of that clock in a bucket; a tag stands before them */
 #define AFPA_POLICE_TRIES 8       /* how often a token is tried for, when others take one at the same moment */
 #define AFPA_POLICE_EVERYBODY 1   /* tag of the buckets that all clients share */
-#define AFPA_POLICE_CLASSES 16    /* classes of clients; the first has who is in no other; a multiple of AFPA_POLICE_WAYS, and a power of two */
+#define AFPA_POLICE_CLASSES 16    /* classes of clients; the first has the clients of no other; a multiple of AFPA_POLICE_WAYS, and a power of two */
 #define AFPA_POLICE_CLASS_PREFIXES 8192 /* their prefixes */
 
 #define AFPA_UNSAFE_BITS 16
@@ -74,11 +74,11 @@
 /* Entries of the map `programs`: programs that others call at their end. */
 enum afpa_program {
 	AFPA_PROGRAM_TRANSFER,           /* sends answers of several segments */
-	AFPA_PROGRAM_INGRESS,          /* takes what comes in */
-	AFPA_PROGRAM_ICMP,            /* reads what routers say of a path */
+	AFPA_PROGRAM_INGRESS,          /* takes packets that come in */
+	AFPA_PROGRAM_ICMP,            /* reads routers' reports of a path MTU */
 	AFPA_PROGRAM_UNUSUAL,         /* reads fragments, extension headers and the like */
 	AFPA_PROGRAM_HANDSHAKE,       /* answers SYNs, and opens connections without a socket */
-	AFPA_PROGRAM_SOCKETLESS,      /* what connections without a socket need besides hits */
+	AFPA_PROGRAM_SOCKETLESS,      /* handles segments of connections without a socket that are no hits */
 };
 
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
@@ -89,7 +89,7 @@ struct afpa_date {
 	__u64 reserved[2];
 };
 
-/* What the police look at; bits of the shared word. */
+/* Parts of the police that are configured; bits of the shared word. */
 enum afpa_police_part {
 	AFPA_POLICE_RULES = 1,        /* prefixes are allowed or denied */
 	AFPA_POLICE_CONNECTIONS = 2,  /* new connections are limited */
@@ -116,7 +116,7 @@ struct afpa_shared {
 	__u32 answer_max;             /* longest answer that may be given; no more than AFPA_ANSWER_MAX: one segment */
 	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
 	__u32 firewall_interval;      /* in units of `rtx_clock`: clients are answered for so long after they got through the kernel's own path; 0: for ever */
-	__u32 paused;                 /* not 0: nothing new is answered, whoever writes it and whatever became of user mode */
+	__u32 paused;                 /* not 0: nothing new is answered, whether user mode lives or not */
 	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
 	__u64 not_first;              /* bit set: on the interfaces with this index, modulo 64, another program stands before ours */
 	struct afpa_date dates[AFPA_DATES];
@@ -131,7 +131,7 @@ struct afpa_shared {
 	__u64 cookie_key[2];          /* secret of the cookies */
 	__u64 cookie_ns;              /* coarse monotonic time at which a SYN was answered last; written by the programs; 0: never */
 	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
-	__u32 window_scale;           /* shift of the window that is announced: what the kernel's TCP would announce here */
+	__u32 window_scale;           /* shift of the window that is announced: the one that the kernel's TCP would announce here */
 	__u32 assigned_sets;          /* entries of the `assigned` map */
 	__u32 reserved;
 
@@ -141,13 +141,13 @@ struct afpa_shared {
 	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
-	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets whatever the others do; 0: none */
+	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets, however many the others open; 0: none */
 
 	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
 	__u32 flood_syns;             /* from so many SYNs of clients that are not known on, on one processor in 2^AFPA_FLOOD_SHIFT ns, there is a flood, and these are answered, too; 0: never */
 };
 
-/* What SYNs are answered with, as this host's settings of TCP allow. */
+/* Options of the SYN-ACKs, as this host's settings of TCP allow. */
 enum afpa_handshake {
 	AFPA_HANDSHAKE_ON = 1,
 	AFPA_HANDSHAKE_TIMESTAMPS = 2,
@@ -167,7 +167,7 @@ struct afpa_prefix {
 	__u8 address[16];             /* an IPv4 address stands at the beginning */
 };
 
-/* What is said of it. */
+/* The rule of a prefix. */
 enum afpa_police_rule {
 	AFPA_POLICE_ALLOW = 1,
 	AFPA_POLICE_DENY = 2,
@@ -196,7 +196,7 @@ struct afpa_survey {
 	__u32 port;
 };
 
-/* What it says of each socket that it finds there, once for each process and descriptor. */
+/* A listening socket that `afpa_served` has found, once for each process and descriptor. */
 struct afpa_listening {
 	__u64 inode;                  /* of the socket */
 	__u32 process;                /* that has it open */
@@ -215,13 +215,13 @@ struct afpa_site_key {
 	__u8 host[AFPA_HOST_MAX];
 };
 
-/* What a Host value selects. Read and written as one word. */
+/* The site that a Host value selects. Read and written as one word. */
 struct afpa_site {
 	__u32 site;                   /* 0: user mode answers */
 	__u32 host;                   /* under this number servers' answers for exactly this value are pinned; 0: none are */
 };
 
-/* objects: what a path of a site is now, or of a host, for answers of servers. Replaced or deleted whole. */
+/* objects: the current object of a path of a site, or of a host for answers of servers. Replaced or deleted whole. */
 struct afpa_object_key {
 	__u64 path_hash;
 	__u32 site;
@@ -382,7 +382,7 @@ struct afpa_flow {
 	__u64 answer_version;
 	__u64 used_ns, user_ns;       /* coarse monotonic time of the last segment, and of the last request that was passed */
 	__u8 responses_pending;                    /* responses whose end has not been read yet (F6) */
-	__u8 phase;                   /* enum afpa_phase: what begins at `response_start` */
+	__u8 phase;                   /* enum afpa_phase: the part of a response that begins at `response_start` */
 	__u16 head_bits;                  /* bit set: the response is to a HEAD; bit 0 is the next response */
 	__u32 chunk;                  /* bytes of the chunk whose size is being read */
 	__u16 passed;                 /* consecutive passes that count towards `bypass_after` */
@@ -405,7 +405,7 @@ struct afpa_flow {
 	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
 	__u32 assigned_cookie;          /* our first number, once it was assigned */
 	__u16 processor;              /* the one that assigned it */
-	__u8 agreed;                  /* what a handshake without a socket agreed on: the low bits of its cookie, as conn/cookie.h has them */
+	__u8 agreed;                  /* the options of a handshake without a socket: the low bits of its cookie, as conn/cookie.h has them */
 	__u8 reserved;
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 	__u32 unsafe_at;                 /* one more than the place where the last unsafe request is noted; 0: there was none since the last safe one */
@@ -421,7 +421,7 @@ struct afpa_transfer {
 	__u32 lock;                   /* 1: held, see `transfer_lock` */
 	__u32 at;                     /* wire: the answer's first byte */
 	__u32 interface;              /* where it leaves */
-	__u8 ethernet[14];            /* header of what leaves */
+	__u8 ethernet[14];            /* header of the packet that leaves */
 	__u8 send_pending;                    /* something may be sent, but no program could: due at the next tick */
 	__u8 place;                   /* where the interface is counted */
 	__u64 sender[AFPA_SENDER_WORDS]; /* the TCP sender's state */
@@ -432,10 +432,10 @@ struct afpa_miss {
 	__u32 site;
 	__u32 path_length;
 	__u8 client[16];              /* its address, as in keys */
-	__u8 path[AFPA_PATH_MAX];     /* what stands behind it is of no meaning */
+	__u8 path[AFPA_PATH_MAX];     /* the bytes behind it have no meaning */
 };
 
-/* What has an rtx timer. */
+/* The kinds of answers that have an rtx timer. */
 enum afpa_rtx_kind {
 	AFPA_RTX_ANSWER = 0,          /* the last answer of a connection, of one segment */
 	AFPA_RTX_TRANSFER = 1,
@@ -445,7 +445,7 @@ enum afpa_rtx_kind {
 struct afpa_rtx_timer {
 	struct afpa_flow_key flow;
 	__u32 interface;              /* where the answer leaves */
-	__u8 ethernet[14];            /* header of what leaves */
+	__u8 ethernet[14];            /* header of the packet that leaves */
 	__u8 kind;                    /* enum afpa_rtx_kind */
 	__u8 reserved;
 	__u32 stamp;                  /* of an answer: the flow's `rtx_stamp`, while the entry counts */
@@ -458,7 +458,7 @@ enum afpa_rtx_kinds {
 	AFPA_RTX_ANSWERS = 2,
 };
 
-/* What it says of those that it did not name. */
+/* The report of `afpa_rtx_due` on the timers that it did not name. */
 enum afpa_rtx_state {
 	AFPA_RTX_TRANSFERS_LEFT = 1,  /* transfers are under way */
 	AFPA_RTX_TRANSFERS_MORE = 2,  /* more of them may be due */
@@ -468,7 +468,7 @@ enum afpa_rtx_state {
 
 #define AFPA_RESPONSES_PENDING_MAX 15
 
-/* What comes next where user mode's responses are read; all but the first are within chunked content. */
+/* The next part where user mode's responses are read; all but the first are within chunked content. */
 enum afpa_phase {
 	AFPA_PHASE_HEAD = 0,
 	AFPA_PHASE_SIZE,              /* first digit of a chunk's size */

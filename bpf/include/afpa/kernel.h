@@ -49,7 +49,7 @@ enum { BPF_F_CURRENT_NETNS = -1 };
 enum { BPF_F_INGRESS = 1 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
-#define PACKET_HOST 0      /* a frame for this very device: what the kernel's TCP takes */
+#define PACKET_HOST 0      /* a frame for this very device: the kernel's TCP takes no others */
 #define LOOPBACK_IFINDEX 1 /* `lo`, in every network namespace */
 
 /* Verdicts of a tcx program. */
@@ -265,7 +265,7 @@ struct bpf_iter__task_file {
 
 #define SOCK_RCVBUF_LOCK 2 /* of `sk_userlocks`: the receive buffer was set by the server */
 
-/* What the kernel's TCP is to know of a connection that it takes in the middle: Linux's own layout (include/net/tcp.h). */
+/* State of a connection that the kernel's TCP takes in the middle: Linux's own layout (include/net/tcp.h). */
 struct bpf_tcp_req_attrs {
 	__u32 rcv_tsval, rcv_tsecr;
 	__u16 mss;

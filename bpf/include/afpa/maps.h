@@ -69,7 +69,7 @@ struct {
 	__type(value, struct afpa_flow);
 } flows SEC(".maps");
 
-/* Ways of new connections, until their first request comes. What is overwritten is learnt with the first response. */
+/* Ways of new connections, until their first request comes. An overwritten way is learnt with the first response. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_WAYS);
@@ -77,7 +77,7 @@ struct {
 	__type(value, struct afpa_proven_way);
 } ways SEC(".maps");
 
-/* Ways to clients by whose address the kernel's own SYN-ACK left lately. What is overwritten is learnt with the next one. */
+/* Ways to clients by whose address the kernel's own SYN-ACK left lately. An overwritten way is learnt with the next one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, AFPA_WAYS);
@@ -228,7 +228,7 @@ static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 		*value += 1;
 }
 
-/* What belongs to no interface. */
+/* Count an event that belongs to no interface. */
 static __always_inline void count(enum afpa_reason reason)
 {
 	count_at(0, reason);

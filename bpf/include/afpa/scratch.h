@@ -20,7 +20,7 @@ enum certainty {
 	REQUEST_PART,       /* perhaps some, then the beginning of one, for user mode */
 };
 
-/* What is known so far about the client's segment in hand. On the stack, the verifier would follow each value of it. */
+/* The state so far of the client's segment in hand. On the stack, the verifier would follow each value of it. */
 struct turn {
 	__u64 now;                /* coarse monotonic */
 	enum certainty certainty;
@@ -80,7 +80,7 @@ struct passing {
 };
 
 /*
- * What the segments of a transfer have in common, and the one that leaves next. Here rather than on the stack, which
+ * The values that the segments of a transfer share, and the one that leaves next. Here rather than on the stack, which
  * the TCP sender needs; and the verifier would follow every value of a counter in a register.
  */
 struct sending {
@@ -104,7 +104,7 @@ struct sending {
 	__u32 sent;                  /* segments of this round */
 };
 
-/* What an answer is of: a version in a slot, and the Unix second of its Date, or its Age. */
+/* The edition of an answer: a version in a slot, and the Unix second of its Date, or its Age. */
 struct edition {
 	__u64 version;
 	__u32 date;
@@ -116,7 +116,7 @@ struct edition {
 struct target_walk {
 	__u32 at;            /* where it began */
 	__u32 last;          /* the bytes before the one in hand, the nearest in the lowest bits */
-	__u32 found;         /* what came of it, when it has stopped */
+	__u32 found;         /* the result, when it has stopped */
 	__u32 authority;     /* "://" was seen */
 };
 
@@ -131,10 +131,10 @@ struct work {
 	__u64 commitment[8];         /* struct commitment, of the answer that is about to leave */
 	struct edition edition;    /* of the answer of one segment that leaves */
 	struct afpa_date age;      /* the Age of the answer in hand, as the Date of a second that is as many */
-	struct afpa_way way;       /* how the answer in hand leaves, or what leaves does */
+	struct afpa_way way;       /* of the answer in hand, or of the segment that leaves */
 	__u32 unsafe_at;              /* as the flow's: of the client's segment in hand */
 	__u32 begins_safe;         /* it begins with a request that is safe */
-	__u32 agreed;              /* of a cookie that came back: what its low bits say */
+	__u32 agreed;              /* of a cookie that came back: its low bits */
 	struct target_walk walk;
 	__u64 way_wanted;          /* an answer is to be sent again, and the way back is not known */
 	__u64 ack[6];              /* the TCP sender's struct ack */
@@ -154,8 +154,8 @@ struct {
 } ingress_work SEC(".maps"), egress_work SEC(".maps"), rtx_work SEC(".maps");
 
 /*
- * Memory that others write while it is read. Whoever copies from it compares what it is (a version, a sequence, a key)
- * before and behind the copy, with a fence at both ends. x86 keeps loads in their order by itself; user mode says so
+ * Memory that others write while it is read. A reader compares its identity (a version, a sequence, a key) before and
+ * behind the copy, with a fence at both ends. x86 keeps loads in their order by itself; user mode sets this constant
  * when it loads the programs, and the fence is then one for the compiler alone.
  */
 const volatile __u32 loads_are_ordered SEC(".rodata.order") = 0;

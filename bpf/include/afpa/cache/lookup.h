@@ -3,7 +3,7 @@
  * Derive cached response: from site and path to the stored bytes.
  *
  * A path is found by its hash and then compared, so a collision costs a miss and never a wrong
- * answer. What a path means now is one map entry, replaced or deleted whole; the bytes lie in slots
+ * answer. The current object of a path is one map entry, replaced or deleted whole; the bytes lie in slots
  * that are not rewritten while an answer may still have to be repeated.
  */
 #ifndef AFPA_CACHE_H
@@ -45,7 +45,7 @@ static __always_inline __u32 choose_variant(const struct afpa_object *object, co
 	return slot[0];
 }
 
-/* The version in the slot; 0: vacant. What is read of the slot afterwards is of this version, or of a later one. */
+/* The version in the slot; 0: vacant. Bytes read from the slot afterwards are of this version, or of a later one. */
 static __always_inline __u64 slot_version(const struct afpa_slot *slot)
 {
 	__u64 version = *(const volatile __u64 *)&slot->version;

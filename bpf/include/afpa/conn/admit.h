@@ -5,10 +5,10 @@
  * Answers leave before netfilter, cgroup programs and routes have seen the request. So they are asked again and again:
  *
  *  P5 A client is answered only if its packets got through the kernel's own path within `firewall_interval`, to the same
- *     address and port of the server. What shows that is what the kernel's TCP has received and said: an
- *     acknowledgement number of the server's that moved, and left by our egress hook; or a fresh connection, whose
- *     handshake was completed that recently. Nothing that the kernel sends of itself counts, and nothing that the
- *     programs did.
+ *     address and port of the server. Two signs of the kernel's TCP show that: an acknowledgement number of the
+ *     server's that moved, and left by our egress hook; or a fresh connection, whose handshake was completed that
+ *     recently. Segments that the kernel sends of itself do not count, and neither do segments that the programs
+ *     make.
  *
  * A request of a client that was not confirmed goes up, and the response to it confirms the client. When three quarters
  * of the interval are over, one request is chosen to do so, while others are still answered. A word that is

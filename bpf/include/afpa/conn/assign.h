@@ -9,7 +9,7 @@
 #include <afpa/conn/cookie.h>
 #include <afpa/conn/socket.h>
 
-/* What the connection agreed on, and what the kernel's TCP is to believe of its path. */
+/* The options of the connection, and the values of its path for the kernel's TCP. */
 struct assignment {
 	__u32 agreed;       /* the low bits of its cookie (conn/cookie.h) */
 	__u32 ts_now;       /* our timestamp clock: the kernel's timestamps go on from here */
@@ -19,7 +19,7 @@ struct assignment {
 /*
  * The kernel takes the segment's echo for the round trip of a SYN-ACK. But the client echoes our last timestamp, which may
  * be minutes old: the time-out would be three times that, and the kernel would keep it for other connections to the same
- * client. So the echo becomes one that says what was measured, or 0: no sample. The sum follows by the difference.
+ * client. So the echo becomes one that gives the measured time, or 0: no sample. The checksum follows by the difference.
  */
 static __always_inline int mend_echo(struct __sk_buff *skb, const struct segment *s, const struct assignment *a)
 {

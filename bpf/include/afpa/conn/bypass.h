@@ -9,9 +9,9 @@
  * were open before the programs came; and those in the middle of a long response, whose bare acknowledgements and
  * segments before its end pass. SYN, FIN and RST never bypass the rest.
  *
- *  B1 An entry is made of what is true after its epoch was read. Whoever makes that untrue moves the epoch
- *     afterwards (`afpa_bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
- *     response; and the server's SYN, with which another connection has the tuple. Both are full barriers.
+ *  B1 An entry is made of state that is read after its epoch was. Three events make it untrue, and then move the epoch
+ *     (`afpa_bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
+ *     response; and the server's SYN, with which another connection has the tuple. Both steps are full barriers.
  *  B2 On a connection that was left to user mode for good nothing is answered any more (R4), so it never gets a
  *     sequence offset while it lasts.
  */
@@ -72,7 +72,7 @@ static __always_inline struct bypass_entry *bypass_entry(__u32 place)
 	return bpf_map_lookup_elem(&bypass_tables, &place);
 }
 
-/* What a segment says to be passed without more ado. */
+/* The fields of a segment that decide whether it passes without more ado. */
 struct bypassing {
 	struct afpa_flow_key key __attribute__((aligned(8)));
 	__u32 end;               /* sequence number behind its payload */
@@ -114,9 +114,9 @@ static __always_inline bool bypass_hit(const struct segment *s)
 }
 
 /*
- * Take from a packet without IP options, extension headers and VLAN what says whether it passes, and nothing else. Of a
- * client's only a bare acknowledgement: what has a payload may be a request, which this is not to keep waiting.
- * False: it may be another one, and the rest is asked.
+ * Take from a packet without IP options, extension headers and VLAN the fields that decide whether it passes, and no
+ * others. Of a client's only a bare acknowledgement: a segment with payload may be a request, and must not wait for this.
+ * False: it is of another kind, and the programs look further.
  */
 static __always_inline bool take_bypassing(const struct __sk_buff *skb, enum direction from, struct bypassing *b)
 {
@@ -213,7 +213,7 @@ static __always_inline void bypass_insert(const struct afpa_flow_key *key, __u32
 	b->reason = reason;
 }
 
-/* What its entry says of the connection is not true any more (B1). A global function, verified once. */
+/* The connection's entry is not true any more (B1). A global function, verified once. */
 __noinline int afpa_bypass_invalidate(const struct afpa_flow_key *key)
 {
 	__u32 place, *epoch;

@@ -5,7 +5,7 @@
  *  N1 A SYN is answered here only if the kernel's own SYN-ACK to the same client, from the same address and port of the
  *     server, left lately: within three quarters of `firewall_interval`, or of a second. So netfilter, cgroup programs and
  *     routes have let a SYN of this client through, and the answer leaves as the kernel's left (E4). When that time is over,
- *     the next SYN is the kernel's, and shows it anew. What others overwrote costs one handshake of the kernel's.
+ *     the next SYN is the kernel's, and shows it anew. An overwritten entry costs one handshake of the kernel's.
  *     A SYN-ACK of a listener that is not served ends it: somebody else answers from the address now, such as a transparent
  *     proxy.
  *     A SYN-ACK that connection tracking knows says nothing: rules may refuse a connection that does not begin with a SYN,
@@ -14,7 +14,7 @@
  *  N10 Where the host says that everybody is let in (`admission`), a client is known by its next hop as well: the kernel's own
  *     SYN-ACK to any client behind the same gateway left lately, from the same address of the server, and this SYN came from
  *     that very gateway. User mode says
- *     which prefixes have one gateway, and only one, whoever sends from where: what it is not sure of has no number here.
+ *     which prefixes have one gateway, and only one, for packets of every sender: a prefix that is not sure has no number here.
  */
 #ifndef AFPA_CONN_CLIENT_WAY_H
 #define AFPA_CONN_CLIENT_WAY_H
@@ -61,9 +61,9 @@ __noinline int afpa_next_hop(const struct afpa_flow_key *key)
 }
 
 /*
- * What stands for all clients behind it that speak to the same address of the server, in this edition of the routes, in a
- * proof. The address is part of it, because only an own one is ever the source of a SYN-ACK of the kernel's: what is sent to
- * another host, or to many, is not answered.
+ * In a proof this stands for all clients behind the next hop that speak to the same address of the server, in this edition
+ * of the routes. The address is part of it, because only an address of this host is ever the source of a SYN-ACK of the
+ * kernel's: SYNs to another host, or to many, are not answered.
  */
 static __always_inline __u64 hash_of_next_hop(__u32 number, const struct afpa_flow_key *key)
 {
@@ -97,7 +97,7 @@ static __always_inline void show_way(struct afpa_client_way *entry, __u64 whose,
 	entry->proof = way->interface ? proof_of_client(whose, way, seen) : 0;
 }
 
-/* Whose listener sent a SYN-ACK: of a cookie of the kernel's own it is not seen. */
+/* The listener that sent a SYN-ACK; that of one with a cookie of the kernel's own is not seen. */
 enum listens { LISTENS_SERVED, LISTENS_OTHER, LISTENS_UNSEEN };
 
 static __always_inline enum listens whose_syn_ack(struct __sk_buff *skb)

@@ -10,8 +10,8 @@
  *                        xor 16 bits of the tuple's hash
  *
  * Both are of SipHash-2-4 under a secret of this process: the hash is of the tuple alone, the MAC of the tuple, the low eight
- * bits, the period, and the client's first number. So who did not get the cookie knows none of its bits, not even those that
- * say what the SYN said. A cookie is valid in the period in which it was made and in the next one: for 17 to 34 s, longer than
+ * bits, the period, and the client's first number. So a sender that did not get the cookie knows none of its bits, not even
+ * those of the SYN's options. A cookie is valid in the period in which it was made and in the next one: for 17 to 34 s, longer than
  * a client takes for a handshake and its first request on a path on which anything arrives.
  *
  *  N13 A connection opens only behind a SYN that was answered. Each answered SYN has a record: of its tuple, the client's first
@@ -84,7 +84,7 @@ static __always_inline void sip_word(__u64 v[4], __u64 word)
 	v[0] ^= word;
 }
 
-/* SipHash-2-4 of the words so far. What is hashed may go on. */
+/* SipHash-2-4 of the words so far. More words may be added afterwards. */
 static __always_inline __u64 sip_end(const __u64 so_far[4], __u64 bytes)
 {
 	__u64 v[4] = { so_far[0], so_far[1], so_far[2], so_far[3] };
@@ -176,7 +176,7 @@ static __always_inline struct afpa_syn_set *syn_set(__u64 hash)
 	return bpf_map_lookup_elem(&syn_answers, &place);
 }
 
-/* Whoever reads a half of one record and a half of another finds that the proof does not hold. */
+/* The proof of a record. It does not hold where a reader got a half of one record and a half of another. */
 static __always_inline __u32 proof_of_syn(__u64 hash, __u32 client_isn, __u32 cookie)
 {
 	return (__u32)(hash >> 16) ^ client_isn * 0x9e3779b1u ^ (cookie << 16 | cookie >> 16);

@@ -155,9 +155,9 @@ static __always_inline bool rtx_answer_sent(struct afpa_flow *flow, __u32 now)
 /* --- entries of `transfers` and `flows` --- */
 
 /*
- * Whoever works on a transfer holds its lock, a word that is exchanged: what the TCP sender does is too much for a
- * spin lock of the kernel's. Nobody waits long for it: a segment that finds it taken is dropped, and TCP sends it
- * again. An entry is removed by the holder of its lock, who does not release it: the next owner of the memory does.
+ * A program that works on a transfer holds its lock, a word that is exchanged: the TCP sender's work is too much for a
+ * spin lock of the kernel's. No program waits long for it: a segment that finds it taken is dropped, and TCP sends it
+ * again. The holder of its lock removes an entry, and does not release the lock: the next owner of the memory does.
  */
 #define TRANSFER_LOCK_TRIES 64
 

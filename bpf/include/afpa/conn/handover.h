@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who gets the client's next bytes: `commit` gives them to the fast path, `pass_up` to the kernel's TCP and user
+ * Handing over the client's next bytes: `commit` gives them to the fast path, `pass_up` to the kernel's TCP and user
  * mode, in the numbers that they expect. The invariants F1 to F6 are in flow.h.
  */
 #ifndef AFPA_CONN_HANDOVER_H
@@ -12,11 +12,11 @@
 
 /* --- to the fast path --- */
 
-/* An answer that is committed to: what is sent, and the numbers that were fixed under the lock. */
+/* An answer that is committed to: its bytes, and the numbers that were fixed under the lock. */
 struct commitment {
 	__u64 version;        /* of the slot */
 	__u32 slot, length;
-	__u32 date, second;   /* what is patched in: a Date by its second, or an Age; and the second that it is */
+	__u32 date, second;   /* the value that is patched in: the second of a Date, or an Age; and the second of this moment */
 	__u32 listener;
 	__u8 head;            /* the method is HEAD */
 	__u8 kind;            /* enum afpa_kind */

@@ -5,14 +5,14 @@
  *  L1 The longest of the prefixes that contain a client's address decides. One that is allowed is never refused, and
  *     takes no token.
  *  L2 A bucket is one word: the time at which it will be full again (the generic cell rate algorithm), behind a tag of
- *     its client. Whoever takes a token replaces the word he has read, so a rate holds however many processors count. A
+ *     its client. A token is taken by a compare-and-swap of the word, so a rate holds however many processors count. A
  *     client's bucket is asked before that of all.
  *  L3 Nothing is counted twice: a connection is counted at its SYN, a request where it is answered, so one that goes up
  *     gives its token back (`police_return`) and user mode takes one from the same bucket.
  *  L4 Connections over `lo` are the machine's own, AFPA's questions among them: user mode counts those.
  *  L5 Of the connections of all clients, each class gets its share whatever the others do: its own bucket is asked first,
- *     and what it gives is charged to the bucket of all, which may owe. What a class leaves is in the bucket of all, for
- *     whoever comes first.
+ *     and its tokens are charged to the bucket of all, which may owe. Tokens that a class does not use are in the bucket of
+ *     all, for the next client of any class.
  *
  * Where nothing is configured, this costs the test of one shared word.
  */
@@ -26,7 +26,7 @@
 #define POLICE_UNUSED (64 - AFPA_POLICE_TIME_BITS)
 #define POLICE_TIME (~0ULL >> POLICE_UNUSED)
 
-/* What a token is for: which half of the sets. */
+/* The use of a token: it selects a half of the sets. */
 enum police_what { POLICE_CONNECTION, POLICE_REQUEST };
 
 /* Allowed and denied prefixes. */
@@ -95,7 +95,7 @@ static __always_inline void longest_prefix(const struct segment *s, struct afpa_
 	}
 }
 
-/* What the longest prefix says of the client (L1); 0: nothing. */
+/* The rule of the client's longest prefix (L1); 0: there is none. */
 static __always_inline __u32 police_rule(const struct segment *s)
 {
 	struct afpa_prefix key;
@@ -133,13 +133,13 @@ static __always_inline __u64 police_clock(void)
 	return bpf_ktime_get_boot_ns() >> AFPA_POLICE_TICK_SHIFT; /* as user mode's steady time */
 }
 
-/* As much may be missing in a bucket that was charged more than it had (L5): twice what it holds, and what was rounded. */
+/* The most that a bucket may lack when it was charged more than it had (L5): twice its size, and a second for rounding. */
 static __always_inline __u64 bucket_debt(const struct afpa_pace *pace)
 {
 	return 2 * pace->tolerance + POLICE_SECOND;
 }
 
-/* Ticks until the bucket is full. What would be full later than the rate allows is not from this round of the clock. */
+/* Ticks until the bucket is full. A time later than the rate allows is not from this round of the clock. */
 static __always_inline __u64 bucket_missing(__u64 word, __u64 now, const struct afpa_pace *pace)
 {
 	__s64 missing = (__s64)((word - now) << POLICE_UNUSED) >> POLICE_UNUSED;
@@ -154,7 +154,7 @@ static __always_inline __u64 bucket_full_at(__u64 tag, __u64 time)
 	return tag << AFPA_POLICE_TIME_BITS | (time & POLICE_TIME);
 }
 
-/* Take a token out of the bucket of `tag` (L2). What another tag has there is replaced. */
+/* Take a token out of the bucket of `tag` (L2). A bucket of another tag there is replaced. */
 static __always_inline bool bucket_take(__u64 *word, __u64 tag, __u64 now, const struct afpa_pace *pace)
 {
 	for (int i = 0; i < AFPA_POLICE_TRIES; i++) {
@@ -170,7 +170,7 @@ static __always_inline bool bucket_take(__u64 *word, __u64 tag, __u64 now, const
 	return false; /* so many take at once that there cannot be enough for all */
 }
 
-/* Take a token that there may not be (L5). What others take at the same moment may stay uncharged. */
+/* Charge a token that the bucket may lack (L5). When others take at the same moment, it may stay uncharged. */
 static __always_inline void bucket_charge(__u64 *word, __u64 tag, __u64 now, const struct afpa_pace *pace)
 {
 	for (int i = 0; i < AFPA_POLICE_TRIES; i++) {
@@ -321,7 +321,7 @@ static __always_inline enum afpa_reason police_take(const struct segment *s, enu
 	return AFPA_ANSWERED;
 }
 
-/* What the prefixes say, and where they say nothing, the rates. AFPA_ANSWERED, or the reason. */
+/* The decision of the prefixes, and where they have none, of the rates. AFPA_ANSWERED, or the reason. */
 static __always_inline enum afpa_reason police_ask(const struct segment *s, enum police_what what, enum afpa_police_part limited,
 						   const struct afpa_pace paces[2], enum afpa_reason denied)
 {

@@ -3,7 +3,7 @@
  * Whose socket is it? Sockets are served, and not addresses.
  *
  *  P3 A connection is answered only if the socket that listened for it was marked as served: by `afpa serve`, which
- *     marks its own, or by `afpa attach`, which marks those of the server that it was told of. The kernel copies the
+ *     marks its own, or by `afpa attach`, which marks those of the server that it accelerates. The kernel copies the
  *     mark to each socket that is accepted. Another server's connections on the same port have none, and neither have
  *     those that were open before the mark.
  */
@@ -21,8 +21,8 @@ struct {
 } served SEC(".maps");
 
 /*
- * Sockets by which AFPA itself asks the server. What leaves by them over `lo` is user mode's to answer, and nobody counts
- * it.
+ * Sockets by which AFPA itself asks the server. User mode answers the requests that leave by them over `lo`, and they are
+ * not counted.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

@@ -78,7 +78,7 @@ static __always_inline __u8 negotiated(const struct tcp_sock *tcp)
 	return flags;
 }
 
-/* What answers must know of the connection, from its socket. */
+/* The flow takes the state that answers need from the connection's socket. */
 static __always_inline void learn(struct afpa_flow *flow, const struct tcp_sock *tcp, const struct segment *s)
 {
 	__u32 receive_scale = BPF_CORE_READ_BITFIELD(tcp, rx_opt.wscale_ok) ?

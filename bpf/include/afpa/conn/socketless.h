@@ -24,9 +24,9 @@
 #define CHALLENGE_INTERVAL 477 /* rtx_clock: half a second */
 #define LIST_TIME 2            /* rtx_clock: packets of one poll of a device pass the programs within this */
 
-/* What is done with a segment of a connection without a socket. */
+/* The next step with a segment of a connection without a socket. */
 enum socketless_step {
-	STEP_DROP,       /* nothing more than what the flow took from it */
+	STEP_DROP,       /* none: the flow has taken its values from it */
 	STEP_HOLD,       /* it must wait: the client sends it again */
 	STEP_INVALID,
 	STEP_ACK,
@@ -165,7 +165,7 @@ static __always_inline enum socketless_step step_reset(struct afpa_flow *flow, c
 	return before(s->seq, flow->client_next) || before(receive_end(flow), s->seq) ? STEP_INVALID : challenge(flow, now);
 }
 
-/* What is done with a sound segment that is no hit. Called with the lock held. */
+/* The next step with a sound segment that is no hit. Called with the lock held. */
 static __always_inline enum socketless_step socketless_step(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	__u32 clock = rtx_clock(now);

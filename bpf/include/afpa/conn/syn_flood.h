@@ -8,7 +8,7 @@
  *      the first one is assigned to the kernel's TCP. Answers go on for a while after the flood, longer than a client takes to
  *      send its SYN again: that one gets the same number.
  *
- * Each processor counts for itself. What is counted is what would be the kernel's: SYNs of known clients are no flood.
+ * Each processor counts for itself, and only SYNs that would be the kernel's: those of known clients are no flood.
  */
 #ifndef AFPA_CONN_SYN_FLOOD_H
 #define AFPA_CONN_SYN_FLOOD_H
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct syn_flood);
 } syn_floods SEC(".maps");
 
-/* One more SYN of a client that is not known: is it one of a flood? What began at the rate lasts until it is below a half. */
+/* One more SYN of a client that is not known: is it one of a flood? A flood begins at the rate, and lasts until half of it. */
 static __always_inline bool is_flood(__u64 now)
 {
 	__u32 limit = *(volatile __u32 *)&shared.flood_syns, zero = 0;

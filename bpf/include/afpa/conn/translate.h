@@ -19,7 +19,7 @@ struct translation {
 	__u32 ts_echo;     /* egress: newest TSval seen, 0 when there is nothing to mend */
 };
 
-/* What the kernel is to see of a segment of the client. Called with the lock held. */
+/* The numbers that the kernel is to see of a segment of the client. Called with the lock held. */
 static __always_inline void rx_translation(const struct afpa_flow *flow, const struct segment *s, struct translation *t)
 {
 	t->seq = s->seq - flow->rx_offset;
@@ -41,7 +41,7 @@ static __always_inline void rx_translation(const struct afpa_flow *flow, const s
 	t->ts_echo = 0;
 }
 
-/* What the client is to see of a segment of the server. Called with the lock held. */
+/* The numbers that the client is to see of a segment of the server. Called with the lock held. */
 static __always_inline void tx_translation(const struct afpa_flow *flow, const struct segment *s,
 					     struct translation *t)
 {

@@ -5,9 +5,9 @@
  *
  * A way is an interface and an Ethernet header. It is learnt from the connection's SYN-ACK, which leaves before there is
  * a flow: a table of fixed size keeps it until the first request comes, with a hash of tuple and way as the proof that
- * it is this connection's. What others overwrote is learnt from the response to that request. Where a client's request
- * comes another way than the one before, the kernel's route may have changed with it: it is passed, and its response
- * tells.
+ * it is this connection's. An overwritten way is learnt from the response to that request. Where a client's request
+ * comes another way than the one before, the kernel's route may have changed with it: the request is passed, and its
+ * response shows the way.
  */
 #ifndef AFPA_CONN_WAY_H
 #define AFPA_CONN_WAY_H
@@ -74,7 +74,7 @@ static __always_inline bool is_in_namespace(struct __sk_buff *skb)
 	return shared.namespace == namespace;
 }
 
-/* A SYN-ACK leaves. Whoever reads a half of one entry and a half of another finds that the proof does not hold. */
+/* A SYN-ACK leaves. The proof does not hold where a reader gets a half of one entry and a half of another. */
 __noinline int afpa_way_prove(struct __sk_buff *skb, const struct afpa_flow_key *key)
 {
 	struct afpa_way way = {};
@@ -174,7 +174,7 @@ static __always_inline void doubt_way(struct afpa_flow *flow)
 	flow->way_stale = true;
 }
 
-/* What leaves shows the way. Called with the lock held. */
+/* A segment that leaves shows the way. Called with the lock held. */
 static __always_inline void learn_way(struct afpa_flow *flow, const struct afpa_way *way)
 {
 	flow->way_stale = false;
@@ -184,14 +184,14 @@ static __always_inline void learn_way(struct afpa_flow *flow, const struct afpa_
 	flow->way = *way;
 }
 
-/* The Ethernet header of a client's segment as if it had come by the way back: what is made of it leaves that way. */
+/* The Ethernet header of a client's segment as if it had come by the way back: the answer made of it leaves that way. */
 static __always_inline void put_way(__u8 *ethernet, const struct afpa_way *way)
 {
 	put_mac(ethernet, way->source);
 	put_mac(ethernet + 6, way->destination);
 }
 
-/* The Ethernet header of what leaves. */
+/* The Ethernet header of a packet that leaves. */
 static __always_inline void put_way_out(__u8 *ethernet, const struct afpa_way *way)
 {
 	put_mac(ethernet, way->destination);

@@ -5,16 +5,16 @@
  *
  *  P2 Before a field of a flow or a transfer changes by a segment of the client, the segment was found to be acceptable:
  *     a reset by its exact number, anything else by the window, by what it acknowledges, and by its timestamp; and its
- *     checksum holds. What the kernel's TCP would take is always acceptable, so that no request reaches the server
- *     uncounted. What is not acceptable changes nothing: it goes up, and the kernel's TCP judges it. Where the kernel
- *     knows less than we do, because it has not seen what was answered here, the segment is dropped.
+ *     checksum holds. A segment that the kernel's TCP would take is always acceptable, so that no request reaches the
+ *     server uncounted. Any other segment changes nothing: it goes up, and the kernel's TCP judges it. Where the kernel
+ *     knows less than we do, because it has not seen the requests answered here, the segment is dropped.
  */
 #ifndef AFPA_CONN_WINDOW_H
 #define AFPA_CONN_WINDOW_H
 
 #include <afpa/conn/flow.h>
 
-/* What may become of a segment. */
+/* The judgement of a segment. */
 enum standing {
 	STANDING_ACCEPTABLE,
 	STANDING_OUTSIDE, /* the kernel's TCP will not take it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Derive request: its bytes out of segments, where one has more or less than one request, too. What they say is
- * read by http/request.h.
+ * Derive request: its bytes out of segments, where one has more or less than one request, too. They are read by
+ * http/request.h.
  */
 #ifndef AFPA_HTTP_DERIVE_H
 #define AFPA_HTTP_DERIVE_H
@@ -60,7 +60,7 @@ __noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, cons
 	return keep_part(work, s, p->length - p->at) ? REQUEST_PART : REQUEST_UNSURE;
 }
 
-/* Derive request. What it is and why it may not be answered goes into `turn`. */
+/* Derive request. `turn` gets its properties, and why it may not be answered. */
 static __always_inline void derive(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   const struct afpa_listener *listener, bool goes_on, struct turn *turn)
 {

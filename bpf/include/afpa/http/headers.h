@@ -288,7 +288,7 @@ static __always_inline bool read_connection(struct work *work, struct scan *scan
 	       (work->head[at + 8] | 0x20) == 'v' && (work->head[at + 9] | 0x20) == 'e';
 }
 
-/* What one field means for the request. False: not certainly one request without a body. */
+/* Take one field's effect on the request. False: not certainly one request without a body. */
 static __always_inline bool read_field(struct work *work, struct scan *scan)
 {
 	const struct line *line = &scan->line;

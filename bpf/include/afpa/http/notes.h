@@ -58,8 +58,8 @@ static __always_inline void note_if_unsafe(struct work *work)
 }
 
 /*
- * Of a connection without a flow: does the kernel's TCP know it, or will it now? What a stranger makes up reaches no server, and must not
- * end answers (P1).
+ * Of a connection without a flow: does the kernel's TCP know it, or will it now? A request that a stranger makes up reaches no server, and
+ * must not end answers (P1).
  */
 static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const struct segment *s)
 {
@@ -80,8 +80,8 @@ static __always_inline bool is_known_to_kernel(struct __sk_buff *skb, const stru
 }
 
 /*
- * What a client's segment begins with, where requests are not read one by one behind what was cut off the segment before.
- * Whatever was known of an earlier segment is forgotten. Returns the target.
+ * Note the unsafe request at the beginning of a client's segment, behind the part that the segment before ended with, where
+ * requests are not read one by one. The note of an earlier segment is forgotten. Returns the target.
  */
 __noinline __u32 afpa_note_segment(struct __sk_buff *skb, const struct segment *s)
 {
@@ -118,7 +118,7 @@ static __always_inline bool is_quiet(const struct afpa_flow *flow)
 	return flow->owner == AFPA_OWNER_NONE || (flow->owner == AFPA_OWNER_USER && flow->responses_pending == 0);
 }
 
-/* What the segment brought is the connection's, before the segment goes on: its response will be known by it. */
+/* The segment's note becomes the connection's, before the segment goes on: the response will be known by it. */
 static __always_inline void note_on_flow(struct afpa_flow *flow)
 {
 	struct work *work;

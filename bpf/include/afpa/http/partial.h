@@ -7,7 +7,7 @@
 
 #include <afpa/conn/flow.h>
 
-/* What earlier segments brought of a request that this one goes on with. Bytes in front of the head, or 0. */
+/* The part of this segment's request that earlier segments brought, to `work->head`. Its length, or 0. */
 __noinline __u32 afpa_recall_part(struct work *work, const struct segment *s)
 {
 	struct afpa_partial *part;

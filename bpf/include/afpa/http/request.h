@@ -41,7 +41,7 @@ static __always_inline __u32 method_size(__u64 start, bool framed)
 }
 
 /*
- * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: what is pinned under a
+ * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: an object pinned under a
  * path answers exactly these bytes, any other spelling goes to user mode. AFPA_ANSWERED: parsed.
  */
 __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 framed)

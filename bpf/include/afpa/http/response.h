@@ -28,7 +28,7 @@ static __always_inline __u64 folded8(const struct work *work, __u32 at)
 #define BYTES(word, count) ((word) & ((1ULL << (count) * 8) - 1))
 
 /*
- * What the line at `at` says of the response's end. The server's own names need no proof, so only their first
+ * Read the line at `at` for the response's end. The server's own names need no proof, so only their first
  * words are looked at. False: the end cannot be known.
  */
 static __always_inline bool read_response_line(struct work *work, __u32 at)
@@ -116,7 +116,7 @@ enum response {
 	RESPONSE_CHUNKED, /* `scan.size` bytes of head, then chunks */
 };
 
-/* What begins at `work->head`, where `length` bytes are. */
+/* The response that begins at `work->head`, where `length` bytes are. */
 static __always_inline enum response derive_response(struct work *work, __u32 length, bool to_head)
 {
 	struct scan *scan = &work->scan;
@@ -156,7 +156,7 @@ static __always_inline void finish_response(struct reader *r)
 	r->responses_pending--;
 }
 
-/* What begins `at` this byte of the packet, by the first `length` bytes of it. An `enum response`. */
+/* The response that begins `at` this byte of the packet, by the first `length` bytes of it. An `enum response`. */
 __noinline int afpa_look_at_response(struct __sk_buff *skb, struct work *work, __u32 at, __u32 length, __u32 to_head)
 {
 	if (!work)
@@ -263,7 +263,7 @@ __noinline int afpa_read_framing(struct __sk_buff *skb, struct reader *r)
 	return r->unsure;
 }
 
-/* What `read_step` is given. */
+/* The context of `read_step`. */
 struct reading {
 	struct __sk_buff *skb;
 	struct work *work;

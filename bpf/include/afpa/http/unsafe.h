@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The target of an unsafe request (RFC 9110, 9.2.1), whatever else the request says: it is enough that some server may read it
- * so. What is done with it stands in notes.h.
+ * so. Its use is in notes.h.
  *
  * A target is hashed as it lies. One whose path is not in its simplest spelling (RFC 3986, 6.2.2: a dot segment, an empty
  * segment, an escape that is not needed or has small letters), or has a fragment, may be any target to the server.

@@ -27,7 +27,7 @@ static __always_inline __u64 sum_words(const void *bytes, __u32 words)
 	return sum;
 }
 
-/* What the kernel knows about the checksum of a packet that came in. */
+/* The kernel's knowledge of the checksum of a packet that came in. */
 static __always_inline __u32 checksum_state(struct __sk_buff *skb)
 {
 	return skb_bits(skb, ip_summed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Path MTU discovery (RFC 1191, RFC 8201): what a router quotes of a segment that is too long for it. Cursor functions. */
+/* Path MTU discovery (RFC 1191, RFC 8201): a router's quote of a segment that is too long for it. Cursor functions. */
 #ifndef AFPA_NET_ICMP_H
 #define AFPA_NET_ICMP_H
 
@@ -104,7 +104,7 @@ static __always_inline bool read_pmtu(struct __sk_buff *skb, struct pmtu *q)
 	return port_served(q->key.server_port);
 }
 
-/* Does the message's checksum hold, by the device's word or by our own sum? What the kernel drops must change nothing here. */
+/* Does the message's checksum hold, by the device or by our own sum? A message that the kernel drops must change nothing here. */
 static __always_inline bool is_pmtu_sound(struct __sk_buff *skb, const struct pmtu *q)
 {
 	__u32 state = checksum_state(skb), zero = 0;
@@ -122,7 +122,7 @@ static __always_inline __u32 payload_within(__u32 mtu, bool ipv6, bool timestamp
 	       (timestamps ? TIMESTAMP_SIZE : 0);
 }
 
-/* What every path takes: the least MTU of IPv6, and with IPv4 true of all but tunnels in tunnels. */
+/* The MTU that every path takes: the least of IPv6, and with IPv4 true of all but tunnels in tunnels. */
 #define PMTU_SAFE 1280
 #define PMTU_MIN_IPV4 576 /* a router that says less is not believed */
 

@@ -58,8 +58,8 @@ static __always_inline bool may_be_ours(const struct __sk_buff *skb)
 }
 
 /*
- * What was made here is about to leave: the hooks below have nothing to do with it. That it came in by an interface says
- * so, too, but devices on the way may forget that (an ipvlan that routes).
+ * A packet made here is about to leave: the hooks below have nothing to do with it. Its ingress interface shows that, too,
+ * but devices on the way may clear that (an ipvlan that routes).
  */
 static __always_inline void mark_own(struct __sk_buff *skb)
 {

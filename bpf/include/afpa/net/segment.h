@@ -91,8 +91,8 @@ static __always_inline __u32 take_ipv4(struct __sk_buff *skb, struct cursor *c, 
 }
 
 /*
- * A hop-by-hop header of the smallest size in front of TCP: what the kernel puts into segments of more than 64 KB, and
- * takes out before they are cut into packets (BIG TCP). False: another one.
+ * A hop-by-hop header of the smallest size in front of TCP: the kernel puts it into segments of more than 64 KB, and
+ * takes it out before they are cut into packets (BIG TCP). False: another one.
  */
 static __always_inline bool take_jumbo(struct cursor *c)
 {
@@ -101,7 +101,7 @@ static __always_inline bool take_jumbo(struct cursor *c)
 	return header && header[0] == IPPROTO_TCP && header[1] == 0;
 }
 
-/* IPv6 without extension headers, or what the kernel itself puts there. */
+/* IPv6 without extension headers, or with the one that the kernel itself puts there. */
 static __always_inline __u32 take_ipv6(struct cursor *c, struct segment *s, __u8 *source, __u8 *destination,
 				       enum direction from)
 {

@@ -3,7 +3,7 @@
  * TCP segments that `parse_segment` does not know: cut into fragments, behind extension headers of IPv6, merged into more
  * than 64 KB, or with headers outside of the packet's linear part. They are read by copying, which reaches every byte.
  *
- * Contract: whatever has the ports of a connection in it is recognised, so that it is translated, or never goes on (E3).
+ * Contract: every packet with the ports of a connection is recognised, so that it is translated, or never goes on (E3).
  */
 #ifndef AFPA_NET_UNUSUAL_H
 #define AFPA_NET_UNUSUAL_H
@@ -14,7 +14,7 @@
 #define IPV6_MORE_FRAGMENTS 1
 #define IPV6_OFFSET 0xfff8
 
-/* What is special about it. */
+/* The special properties of such a segment. */
 struct shape {
 	__u32 length;       /* bytes behind the IP headers */
 	__u8 protocol;

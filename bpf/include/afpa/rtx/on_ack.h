@@ -8,7 +8,7 @@
 
 #include <afpa/rtx/transfer.h>
 
-/* Does the segment belong to the connection as it stands? (P2; what it acknowledges is looked at later) */
+/* Does the segment belong to the connection as it stands? (P2; its acknowledgement is looked at later) */
 static __always_inline bool belongs(const struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	return s->flags & TCP_ACK && !(s->flags & TCP_SYN) && s->timestamps == !!(flow->flags & AFPA_FLOW_TIMESTAMPS) &&

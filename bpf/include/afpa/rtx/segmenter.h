@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One segment of a transfer: what the TCP sender sends next, and the packet in hand made into it.
+ * One segment of a transfer: the TCP sender chooses it, and the packet in hand is made into it.
  *
  * The bytes come out of one page: pages repeat the beginning of the next one, so that no segment lies in two. All
  * headers are made anew from the transfer's key; the packet gives nothing but its memory.
@@ -23,7 +23,7 @@ static __always_inline struct sender *sender_of(struct afpa_transfer *transfer)
 	return (struct sender *)transfer->sender;
 }
 
-/* What `make_packet` must know of a segment of the connection. */
+/* The fields of a segment of the connection that `make_packet` needs. */
 static __always_inline void segment_of(struct segment *s, const struct afpa_flow_key *key, const struct sending *sending)
 {
 	s->key = *key;
@@ -41,7 +41,7 @@ enum built {
 };
 
 /*
- * Cut off what is longer than the path takes: that is the next piece. A piece that would begin within the Date will
+ * Cut off the bytes that are too many for the path: they are the next piece. A piece that would begin within the Date will
  * begin with the answer (`with_date`).
  */
 static __always_inline void cut_piece(struct sending *sending)

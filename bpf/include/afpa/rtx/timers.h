@@ -14,11 +14,11 @@
  *  W2 Entries may get lost, because the queue is full or the process that serviced them has ended. The next answer
  *     makes a new one if the last was made or queued RTX_LAPSE ago, or waits for an answer that was retransmitted.
  *     A connection without an entry gets its lost answer when the client asks again.
- *  W3 What is retransmitted is the last answer, byte for byte, for as long as the client lacks it; it acknowledges
+ *  W3 A retransmission is the last answer, byte for byte, for as long as the client lacks it; it acknowledges
  *     its request alone (F4).
  *  W4 It is retransmitted after a probe time-out (RFC 8985, 7.2), then after time-outs, each twice as long as the
- *     one before (RFC 6298, 5.5), AFPA_RTX_MAX times at most. Whoever causes a retransmission, the client or the timer,
- *     the time begins anew (`answer_sent`).
+ *     one before (RFC 6298, 5.5), AFPA_RTX_MAX times at most. With each retransmission, caused by the client or by the
+ *     timer, the time begins anew (`answer_sent`).
  */
 #ifndef AFPA_RTX_TIMERS_H
 #define AFPA_RTX_TIMERS_H

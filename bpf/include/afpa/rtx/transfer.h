@@ -3,7 +3,7 @@
  * A transfer: an answer of several segments on its way. How it begins, sends and ends, whether an acknowledgement
  * drives it or its timer.
  *
- * What is sent when, and again, is the TCP sender's (tcp/, states and invariants S1 to S8). Everything here but
+ * The TCP sender decides which segment is sent when, and again (tcp/, states and invariants S1 to S8). Everything here but
  * `may_transfer` and `insert_transfer` wants the transfer's lock (conn/flow.h).
  */
 #ifndef AFPA_RTX_TRANSFER_H
@@ -72,7 +72,7 @@ static __always_inline void to_transfer_program(struct __sk_buff *skb, struct wo
 	to_program(skb, work, s, AFPA_PROGRAM_TRANSFER);
 }
 
-/* What the first segments of a transfer have in common, as it was committed to. */
+/* The values that the first segments of a transfer have in common, as they were committed to. */
 static __always_inline void number_first(struct sending *sending, const struct afpa_flow *flow,
 					 const struct segment *s, const struct commitment *c)
 {
@@ -160,7 +160,7 @@ static __always_inline void number(struct afpa_flow *flow, const struct afpa_tra
 	sending->ack_up = before(flow->acked_to_kernel, flow->stale_below);
 }
 
-/* What leaves takes the way that the flow knows. False: it knows none. Called with the flow's lock held. */
+/* The transfer's segments take the way that the flow knows. False: it knows none. Called with the flow's lock held. */
 static __always_inline bool way_of_transfer(const struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
 	if (!may_repeat(flow))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an ACK changes: SACK (RFC 2018), DSACK (RFC 2883), RTT samples, undo (RFC 4015), ECE (RFC 3168), cwnd. */
+/* The effects of an ACK: SACK (RFC 2018), DSACK (RFC 2883), RTT samples, undo (RFC 4015), ECE (RFC 3168), cwnd. */
 #ifndef AFPA_TCP_ACK_H
 #define AFPA_TCP_ACK_H
 
@@ -201,7 +201,7 @@ static __always_inline void update_cwnd(struct sender *snd, __u32 acked, bool ec
 	}
 }
 
-/* What `process_ack` found. */
+/* The results of `process_ack`. */
 struct ack_result {
 	struct bitset delivered;
 	__u32 acked; /* segments, cumulatively */
@@ -240,7 +240,7 @@ sender_function int process_ack(struct sender *snd, __u64 now, struct ack *ack, 
 	return true;
 }
 
-/* What follows from it for TLP and cwnd. */
+/* The consequences of an ACK for TLP and cwnd. */
 sender_function int process_cwnd(struct sender *snd, struct ack_result *result, bool ece)
 {
 	if (!snd || !result)

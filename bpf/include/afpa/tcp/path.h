@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a connection remembers of its path from one transfer to the next: RTT estimate, congestion window,
+ * The state of a connection's path, kept from one transfer to the next: RTT estimate, congestion window,
  * tolerance of reordering. All times are in microseconds, all windows in segments.
  */
 #ifndef AFPA_TCP_PATH_H

@@ -14,11 +14,11 @@
 
 #define HOPS 64
 
-/* What leaves: numbers only, so that a global function may have it. */
+/* A packet that leaves: numbers only, so that a global function may have it. */
 struct outgoing {
 	__u32 length;            /* of the payload */
-	__u32 date_offset, date_length; /* of the Date, or of what an answer of a server has in its place */
-	__u32 sum;               /* of the payload, that included */
+	__u32 date_offset, date_length; /* of the Date, or of the Age that a server's answer has in its place */
+	__u32 sum;               /* of the payload, with the Date or Age */
 	__u32 seq, ack;
 	__u32 ts_value, ts_echo;
 	__be16 window;
@@ -60,7 +60,7 @@ static __always_inline void write_age(struct work *work, __u32 age, __u32 digits
 	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
 }
 
-/* A number of so many digits that end before `end`. What is too long for `text` wraps around: the verifier has to see an end. */
+/* A number of so many digits that end before `end`. The index wraps around in `text`: the verifier has to see a bound. */
 static __always_inline void put_digits(__u8 *text, __u32 end, __u32 number, __u32 digits)
 {
 	for (__u32 i = 0; i < AFPA_TTL_DIGITS; i++) {
@@ -73,7 +73,7 @@ static __always_inline void put_digits(__u8 *text, __u32 end, __u32 number, __u3
 
 /*
  * The rest of a lifetime, which Cache-Status calls `ttl` (RFC 9211, 2.2.3), the end of that line, and the Age in the next one, into
- * `work->age`. What is between them is written with them, so that there is one place as in any other answer. A global
+ * `work->age`. The bytes between them are written with them, so that there is one place as in any other answer. A global
  * function: its branches would multiply with those of its callers.
  */
 __noinline int afpa_write_ttl_and_age(struct work *work, struct afpa_slot *slot, __u32 age)
@@ -100,7 +100,7 @@ __noinline int afpa_write_ttl_and_age(struct work *work, struct afpa_slot *slot,
 	return 0;
 }
 
-/* What is patched into an answer of the slot: the Date of a Unix second, or an Age, perhaps behind a `ttl`. */
+/* The text that is patched into an answer of the slot: the Date of a Unix second, or an Age, perhaps behind a `ttl`. */
 static __always_inline const struct afpa_date *date_or_age(struct work *work, struct afpa_slot *slot, __u32 value)
 {
 	__u32 digits = slot->age_digits;

@@ -20,7 +20,7 @@ static __always_inline int reset_lost_version(struct __sk_buff *skb, struct work
 	count_at(s->place, AFPA_RESET_LOST_VERSION);
 	if (!make_packet(skb, work, s, &out, partial))
 		return TCX_DROP;
-	flow_remove(&s->key); /* the client's next segment finds no socket, and is told so by the kernel */
+	flow_remove(&s->key); /* the client's next segment finds no socket, and the kernel resets it */
 	return deliver(skb);
 }
 

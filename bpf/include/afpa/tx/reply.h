@@ -50,8 +50,8 @@ static __always_inline bool build_answer(struct __sk_buff *skb, struct work *wor
 }
 
 /*
- * What remains of an answered request is the acknowledgement that it carried: the packet goes up to the kernel as
- * that. The answer has left as its clone.
+ * The packet of an answered request goes up to the kernel as the bare acknowledgement that the request carried. The
+ * answer has left as its clone.
  */
 static __always_inline int send_ack_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					  const struct commitment *c, bool partial)

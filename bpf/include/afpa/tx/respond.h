@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Derive cached response, and send it: what is asked before a request is answered, and the way from the object to the
+ * Derive cached response, and send it: the checks before a request is answered, and the way from the object to the
  * packet that leaves.
  */
 #ifndef AFPA_TX_RESPOND_H

@@ -15,7 +15,7 @@
 _Static_assert(FRAME_AT + sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct tcphdr) + SYN_ACK_OPTIONS * 4 <=
 		       FRAME_HEADERS_MAX, "a SYN-ACK in `work->frame`");
 
-/* What both sides have agreed on. */
+/* The options that both sides have agreed on. */
 struct agreed {
 	__u32 mss;          /* ours */
 	__u32 client_mss;   /* the client's, in a cookie's bits */
@@ -41,7 +41,7 @@ static __always_inline __u32 cookie_bits(const struct agreed *agreed)
 	       (agreed->sack ? COOKIE_SACK : 0) | (agreed->scaling ? agreed->client_scale & COOKIE_SCALE : COOKIE_NO_SCALE);
 }
 
-/* The first window, in bytes: what a connection that the kernel makes of a cookie begins with. */
+/* The first window, in bytes: that of a connection that the kernel makes of a cookie. */
 static __always_inline __u32 first_window(__u32 mss)
 {
 	return mss ? 65535 / mss * mss : 0;
