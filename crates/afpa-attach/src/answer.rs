@@ -15,7 +15,7 @@ use afpa_http::date;
 pub enum Asked {
     /// GET
     Get,
-    /// HEAD: no content, whatever the fields say.
+    /// HEAD: no content, even if the fields announce some.
     Head,
 }
 
@@ -61,7 +61,7 @@ impl Answer {
     /// Reads the response at the start of `input`; `None`: more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes are no response, or one whose end cannot be known.
+    /// When the bytes are no response, or the end of the response cannot be known.
     pub fn read(input: &[u8], asked: Asked) -> Result<Option<Self>, Malformed> {
         let Some(head) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
             return if input.len() > HEAD_MAX { Err(Malformed::TooLong) } else { Ok(None) };
@@ -90,7 +90,7 @@ impl Answer {
         Ok(Some(answer))
     }
 
-    /// The same, but when it is compared with others, dates of Expires do not count either.
+    /// The same answer, but comparisons with it leave out the dates of Expires as well.
     pub fn with_moving_expires(self) -> Self {
         Self { moves: true, ..self }
     }
@@ -264,8 +264,8 @@ enum Framing {
     Chunked,
 }
 
-/// The chunks at the start of `input`: how long they are, and what they hold; `None`: more bytes are needed.
-/// Neither extensions nor trailer fields are expected of a server that sends a file.
+/// Decodes the chunks at the start of `input`: their length with all framing, and their content; `None`: more bytes
+/// are needed. Extensions and trailer fields are refused: a server that sends a file needs none.
 fn unchunk(input: &[u8]) -> Result<Option<(usize, Vec<u8>)>, Malformed> {
     let mut decoder = ChunkedDecoder::new(ChunkLimits { extensions: 0, trailers: 2 });
     let (mut at, mut content) = (0, Vec::new());

@@ -8,7 +8,7 @@
 
 use afpa_bpf::Coding;
 
-/// One way to ask.
+/// A value of Accept-Encoding to ask with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     /// The Accept-Encoding value; None: no such field.

@@ -106,7 +106,7 @@ fn answer(
 const UNKNOWN: &str =
     "there are GET /stats, GET /deny, POST /deny/add, POST /deny/del, POST /purge and POST /stop\n";
 
-/// Drops what `afpa purge` names. The answer is what it shows.
+/// Drops the answers that the order of `afpa purge` names. Returns the line that `afpa purge` prints.
 fn purge(filler: &Filler, order: &str) -> Result<String, String> {
     let which = purge::which(order)?;
     match filler.purge(&which) {

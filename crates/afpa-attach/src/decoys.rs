@@ -1,8 +1,8 @@
-//! Decoys: request fields that the server is asked with, to find out which of them matter to an answer.
+//! Decoys: request fields in questions to the server, which show which fields matter to an answer.
 //!
-//! Each class of fields has a few sets of values, such as rules tell apart: a crawler and a browser, a page of
-//! this site and of another one, HTTPS and not. A class whose sets all get the answer that a request without
-//! them gets does not matter.
+//! Each class of fields has a few sets of values, such as rules tell apart: a crawler and a browser, a page of this
+//! site and of another one, HTTPS and not. If the answers with all sets are the same as without them, the class does
+//! not matter.
 
 use afpa_http::request::FieldClass;
 

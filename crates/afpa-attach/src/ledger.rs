@@ -20,7 +20,7 @@ pub type Path = Arc<[u8]>;
 
 /// How long a file must not change before the server is asked for it.
 const QUIET: Duration = Duration::from_millis(500);
-/// The same, after the writer has closed the file.
+/// The same, if the writer has closed the file.
 const CLOSED: Duration = Duration::from_millis(20);
 /// The first pause before a retry. It doubles with each retry, up to the last one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -195,8 +195,8 @@ impl Ledger {
         Some(Job { path, epoch })
     }
 
-    /// The server has confirmed an entry by answers to what it was asked since `asked`. False: the entry has
-    /// changed meanwhile.
+    /// The server has confirmed an entry in answers to questions since `asked`. False: the entry has changed
+    /// meanwhile.
     pub fn confirm(&mut self, job: &Job, asked: Instant) -> bool {
         let entry = self.entries.get_mut(&job.path);
         let entry = entry.filter(|entry| entry.epoch == job.epoch && entry.pinned);

@@ -8,12 +8,12 @@
 //! - [`answer`], [`permit`], [`codings`], [`decoys`], [`gather`]: the server's answers, whether the kernel may give
 //!   them too, and to which requests. No I/O.
 //! - [`ledger`]: pinned paths and the places that they depend on. No I/O, no clock.
-//! - [`stranger`]: a client that the server knows nothing of, so that what is pinned is what everybody gets.
-//! - [`server`], [`walk`], [`filler`], [`health`]: the same with sockets, files and the kernel.
+//! - [`stranger`]: a client that the server knows nothing of, so that pinned answers are those that every client gets.
+//! - [`server`], [`walk`], [`filler`], [`health`]: the parts with sockets, files and the kernel.
 //! - [`run`], [`detach`](fn@detach): the life of an attachment.
 //!
-//! Some things cannot be seen from outside, and the operator must say them: rules for single addresses,
-//! cookies or programs of clients, of which no question happens to be ([`Scope::excluded`]).
+//! Some rules of the server cannot be seen from outside, so the operator must name them ([`Scope::excluded`]): rules
+//! for single addresses, cookies or programs of clients, which no question happens to meet.
 #![forbid(unsafe_code)]
 
 pub mod answer;

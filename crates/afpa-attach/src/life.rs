@@ -36,8 +36,8 @@ use crate::{ReadPolice, Scope, control, police};
 ///
 /// `read_police` says which clients may connect; HUP calls it again.
 ///
-/// `drop_rights` is called when everything that takes rights is done, with what must be kept. The only thread besides the
-/// calling one is the stranger, which loses them as well.
+/// `drop_rights` is called with the rights that must be kept, when all steps that take rights are done. The only
+/// thread besides the calling one is the stranger, which loses its rights as well.
 ///
 /// # Errors
 /// When the fast path cannot be had, the server does not listen, or another fast path is there.
@@ -69,7 +69,7 @@ struct Attachment {
     pin_dir: Option<PinDir>,
     /// Properties of this host that limit the fast path.
     watch: Watch,
-    /// Why no SYN is answered, as it was said last.
+    /// Why no SYN is answered, as the last message said.
     tcp_refused: Option<String>,
     admission_refused: Option<String>,
     /// The right to answer on the port. It is the last to go.
@@ -263,7 +263,7 @@ impl Attachment {
         }
     }
 
-    /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
+    /// Settings of TCP may change: SYNs are answered by the current ones, or not at all.
     fn look_at_tcp(&mut self) {
         let refused = self.filler.fast_path.look_at_tcp().err().map(|why| why.to_string());
         if let Some(why) = refused.as_ref().filter(|_| self.tcp_refused != refused) {
@@ -350,7 +350,7 @@ fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
 /// A change that no file tells of has reached the kernel when everything was confirmed once.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Compares some of the kernel's answers with what the server says. A difference ends the answering.
+/// Compares some of the kernel's answers with the server's. A difference ends the answering.
 fn self_check(
     filler: &Arc<Filler>,
     settings: &AttachSettings,
@@ -364,7 +364,7 @@ fn self_check(
     SelfCheck::start(Arc::clone(filler), settings, move |found| stopped.stop_for(found)).map(Some)
 }
 
-/// The error that says whose the port is, and how to end that.
+/// The error for a port that another fast path has, with the remedy.
 fn taken(refused: ClaimRefused) -> anyhow::Error {
     let remedy = refused.remedy();
     anyhow::Error::new(refused).context(format!("the port cannot be accelerated ({remedy})"))
@@ -424,8 +424,8 @@ fn check_readable(root: &DocumentRoot, settings: &AttachSettings) -> anyhow::Res
     }
 }
 
-/// The folder for what connections need when this process has ended. One that an earlier process left stays if the
-/// start fails.
+/// The folder for the objects that connections need when this process has ended. A folder of an earlier process stays
+/// if the start fails.
 fn open_pin_dir(settings: &AttachSettings) -> Option<PinDir> {
     let name = PinDir::name_of_attach(settings.port()).map_err(PinDirRefused::from);
     match name.and_then(|name| PinDir::open(name, settings.owner)) {

@@ -109,7 +109,7 @@ impl Listening {
     }
 }
 
-/// The addresses of the machine by which the server may be called, whichever of its own they are of.
+/// The addresses of the machine by which the server may be called, over all its listening addresses.
 fn callable_by_any(settings: &AttachSettings, all: &[Interface]) -> Vec<SocketAddr> {
     let called: BTreeSet<SocketAddr> =
         settings.listen.iter().flat_map(|listen| callable(*listen, all)).collect();

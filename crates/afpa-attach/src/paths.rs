@@ -18,7 +18,7 @@ impl AttachSocket {
         Self { path: folder.join(format!("{}{port}.sock", prefix())), port }
     }
 
-    /// Those of all attachments in this network namespace, running or not.
+    /// The sockets of all attachments in this network namespace, running or not.
     pub(crate) fn all(folders: &[PathBuf]) -> Vec<Self> {
         let prefix = prefix();
         let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());

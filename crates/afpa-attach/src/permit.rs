@@ -39,7 +39,7 @@ pub enum Refused {
     /// Expires or max-age end too soon.
     #[error("it expires too soon")]
     Expires,
-    /// It does not allow a shared cache to keep it, and no file stands behind it.
+    /// It does not say that a shared cache may keep it, and no file stands behind it.
     #[error("it does not say how long it may be kept")]
     Lifetime,
 }
@@ -62,8 +62,8 @@ const PRIVATE: [&str; 14] = [
     "Upgrade",
 ];
 
-/// Expires is a point in time, and stays the same while the answer is pinned. An answer is pinned for a tenth
-/// of that time, so that clients see an Expires within a tenth of what the server would send.
+/// Expires is a point in time, and stays the same while the answer is pinned. An answer is pinned for a tenth of that
+/// time, so that a client's Expires differs from the server's by at most a tenth of it.
 const EXPIRES_SHARE: u32 = 10;
 /// Asking the server more often than this would be no acceleration.
 const LEAST: Duration = Duration::from_secs(1);
@@ -82,7 +82,8 @@ pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
     Ok(Permit { varies, lifetime })
 }
 
-/// Whether nothing but Cache-Control and Expires could forbid to keep the answer. Whether it depends on Accept-Encoding.
+/// Checks every rule but Cache-Control and Expires for keeping the answer. Returns whether it depends on
+/// Accept-Encoding.
 pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
     if answer.status() != 200 {
         return Err(Refused::Status);

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::say::say;
 
-/// Reads what is allowed and denied, again at each HUP.
+/// Reads the prefixes and rates of the police; called again at each HUP.
 pub type ReadPolice = Box<dyn Fn() -> anyhow::Result<PoliceSettings>>;
 
-/// The police that the programs are.
+/// Begins the police, which is in the programs alone.
 pub(crate) fn begin(
     fast_path: &Arc<FastPath>,
     settings: &PoliceSettings,
@@ -41,7 +41,7 @@ pub(crate) fn classes(police: &Police) -> Map<String, Value> {
     classes.collect()
 }
 
-/// Carries out an order: `/deny/add?prefix=...`, `/deny/del?prefix=...`. None: it is none of these.
+/// Carries out an order: `/deny/add?prefix=...`, `/deny/del?prefix=...`. `None`: the target is neither.
 pub(crate) fn order(police: &Police, target: &str) -> Option<Result<String, String>> {
     let (path, query) = target.split_once('?')?;
     let prefix = query.strip_prefix("prefix=")?.replace("%3A", ":");

@@ -8,7 +8,7 @@ use crate::kept::Which;
 /// under all names of the server, and a purge is about all of them.
 ///
 /// # Errors
-/// With what it should say.
+/// With the line for `afpa purge` to print.
 pub(crate) fn which(order: &str) -> Result<Which, String> {
     let value = |name: &str| {
         let mut pairs = order.split('&').filter_map(|pair| pair.split_once('='));

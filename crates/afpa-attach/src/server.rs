@@ -29,12 +29,12 @@ impl Server {
         Self { address, timeout, stranger: None, filler: None, connection: None }
     }
 
-    /// The same, when there are programs: they pass the questions, and count none.
+    /// The same server, once programs are loaded: they let the questions pass, and do not count them.
     fn behind(filler: &Arc<Filler>, address: SocketAddr, timeout: Duration) -> Self {
         Self { filler: Some(Arc::clone(filler)), ..Self::new(address, timeout) }
     }
 
-    /// The same, asked by a stranger.
+    /// The same server, asked by a stranger.
     pub fn asked_by(stranger: Arc<Stranger>, address: SocketAddr, timeout: Duration) -> Self {
         Self { stranger: Some(stranger), ..Self::new(address, timeout) }
     }
@@ -134,7 +134,7 @@ impl Viewpoints {
         Self { addresses, timeout, stranger, filler, seen: Vec::new(), servers: Vec::new() }
     }
 
-    /// One viewpoint: a stranger cannot reach loopback, and there loopback is everybody.
+    /// The viewpoint of an address. A stranger cannot reach loopback, and on loopback this machine is the only client.
     fn of(&self, address: SocketAddr) -> Server {
         match &self.stranger {
             Some(stranger) if !address.ip().is_loopback() => {
@@ -174,8 +174,8 @@ impl Ask for Viewpoints {
     }
 }
 
-/// Addresses of the machine by which a server that listens on `listen` may be called. Those of one link
-/// alone, which no stranger can call, are not among them.
+/// Addresses of the machine by which a server that listens on `listen` may be called. Link-local addresses, which no
+/// stranger can call, are left out.
 pub fn callable(listen: SocketAddr, all: &[afpa_bpf::Interface]) -> Vec<SocketAddr> {
     if !listen.ip().is_unspecified() {
         return vec![listen];

@@ -34,10 +34,9 @@ pub struct AttachSettings {
     /// Consecutive requests that the kernel could not answer, after which the server alone serves the
     /// connection; 0: never.
     pub bypass_after: u32,
-    /// Every pinned answer is confirmed by the server within this time, so new rules of it count that soon.
+    /// The server confirms every pinned answer within this time, so that its new rules take effect that soon.
     pub revalidate: Duration,
-    /// Request fields, besides those that asking with decoys shows to be unimportant, which matter to no
-    /// answer of the server.
+    /// Request fields that matter to no answer of the server, besides those that decoys show to be unimportant.
     pub allowed_fields: Vec<String>,
     /// Ask from this machine only, and send its answers to every client.
     pub ask_only_locally: bool,
@@ -50,13 +49,13 @@ pub struct AttachSettings {
     pub admission: Admission,
     /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
     pub flood_syns: u32,
-    /// One in this many of the kernel's answers is compared with what the server says; 0: none.
+    /// One in this many of the kernel's answers is compared with the server's; 0: none.
     pub self_check: u32,
     /// How long the server may take for one answer.
     pub answer_timeout: Duration,
     /// Folder of the control socket.
     pub folder: PathBuf,
-    /// The user that the process becomes when everything is loaded; None: it stays what it is.
+    /// The user that the process becomes when everything is loaded; None: the user stays the same.
     pub owner: Option<PinDirOwner>,
 }
 

@@ -9,7 +9,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::say::say;
 
-/// These have nothing to say here, but would end the process, or stop it.
+/// Signals without a meaning here, which would end the process, or stop it.
 const IGNORED: [Signal; 9] = [
     Signal::SIGUSR1,
     Signal::SIGALRM,
@@ -35,7 +35,7 @@ pub(crate) fn listen_to_signals() -> anyhow::Result<SignalFd> {
     Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
-/// A signal that is to be obeyed, or `None` when none came within `timeout`.
+/// The next signal to obey; `None` when none came within `timeout`.
 pub(crate) fn next_signal(signals: &SignalFd, timeout: Duration) -> anyhow::Result<Option<Signal>> {
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
     match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout) {

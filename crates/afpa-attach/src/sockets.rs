@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::say::say;
 
-/// Those that are served, by the address that was given.
+/// The served sockets, by the address that was given.
 pub(crate) struct Sockets(Vec<(SocketAddr, ServedSockets)>);
 
 impl Sockets {

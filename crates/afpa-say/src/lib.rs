@@ -1,9 +1,9 @@
 //! Lines for the operator, on standard error and standard output.
 //!
-//! A line may be lost, but the thread that says it goes on. So nothing here panics or returns an error, whatever becomes of the
-//! descriptor (its reader has gone, its disk is full, it was closed), and nothing waits for a reader longer than a moment.
-//! The standard library's `eprintln!` does otherwise: it panics, and it waits for ever where a pipe is full. A test of the
-//! plan forbids it, and its like, in the program.
+//! A line may be lost, but the thread that says it goes on. So nothing here panics or returns an error, even if the
+//! descriptor fails (its reader has gone, its disk is full, it was closed), and nothing waits for a reader longer than
+//! a moment. The standard library's `eprintln!` panics, and waits for ever where a pipe is full. A test of the plan
+//! forbids it, and its like, in the program.
 
 mod line;
 
@@ -58,7 +58,7 @@ pub fn result(bytes: &[u8]) -> io::Result<()> {
         match rustix::io::write(to, rest) {
             Ok(count) => rest = rest.get(count..).unwrap_or_default(),
             Err(Errno::INTR) => {}
-            // Somebody has made the pipe or the terminal non-blocking, for all who share it.
+            // Another process has made the pipe or the terminal non-blocking, for all that share it.
             Err(Errno::AGAIN) => {
                 let _ = poll(&mut [PollFd::new(&to, PollFlags::OUT)], None);
             }

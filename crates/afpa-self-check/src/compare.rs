@@ -50,7 +50,7 @@ fn timeless(answer: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Where the value of a field begins, whose line begins so, and where the head ends.
+/// The places where the value of a field begins and where the head ends. `name` is the start of the field's line.
 fn value_of(answer: &[u8], name: &[u8]) -> Option<(usize, usize)> {
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(answer.len());
     let mut lines = answer[..head].windows(name.len());

@@ -1,4 +1,4 @@
-//! Whether a sampled answer was what the server says.
+//! Whether a sampled answer was the server's.
 
 use std::io;
 

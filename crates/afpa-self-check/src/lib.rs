@@ -1,4 +1,4 @@
-//! Self-check: one in many of the kernel's answers is compared with what the server says at that moment.
+//! Self-check: one in many of the kernel's answers is compared with the answer that the server gives at that moment.
 //!
 //! The programs copy a sampled answer as it leaves, with its request ([`afpa_bpf::Samples`]). A thread asks
 //! the server the same ([`ask`]), on a connection that the programs leave to user mode, and compares the two

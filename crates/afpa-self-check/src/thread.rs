@@ -21,7 +21,7 @@ const PACE: Duration = Duration::from_millis(100);
 pub struct SelfCheckSettings {
     /// One in this many answers is sampled; 0: none.
     pub every: u32,
-    /// After this time a change that user mode knows of has reached the kernel.
+    /// The time within which a change that user mode knows of reaches the kernel.
     pub settle: Duration,
 }
 

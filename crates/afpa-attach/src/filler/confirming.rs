@@ -1,4 +1,4 @@
-//! Confirming: the server is asked whether what is pinned is still what it says.
+//! Confirming: asks the server whether it still gives the answers that are pinned.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! One path: reads its file, asks the server, and pins the answer if both agree.
+//! Filling of a path: reads its file, asks the server, and pins the answer if both agree.
 
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ impl Filling<'_> {
         self.pin(&target, &gathered)
     }
 
-    /// Under the lock, so that a change is either seen here, or finds what it has to unpin.
+    /// Pins under the lock, so that this function either sees a change, or the change finds the objects to unpin.
     fn pin(&self, target: &str, gathered: &[(SiteNumber, Gathered)]) -> Result<(), FillError> {
         let mut state = self.filler.lock();
         let lifetime = gathered.iter().filter_map(|(_, found)| found.lifetime).min();

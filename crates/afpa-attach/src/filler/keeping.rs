@@ -1,5 +1,5 @@
-//! Answers that no file stands behind: learns what is asked for, asks the server, pins what it allows to be kept, and takes it
-//! out again.
+//! Answers that no file stands behind: learns which targets clients ask for, asks the server for them, pins the
+//! answers that may be kept, and unpins them again.
 
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -216,8 +216,9 @@ impl Filler {
         }
     }
 
-    /// Asks the server for a target, by the names of every site, and pins what may be kept. All the questions take their time, so
-    /// the age of what is kept is that of one more, to which the server says the same.
+    /// Asks the server for a target, by the names of every site, and pins the answers that may be kept. All the
+    /// questions take their time. So the server is asked once more at the end, must give the same answer, and the age
+    /// counts from that question.
     fn keep(&self, server: &mut dyn Ask, job: &KeptJob) {
         let begun = Moment::now();
         let mut outcome = self.gather_kept(server, &job.target, begun);
@@ -288,13 +289,13 @@ impl Filler {
         if kept.is_empty() { Err(why) } else { Ok(kept) }
     }
 
-    /// How long what is kept counts without being confirmed.
+    /// How long kept answers count without another confirmation.
     fn lease(&self, kept: &[Kept], asked: Moment) -> Duration {
         let rest = kept.iter().map(|kept| kept.lifetime.saturating_sub(kept.age(asked.boot)));
         Duration::from_secs(rest.min().unwrap_or(0)).min(self.revalidate)
     }
 
-    /// Has the server confirm what is kept of a target: its age begins anew then.
+    /// Has the server confirm the kept answers of a target. Their age begins anew then.
     fn confirm_kept(&self, server: &mut dyn Ask, job: &KeptJob) {
         let asked = Moment::now();
         let mut state = self.lock();
@@ -325,7 +326,7 @@ impl Filler {
         }
     }
 
-    /// `None`: the server says something else, or does not allow it any more.
+    /// Asks the server about a claim. `None`: it gives another answer, or no longer allows the answer to be kept.
     fn still_allowed(
         &self,
         server: &mut dyn Ask,
@@ -418,7 +419,7 @@ impl Filler {
         }
     }
 
-    /// Takes out what the table has ended.
+    /// Unpins the answers of targets whose entries the table has ended.
     pub(super) fn drop_kept(&self, state: &mut FillerState, targets: &[Target]) {
         for target in targets {
             for kept in state.answers.remove(target).unwrap_or_default() {
@@ -431,8 +432,8 @@ impl Filler {
         }
     }
 
-    /// Drops what is kept of these. When this returns, no request is answered with it any more, nor with anything that was
-    /// asked for before. How many there were; `None`: nothing is ever kept.
+    /// Drops the kept answers of these targets. When this returns, no request gets one of them any more, nor an answer
+    /// that the server was asked for before. Returns how many targets had answers; `None`: nothing is ever kept.
     pub fn purge(&self, which: &Which) -> Option<usize> {
         let mut state = self.lock();
         let gone = state.kept.purge(which, Instant::now());

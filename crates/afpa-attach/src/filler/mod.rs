@@ -74,7 +74,7 @@ struct FillerState {
 pub struct Standing {
     /// Paths that are known.
     pub known: usize,
-    /// Those that are pinned.
+    /// Paths that are pinned.
     pub pinned: usize,
     /// Whether requests to the server are under way or waiting.
     pub busy: bool,
@@ -154,7 +154,7 @@ impl Filler {
         }
     }
 
-    /// The kernel said what the server would not: it says nothing more, until somebody starts it anew.
+    /// The kernel gave another answer than the server: stop its answers until somebody starts the attachment anew.
     pub fn stop_for(&self, difference: &Difference) {
         let mut state = self.lock();
         state.differs = true;

@@ -54,8 +54,8 @@ impl Wanted<'_> {
         if self.kept { kept_permit(answer) } else { permit(answer) }
     }
 
-    /// The classes of request fields that may turn out to be unimportant. Cookies are not among them where no file stands behind
-    /// the answers, and these do not say that they are for everybody.
+    /// The classes of request fields that may turn out to be unimportant. Cookies are not among them where no file
+    /// stands behind the answers, unless these say that they are for everybody.
     pub(super) fn fields(&self, classes: &[AnswerClass]) -> FieldClasses {
         let public = classes.iter().all(|class| is_public(&class.answers.whole));
         let all = FieldClasses::classed();
@@ -63,10 +63,10 @@ impl Wanted<'_> {
     }
 }
 
-/// A server whose Expires goes on as its Date does.
+/// A server whose Expires moves with its Date.
 pub(super) struct Moving<'s> {
     pub(super) server: &'s mut dyn Ask,
-    /// Else they are as they are.
+    /// Whether it does so for this target.
     pub(super) moves: bool,
 }
 

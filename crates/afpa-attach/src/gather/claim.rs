@@ -76,7 +76,7 @@ impl Claim {
         self.still(server, 0, 0, turn % self.answers.len().max(1), &decoy)
     }
 
-    /// The first answer of what is kept, when it was confirmed last.
+    /// For a kept answer: the first answer at the last confirmation.
     pub fn heard(&self) -> Option<&Answer> {
         self.heard.as_ref()
     }

@@ -48,8 +48,8 @@ impl Talk<'_> {
         Ok(unimportant)
     }
 
-    /// Whether decoys of all fields at once leave the answer as it is. Most answers that depend on who asks are found out by
-    /// these few questions, before all others are asked.
+    /// Whether the answer stays the same with decoys of all fields at once. These few questions find most answers that
+    /// depend on the client, before all others are asked.
     pub(super) fn seems_alike(&mut self, whole: &Answer) -> Result<bool, AskError> {
         let answers = Answers { whole: whole.clone(), not_modified: None, head: false };
         let class = AnswerClass { text: None, answers, closing: None, lifetime: None };
@@ -63,7 +63,7 @@ impl Talk<'_> {
         self.server.ask_at(0, Asked::Get, &request)
     }
 
-    /// Those of `classes` whose decoys change nothing.
+    /// The members of `classes` whose decoys change nothing.
     fn one_by_one(
         &mut self,
         answer: &AnswerClass,

@@ -12,7 +12,7 @@ use crate::kept::Copy;
 /// Everything that may be answered for a target.
 #[derive(Debug)]
 pub struct Gathered {
-    /// One for each coding that is stored.
+    /// The answers for each coding that is stored.
     pub variants: Vec<Stored>,
     /// Whether requests that ask for the connection's end were asked as well.
     pub(super) closes: bool,

@@ -68,7 +68,7 @@ impl<'a> Talk<'a> {
         self.server.ask_at(viewpoint, asked, &request)
     }
 
-    /// Everyone must get the answer, by whatever name: the stranger on each address, and loopback.
+    /// Fails unless every viewpoint gets the answer, by every name: the stranger on each address, and loopback.
     pub(super) fn everywhere(&mut self, classes: &[AnswerClass], plan: &Plan) -> Result<(), Unfit> {
         const ADDRESS: Unfit =
             Unfit::Differs("by the client's address, or by the one that it calls");
@@ -285,7 +285,8 @@ impl<'a> Talk<'a> {
             let fields: Vec<_> = coding.into_iter().chain(fields.iter().copied()).collect();
             self.ask(0, asked, host, &fields)
         };
-        // What is made anew for each request has no length, and some servers say nothing of chunks then.
+        // A response that is made anew for each request has no length, and some servers do not announce chunks to HEAD
+        // then.
         let head = ask(Asked::Head, &[])?.same_head(&whole);
         if !head && !whole.is_chunked() {
             return Err(Unfit::Differs("to HEAD"));

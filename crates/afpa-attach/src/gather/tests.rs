@@ -171,7 +171,7 @@ fn fields_that_matter_are_found_one_by_one() {
     assert_eq!(gathered(server).unwrap().rules().fields, 0);
 }
 
-/// The same of what no file stands behind, and how many questions it took.
+/// As `gathered`, for an answer that no file stands behind; with the number of questions.
 fn kept(mut server: impl FnMut(&str) -> String) -> (Result<Gathered, Unfit>, usize) {
     let hosts = ["one".to_owned(), "two".to_owned()];
     let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460, closes: false, kept: true };

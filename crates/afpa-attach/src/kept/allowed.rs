@@ -56,7 +56,7 @@ pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     }
 }
 
-/// Whether the server says that the answer is for everybody, whatever cookies a client has. A bare `max-age` was often meant for
+/// Whether the server says that the answer is for every client, with any cookies. A bare `max-age` was often meant for
 /// the browser that gets it: where a session's cookie decides, and Vary does not say so, no decoy would show it.
 pub fn is_public(answer: &Answer) -> bool {
     let mut directives = answer.values("cache-control").flat_map(control::directives);
@@ -65,7 +65,8 @@ pub fn is_public(answer: &Answer) -> bool {
     })
 }
 
-/// The same as [`permit`](crate::permit::permit) says it of files. The time since the Date counts when the answer is kept.
+/// [`permit`](crate::permit::permit) for an answer that no file stands behind. The time since its Date counts when it
+/// is kept.
 ///
 /// # Errors
 /// Likewise.

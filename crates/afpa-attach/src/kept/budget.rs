@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Each question is paid for with this many times the time that its answer took: less than a tenth of the server's time is
-/// left for questions, whoever made them necessary.
+/// Each question is paid for with this many times the time that its answer took. So less than a tenth of the server's
+/// time is left for questions, even if clients provoke them.
 const SHARE: u32 = 12;
 /// Answers that may be asked for at once when nothing was asked for a while.
 const AT_ONCE: Duration = Duration::from_millis(150);
@@ -36,7 +36,8 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// The server's time that is spent in each second of an hour, by one who asks as often as it may.
+    /// The time of the server that the budget allows in each second of an hour, if questions come as early as they
+    /// may.
     fn spent(took: impl Fn(u32) -> Duration) -> Vec<Duration> {
         let begin = Instant::now();
         let (mut budget, mut now, mut seconds) = (Budget::new(begin), begin, Vec::new());

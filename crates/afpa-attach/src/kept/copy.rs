@@ -5,7 +5,8 @@ use afpa_bpf::{Coding, Freshness, NOT_MODIFIED_MAX, Response, Variant};
 use crate::answer::{Answer, DATE_LENGTH};
 use crate::gather::Answers;
 
-/// All answers of one coding. Two heads, which differ from the server's own in what is said above.
+/// All answers of one coding: two heads, which differ from the server's own in Age, Date and Expires alone, and the
+/// content.
 #[derive(Clone, Debug)]
 pub struct Copy {
     coding: Coding,

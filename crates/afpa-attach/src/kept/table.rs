@@ -68,7 +68,7 @@ struct Entry {
 
 #[derive(Debug)]
 enum State {
-    /// It went to the server so often since then, sent by these clients, of which no more are kept than are needed.
+    /// The target was asked for so often since then, by these clients; only as many clients are noted as are needed.
     Seen(u32, Instant, Vec<u64>),
     /// To be asked for.
     Due(Instant),
@@ -107,7 +107,8 @@ pub enum KeptWork {
 }
 
 impl KeptTable {
-    /// An empty one of at most so many targets. Those with a query are asked for if as many clients have asked for them.
+    /// An empty table of at most `most` targets. A target with a query is asked for once `clients` clients have asked
+    /// for it.
     pub fn new(most: usize, clients: usize) -> Self {
         let (entries, counts) = (HashMap::new(), KeptCounts::default());
         Self { most, clients, entries, epoch: 0, may_give_way: GIVE_WAY, next_ask: None, counts }
@@ -221,7 +222,7 @@ impl KeptTable {
         due.min()
     }
 
-    /// Whether something is to be asked for, or is being asked for, for the first time.
+    /// Whether the server must be asked, or is being asked, for a target for the first time.
     pub fn is_busy(&self) -> bool {
         self.entries.values().any(|entry| matches!(entry.state, State::Due(_) | State::Asked))
     }
@@ -288,8 +289,8 @@ impl KeptTable {
         }
     }
 
-    /// Whether an answer of it was given since the server was asked last. If not, the server is not asked again: the question
-    /// waits until the lease ends, and the answer with it.
+    /// Whether clients got an answer for the target since the server was asked last. If not, the server is not asked
+    /// again, and the answer ends with its lease.
     pub fn is_worth_confirming(&mut self, job: &KeptJob, now: Instant) -> bool {
         let Some(entry) = self.held(job) else { return false };
         let State::Kept { confirmed, lease, check, used, .. } = &mut entry.state else {
@@ -327,7 +328,7 @@ impl KeptTable {
         about
     }
 
-    /// Anything may have changed. All that is kept is to be taken out of the kernel.
+    /// Anything may have changed. All kept answers must be taken out of the kernel.
     #[must_use]
     pub fn everything_changed(&mut self, now: Instant) -> Vec<Target> {
         let mut all: Vec<Target> = self.entries.keys().cloned().collect();
@@ -335,8 +336,8 @@ impl KeptTable {
         all
     }
 
-    /// Those that were not confirmed in time, or are to be asked for anew: to be taken out of the kernel at once. Nothing is known
-    /// any more of those that nobody used.
+    /// Targets that were not confirmed in time, or whose answers must be asked for anew. They must be taken out of the
+    /// kernel at once. The table forgets those that nobody used.
     #[must_use]
     pub fn expired(&mut self, now: Instant) -> Vec<Target> {
         let over = |entry: &Entry| match &entry.state {
@@ -499,7 +500,7 @@ mod tests {
         assert_eq!(questions, 0);
         assert_eq!(table.expired(now + LEASE), [Target::from(&b"/a"[..])]);
         assert_eq!(table.sizes(), (0, 0), "nothing is known of it");
-        // One that was used goes on.
+        // A target that was used goes on.
         let (mut table, _) = kept(b"/a", now);
         table.used(b"/a", now + SECOND);
         let Some(KeptWork::Confirm(job)) = table.next(now + LEASE / 2) else { panic!() };
@@ -507,7 +508,7 @@ mod tests {
         assert!(table.confirm(&job, now + LEASE / 2, LEASE));
         let Some(KeptWork::Confirm(job)) = table.next(now + LEASE) else { panic!() };
         assert!(!table.is_worth_confirming(&job, now + LEASE), "not since");
-        // One that nobody could confirm in time is asked for anew, when a client asks for it.
+        // A target that the server did not confirm in time is asked for anew, when a client asks for it.
         table.used(b"/a", now + LEASE);
         assert_eq!(table.expired(now + LEASE * 3 / 2).len(), 1);
         assert_eq!((table.next(now + LEASE * 2), table.next_due()), (None, None));

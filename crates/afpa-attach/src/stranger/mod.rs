@@ -53,7 +53,7 @@ impl Stranger {
     pub fn make(number: u16) -> anyhow::Result<Self> {
         let interface = format!("{INTERFACE}{number}");
         let here = Rtnetlink::open()?;
-        // One that is left of a namespace whose end the kernel has not finished.
+        // An interface may be left of a namespace whose end the kernel has not finished.
         let _gone = here.delete_link(&interface);
         let (wishes, wanted) = channel();
         let (left, arrived) = sync_channel(1);
@@ -158,7 +158,7 @@ fn wait_for_link() {
 /// The near and the far address of a family.
 type Pair = (IpAddr, IpAddr);
 
-/// Those of both families. Each number has a small network of its own.
+/// The addresses of both families. Each number has a small network of its own.
 fn addresses(number: u16) -> [Pair; 2] {
     let first = 0xc612_0000 + u32::from(number & 0x7fff) * 4; // 198.18.0.0/15
     let v4 = |last: u32| IpAddr::V4(Ipv4Addr::from(first + last));
