@@ -46,7 +46,7 @@ fn account(user: User) -> Account {
     Account { name: user.name, uid: user.uid, gid: user.gid }
 }
 
-/// getpwnam(3) says so of an entry that is not there, or of a database that is not.
+/// No entry: getpwnam(3) lists these errors for an entry that does not exist, or for a missing database.
 fn found<T>(looked_up: nix::Result<Option<T>>) -> nix::Result<Option<T>> {
     match looked_up {
         Err(Errno::ENOENT | Errno::ESRCH | Errno::EBADF | Errno::EPERM) => Ok(None),

@@ -17,8 +17,8 @@ use crate::units::{Listen, human_size, show_size};
 const DESCRIPTOR_RESERVE: usize = 256;
 
 impl Config {
-    /// Descriptors needed when every limit is reached at once. A connection is a socket, and may hold another
-    /// descriptor beside it: that of a file which the cache has ejected meanwhile, or of a connection to a server.
+    /// Descriptors needed when every limit is reached at once. A connection is a socket, and may hold a second
+    /// descriptor: a file that the cache has ejected meanwhile, or a connection to a server.
     pub fn descriptors(&self) -> usize {
         let connections = 2 * self.limits.connections;
         let roots = self.directories().collect::<HashSet<_>>().len();

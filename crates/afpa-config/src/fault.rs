@@ -1,4 +1,4 @@
-//! Converts nodes to values, and says what is wrong with a node that cannot be converted.
+//! Conversion of nodes to values, and the faults of nodes that cannot be converted.
 
 use std::ops::{Range, RangeInclusive};
 

@@ -32,7 +32,7 @@ pub struct Hierarchy {
 /// A directory from which request sets are cached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Root {
-    /// The index of the site whose settings apply to it: the first one of those that agree in them.
+    /// The index of the site whose settings apply to it: the first of the sites with these settings.
     pub site: usize,
     /// The directory.
     pub directory: PathBuf,
@@ -182,7 +182,7 @@ fn host_pattern(host: &str) -> HostPattern {
     }
 }
 
-/// One site while its paths are put together.
+/// A site while its paths are put together.
 struct Building<'c, 'h> {
     site: &'c SiteSettings,
     /// The first site with the same settings of roots.
@@ -241,7 +241,7 @@ impl Building<'_, '_> {
         (paths, origins)
     }
 
-    /// The site's root has what the section for the path `/` leaves over.
+    /// Adds the site's root for requests that the section for the path `/` leaves over.
     fn stand_behind(&mut self, entry: &mut PathEntry, origin: &mut Origin) {
         let Some(root) = self.site.root.clone().filter(|_| entry.leaves_over()) else { return };
         let group = afpa_router::ContentGroup::All;
@@ -418,7 +418,7 @@ fn conditions(behaviour: &Behaviour) -> Conditions {
     Conditions { methods: behaviour.if_methods.clone(), fields }
 }
 
-/// `new` in the place of `prefix`. When both end with a slash, that of the path stays.
+/// `new` in the place of `prefix`. When both end with a slash, the path keeps its own.
 fn replacement(prefix: &str, new: &str) -> Rewrite {
     let (strip, head) = match (prefix.strip_suffix('/'), new.strip_suffix('/')) {
         (Some(prefix), Some(new)) => (prefix.len(), new),

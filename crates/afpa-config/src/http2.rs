@@ -13,7 +13,7 @@ pub struct Http2 {
     pub tls: bool,
     /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
     pub cleartext: bool,
-    /// Limits of one connection. `head` is that of `[limits]`.
+    /// Limits of one connection. `head` comes from `[limits]`.
     pub limits: afpa_h2::Limits,
 }
 
@@ -26,7 +26,7 @@ impl Http2 {
         let overhead = budget(&mut s, "overhead_burst", "overhead_per_second", default.overhead);
         let limits = Limits {
             streams: number(s.count("streams", default.streams as usize, 1..=1024)),
-            // The least is what a connection begins with (RFC 9113 section 6.9.2), which no setting can make smaller.
+            // A connection begins with the least value (RFC 9113 section 6.9.2), and no setting can make it smaller.
             stream_window: number(s.size("stream_window", 256 * KIB, 64 * KIB..=GIB)),
             connection_window: number(s.size("connection_window", MIB, 64 * KIB..=GIB)),
             block: s.size("field_block", 64 * KIB, KIB..=MIB),

@@ -107,7 +107,8 @@ pub fn load(
     load_by(&read_tls_file, file, overrides, machine)
 }
 
-/// The same for who can read more of keys and certificates than this process, by what reads for it.
+/// [`load`] with another reader of keys and certificates, for a caller that has one with more rights than this
+/// process.
 ///
 /// # Errors
 /// As [`load`].

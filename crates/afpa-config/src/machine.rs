@@ -61,7 +61,7 @@ fn has(capability: CapabilitySet) -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(capability))
 }
 
-/// The hard limit, or that of the system for those who may go beyond.
+/// The hard limit of this process, or the system's limit if the process may exceed its own.
 fn descriptors() -> usize {
     if has(CapabilitySet::SYS_RESOURCE) {
         return read_number(Path::new("/proc/sys/fs/nr_open")).unwrap_or(usize::MAX);

@@ -86,7 +86,7 @@ choice! {
 }
 
 choice! {
-    /// Whether threads give up what they do not need.
+    /// Whether threads give up the rights that they do not need.
     Confine {
         /// Threads give up all rights that they do not need.
         On = "on",
@@ -100,7 +100,7 @@ choice! {
 /// How the engine works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Engine {
-    /// Whether threads give up what they do not need.
+    /// Whether threads give up the rights that they do not need.
     pub confine: Confine,
     /// How workers wait for their connections.
     pub io: Io,
@@ -199,11 +199,11 @@ pub struct Coherency {
 choice! {
     /// Which clients' connections may begin without a socket.
     Admission {
-        /// Of those whom the kernel's own path has let in lately.
+        /// Clients that the kernel's own path has let in lately.
         Recent = "recent",
-        /// The same; in a flood of SYNs, of everybody, as far as the way back is sure.
+        /// The same; in a flood of SYNs all clients, as far as the way back is sure.
         Flood = "flood",
-        /// Of everybody, as far as the way back is sure.
+        /// All clients, as far as the way back is sure.
         Everyone = "everyone",
     }
 }
@@ -229,7 +229,7 @@ pub struct FastPath {
     pub objects: usize,
     /// Bytes of the longest of them.
     pub answer_max: usize,
-    /// The same where a request asks for the end of its connection, which has no socket.
+    /// The same for a request that asks for the end of a connection without a socket.
     pub last_answer_max: usize,
     /// Bytes that they may take up.
     pub memory: usize,
@@ -368,21 +368,21 @@ choice! {
     Symlinks {
         /// None.
         Never = "never",
-        /// Those whose owner owns the target too.
+        /// Links whose owner owns the target too.
         Owner = "owner",
         /// All.
         Always = "always",
     }
 }
 
-/// Where sites are reached, what they serve themselves, and what they distribute.
+/// A site: its addresses, the files that it serves itself, and the requests that it distributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteSettings {
     /// Its name in logs and metrics; `None`: its first host, or its first address.
     pub name: Option<String>,
     /// Addresses and sockets to listen on, for plain HTTP.
     pub listen: Vec<Listen>,
-    /// The same for HTTP over TLS.
+    /// Addresses to listen on for HTTP over TLS.
     pub tls: Vec<Listen>,
     /// Whether requests without TLS are redirected to an address with it.
     pub https_only: bool,

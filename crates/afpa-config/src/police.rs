@@ -124,7 +124,7 @@ pub(crate) fn read_files(police: &mut Police, settings: &Settings) -> Vec<Findin
     findings
 }
 
-/// The prefixes of a file, or what is wrong with it and what to do.
+/// The prefixes of a file; on an error, its cause and the remedy.
 pub(crate) fn read_file(file: &Path) -> Result<Vec<Prefix>, (String, String)> {
     let name = file.display();
     let text = fs::read_to_string(file).map_err(|error| {

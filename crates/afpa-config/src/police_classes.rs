@@ -1,4 +1,4 @@
-//! `[[police.class]]`: clients that get a share of the new connections, whatever others do.
+//! `[[police.class]]`: clients that get a share of the new connections, whatever load other clients cause.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -62,7 +62,8 @@ fn name(text: &str) -> Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
-/// Shares of nothing, of more than there is, and classes that nobody or two names are for.
+/// Findings about classes: shares of a rate without a limit, shares of more than 100 per cent together, classes without
+/// clients, and names or clients that two classes have.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
     let classes = &config.police.classes;
     let Some(first) = classes.first() else { return Vec::new() };

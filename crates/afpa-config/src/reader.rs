@@ -284,7 +284,7 @@ impl Section<'_, '_> {
         )
     }
 
-    /// The same, where the default is long: there is one for all sections.
+    /// `texts` with a long default, which all sections share.
     pub(crate) fn common_texts(
         &mut self,
         key: &'static str,
@@ -432,8 +432,8 @@ impl Section<'_, '_> {
         resolved
     }
 
-    /// Reads and records one setting; every other method ends here. Of the second section of a name and of those behind it, what
-    /// was not set is not recorded: there may be many thousands of them.
+    /// Reads and records one setting; every other method ends here. Of the second and later sections with the same
+    /// name only settings that were given are recorded: there may be many thousands of such sections.
     fn read<T>(
         &mut self,
         key: &'static str,

@@ -33,7 +33,7 @@ impl Loaded {
         Routes { hierarchy, router, listeners: numbers.into_listeners() }
     }
 
-    /// Every request set, with what happens with its requests and where that is written.
+    /// Every request set, with its action and its place in the file.
     ///
     /// ```text
     /// request sets

@@ -190,7 +190,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Warns of what no request can reach, and of roots from which nothing is served.
+    /// Warns of request sets that no request can reach, and of roots from which nothing is served.
     fn reached(&mut self, hierarchy: &Hierarchy, router: &Router) {
         for set in router.unreachable().into_iter().filter_map(|id| router.set(id)) {
             let location = hierarchy.content_location(set.site, set.path, set.content);
@@ -221,7 +221,8 @@ impl Checks<'_> {
         }
     }
 
-    /// A `root` beside content groups serves those that have none of their own, and nothing else.
+    /// Warns of a `root` beside content groups, which is only their default: where no group uses it, or requests outside
+    /// the groups get a 404.
     fn switched_off(&mut self, path: &UrlPath, entry: &PathEntry) {
         if path.behaviour.root.is_none() || path.contents.is_empty() {
             return;

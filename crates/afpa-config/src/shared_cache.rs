@@ -28,11 +28,11 @@ pub struct SharedCache {
 choice! {
     /// Which answers of servers are kept.
     CacheMode {
-        /// Those that say so.
+        /// Answers that say so.
         Auto = "auto",
-        /// Those, too, whose freshness can be guessed.
+        /// Also answers whose freshness can be guessed.
         Heuristic = "heuristic",
-        /// None.
+        /// No answers.
         Off = "off",
     }
 }
@@ -54,11 +54,11 @@ choice! {
     QueryMode {
         /// All of them.
         All = "all",
-        /// None.
+        /// No parameters.
         None = "none",
-        /// Those that are listed.
+        /// Only the listed parameters.
         Only = "only",
-        /// All but those that are listed.
+        /// All but the listed parameters.
         Without = "without",
     }
 }
@@ -76,7 +76,7 @@ pub struct SiteCache {
     pub grace: Duration,
     /// For how long a request waits for the answer to another one.
     pub wait: Duration,
-    /// For how long requests for a URL do not wait after its answer could not be kept.
+    /// For how long requests for a URL are not collapsed after an answer to it could not be kept.
     pub pass_for: Duration,
     /// Per cent of the time since the last modification.
     pub heuristic_percent: usize,

@@ -68,7 +68,7 @@ impl SiteSettings {
             instance: item.instance,
             location: item.location.clone(),
         };
-        // A site that is reached over TLS is not reached otherwise as well without a word.
+        // A site with `tls` has a listener without TLS only if the file asks for one.
         if !site.tls.is_empty() && reader.is_default("site", item.instance, "listen") {
             site.listen.clear();
         }

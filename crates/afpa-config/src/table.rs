@@ -51,7 +51,7 @@ impl Loaded {
     }
 }
 
-/// The value, and in brackets what it came to.
+/// The value, and in brackets its result on this machine.
 fn shown_value(setting: &Setting) -> String {
     match setting.note.as_str() {
         "" => setting.value.clone(),

@@ -1,4 +1,4 @@
-//! Whole files against what is said about them.
+//! Tests of whole files: settings, and findings about them.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! TLS: certificates, what is offered, and what sites demand.
+//! TLS: certificates, parameters that are offered, and demands of sites on clients.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,11 +24,11 @@ choice! {
 choice! {
     /// Whether clients show a certificate.
     ClientCertificates {
-        /// They are not asked for one.
+        /// Clients are not asked for a certificate.
         None = "none",
-        /// One that they show has to be valid.
+        /// A client may show a certificate, which must be valid.
         Optional = "optional",
-        /// Without one there is no connection.
+        /// A client without a valid certificate gets no connection.
         Required = "required",
     }
 }

@@ -1,4 +1,4 @@
-//! The files of `[tls]` and `[[certificate]]`: reading them, and what is wrong with them.
+//! The files of `[tls]` and `[[certificate]]`: reading them, and their faults.
 
 use std::collections::HashSet;
 use std::fs;
@@ -129,7 +129,7 @@ fn explained(
     read.map_err(unreadable)
 }
 
-/// The system's own words do not say who it is that may not.
+/// The system's error text does not say which user may not read the file.
 fn denied(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(_) => "this user may not read it".to_owned(),

@@ -173,13 +173,13 @@ pub struct Purge {
     /// all answers of servers that are kept for it
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Everything that begins with the URL, of what is kept of servers
+    /// Drop all kept answers of servers whose URLs begin with this one
     #[arg(long, requires = "url")]
     pub below: bool,
     /// Everything of servers with this tag (Surrogate-Key, Cache-Tag, Cache-Groups)
     #[arg(long, value_name = "TAG", conflicts_with_all = ["url", "host"])]
     pub tag: Option<String>,
-    /// Keep what is kept of servers, but ask them before it is used again
+    /// Keep the answers of servers, but have the server confirm each before it is used again
     #[arg(long)]
     pub soft: bool,
     /// Which afpa to ask, and how.
@@ -230,7 +230,7 @@ pub enum DenyOrder {
     Add(DenyPrefix),
     /// Take such an order back
     Del(DenyPrefix),
-    /// Show what is denied, by the configuration and by orders
+    /// Show the denied clients, by the configuration and by orders
     List(Target),
 }
 

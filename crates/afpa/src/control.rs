@@ -120,7 +120,7 @@ impl fmt::Display for NotAUrl {
 
 impl std::error::Error for NotAUrl {}
 
-/// Where root's sockets are, and those of an afpa that the service manager runs.
+/// The folder of root's sockets, and of those of an afpa that the service manager runs.
 const SYSTEM_FOLDER: &str = "/run/afpa";
 
 /// An afpa that listens.
@@ -215,8 +215,8 @@ fn ask_who(socket: &Path) -> Option<Running> {
     }
 }
 
-/// Whether a network namespace is another one than ours. One that cannot be looked at is taken for ours: then this user can
-/// give orders to no process there but its own.
+/// Whether a network namespace is another one than ours. A namespace that cannot be inspected counts as ours: then
+/// this user can give orders only to processes of its own there.
 fn is_elsewhere(namespace: &str) -> bool {
     let identity = |path: &str| {
         let found = fs::metadata(path).ok()?;

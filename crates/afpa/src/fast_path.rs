@@ -49,7 +49,7 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
     }
 }
 
-/// The user that the process becomes owns what the kernel keeps for the next one.
+/// The owner of the pin folder, from which the next process takes over: the user that this process becomes.
 pub(crate) fn pin_dir_owner(identity: &Identity) -> PinDirOwner {
     PinDirOwner { user: identity.uid.as_raw(), group: identity.gid.as_raw() }
 }

@@ -86,7 +86,7 @@ impl Notifier {
     }
 }
 
-/// Half of what the manager waits for, if it is this process that it watches (sd_watchdog_enabled(3)).
+/// Half of the manager's watchdog time, if it watches this process (sd_watchdog_enabled(3)).
 fn watchdog_interval(limit: Option<&OsStr>, pid: Option<&OsStr>, me: u32) -> Option<Duration> {
     let number = |text: &OsStr| text.to_str()?.parse::<u64>().ok();
     let microseconds = number(limit?).filter(|limit| *limit > 1)?;

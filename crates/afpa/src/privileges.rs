@@ -80,9 +80,8 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Raises the limits to what is needed, or as near as this user may go.
-///
-/// A limit that is too low is raised as far as is allowed, even if that is more than is needed.
+/// Raises limits that are too low: to the hard limit even if that is more than is needed, and beyond it where this user
+/// may and the need is higher.
 pub fn raise_limits(needs: Needs) -> [Limit; 2] {
     [
         raise(LimitName::Descriptors, Resource::Nofile, needs.descriptors),
@@ -209,7 +208,7 @@ fn empty_bounding_set() -> rustix::io::Result<()> {
         match thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit))
         {
             Ok(()) => {}
-            // The kernel knows no more, or this process may not.
+            // The kernel has no more capabilities, or this process may not drop them.
             Err(Errno::INVAL | Errno::PERM) => break,
             Err(error) => return Err(error),
         }

@@ -14,13 +14,13 @@ pub struct Summary {
     pub workers: usize,
     /// How they wait for connections, and why not otherwise.
     pub waiting: String,
-    /// Which threads are confined, how, and what the kernel lacks for it.
+    /// Which threads are confined, how, and which parts the kernel lacks.
     pub confined: String,
     /// Where connections are accepted, as a client would write it.
     pub listeners: Vec<String>,
     /// The document root.
     pub root: String,
-    /// Servers behind that are not there yet, as far as can be seen without asking them; empty if all are.
+    /// Servers behind that do not listen yet, as far as can be seen without asking them; empty if all do.
     pub absent: String,
     /// The user that the process has become; empty if it stays the same.
     pub user: String,

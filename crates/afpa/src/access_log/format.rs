@@ -141,7 +141,7 @@ fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// As nginx's ngx_http_log_escape: `"`, `\`, and what is not printable ASCII become `\xHH`.
+/// As nginx's ngx_http_log_escape: `"`, `\`, and all bytes but printable ASCII become `\xHH`.
 fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
     for &byte in bytes {
         match byte {

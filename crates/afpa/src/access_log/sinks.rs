@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Sink;
 
-/// One [`Sink`] for each worker, and one more for what the kernel answers.
+/// A [`Sink`] for each worker, and another one for the kernel's answers.
 #[derive(Debug, Default)]
 pub(crate) struct Sinks(Mutex<Vec<Option<Sink>>>);
 
@@ -13,7 +13,7 @@ impl Sinks {
         Self(Mutex::new(sinks.into_iter().map(Some).collect()))
     }
 
-    /// The sink with this number. One that was taken before wants no records.
+    /// The sink with this number. A sink that was taken before is replaced by one that wants no records.
     pub(crate) fn take(&self, number: usize) -> Sink {
         let mut sinks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sinks.get_mut(number).and_then(Option::take).unwrap_or_else(Sink::off)

@@ -23,7 +23,7 @@ pub struct Serve {
     /// The options that `afpa proxy` has as well.
     #[command(flatten)]
     pub running: Running,
-    /// Where `afpa proxy` sends what it does not serve itself.
+    /// The servers to which `afpa proxy` sends requests that it does not serve itself.
     #[arg(skip)]
     pub to: Option<String>,
     /// Extensions that it serves itself, if not the usual ones.
@@ -89,7 +89,7 @@ pub struct Running {
     /// Without --listen and --tls it is served on the ports 80 and 443, and port 80 redirects
     #[arg(long, value_name = "NAME", help_heading = "TLS", group = "certificates")]
     pub domain: Vec<String>,
-    /// Where the authority reaches whoever answers for these names
+    /// Address at which the authority reaches the person responsible for these names
     #[arg(long, value_name = "ADDRESS", help_heading = "TLS", requires = "domain")]
     pub email: Option<String>,
     /// Redirect requests without TLS to the first address with it
@@ -166,7 +166,7 @@ impl Serve {
         self.configuration_by(&read_tls_file)
     }
 
-    /// The same, where keys and certificates are read by another process.
+    /// The same, with another reader of keys and certificates.
     ///
     /// # Errors
     /// With all their errors.

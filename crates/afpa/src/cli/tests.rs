@@ -1,4 +1,4 @@
-//! The command line against what it is to mean.
+//! Tests of the command line: arguments, and the settings that they mean.
 
 use super::*;
 use afpa_config::{Machine, Source, parse_text};

@@ -27,7 +27,7 @@ pub struct Attach {
     // Brackets would be a link in the documentation of the field.
     #[arg(short, long, value_name = "ADDR:PORT", required = true, help = LISTEN_HELP)]
     pub listen: Vec<SocketAddr>,
-    /// Directory whose files it serves
+    /// Directory of the files that the server serves
     #[arg(short, long, value_name = "DIR")]
     pub root: PathBuf,
     /// Name by which clients call it; may be repeated [default: its addresses, and localhost]
@@ -39,8 +39,8 @@ pub struct Attach {
     /// Leave this path and all below it to the server alone; may be repeated
     #[arg(long, value_name = "PATH")]
     pub exclude: Vec<String>,
-    /// Answer in the kernel what the server allows to be kept (s-maxage, max-age, Expires) of this path and all below it, though
-    /// no file stands behind it; may be repeated
+    /// Answer in the kernel for this path and all below it, though no file stands behind the answers, as far as they
+    /// may be kept (s-maxage, max-age, Expires); may be repeated
     #[arg(long, value_name = "PATH", value_parser = cached_path)]
     pub cache: Vec<String>,
     /// Look at this many URLs below `--cache` at most
@@ -89,8 +89,8 @@ pub struct Attach {
     /// With --admission flood: from so many SYNs a second on, of clients that are not known, there is a flood on a core
     #[arg(long, value_name = "SYNS", default_value_t = afpa_bpf::FLOOD_SYNS, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
     pub flood_syns: u32,
-    /// Compare one in this many answers of the kernel with what the server says, and answer nothing more
-    /// when they differ; 0: none
+    /// Compare one in this many answers of the kernel with the server's, and answer nothing more when they differ; 0:
+    /// none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub self_check: u32,
     /// Never refuse clients of this prefix; may be repeated
@@ -114,8 +114,8 @@ pub struct Attach {
     /// How many of these may come at once
     #[arg(long, value_name = "CONNECTIONS", default_value_t = Limits::default().connections.burst, value_parser = clap::value_parser!(u32).range(1..=Rate::MOST as i64), help_heading = "Clients")]
     pub connections_burst: u32,
-    /// Give the clients of these prefixes this per cent of `--connections-per-second`, whatever others do; may be
-    /// repeated
+    /// Give the clients of these prefixes this per cent of `--connections-per-second`, whatever load other clients
+    /// cause; may be repeated
     #[arg(long = "class", value_name = "NAME=PERCENT:PREFIX,...", value_parser = class, requires = "connections_per_second", help_heading = "Clients")]
     pub classes: Vec<Class>,
     /// Follow all symbolic links that stay within the directory, if the server does so too

@@ -137,7 +137,7 @@ pub fn server(options: &Server) -> anyhow::Result<()> {
 /// `afpa deny ORDER`.
 ///
 /// # Errors
-/// When the prefix is none, the order changes nothing, there is no process to ask, or it does not answer.
+/// When the prefix is invalid, the order changes nothing, no process can be asked, or the process does not answer.
 pub fn deny(options: &Deny) -> anyhow::Result<()> {
     let order = |order: &str, which: &DenyPrefix| {
         // The prefix is checked first, so that an error in it needs no running process.

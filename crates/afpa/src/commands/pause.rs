@@ -42,7 +42,7 @@ fn switch(options: &Pause, paused: bool) -> anyhow::Result<()> {
     }
     let mut text = String::new();
     for found in &all {
-        // First of all: whose it is takes longer to find out.
+        // Pause before anything else: finding the owner takes longer.
         let done = found.set_paused(paused);
         text.push_str(&line(found, done, paused));
     }

@@ -1,4 +1,4 @@
-//! Which system calls the threads may make: two lists of what is allowed, and one of what nobody may.
+//! The system calls that threads may make: two lists of allowed calls, and one of calls that no thread may make.
 //!
 //! A call that is on no list of its thread is refused with EPERM. That fails one operation, and the rest goes on: a
 //! new call of a new C library must not end a server.
@@ -31,14 +31,14 @@ impl Refusal {
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// For the whole process: it reaches into no other process, and gets at nothing of the host that a server has no
-/// business with. All that is not named is allowed.
+/// The filter for the whole process: calls that reach into other processes, or administer the host, are refused. All
+/// other calls are allowed.
 pub(super) fn of_process(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     let rules = NOBODY.iter().map(|&call| (call, Vec::new())).collect();
     program(rules, SeccompAction::Allow, refusal.action(Errno::PERM))
 }
 
-/// The same for a process that runs no program, makes no ring, and has loaded all of its programs.
+/// The same for a process that runs no program, makes no ring, and has loaded all of its BPF programs.
 pub(super) fn of_process_alone(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     let calls = NOBODY.iter().chain(PROGRAMS_AND_RINGS);
     let mut rules: Rules = calls.map(|&call| (call, Vec::new())).collect();
@@ -46,8 +46,8 @@ pub(super) fn of_process_alone(refusal: Refusal) -> seccompiler::Result<BpfProgr
     program(rules, SeccompAction::Allow, refusal.action(Errno::PERM))
 }
 
-/// A thread is made by `clone`, whose flags a filter can read. Those of `clone3` lie in memory: C libraries take the
-/// former where the latter is not there.
+/// Threads must be made by `clone`, whose flags a filter can read. The flags of `clone3` lie in memory, so it fails
+/// with ENOSYS; C libraries then use `clone`.
 pub(super) fn without_clone3(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     let rules = Rules::from([(libc::SYS_clone3, Vec::new())]);
     program(rules, SeccompAction::Allow, refusal.action(Errno::NOSYS))
@@ -58,7 +58,7 @@ pub(super) fn without_clone3(refusal: Refusal) -> seccompiler::Result<BpfProgram
 pub(super) fn of_workers(refusal: Refusal, may_look: bool) -> seccompiler::Result<BpfProgram> {
     let look = may_look.then_some(libc::SYS_openat2);
     let mut rules = allowed([ANY_THREAD, SOCKETS].concat().into_iter().chain(look));
-    // A ring is made and enabled at the start, and does nothing but what was registered then.
+    // A ring was made and enabled at the start, and can do only the operations that were registered then.
     rules.insert(libc::SYS_io_uring_enter, Vec::new());
     rules.insert(libc::SYS_bpf, one_of(0, MAPS)?);
     program(rules, refusal.action(Errno::PERM), SeccompAction::Allow)
@@ -73,7 +73,8 @@ pub(super) fn of_helpers(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     rules.insert(libc::SYS_clone3, Vec::new());
     rules.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME.unsigned_abs().into()])?);
     rules.insert(libc::SYS_bpf, one_of(0, MAPS)?);
-    // A signal may come to any thread, whose handler tells the first one by a socket; it names no address.
+    // A signal may come to any thread. Its handler informs the first thread by a connected socket, so `sendto` has no
+    // address.
     let connected = SeccompCondition::new(4, Len::Qword, Op::Eq, 0)?;
     rules.insert(libc::SYS_sendto, vec![SeccompRule::new(vec![connected])?]);
     program(rules, refusal.action(Errno::PERM), SeccompAction::Allow)
@@ -129,7 +130,7 @@ const PROGRAMS_AND_RINGS: &[c_long] = &[
     libc::SYS_io_uring_setup,
 ];
 
-/// Memory, time, waiting, and what is done with descriptors that are there.
+/// Memory, time, waiting, and operations on open descriptors.
 const ANY_THREAD: &[c_long] = &[
     libc::SYS_brk,
     libc::SYS_clock_getres,

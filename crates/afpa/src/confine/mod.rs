@@ -45,8 +45,9 @@ struct Calls {
 }
 
 impl Confinement {
-    /// Confines the calling thread, and all that it makes from now on, as the whole process is to be; prepares what
-    /// workers and helpers enter. For the first thread, when it has dropped its privileges and made no other.
+    /// Confines the calling thread, and all threads that it makes from now on, as the whole process; prepares the
+    /// filters and domains that workers and helpers enter. Must be called on the first thread, when it has dropped its
+    /// privileges and made no other.
     pub(crate) fn begin(wanted: Confine) -> Self {
         let refusal = match wanted {
             Confine::Off => None,
@@ -63,7 +64,7 @@ impl Confinement {
         Self(Arc::new(State { calls, has_landlock, lacks }))
     }
 
-    /// As [`begin`](Self::begin), for a process without workers that runs no program and serves nobody: `afpa attach`.
+    /// [`begin`](Self::begin) for `afpa attach`, a process without workers that runs no program and serves no client.
     ///
     /// # Errors
     /// When the kernel has no filters of system calls; everything else goes on without.

@@ -1,4 +1,4 @@
-//! Folders of control sockets: whose they are, and that nobody else can put anything in them.
+//! Folders of control sockets: their owner is checked, and that nobody else can put anything in them.
 //!
 //! A folder is opened first, without following a link, and looked at and changed by its descriptor, so that nothing
 //! can be put in its place meanwhile.

@@ -18,10 +18,10 @@ const MOST_LINKS: usize = 40;
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// The file that `path` leads to, without a link on the way, if only root can change what that is.
+/// The file that `path` leads to, without a link on the way, if only root can change where it leads.
 ///
 /// # Errors
-/// `PermissionDenied` with the place that somebody else can change; otherwise what the system says.
+/// `PermissionDenied` with the place that somebody else can change; otherwise the system's error.
 pub(super) fn settled(path: &Path) -> io::Result<PathBuf> {
     let mut rest: VecDeque<OsString> = steps(path);
     let mut place = PathBuf::from("/");

@@ -18,7 +18,7 @@ use crate::privileges::Identity;
 /// Answers on standard input, a socket, until the other side has gone.
 ///
 /// # Errors
-/// When standard input is no socket of AFPA, or the process cannot become who it is to be.
+/// When standard input is no socket of AFPA, or the process cannot become the user of the list.
 pub fn answer() -> anyhow::Result<()> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let mut socket = UnixStream::from(socket);

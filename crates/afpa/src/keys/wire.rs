@@ -71,7 +71,7 @@ pub(super) fn write_answer(to: &mut impl Write, answer: io::Result<Vec<u8>>) -> 
     to.write_all(&bytes)
 }
 
-/// The inner result is the other side's, the outer one that of the way there.
+/// The outer result is that of the transport, the inner one that of the other process.
 pub(super) fn read_answer(from: &mut impl Read) -> io::Result<io::Result<Vec<u8>>> {
     let status = read_number(from)?;
     let bytes = read_bytes(from)?;
@@ -81,7 +81,7 @@ pub(super) fn read_answer(from: &mut impl Read) -> io::Result<io::Result<Vec<u8>
     })
 }
 
-/// Errors that whoever asks tells apart.
+/// Errors that the asking process distinguishes.
 const KINDS: [io::ErrorKind; 4] = [
     io::ErrorKind::Other,
     io::ErrorKind::NotFound,

@@ -31,7 +31,7 @@ pub(crate) struct Admin {
 pub(crate) struct Trusted(bool);
 
 /// The two ways to the administration. Each has an engine of its own, so that it answers when workers are busy, and so
-/// that whoever can reach the metrics takes no place from the operator at the control socket.
+/// that clients of the metrics take no place from the operator at the control socket.
 pub(crate) struct Administration {
     control: Option<Engine<Admin>>,
     metrics: Option<Engine<Admin>>,

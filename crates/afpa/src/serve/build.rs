@@ -1,4 +1,4 @@
-//! The one sequence that builds what is served. The start runs it for the first configuration, and a
+//! The one sequence that builds the serving state. The start runs it for the first configuration, and a
 //! reload for the next one.
 //!
 //! ```text
@@ -27,7 +27,7 @@ use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
 use crate::privileges::{Identity, descriptors_granted};
 
-/// A configuration, and what was opened for it.
+/// A configuration, and the objects that were opened for it.
 pub(super) struct Opened {
     pub(super) config: Config,
     pub(super) hierarchy: Hierarchy,

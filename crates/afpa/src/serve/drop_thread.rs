@@ -1,7 +1,8 @@
 //! Drops the roots that a reload has replaced, on a thread of its own.
 //!
-//! The last owner of a root ends its watches, where no other root has them, and frees what was cached of it. For thousands of
-//! roots that takes time, which must be taken neither from a worker nor from the thread that handles signals.
+//! The last owner of a root ends the watches that no other root has, and frees the objects that are cached for it. For
+//! thousands of roots that takes time, which must be taken neither from a worker nor from the thread that handles
+//! signals.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

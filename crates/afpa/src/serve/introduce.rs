@@ -12,7 +12,7 @@ use crate::privileges::{Identity, Limit};
 use crate::sockets;
 use crate::summary::{Memory, Summary, Watches};
 
-/// How long the start waits for the scan of the tree before it says what is watched.
+/// How long the start waits for the scan of the tree before it prints which directories are watched.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {

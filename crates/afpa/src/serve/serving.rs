@@ -32,7 +32,7 @@ pub(super) struct Serving {
     pub(super) cache: Arc<Cache<HttpHeader>>,
     /// Compresses for all roots.
     pub(super) compressor: Arc<Compressor>,
-    /// Compares what is served with its files.
+    /// Compares cached objects with their files.
     pub(super) _comparer: Comparer,
 }
 
@@ -186,7 +186,7 @@ fn set_cache(
         return None;
     }
     let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
-    // Where a path is written does not matter, nor do other paths: an edit elsewhere in the file keeps what is there.
+    // The place of a path in the file does not matter, nor do other paths: answers stay valid after an edit elsewhere.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
     if let Some(path) = site.paths.get(set.path) {
         let UrlPath { prefix, recursion, exact, behaviour, .. } = path;

@@ -1,5 +1,5 @@
-//! The life of a server after its start: signals, with the same meaning as in nginx. Those that have none here do nothing:
-//! by default the kernel would have them end the process.
+//! The life of a server after its start: signals, with the same meaning as in nginx. Signals without a meaning there
+//! are ignored: by default the kernel would end the process for them.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ impl Signals {
             fast_path.finish();
         }
         server.admin.stop();
-        // Nobody has answers purged any more.
+        // The control socket is closed, so no purge can come any more.
         server.snapshot.write(&server.responses);
         tracing::info!("stopped");
         Ok(())

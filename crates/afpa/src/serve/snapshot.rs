@@ -66,7 +66,8 @@ impl PreparedSnapshot {
 }
 
 impl Snapshot {
-    /// Goes on with what was left, in a thread of the lowest priority. Says how much that is, or why it is nothing.
+    /// Takes over the answers of the snapshot, in a thread of the lowest priority. Logs how many these are, or why
+    /// there are none.
     pub(super) fn read(&mut self, found: Found, responses: &Arc<Responses>) {
         let Some((left, present)) = found.0 else { return };
         let (mut file, len) = match left {
@@ -97,10 +98,10 @@ impl Snapshot {
         }
     }
 
-    /// Writes what is kept. To be called when no purge can come any more.
+    /// Writes the kept answers. Must be called when no purge can come any more.
     pub(super) fn write(self, responses: &Responses) {
         if let Some(reading) = self.reading {
-            // It has said what it had to say.
+            // The thread has logged its own result.
             let _ = reading.join();
         }
         let Some((marked, limit)) = self.file else { return };

@@ -1,4 +1,5 @@
-//! Certificates, ticket keys, and what is made of them. They outlive a reload, so that sessions and handshakes go on.
+//! Certificates and ticket keys, and the TLS settings made of them. They outlive a reload, so that sessions and
+//! handshakes go on.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -112,7 +113,8 @@ impl TlsState {
         }
     }
 
-    /// Reads what a configuration names. The files of certificates that come by themselves, `managed`, may be missing.
+    /// Reads the files that a configuration names. The files of certificates that come by themselves, `managed`, may
+    /// be missing.
     ///
     /// # Errors
     /// With the file that cannot be used. The certificates in use stay.
@@ -151,7 +153,7 @@ impl TlsState {
         Ok(PreparedTls { listeners, certificates, seen, managed, adopted })
     }
 
-    /// Takes it into use. Handshakes in progress go on with what they have.
+    /// Takes the prepared state into use. Handshakes in progress go on with the state that they began with.
     pub(super) fn adopt(&mut self, prepared: PreparedTls) -> AdoptedTls {
         self.running = prepared.certificates;
         self.seen = prepared.seen;
@@ -172,7 +174,7 @@ impl TlsState {
         self.certificates.wait_on_demand(on_demand);
     }
 
-    /// Takes the certificates into use that were ordered on demand, and has those look who wait for them.
+    /// Takes the certificates into use that were ordered on demand, and wakes the handshakes that wait for them.
     pub(super) fn take_on_demand(&mut self, files: Vec<PathBuf>) {
         let before = self.on_demand.len();
         let wanted: HashSet<_> = files.iter().collect();
@@ -228,7 +230,7 @@ impl TlsState {
         read_certificate_by(&|path| self.read_file(path), files)
     }
 
-    /// Reads what this process may read, or what is read for it.
+    /// Reads a file, by the rights of this process or through the process that reads keys.
     pub(super) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.reader.read(path)
     }
@@ -249,7 +251,7 @@ impl TlsState {
         self.certificates.replace_with(&certificates, &of_files(&self.on_demand));
     }
 
-    /// A certificate that nobody reads for us stays what it was at the start.
+    /// A certificate that cannot be read any more stays as it was at the start.
     fn certificate(
         &self,
         files: &CertificateFiles,
@@ -360,7 +362,7 @@ impl ManagedFile {
             return false;
         }
         self.seen = version;
-        // Without a file, what was in it is served on.
+        // If the file is gone, its last certificate stays in use.
         let Ok(text) = fs::read(&self.path) else { return false };
         match Certificate::read(&text, &text, None) {
             Ok(read) => {
@@ -384,7 +386,7 @@ fn files_of(files: &CertificateFiles) -> impl Iterator<Item = &Path> {
     [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten()
 }
 
-/// Those with a secret, and what belongs to it, that are read again while AFPA runs.
+/// Files with a secret, and the files that belong to them, that are read again while AFPA runs.
 fn files(config: &Config) -> Vec<PathBuf> {
     let of_groups = config.groups.iter().filter_map(|group| group.tls.as_ref()?.own.as_ref());
     let of_groups = of_groups.flat_map(|(chain, key)| [&**chain, &**key]);

@@ -46,8 +46,8 @@ impl SitesTls {
         Ok(Self(sites))
     }
 
-    /// How the connections of each address are taken. For names that no site has, the site without hosts decides, else
-    /// the first one.
+    /// How the connections of each address are taken. For an unknown name the settings of the site without hosts
+    /// apply, else those of the first site.
     pub(super) fn listeners(&self, config: &Config) -> Vec<(Listen, ListenerTls)> {
         let mut listeners: Vec<(Listen, ListenerTls)> = Vec::new();
         for listen in config.sites.iter().flat_map(|site| &site.tls) {

@@ -16,7 +16,7 @@ pub(in crate::commands) struct Digest<'v> {
 }
 
 impl Digest<'_> {
-    /// The lines; empty for what is no `afpa serve`, whose statistics are short.
+    /// The lines; empty for other processes than `afpa serve`, because their statistics are short.
     pub(in crate::commands) fn text(&self) -> String {
         if self.now["requests"].is_null() {
             return String::new();

@@ -44,7 +44,7 @@ impl Exposition {
     }
 }
 
-/// The format that a media range means, with its weight in thousandths; `None` if it means neither.
+/// The format that a media range names, with its weight in thousandths; `None` if it names neither.
 fn range(member: &[u8]) -> Option<(Exposition, u32)> {
     let mut parts = str::from_utf8(member).ok()?.split(';').map(str::trim);
     let kind = parts.next()?.to_ascii_lowercase();
@@ -73,8 +73,8 @@ fn thousandths(weight: &str) -> Option<u32> {
     Some((weight * 1000.0) as u32)
 }
 
-/// In Prometheus's format, the name of a family is that of its samples: a counter's ends with `_total`. It knows no units
-/// and no last line.
+/// Converts a page to Prometheus's format. There the name of a family is that of its samples: a counter's ends with
+/// `_total`. The format has no units and no last line.
 fn prometheus(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 16);
     let mut help = None;

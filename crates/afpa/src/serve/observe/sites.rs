@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
     sites: Vec<Row>,
-    /// Those that were used.
+    /// Request sets that were used.
     sets: Vec<Row>,
 }
 
@@ -36,7 +36,7 @@ struct Row {
 type Counted = (&'static str, &'static str, u64);
 
 impl Sites {
-    /// The sum of what all cores have counted, and the kernel for each of the sites.
+    /// The sum of the counts of all cores, and the kernel's counts for each site.
     pub(super) fn look(
         cores: &[Arc<HttpCounters>],
         configured: &[Site],

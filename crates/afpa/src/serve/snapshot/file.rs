@@ -36,7 +36,7 @@ pub(super) struct Place {
     limit: usize,
 }
 
-/// The same, with this process's mark.
+/// The place, with this process's mark.
 #[derive(Debug)]
 pub(super) struct Marked {
     place: Place,
@@ -84,10 +84,10 @@ impl Place {
         Ok(Self { folder, name, path: path.to_owned(), limit })
     }
 
-    /// Opens what the process before has left, and puts the mark into its place.
+    /// Opens the snapshot of the process before, and puts the mark into its place.
     ///
     /// # Errors
-    /// When there is something that is no snapshot, or is somebody else's, which is left alone; or the system refuses.
+    /// When the file is no snapshot, or belongs to somebody else: then it is left alone. When the system refuses.
     pub(super) fn take(self) -> anyhow::Result<(Marked, Left)> {
         let lock = self.lock()?;
         let left = self.find()?;
@@ -165,7 +165,8 @@ impl Place {
         fs::openat(&self.folder, &self.name, flags, Mode::empty()).map(File::from)
     }
 
-    /// Nobody else takes or replaces it while the result lives: one that ends may still be writing when the next one begins.
+    /// Locks the folder against other processes while the result lives: one that ends may still be writing when the
+    /// next one begins.
     fn lock(&self) -> anyhow::Result<File> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = fs::openat(&self.folder, ".", flags, Mode::empty());
@@ -181,7 +182,7 @@ impl Place {
 }
 
 impl Marked {
-    /// Puts what is written into the place of the mark.
+    /// Puts the bytes that `write` writes into the place of the mark.
     ///
     /// # Errors
     /// When the mark is gone, or the system refuses. Then nothing is left to the next process.

@@ -99,7 +99,7 @@ fn what_cannot_be_written_leaves_the_mark() {
     });
     assert!(full.is_err());
     assert_eq!((folder.names().len(), files::read(&folder.path).unwrap()), (1, Vec::new()));
-    // One that was killed in the middle of it has left a part.
+    // A process that was killed while it wrote has left a part.
     files::write(folder.path.with_file_name("snapshot.next"), b"AFPA").unwrap();
     let (marked, _) = folder.take().unwrap();
     marked.replace(write(b"AFPAsnap")).unwrap();
