@@ -48,7 +48,7 @@ pub struct WorkerCounters {
     pub in_ring: Counter,
     /// How often a connection entered the ring.
     pub entered_ring: Counter,
-    /// What became of handshakes of TLS.
+    /// The results of handshakes of TLS.
     pub tls: TlsCounters,
     /// Connections of HTTP/2.
     pub h2_connections: Counter,

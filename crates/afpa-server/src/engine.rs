@@ -30,7 +30,7 @@ pub enum EngineError {
     Start {
         /// Number of the worker.
         index: usize,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// An address cannot be listened on.
@@ -38,7 +38,7 @@ pub enum EngineError {
     Listen {
         /// The address as configured.
         address: Address,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -158,7 +158,7 @@ impl<M: Module> Engine<M> {
         self.listeners.remove(&id);
     }
 
-    /// What is listened on.
+    /// The listeners.
     pub fn listeners(&self) -> impl Iterator<Item = &BoundListener> {
         self.listeners.values()
     }
@@ -169,8 +169,8 @@ impl<M: Module> Engine<M> {
     }
 
     /// Has every worker apply a change to its module, between two events, and take new settings. The change
-    /// gets the number of the worker, too. With a [`HelperStart`](crate::HelperStart), the workers get new helpers; what
-    /// the old ones are at goes on.
+    /// gets the number of the worker, too. With a [`HelperStart`](crate::HelperStart), the workers get new helpers; the
+    /// old ones finish their work.
     pub fn reload(
         &self,
         settings: &Settings,
@@ -211,7 +211,7 @@ impl<M: Module> Engine<M> {
         self.workers.iter().any(Handle::is_running)
     }
 
-    /// Ends every connection and worker now, and those that still wait to be accepted.
+    /// Ends every worker and connection now, and the connections that still wait to be accepted.
     pub fn stop(&mut self) {
         self.order_all(|| Command::Stop);
         self.listeners.clear();
@@ -247,7 +247,7 @@ impl<M> Handle<M> {
     }
 }
 
-/// What a worker's thread starts with.
+/// The parts with which a worker's thread starts.
 struct Start<M> {
     index: usize,
     settings: Settings,

@@ -1,7 +1,7 @@
 //! How a core waits for its sockets: by *readiness* or by *completion*.
 //!
 //! With readiness (epoll) the core asks when an operation may succeed, and then does it. With completion (io_uring)
-//! it hands operations to the kernel, and is told when they are done: fewer system calls for connections that are
+//! it hands operations to the kernel, which reports when they are done: fewer system calls for connections that are
 //! kept, if many of them are ready at a time. `docs/decisions/completion.md` has the figures.
 
 mod strategy;
@@ -101,7 +101,7 @@ impl Rings {
     }
 }
 
-/// What the connections of a core need to know about the strategy.
+/// The strategy of a core, for its connections.
 pub(crate) struct WorkerIo {
     ring: CoreRing,
     counters: Arc<WorkerCounters>,

@@ -4,14 +4,14 @@
 //! module value and its own buffers: cores share nothing on a hit. The way in:
 //!
 //! * [`engine`]: starts the cores, and stops, drains and reloads them;
-//! * [`worker`]: one core: what its connections share, the accept loops, the tick;
+//! * [`worker`]: one core: the state that its connections share, the accept loops, the tick;
 //! * `connection`: one connection, whose loop reads like the state diagram;
 //! * `h2`: one connection of HTTP/2, whose streams walk the same states;
-//! * [`transport`]: what a connection needs from a socket;
+//! * [`transport`]: the interface between a connection and its socket;
 //! * `turns`: which long response sends next when a core is behind;
 //! * [`io`]: readiness or completion, and which of them suits a load;
 //! * `pipe`: pages of a file on their way from the file to a socket;
-//! * [`listener`], [`socket_file`], [`limits`], [`counters`]: sockets to listen on, how many clients, what happened.
+//! * [`listener`], [`socket_file`], [`limits`], [`counters`]: sockets to listen on, numbers of clients, statistics.
 #![forbid(unsafe_code)]
 
 mod connection;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_framework::Client;
 
-/// What all cores count together.
+/// The counts that all cores share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     /// Open connections.

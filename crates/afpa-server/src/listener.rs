@@ -159,7 +159,7 @@ impl BoundListener {
     /// somebody has put in its place is not followed.
     ///
     /// # Errors
-    /// What `lchown` says.
+    /// With the error of `lchown`.
     pub fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
         match &self.address {
             Address::Unix(path) => std::os::unix::fs::lchown(path, Some(uid), Some(gid)),

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-/// Most bytes of a file that are held. What a slow client does not take is released again; with more bytes,
-/// that would cost more than holding them saves.
+/// Most bytes of a file that are held. Bytes that a slow client does not take are released again; with a larger
+/// limit, that would cost more than holding them saves.
 pub(crate) const HELD: u64 = 128 * 1024;
 
 /// Room for twice as many: a range that does not begin at a page boundary takes one more page, and the system

@@ -47,7 +47,7 @@ pub struct Settings {
     pub helper_places: usize,
     /// Helper threads of a core.
     pub helper_threads: usize,
-    /// What helper threads begin with.
+    /// The first work of helper threads.
     pub helper_start: HelperStart,
     /// Connections that wait in the kernel to be accepted.
     pub backlog: i32,
@@ -55,9 +55,9 @@ pub struct Settings {
     pub io: Io,
     /// Tells when the kernel's fast path last answered on a connection; `None` without a fast path.
     pub kernel_activity: Option<KernelActivity>,
-    /// Who is let in.
+    /// The police, which decides which clients are let in.
     pub police: Police,
-    /// What a connection of HTTP/2 may ask for. `head` follows the module's longest head.
+    /// The limits of a connection of HTTP/2. `head` follows the module's longest head.
     pub http2: afpa_h2::Limits,
 }
 
@@ -69,8 +69,9 @@ impl Settings {
     }
 }
 
-/// What helper threads begin with, for example to give rights up. It runs once, on a thread from which all helpers of the
-/// engine descend. A reload with another one makes new helpers, because what a thread has given up it cannot take back.
+/// The first work of helper threads, for example to give rights up. It runs once, on a thread from which all helpers of
+/// the engine descend. A reload with another one makes new helpers, because a thread cannot take back the rights that it
+/// has given up.
 #[derive(Clone, Default)]
 pub struct HelperStart(Option<Arc<dyn Fn() + Send + Sync>>);
 

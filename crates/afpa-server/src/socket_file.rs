@@ -15,7 +15,7 @@ pub struct SocketFile {
     identity: Identity,
 }
 
-/// What no other file has as long as this one is there, or is bound.
+/// Device and inode: no other file has the same while this one is there, or is bound.
 type Identity = (u64, u64);
 
 impl SocketFile {

@@ -44,7 +44,7 @@ pub trait Transport: Unpin {
     /// Whether gathered bytes are lent to the kernel now: other sends would leave the ring.
     fn lends(&self) -> bool;
 
-    /// Leaves completion, if it is used, for some time: what comes is better done with readiness.
+    /// Leaves completion, if it is used, for some time: readiness suits the next operations better.
     fn poll_leave_ring(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>>;
 
     /// Sends up to `len` bytes of `file` from `offset` without copying them to user mode.
@@ -76,12 +76,12 @@ pub trait Transport: Unpin {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the handshake is not complete: what is received is early data then, which may be a replay.
+    /// Whether the handshake is not complete: received bytes are early data then, which may be a replay.
     fn is_early(&self) -> bool {
         false
     }
 
-    /// Waits for the end of the handshake. What arrives meanwhile is kept.
+    /// Waits for the end of the handshake. Bytes that arrive meanwhile are kept.
     fn poll_handshake_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -5,9 +5,10 @@
 //!    └─── spent: wait ── the core looks at its sockets ── next round: by priority, bytes left, age
 //! ```
 //!
-//! Long answers, those that do not fit the gather buffer, may send so many bytes in a round. One that finds them spent
-//! waits, unless it is nearly done. Before the next round the core looks at its sockets, so requests that have arrived meanwhile are
-//! answered; short answers never wait. Where nobody waits, a turn costs a comparison.
+//! Long answers, those that do not fit the gather buffer, share a number of bytes in each round. A long answer that
+//! finds these bytes spent waits, unless it is nearly done. Before the next round the core looks at its sockets, and
+//! answers requests that have arrived meanwhile; short answers never wait. Where no answer waits, a turn costs a
+//! comparison.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -25,31 +26,31 @@ pub(crate) struct Turns {
     /// Of these, not sent yet.
     left: Cell<usize>,
     queue: RefCell<Queue<Waker>>,
-    /// Somebody waits for a round.
+    /// An answer waits for a round.
     needed: Cell<bool>,
     /// The core's loop, while it waits until a round is needed.
     core: RefCell<Option<Waker>>,
     waits: Cell<u64>,
 }
 
-/// What a long answer asks a turn for.
+/// The claim of a long answer to a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim {
     pub(crate) priority: Priority,
     pub(crate) bytes_left: u64,
 }
 
-/// A place in the queue, or none. It is left when this is dropped.
+/// A place in the queue, or none. Its drop leaves the queue.
 pub(crate) struct Ticket {
     turns: Rc<Turns>,
     number: Option<u64>,
 }
 
-/// Who has no more to send than this does not wait, unless its priority is low: it would be first in most rounds, and
-/// the queue would cost more than it gains.
+/// An answer with no more bytes left than this does not wait, unless its priority is low: it would be first in most
+/// rounds, and the queue would cost more than it gains.
 const SHORT: u64 = 64 * 1024;
 
-/// Who has waited so long goes before all others, so that nobody starves.
+/// An answer that has waited so long goes before all others, so that none starves.
 const LONGEST_MS: u64 = 100;
 
 impl Turns {
@@ -83,7 +84,7 @@ impl Turns {
             }
         })
         .await;
-        // What was ready before runs first, and then the event loop looks at the sockets.
+        // Tasks that were ready before run first, and then the event loop looks at the sockets.
         tokio::task::yield_now().await;
         self.begin_round(now_ms());
     }
@@ -150,7 +151,7 @@ impl Drop for Ticket {
     }
 }
 
-/// Who waits, in two orders. It reads no clock, and does not know what a waker is.
+/// The answers that wait, in two orders. The queue reads no clock, and does not know what a waker is.
 struct Queue<W> {
     next: u64,
     seats: HashMap<u64, Seat<W>>,

@@ -2,11 +2,11 @@
 
 use afpa_h2::PREFACE;
 
-/// What the bytes that have arrived so far tell.
+/// The protocol that the bytes so far show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// The preface of HTTP/2, or as much of it as no request of HTTP/1.1 has. Or it is neither protocol: what says that it
-    /// is no HTTP/1.1 is an invalid preface (RFC 9113, section 3.4), and HTTP/2 has the answer to that.
+    /// The preface of HTTP/2, or as much of it as no request of HTTP/1.1 has. Also a first line of neither protocol: it
+    /// counts as an invalid preface (RFC 9113, section 3.4), for which HTTP/2 has an answer.
     Http2,
     Http1,
     /// Both are possible.

@@ -1,8 +1,8 @@
-//! Requests in early data: what waits for the end of the handshake, and how.
+//! Requests in early data, and the wait of some of them for the end of the handshake.
 //!
-//! Whoever has recorded the first bytes of a client can send it again (RFC 8446, section 8). So until the handshake is
-//! complete, only what changes nothing is answered, and the rest waits: that costs a client one round trip, where 425 would
-//! cost it two and is not understood by all (RFC 8470, section 3).
+//! Anyone who has recorded the first bytes of a client can send them again (RFC 8446, section 8). So until the handshake
+//! is complete, only requests that change nothing are answered, and the others wait. The wait costs a client one round
+//! trip; 425 would cost it two, and not all clients understand 425 (RFC 8470, section 3).
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -20,7 +20,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         true
     }
 
-    /// Waits for the end of the handshake, if it is not complete. What is gathered is sent before.
+    /// Waits for the end of the handshake, if it is not complete. Gathered bytes are sent before.
     pub(super) async fn finish_handshake(&mut self) -> Result<(), End> {
         if self.early.is_none() {
             return Ok(());
@@ -29,7 +29,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.wait_for_handshake().await
     }
 
-    /// The same, with nothing gathered. What the handshake leaves to be sent is not sent yet.
+    /// [`finish_handshake`](Self::finish_handshake) with nothing gathered. The last output of the handshake is not sent
+    /// yet.
     pub(super) async fn wait_for_handshake(&mut self) -> Result<(), End> {
         let Some(early) = &self.early else { return Ok(()) };
         self.worker.table.set(self.entry, Some(early.deadline_ms), false);
@@ -52,8 +53,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Err(End::Gone)
     }
 
-    /// Waits for the end of the handshake before the connection ends: what the client still sends for it would meet a closed
-    /// socket, and the reset could destroy the answer (RFC 9112, section 9.6).
+    /// Waits for the end of the handshake before the connection ends: the client's last messages of it would meet a
+    /// closed socket, and the reset could destroy the answer (RFC 9112, section 9.6).
     pub(super) async fn finish_handshake_to_close(&mut self) -> Result<(), End> {
         if self.early.is_none() {
             return Ok(());

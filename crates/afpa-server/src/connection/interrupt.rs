@@ -102,7 +102,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         }
     }
 
-    /// Leaves this context for a thread; what has arrived behind the request waits until it is answered.
+    /// Leaves this context for a thread; bytes that have arrived behind the request wait until it is answered.
     fn leave(&mut self, behind: &[u8], next: Next<M>) -> Next<M> {
         self.unfinished = !behind.is_empty();
         self.wait_for(Waiting::Idle, behind);

@@ -59,7 +59,7 @@ pub(crate) struct Connection<M: Module, T> {
     in_flight: u64,
     /// Steady milliseconds at which the present head has to be complete.
     head_deadline: u64,
-    /// The client may turn out to speak HTTP/2, of which it is known without being told (RFC 9113 section 3.3).
+    /// The client may turn out to speak HTTP/2 with prior knowledge (RFC 9113 section 3.3).
     may_be_h2: bool,
     /// The handshake is not complete, and what has arrived is early data.
     pub(crate) early: Option<Box<Early<M>>>,
@@ -218,9 +218,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         beginning == Beginning::Http2
     }
 
-    /// Whether closing the connection destroys nothing that the client has not received: what was sent is in its hands,
-    /// or nothing of what it has sent is unread. A client may send more against its word, or a server or thread was
-    /// `waited` for while it came; then the close resets the connection (RFC 9112, section 9.6).
+    /// Whether the connection can be closed at once without destroying a response on its way: nothing that the client has
+    /// sent is unread, and no more than an initial window is in flight. A client may send more against its word, or bytes
+    /// may have come while a server or thread was `waited` for; with them unread, the close resets the connection
+    /// (RFC 9112, section 9.6).
     fn can_close(&self, waited: bool) -> bool {
         self.input.is_empty()
             && self.in_flight <= INITIAL_WINDOW

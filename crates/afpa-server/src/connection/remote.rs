@@ -149,7 +149,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
         let sent = self.connection.transport.poll_send_gathered(cx, bytes, more);
         self.lent = sent.is_pending();
         if !self.lent && std::mem::take(&mut self.put_off) {
-            // Whoever moves content has looked before the response, and would not look again.
+            // The exchange has asked for content before it sent the response, and would not ask again by itself.
             cx.waker().wake_by_ref();
         }
         self.slow = matches!(&sent, Poll::Ready(Ok(n)) if *n < bytes.len());

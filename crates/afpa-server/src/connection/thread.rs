@@ -28,8 +28,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Ok(persistence)
     }
 
-    /// *Derive remote response*: has a server answer. What the exchange has not sent to the client itself
-    /// is in the outbox afterwards.
+    /// *Derive remote response*: has a server answer. Bytes that the exchange has not sent to the client itself
+    /// are in the outbox afterwards.
     pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
         self.enter_thread_context().await?;
         let mut walk = walk_to(Event::Remote);

@@ -1,4 +1,4 @@
-//! What became of handshakes of TLS.
+//! The results of handshakes of TLS.
 
 use afpa_framework::Counter;
 use afpa_tls::profile::CIPHERS;
@@ -27,7 +27,7 @@ const VERSIONS: [&str; 2] = ["TLSv1.2", "TLSv1.3"];
 /// Protocols as they are counted.
 const PROTOCOLS: [&str; 4] = ["none", "http/1.1", "h2", "other"];
 
-/// What may become of early data.
+/// The fates of early data, as they are counted.
 const EARLY_DATA: [&str; 2] = ["accepted", "refused"];
 
 impl TlsCounters {
@@ -52,7 +52,7 @@ impl TlsCounters {
         self.by_protocol[protocol].add(1);
     }
 
-    /// What became of early data. One that was accepted is known before the handshake is complete.
+    /// Counts the fate of early data. If it was accepted, that is known before the handshake is complete.
     pub(crate) fn early_data(&self, what: EarlyData) {
         match what {
             EarlyData::None => {}

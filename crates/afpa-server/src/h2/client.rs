@@ -20,7 +20,7 @@ pub(super) struct StreamClient<M: Module> {
     /// Index of its entry in the worker's table, for its deadlines.
     entry: usize,
     reader: ResponseReader,
-    /// What was given back; it belongs to no request, because a stream has one only.
+    /// Bytes that were given back; they belong to no request, because a stream has one only.
     surplus: Vec<u8>,
     broken: bool,
     /// Why the response breaks off, if it does.
@@ -43,8 +43,8 @@ impl<M: Module> StreamClient<M> {
         Self { worker, mux, id, entry, reader, surplus, broken, why_broken, moved }
     }
 
-    /// The exchange is over. What the module has left in the outbox is the answer, if the server gave none: an error
-    /// page, or a stored response. Returns the receipt of a response that the client cannot get.
+    /// Ends the exchange. If the server gave no answer, the module has left one in the outbox: an error page, or a stored
+    /// response. Returns the receipt of a response that the client cannot get.
     pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Box<Receipt>> {
         if self.moved <= SHORT {
             self.worker.counters.short_exchanges.add(1);
@@ -133,8 +133,8 @@ impl<M: Module> Drop for StreamClient<M> {
     }
 }
 
-/// What the client of a response that breaks off is told. Codes about the connection to the server say nothing about this
-/// one (docs/rules/passing.md, T5).
+/// The error code for the client of a response that breaks off. Codes about the connection to the server say nothing
+/// about the client's connection (docs/rules/passing.md, T5).
 fn code_of(why: BreakOff, is_tunnel: bool) -> ErrorCode {
     match why {
         // A reset connection is CANCEL in a tunnel (RFC 8441 section 5).
@@ -174,7 +174,7 @@ impl<M: Module> ClientStream for StreamClient<M> {
         let taken = upload.take(room);
         self.moved += taken.filled as u64;
         mux.connection.read(self.id, taken.content);
-        // The client is told of the room that this has made.
+        // The connection's task tells the client of the new room (WINDOW_UPDATE).
         mux.wake();
         match taken.filled {
             0 => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),

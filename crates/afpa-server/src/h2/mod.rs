@@ -3,7 +3,7 @@
 //! ```text
 //! receive ─▶ afpa_h2::Connection ─ events ─▶ `request`: the module's state functions ─▶ outbox
 //!                   ▲                                             │ miss: a task for each stream
-//! send ◀── output ──┴── `pump`: content, by priority ◀── `mux` ◀──┴── `client`: what an exchange sends
+//! send ◀── output ──┴── `pump`: content, by priority ◀── `mux` ◀──┴── `client`: output of an exchange
 //! ```
 //!
 //! The connection's task owns the socket and the protocol; it alone receives and sends. A stream whose answer comes from a
@@ -56,7 +56,7 @@ pub(crate) struct H2<M: Module, T> {
     ends: Option<End>,
 }
 
-/// What the answer to a request depends on.
+/// The facts of a request on which its answer depends.
 #[derive(Clone, Copy)]
 struct Asked {
     id: StreamId,

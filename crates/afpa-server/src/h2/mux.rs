@@ -1,4 +1,4 @@
-//! The streams of a connection: what each has to send, and what has arrived for it.
+//! The streams of a connection: the output of each, and the content that has arrived for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::FileExt;
@@ -65,7 +65,7 @@ pub(super) struct Held {
     pub(super) arrived: u64,
 }
 
-/// What came of filling a DATA frame.
+/// The result of filling a DATA frame.
 pub(super) enum Filled {
     /// Its content is in the output.
     Bytes,
@@ -81,10 +81,10 @@ const CHUNK: u64 = 2 * 1024 * 1024;
 /// Content of a server that a stream keeps for its client at most; then the server waits.
 pub(super) const KEPT: usize = 64 * 1024;
 
-/// The same while the client takes none of it.
+/// The same for a client that takes none of it.
 pub(super) const LEAST_KEPT: usize = 4 * 1024;
 
-/// What all streams of a connection may keep so before each keeps only that.
+/// The content that all streams of a connection may keep before each may keep only [`LEAST_KEPT`].
 const KEPT_BY_ALL: usize = 1024 * 1024;
 
 /// How long clients may let a response wait.
@@ -109,7 +109,7 @@ impl Mux {
         }
     }
 
-    /// The handshake is complete: those that wait for that go on.
+    /// The handshake is complete: streams that wait for it go on.
     pub(super) fn finish_handshake(&mut self) {
         self.is_early = false;
         let receivers = self.streams.values_mut().filter_map(|stream| stream.receiver.take());
@@ -143,8 +143,8 @@ impl Mux {
         self.connection.is_done() && self.streams.is_empty()
     }
 
-    /// Until when a stream waits for its client, in steady milliseconds. One that may send waits for those before it: what
-    /// the client takes of them counts for it, too.
+    /// Until when a stream waits for its client, in steady milliseconds. A stream that may send waits for the streams
+    /// before it: bytes that the client takes of them extend its deadline, too.
     pub(super) fn deadline(&self, id: StreamId) -> Option<u64> {
         let stream = self.streams.get(&id).filter(|stream| stream.waits_for_client())?;
         let waits_for_turn = stream.held.is_none() && !self.connection.is_stopped(id);
@@ -160,8 +160,8 @@ impl Mux {
         self.progress_until_ms = self.pace.extended(before, now_ms, bytes);
     }
 
-    /// How much of a server's response may wait for a stream: what its client lets it send, and a little. All streams
-    /// together hold no more than a connection may.
+    /// How much of a server's response may wait for a stream: as much as its client's window lets it send, but at least
+    /// [`LEAST_KEPT`]. All streams together hold no more than a connection may.
     pub(super) fn may_keep(&self, id: StreamId) -> usize {
         let all: usize = self.streams.values().map(|stream| stream.bytes.len()).sum();
         let most = if all < KEPT_BY_ALL { KEPT } else { LEAST_KEPT };
@@ -244,7 +244,7 @@ impl StreamState {
                         let length = self.resident_to - range.start;
                         if !resident(file, range.start, length) {
                             if out.len() > begin {
-                                // What is there goes first; then this is looked at again.
+                                // The bytes that are there go first; then the file is looked at again.
                                 self.resident_to = 0;
                                 return Filled::Bytes;
                             }

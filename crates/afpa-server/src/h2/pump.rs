@@ -174,7 +174,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         Poll::Ready(Ok(()))
     }
 
-    /// The connection waits for a request: what its answers took is not held meanwhile.
+    /// The connection waits for a request: it gives back the memory that its answers took.
     pub(super) fn give_back_memory(&mut self) {
         if self.sending.is_empty() {
             shrink(&mut self.sending, IDLE);

@@ -239,7 +239,7 @@ impl<M: Module, T: Transport> H2<M, T> {
 /// An answer in the outbox.
 struct Answer<'a> {
     block: &'a [u8],
-    /// What of the content stands behind it.
+    /// The content that stands behind the head in the outbox.
     content: &'a [u8],
     /// There is no content.
     end: bool,

@@ -12,7 +12,7 @@ use super::mux::Mux;
 use super::{Asked, H2};
 use crate::transport::Transport;
 
-/// What a stream's task brings.
+/// The outcome of a stream's task.
 pub(super) enum Outcome<M: Module> {
     /// A helper thread has loaded the answer.
     Loaded(Asked, M::Loaded),

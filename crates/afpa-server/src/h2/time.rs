@@ -27,7 +27,7 @@ pub(super) struct Times {
     pub(super) pace: Pace,
 }
 
-/// What has begun to arrive, and is not complete.
+/// The unit that has begun to arrive, and is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unfinished {
     Nothing,
@@ -112,7 +112,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         worker.table.set(self.inner.entry, deadline, true);
         match worker.table.wait(self.inner.entry, cx.waker()) {
             true => Poll::Ready(self.on_deadline()),
-            // The sweep sets it when the deadline passes. One that has passed already must not be waited for.
+            // The sweep would wake this task only later: a deadline that has passed already must not be waited for.
             false if deadline.is_some_and(|deadline| self.is_past(deadline)) => {
                 Poll::Ready(self.on_deadline())
             }

@@ -5,18 +5,18 @@ use std::io::{Read as _, Write as _};
 
 use afpa_h2::request::Framing;
 
-/// Content of a request that a server gets. It is framed when it is taken, so that however small the DATA frames are, what waits
-/// is no more than the client's window.
+/// Content of a request that a server gets. It is framed when it is taken, so that no more than the client's window
+/// waits here, however small the DATA frames are.
 pub(super) struct Upload {
     framing: Framing,
     /// Content that has arrived and was not taken.
     content: VecDeque<u8>,
-    /// What stands behind it: the last chunk and the trailer section.
+    /// The bytes behind the content: the last chunk and the trailer section.
     tail: VecDeque<u8>,
     done: bool,
 }
 
-/// What was taken.
+/// The result of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     /// Bytes of the room that were filled.
@@ -25,7 +25,7 @@ pub(super) struct Taken {
     pub(super) content: usize,
 }
 
-/// What a chunk needs beside its content: eight digits of its length at most, and two ends of lines.
+/// The bytes of a chunk beside its content: eight digits of its length at most, and two ends of lines.
 const CHUNK: usize = 12;
 
 impl Upload {

@@ -6,7 +6,7 @@ pub enum Strategy {
     /// Asks when an operation may succeed, and then does it.
     #[default]
     Readiness,
-    /// Hands operations to the kernel, and is told when they are done.
+    /// Hands operations to the kernel, which reports when they are done.
     Completion,
 }
 
@@ -30,15 +30,15 @@ pub enum Reason {
     OneAtATime,
 }
 
-/// What a core did in one period.
+/// The load of a core in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Connections accepted.
     pub(crate) accepted: u64,
-    /// How often something was received from a client, or the answer to a short request from a server: what came together
-    /// counts once.
+    /// How often something was received from a client, or the answer to a short request from a server. Bytes that came
+    /// together count once.
     pub(crate) receives: u64,
-    /// Requests answered in the deferred-interrupt context, and those that a server has answered in short.
+    /// Requests answered in the deferred-interrupt context, and requests whose exchange with a server was short.
     pub(crate) answered: u64,
     /// Answers too long to be gathered, and other requests that left that context. One can count as both, which only makes
     /// it weigh more.
@@ -56,7 +56,7 @@ pub(crate) struct Chooser {
     asked: u32,
 }
 
-/// With fewer requests in a period nothing is to be gained, and nothing can be told.
+/// With fewer requests in a period there is nothing to gain, and too little to choose by.
 const ENOUGH: u64 = 100;
 /// Periods in a row.
 const PERSISTENCE: u32 = 2;

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 /// A socket that does not block, and what the event loop knows of it.
 ///
-/// To register a socket costs a system call, and to take it out again another one. One that nobody has to wait
-/// for costs neither.
+/// To register a socket costs a system call, and to take it out again another one. A socket that nobody has to
+/// wait for costs neither.
 pub(crate) struct Socket(Registration);
 
 enum Registration {
@@ -23,7 +23,7 @@ enum Registration {
     Lost,
 }
 
-/// What an operation waits for.
+/// The readiness that an operation waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     /// Something to receive, or a connection to accept.
@@ -119,8 +119,8 @@ impl Direction {
         }
     }
 
-    /// Tries `op` once. When it has exhausted the socket, the event loop is told so, as if `op` had been tried again
-    /// and would have blocked: this saves the system call that would only say so.
+    /// Tries `op` once. When it has exhausted the socket, this tells the event loop so, as if `op` had been tried again
+    /// and would have blocked. That saves the system call that would block.
     fn attempt<R>(
         self,
         stream: &TcpStream,

@@ -25,15 +25,15 @@ use crate::io::WorkerIo;
 pub(crate) struct Stream {
     way: Way,
     worker: Rc<WorkerIo>,
-    /// What was received last has emptied the socket.
+    /// The last receive has emptied the socket.
     drained: bool,
-    /// What had arrived in the ring when the connection left it.
+    /// Bytes that had arrived in the ring when the connection left it.
     ahead: Vec<u8>,
     /// Something has been received.
     begun: bool,
     /// So many receives by readiness are to come before it enters the ring again.
     apart: u32,
-    /// A send waits for readiness. In the ring nobody would tell of it.
+    /// A send waits for readiness. If the connection entered the ring, nothing would wake that send.
     blocked: bool,
     /// Why it is about to leave the ring.
     leaving: Option<Leaving>,
@@ -44,10 +44,10 @@ pub(crate) struct Stream {
 const APART: u32 = 8;
 /// Bytes of a piece that is not gathered.
 const LONG: usize = 32 * 1024;
-/// What the ring cannot do once, it may never be able to.
+/// For a connection with an operation that the ring could not do: it may never be able to.
 const FOR_EVER: u32 = u32::MAX;
 
-/// Who receives and sends.
+/// The way in which the connection receives and sends.
 enum Way {
     Readiness(Socket),
     Completion(RingStream),
@@ -99,7 +99,7 @@ impl Stream {
         sent
     }
 
-    /// Leaves the ring between two operations. What had arrived there is read first.
+    /// Leaves the ring between two operations. Bytes that had arrived there are read first.
     fn poll_change(&mut self, cx: &mut Context<'_>, why: Leaving) -> Poll<io::Result<()>> {
         let Way::Completion(stream) = &mut self.way else { return Poll::Ready(Ok(())) };
         let why = *self.leaving.get_or_insert(why);
@@ -147,7 +147,7 @@ impl Stream {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let Way::Readiness(socket) = &mut self.way else { return Poll::Pending };
-        // What was received last has emptied the socket: another attempt now would only say so.
+        // The last receive has emptied the socket: another attempt now would block.
         if self.drained {
             socket.register()?;
         }

@@ -1,7 +1,8 @@
 //! TLS over another transport.
 //!
-//! What is sent is encrypted as a whole and counts as sent, like bytes in a socket's buffer. What the client does not take
-//! at once stays here, no more than one burst: the next send waits for it, and so does [`Transport::poll_flush`].
+//! Plaintext to send is encrypted as a whole and counts as sent, like bytes in a socket's buffer. Ciphertext that the
+//! client does not take at once stays here, no more than one burst: the next send waits for it, and so does
+//! [`Transport::poll_flush`].
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -32,11 +33,11 @@ const ARRIVAL: usize = 64 * 1024;
 /// Buffers of a core. A connection uses them from one wait to the next.
 #[derive(Debug, Default)]
 pub(crate) struct TlsBuffers {
-    /// What has arrived.
+    /// Ciphertext that has arrived.
     cipher: RefCell<Vec<u8>>,
     /// Of a file: a burst of records, or their content on its way into them.
     file: RefCell<Vec<u8>>,
-    /// What is to be sent.
+    /// Ciphertext to send.
     out: RefCell<Vec<u8>>,
 }
 
@@ -84,7 +85,7 @@ impl<T: Transport> Tls<T> {
         })
     }
 
-    /// Takes what had arrived before anybody knew that it is TLS.
+    /// Takes the bytes that had arrived before it was known that they are TLS.
     ///
     /// # Errors
     /// As [`poll_handshake`](Self::poll_handshake).
@@ -100,11 +101,11 @@ impl<T: Transport> Tls<T> {
         Ok(())
     }
 
-    /// Moves the handshake on by one arrival. Ready with whether it is complete, or has brought early data. What it leaves to
-    /// be sent then goes with the first answer.
+    /// Moves the handshake on by one arrival. Ready with whether it is complete, or has brought early data. Output that
+    /// remains then goes with the first answer.
     ///
     /// # Errors
-    /// Why it failed, after the client was told; `None`: it is gone.
+    /// The failure, after one attempt to send an alert; `None`: the client is gone.
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
@@ -131,20 +132,20 @@ impl<T: Transport> Tls<T> {
         })
     }
 
-    /// Whether requests can be looked at. What has been decrypted before the end of the handshake is early data.
+    /// Whether requests can be looked at. Plaintext before the end of the handshake is early data.
     fn is_shaken(&self) -> bool {
         !self.begun.is_handshaking() || !self.ahead.is_empty()
     }
 
-    /// What has arrived behind the handshake, or as early data.
+    /// Takes the plaintext that has arrived behind the handshake, or as early data.
     pub(crate) fn take_ahead(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ahead)
     }
 
-    /// What was agreed in the handshake; `None` before its begin.
+    /// The results of the handshake; `None` before its begin.
     ///
     /// # Errors
-    /// When the client is not who it was when its session began.
+    /// When the certificate in the client's session is not valid any more.
     pub(crate) fn agreed(&self) -> Result<Option<Facts>, Failure> {
         match &self.begun {
             Begun::Machine(machine, settings) => machine.agreed(settings).map(Some),
@@ -158,7 +159,7 @@ impl<T: Transport> Tls<T> {
         &mut self.below
     }
 
-    /// Who speaks no TLS would not understand an alert.
+    /// Sends the alert behind an error, unless the client speaks no TLS and would not understand it.
     fn tell_why(&mut self, cx: &mut Context<'_>, failure: &Failure) {
         if failure.reason != Reason::NotTls {
             self.tell(cx);
@@ -307,11 +308,11 @@ impl<T: Transport> Transport for Tls<T> {
             if self.peer_closed {
                 return Poll::Ready(Ok(0));
             }
-            // Who waits for the client sends it what it waits for.
+            // The client may wait for these bytes before it sends.
             if let Poll::Ready(Err(error)) = self.poll_tickets(cx) {
                 return Poll::Ready(Err(error));
             }
-            // A receive may leave the ring. What is lent comes back first, or it would be lost.
+            // A receive may leave the ring. Lent bytes come back first, or they would be lost.
             if self.lent.is_some() {
                 return Poll::Pending;
             }
@@ -422,7 +423,7 @@ impl<T: Transport> Transport for Tls<T> {
 
     fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let taken_back = ready!(self.poll_lent(cx));
-        // What is behind something that cannot be sent would not arrive.
+        // An alert behind bytes that cannot be sent would not arrive.
         if taken_back.is_err() || self.closed || !self.unsent.is_empty() {
             return Poll::Ready(());
         }

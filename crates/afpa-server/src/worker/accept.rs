@@ -118,8 +118,8 @@ impl Acceptor {
     }
 }
 
-/// Accepts until it is told to stop, then accepts what is already in the queue: closing a `SO_REUSEPORT` socket
-/// would reset the connections that wait on it.
+/// Accepts until the order to stop, then accepts the connections that are already in the queue: closing a `SO_REUSEPORT`
+/// socket would reset the connections that wait on it.
 async fn accept_until<M: Module>(
     worker: Rc<Worker<M>>,
     mut acceptor: Acceptor,
@@ -301,7 +301,7 @@ async fn read_preface<T: Transport>(stream: &mut T) -> Option<(Preface, Vec<u8>)
     None
 }
 
-/// How often it is told that connections cannot be accepted, in milliseconds.
+/// Milliseconds from one warning that connections cannot be accepted to the next.
 const TOLD_EACH_MS: u64 = 60_000;
 
 /// Errors of a connection that was taken from the queue, with which the next one has nothing to do (accept(2)).

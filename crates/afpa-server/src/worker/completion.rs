@@ -19,7 +19,8 @@ use crate::io::{Chooser, Io, Load, Reason, Strategy, WorkerIo};
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Submits the operations of a ring, and hands their results to the tasks that wait for them. It runs behind the tasks
-/// that it has woken: what these queue is submitted together, with the system call that takes further results.
+/// that it has woken: the operations that they queue are submitted together, with the system call that takes further
+/// results.
 pub(super) async fn drive(ring: Ring, io: Rc<WorkerIo>) {
     let event = watch(ring.event());
     let failed = match event {

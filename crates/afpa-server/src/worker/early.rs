@@ -16,7 +16,7 @@ pub(crate) struct Early<M: Module> {
     /// Steady milliseconds by which the handshake has to be complete.
     pub(crate) deadline_ms: u64,
     facts: Facts,
-    /// What becomes of the handshake if the connection ends now; `None`: it is complete.
+    /// The failure of the handshake that is counted if the connection ends now; `None`: the handshake is complete.
     failure: Option<Reason>,
 }
 
@@ -32,7 +32,7 @@ impl<M: Module> Early<M> {
         Box::new(Self { worker: Rc::clone(worker), _place: place, deadline_ms, facts, failure })
     }
 
-    /// What is known of the connection so far.
+    /// The facts known of the connection so far.
     pub(super) fn so_far(&self) -> Box<Secured> {
         Box::new(secured(self.facts.clone(), true))
     }

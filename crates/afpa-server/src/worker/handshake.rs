@@ -37,7 +37,7 @@ struct Turn {
 type Look = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Turn {
-    /// Ready when it may work on a piece. Whoever wakes up first after the core has looked begins a new round.
+    /// Ready when it may work on a piece. The first task that wakes up after the core has looked begins a new round.
     fn poll(&mut self, cx: &mut Context<'_>, turns: &HandshakeTurns) -> Poll<()> {
         loop {
             if let Some((seen, looked)) = &mut self.waiting {
@@ -95,7 +95,7 @@ pub(super) async fn serve<M: Module, T: Transport>(
     }
 }
 
-/// What has come of a handshake.
+/// The result of a handshake.
 struct Shaken<M: Module, T> {
     tls: Tls<T>,
     facts: Facts,
@@ -151,8 +151,8 @@ async fn shake<M: Module, T: Transport>(
     }
 }
 
-/// A client's fault is no news, but somebody who looks for one may want to know more than its kind. A certificate is different:
-/// whoever shows it was meant to get in.
+/// Logs a failure. A client's fault is no news, so only the debug level shows more than its kind. A refused certificate
+/// is a warning: a client that shows one was meant to get in.
 fn report(client: Client, failure: &Failure) -> Reason {
     static REFUSED: Seldom = Seldom::new();
     if failure.reason != Reason::PeerCertificate {

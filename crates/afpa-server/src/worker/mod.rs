@@ -32,7 +32,7 @@ pub(crate) use command::Command;
 use handshake::HandshakeTurns;
 pub(crate) use table::Table;
 
-/// What a core gives to its module.
+/// The handles that a core gives to its module.
 #[derive(Clone)]
 pub struct WorkerContext {
     /// Number of the worker, from 0.
@@ -43,7 +43,7 @@ pub struct WorkerContext {
     pub ring: CoreRing,
 }
 
-/// What the connections of a core share. One thread uses it, so it has cells and no locks.
+/// The state that the connections of a core share. One thread uses it, so it has cells and no locks.
 pub(crate) struct Worker<M: Module> {
     pub(crate) module: RefCell<M>,
     pub(crate) settings: RefCell<Rc<Settings>>,
@@ -59,7 +59,7 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) largest_head: usize,
     /// Gather buffer, lent to a connection while it sends.
     pub(crate) outbox: RefCell<Outbox>,
-    /// Gather buffers for those that come while others are being sent.
+    /// Gather buffers for responses that come while others are being sent.
     pub(crate) spare_outboxes: RefCell<Vec<Outbox>>,
     /// Holds the end of a file while the file's version is checked.
     pub(crate) pipe: SparePipe,

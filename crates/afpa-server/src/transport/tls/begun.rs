@@ -7,7 +7,7 @@ use afpa_tls::{Failure, Greeted, Greeting, ListenerTls, ServerMachine, ServerTls
 
 /// How far a connection has come.
 pub(super) enum Begun {
-    /// What its client asks for is not known yet.
+    /// The name that its client asks for is not known yet.
     Greeting(Box<Greeting>),
     /// The certificate that its client asks for may be on its way.
     Waiting(Box<Greeted>),

@@ -52,7 +52,7 @@ impl<T: Transport> Tls<T> {
         }
         let Self { begun, unsent, .. } = self;
         let seals = begun.machine().and_then(|machine| machine.seals(records, unsent));
-        // What has to go before them goes with the next burst that is copied.
+        // Output that has to go before the records goes with the next burst that is copied.
         Ok(seals.map_err(|_| io::ErrorKind::NotConnected)? && self.unsent.is_empty())
     }
 

@@ -1,4 +1,4 @@
-//! What either side sends arrives, whatever the transport below takes and gives at a time.
+//! The bytes of either side arrive, however much the transport below takes and gives at a time.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -243,7 +243,7 @@ impl Bed {
         assert!(got == expected);
     }
 
-    /// Sends as a connection does: what is gathered, and the rest of it.
+    /// Sends as a connection does: first the gathered bytes as a whole, then the rest of them.
     fn send(&mut self, bytes: &[u8]) {
         let mut gathered = bytes.to_vec();
         let mut sent =
