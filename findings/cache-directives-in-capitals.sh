@@ -6,7 +6,7 @@
 # Guess: each library that caches by these rules writes the names small before it compares.
 # Seen: http-cache-semantics 4.2.0 (npm), CacheControl 0.14.3 and Werkzeug 3.1.3 (Python) each pass over MAX-AGE, so that
 # the answer has no lifetime; CacheControl passes over max-age="60", too. The other two read that as 60.
-# An answer that is kept in front of such a client, and not by it, is no fault of the one in front.
+# If a cache in front of such a client keeps an answer that the client does not, that is no fault of the cache.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install http-cache-semantics@4.2.0

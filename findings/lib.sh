@@ -18,7 +18,7 @@ npm_install() {
     npm install --silent --no-audit --no-fund "$@"
 }
 
-# seen WHAT EXPECTED FOUND: prints what was seen, and ends with an error if it is no longer that.
+# seen WHAT EXPECTED FOUND: prints FOUND, and ends with an error if it is not EXPECTED.
 seen() {
     printf '%-44s %s\n' "$1" "$3"
     if [[ $2 != "$3" ]]; then
