@@ -40,7 +40,7 @@ pub struct Variant {
     pub len: u64,
     /// The version of the file behind the payload. For a stored coding, this is the version of that file.
     pub stamp: Stamp,
-    /// Of the decoded content, if that is not what the file holds but what a filter made of it.
+    /// The digest of the decoded content, if a filter made that content; `None`: it is the file's.
     pub digest: Option<u128>,
     /// Whether it was found in the file system, and not made by AFPA.
     pub stored: bool,
@@ -48,7 +48,7 @@ pub struct Variant {
     pub etag: EntityTag,
     /// Head of a 200 answer, complete but for the date.
     pub ok: ResponseHead,
-    /// The same for HTTP/2.
+    /// The fields of that head for HTTP/2.
     pub(crate) ok_block: Option<FieldBlock>,
     /// Head of a 304 answer, likewise.
     pub not_modified: ResponseHead,
@@ -86,7 +86,7 @@ impl HttpHeader {
         Self { last_modified, content_type, fields, priority, available, due, demand, variants }
     }
 
-    /// The same, of another priority.
+    /// This header with another priority.
     pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }

@@ -1,4 +1,4 @@
-//! Writes answers: from a request and what was found for it to the bytes in the outbox.
+//! Writes answers: from a request and its object to the bytes in the outbox.
 //!
 //! The common answer, the whole of a pinned object, copies a head that was generated when the object
 //! entered the cache, patches the date, and copies the content behind it. This formats and allocates nothing.
@@ -202,9 +202,9 @@ impl Responder {
         persistence
     }
 
-    /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a
-    /// final answer instead may or may not send its content, so the connection has to end. A client that has asked
-    /// for the end sends no further request (section 9.6), but what it sends of this one may be on its way.
+    /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a final
+    /// answer instead may or may not send its content, so the connection has to end. A client that has asked for the
+    /// end sends no further request (section 9.6), but the rest of this one may be on its way.
     pub(crate) fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
         if request.version == Version::Http2 {

@@ -14,7 +14,7 @@ use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::remote::{Distributed, asks_tunnel};
 
-/// Where a request goes, and what it is counted for.
+/// The destination of a request, and the counters that count it.
 pub(crate) struct Routed<'m> {
     /// The site whose trusted routers name the client.
     pub(crate) site: Option<SiteId>,
@@ -25,8 +25,7 @@ pub(crate) struct Routed<'m> {
 
 /// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
 pub(crate) enum Route<'m> {
-    /// A GET or HEAD of what lies at a path below a document root. The cache may have it; if not, a helper
-    /// thread loads it.
+    /// A GET or HEAD of a path below a document root. The cache may have the file; if not, a helper thread loads it.
     File { root: &'m Arc<DocRoot>, path: &'m [u8] },
     /// To a server group.
     Distributed(Distributed<'m>),

@@ -98,7 +98,7 @@ impl ScopeTable {
         own.or_else(|| self.sites.get(site.0 as usize))
     }
 
-    /// All of them: sites, in the order of the configuration, then request sets likewise.
+    /// All scopes: sites, in the order of the configuration, then request sets likewise.
     pub fn iter(&self) -> impl Iterator<Item = &ScopeStats> {
         self.all().map(|scope| &**scope)
     }

@@ -28,7 +28,7 @@ pub struct DocRootSettings {
     pub headers: Vec<(String, String)>,
     /// Media types by lower-case extension, before the built-in ones.
     pub types: HashMap<String, String>,
-    /// Compression of what is in the cache.
+    /// Compression of objects in the cache.
     pub compression: Compression,
     /// Whether files written into the tree are loaded before they are asked for.
     pub push: bool,

@@ -13,8 +13,8 @@ use crate::doc_root::DocRoot;
 use crate::load::{self, Loaded};
 use crate::respond::Responder;
 
-/// A request for what lies at a path below a document root. It holds the root, so that a reload in the
-/// meantime does not change its answer.
+/// A request for a path below a document root. It holds the root, so that a reload in the meantime does not change its
+/// answer.
 pub struct Uncached {
     pub(crate) request: KeptRequest,
     pub(crate) root: Arc<DocRoot>,
@@ -22,7 +22,7 @@ pub struct Uncached {
     pub(crate) path: Box<[u8]>,
 }
 
-/// The request, and what the helper thread found for it.
+/// The request, and the result of the helper thread.
 pub struct LoadedRequest {
     pub(crate) request: KeptRequest,
     root: Arc<DocRoot>,
@@ -87,8 +87,8 @@ impl LoadedRequest {
     }
 }
 
-/// The target of a request for a directory, with the slash that was missing and the query as it came. This
-/// is the path that the client asked for, whatever path the router made of it.
+/// The target of a request for a directory, with the slash that was missing and the query as it came. The path is that
+/// of the client, even if the router has rewritten it.
 fn with_slash(request: &afpa_http::Request<'_, '_>) -> Vec<u8> {
     let mut room = Vec::new();
     let path = request.target.path().unwrap_or_default();

@@ -127,7 +127,7 @@ async fn the_first_request_loads_and_the_second_never_leaves_the_interrupt_conte
     assert_eq!((bench.counters.hits.get(), bench.counters.misses.get()), (1, 1));
 }
 
-/// RFC 9112 section 9.6: only then the engine may close without waiting for what the client still sends.
+/// RFC 9112 section 9.6: only then the engine may close without waiting for more bytes of the client.
 #[tokio::test]
 async fn a_client_sends_nothing_more_if_it_has_asked_for_the_end_and_has_no_content() {
     let root = site();
@@ -155,7 +155,7 @@ async fn a_client_sends_nothing_more_if_it_has_asked_for_the_end_and_has_no_cont
         bench.ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert_eq!(bench.interrupt(request.as_bytes()), Some(persistence), "{request}");
     }
-    // The server's own wish to end says nothing about what the client sends.
+    // The server's own wish to end does not show whether the client sends more.
     let mut bench = Bench::new(root.path(), DocRootSettings::default());
     bench.ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     bench.http.drain();

@@ -84,7 +84,7 @@ impl Bench {
         Self { http, connection, out, client, runtime, responses }
     }
 
-    /// One request for what nobody has asked for yet.
+    /// A request for a URL that was not asked for before.
     fn miss(&mut self, request: &[u8]) {
         self.out.clear();
         self.client.received.clear();
@@ -174,6 +174,7 @@ fn a_stored_miss_allocates_what_is_kept_and_little_more() {
     assert!(stored - passed_on < MOST, "{stored} stored, {passed_on} passed on");
 }
 
-/// Allocations of a stored miss beyond those of one that is passed on: six of what is kept (key, label, head, what decides about
-/// its use, content, object), a share of the nodes of the index, and those of the question, which its answer ends.
+/// Allocations of a stored miss beyond those of one that is passed on: six of the kept response (key, label, head,
+/// facts that decide about its use, content, object), a share of the nodes of the index, and those of the question,
+/// which its answer ends.
 const MOST: f64 = 12.0;

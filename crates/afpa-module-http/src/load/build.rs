@@ -57,12 +57,12 @@ struct Coded {
     coding: Coding,
     payload: Payload,
     stamp: Stamp,
-    /// Of the decoded content, if a filter made it.
+    /// The digest of the decoded content, if a filter made it.
     digest: Option<u128>,
     made_here: bool,
 }
 
-/// Reads what is to be pinned, and generates the heads. Codings that are not stored are made later, so that
+/// Reads the files that are to be pinned, and generates the heads. Codings that are not stored are made later, so that
 /// the first request does not wait for them.
 pub(super) fn build(
     doc_root: &DocRoot,
@@ -150,8 +150,8 @@ impl Coded {
     }
 }
 
-/// Pins a file, or keeps it open if it is too large, there is no room, it grows all the time, or the object is not `kept`.
-/// Of a file that has grown since it was opened, the present version is taken.
+/// Pins a file, or keeps it open if it is too large, there is no room, it grows all the time, or the object is not
+/// `kept`. If a file has grown since it was opened, its present version is taken.
 fn payload_of(
     ticket: &Ticket<HttpHeader>,
     kept: bool,
@@ -189,7 +189,7 @@ fn payload_of_version(
     Ok(Payload::Pinned(room.freeze()))
 }
 
-/// Pins what a filter made, or puts it into a file without a name if there is no room, or the object is not `kept`.
+/// Pins the result of a filter, or puts it into a file without a name if there is no room, or the object is not `kept`.
 /// `of`: the version of the file that it was made from.
 fn made(
     ticket: &Ticket<HttpHeader>,
@@ -227,8 +227,9 @@ fn nameless(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// When what a filter made was last another: now, unless the object that it replaces was the same. The times of its
-/// files do not tell, because a file that is gone, or is replaced by an older one, changes the page, too.
+/// The time at which the result of a filter last changed: now, unless the object that it replaces was the same. The
+/// times of its files do not show that, because a file that is gone, or is replaced by an older one, changes the page,
+/// too.
 fn time_of(ticket: &Ticket<HttpHeader>, made: &Coded) -> u64 {
     let before = ticket.suspect().map(|suspect| suspect.header());
     let same = before.filter(|header| {
@@ -326,7 +327,7 @@ impl Description<'_> {
     }
 }
 
-/// Of the version of the file, or of the bytes themselves where a filter made them.
+/// The entity tag of the version of the file, or of the bytes themselves where a filter made them.
 fn entity_tag(coded: &Coded) -> EntityTag {
     let Coded { stamp, coding, digest, .. } = coded;
     match digest {

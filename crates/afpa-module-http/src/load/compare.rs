@@ -1,4 +1,4 @@
-//! Compares what is served with its files, now and then.
+//! Compares objects in use with their files, now and then.
 //!
 //! A watch does not hear every change: not a store through a shared mapping, nor a write through another name of the file. So
 //! one thread of the lowest priority looks at the files of the objects that were used of late, also of those that the
@@ -76,7 +76,7 @@ impl ComparerThread {
     }
 }
 
-/// Whether the file system holds what the object was made from.
+/// Whether the file system still holds the files that the object was made from.
 fn is_current_in(roots: &[Weak<DocRoot>], object: &Object<HttpHeader>) -> bool {
     let site = object.key().site;
     let root = roots.iter().filter_map(Weak::upgrade).find(|root| root.key() == site);
@@ -97,7 +97,7 @@ pub(super) fn is_current(doc_root: &DocRoot, object: &Object<HttpHeader>) -> boo
     }
 }
 
-/// The digest of what the filters make of these files now.
+/// The digest of the content that the filters make of these files now.
 fn made_again(doc_root: &DocRoot, sources: &mut Sources) -> Option<u128> {
     let mut draft = Draft::of(doc_root, sources);
     let mut origin = Origin { doc_root, depend: &|_| {}, tells: false, sources };

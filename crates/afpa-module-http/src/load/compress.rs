@@ -11,7 +11,7 @@ pub(crate) type Encode = dyn Fn(Coding, u32, &[u8]) -> io::Result<Option<Vec<u8>
 /// Compresses `content`; `None` when the result would not be worth sending.
 ///
 /// # Errors
-/// Those of the encoders. They write to memory, and so fail only if there is not enough of it.
+/// Errors of the encoders. They write to memory, and so fail only if there is not enough of it.
 pub(super) fn compress(coding: Coding, level: u32, content: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let coded = match coding {
         Coding::Identity => return Ok(None),

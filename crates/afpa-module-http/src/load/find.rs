@@ -11,7 +11,7 @@ use crate::header::HttpHeader;
 
 /// The result of looking for a path.
 pub(super) enum Found {
-    /// A file, with what is stored beside it.
+    /// A file, with the codings that are stored beside it.
     File(Sources),
     /// No file: the answer is made from this instead. A watch reports it, or not, when there is one.
     Nothing(Loaded, Coverage),
@@ -114,7 +114,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A name, and whether its link would lead to what it names.
+    /// A row of a listing, and whether its link would lead to the named file.
     fn row(
         &self,
         doc_root: &DocRoot,

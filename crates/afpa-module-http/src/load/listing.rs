@@ -8,8 +8,8 @@ use crate::settings::DocRootSettings;
 /// Names in a listing; of a directory with more the first ones are shown.
 pub(super) const MOST: usize = 10_000;
 
-/// Whether a link to a name in the directory `path` leads to what has this name. A URL's path has no control bytes, its request
-/// line has an end, and a tilde may begin the name of a user.
+/// Whether a link to a name in the directory `path` leads to the file with this name. A URL's path has no control
+/// bytes, its request line has an end, and a tilde may begin the name of a user.
 pub(super) fn has_link(settings: &DocRootSettings, path: &[u8], name: &[u8]) -> bool {
     let mut line = settings.mount.clone().into_bytes();
     target::encode(path, &mut line);

@@ -51,9 +51,9 @@ pub(crate) enum Loaded {
     Slash,
     /// The listing of a directory, as HTML.
     Listing(Vec<u8>),
-    /// Nothing that could be sent; the status says why.
+    /// No object that could be sent; the status says why.
     Failed(Status),
-    /// The same; the log says why, too.
+    /// No object that could be sent; the log says why, too.
     Refused(Refusal),
 }
 

@@ -149,7 +149,7 @@ impl Responder {
         persistence
     }
 
-    /// The answer to input that is not taken for a request. The log has what was `said` in it.
+    /// The answer to input that is not taken for a request. The log has the parts of it that could be read (`said`).
     pub(crate) fn refuse(
         &mut self,
         client: Client,

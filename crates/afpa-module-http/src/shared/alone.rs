@@ -1,4 +1,4 @@
-//! Requests that nobody else waits for, and whose answers say something about what is stored: HEAD, and methods that are not
+//! Requests that no other request waits for, and whose answers concern stored responses: HEAD, and methods that are not
 //! safe.
 
 use std::rc::Rc;

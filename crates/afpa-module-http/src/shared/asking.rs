@@ -1,4 +1,4 @@
-//! A question to a server on behalf of the cache, and what came of it.
+//! A question to a server on behalf of the cache, and its outcome.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) struct Asking {
 /// The outcome of the question.
 #[derive(Debug, Default)]
 pub(super) enum Came {
-    /// Nothing that can be said.
+    /// No answer was kept or passed on yet.
     #[default]
     Nothing,
     /// The answer was kept.
@@ -111,7 +111,7 @@ impl Asking {
         judge(facts, &self.requested, self.policy.set_cookie, terms)
     }
 
-    /// The same, of one of which there is a draft, with its key.
+    /// As [`judge`](Self::judge), of a response that has a draft, with a check of its key.
     pub(super) fn judge_draft(
         &self,
         draft: &Draft,
@@ -167,7 +167,8 @@ impl Asking {
     }
 }
 
-/// Whether a response was not kept because of what the request says, so that others may still have what is stored.
+/// Whether a response was not kept for a reason that lies in the request, so that others may still get the stored
+/// response.
 pub(super) fn is_about_request(why: NotStored) -> bool {
     matches!(why, NotStored::RequestNoStore | NotStored::Authorization | NotStored::LongKey)
 }

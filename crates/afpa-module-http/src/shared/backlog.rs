@@ -9,7 +9,7 @@ use super::responses::Responses;
 use super::send::send_some;
 use super::stored::StoredResponse;
 
-/// Bytes that wait for a client. They are counted among those of answers on their way.
+/// Bytes that wait for a client. They count as bytes of answers on their way.
 #[derive(Debug)]
 pub(super) struct Backlog {
     responses: Arc<Responses>,
@@ -26,7 +26,7 @@ pub(super) struct Kept(pub(super) Arc<Object<StoredResponse>>);
 pub(super) enum Rest {
     /// In memory of its own.
     Own(Backlog),
-    /// The end of what is kept, from there on.
+    /// The content of the kept object, from this position on.
     OfKept(Kept, usize),
 }
 
@@ -79,7 +79,7 @@ impl Kept {
 }
 
 impl Rest {
-    /// The last bytes of what is kept, instead of a copy of them. `None`: they are more than its content.
+    /// The last `left` bytes of the kept object, instead of a copy of them. `None`: its content is shorter.
     pub(super) fn of_kept(kept: Kept, left: usize) -> Option<Self> {
         let from = kept.content().len().checked_sub(left)?;
         Some(Rest::OfKept(kept, from))

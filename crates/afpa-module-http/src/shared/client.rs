@@ -83,7 +83,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         if !self.is_gone {
             self.is_gone = self.client.poll_gone(cx).is_ready();
         }
-        // Before its head has come, an answer that nobody else waits for is not worth the server's work.
+        // Before its head has come, an answer that no other request waits for is not worth the server's work.
         let is_wanted = || {
             let now_ms = self.client.cached_now().steady_ms();
             self.asking.keeps.get() && self.asking.fetch.is_wanted(now_ms)

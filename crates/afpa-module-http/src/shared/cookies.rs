@@ -25,7 +25,7 @@ pub(super) fn put_cookies(policy: &CachePolicy, request: &Request<'_, '_>, out: 
     }
 }
 
-/// Before a line that stands there as a whole: it is in no field value.
+/// Begins a line that goes into the key as a whole. It stands in no field value.
 const DOUBTFUL: u8 = b'\r';
 
 fn lines<'b>(request: &Request<'_, 'b>) -> impl Iterator<Item = &'b [u8]> {

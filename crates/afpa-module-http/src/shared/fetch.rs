@@ -1,7 +1,7 @@
 //! One question to a server, and all the requests that wait for its answer, on whatever core.
 //!
-//! One request *leads*: it has the exchange with the server, and puts what arrives here. The others *follow*:
-//! they take it from here, each as fast as its client reads.
+//! One request *leads*: it has the exchange with the server, and puts the bytes that arrive here. The others *follow*:
+//! they take the bytes from here, each as fast as its client reads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,9 +32,9 @@ pub(crate) struct Fetch {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
-    /// Of those who follow, by their place.
+    /// The wakers of followers, by their place.
     wakers: Vec<Option<Waker>>,
-    /// Places of those that have gone: clients may come and go for as long as an answer is on its way.
+    /// Free places: clients may come and go for as long as an answer is on its way.
     free: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Phase {
     Waiting,
     /// It has, and the answer is to be kept.
     Arriving(Arriving),
-    /// All of the answer has arrived, and this is it.
+    /// All of the answer has arrived: this object.
     Whole(Arc<Object<StoredResponse>>),
     /// A stored response is the answer: because the server says that it is current, or instead of an error.
     Stored(Arc<Object<StoredResponse>>),
@@ -83,7 +83,7 @@ impl Arriving {
     }
 }
 
-/// How long an answer without a length may take behind its head, in milliseconds, until those who follow go to a server
+/// How long an answer without a length may take behind its head, in milliseconds, until its followers go to a server
 /// themselves.
 pub(super) const SOON_MS: u64 = 250;
 
@@ -129,8 +129,8 @@ impl Fetch {
             || matches!(self.state().phase, Phase::Arriving(_) | Phase::Whole(_))
     }
 
-    /// Whether its answer is for somebody else than who leads: for those who follow, or for whoever asks later. Nobody
-    /// asks later for what may never end.
+    /// Whether the answer is of use to another request than the leading one: to a follower, or to a later request. An
+    /// answer that arrives for too long without an announced length may never end; then only followers count.
     pub(super) fn is_wanted(&self, now_ms: u64) -> bool {
         let state = self.state();
         match &state.phase {

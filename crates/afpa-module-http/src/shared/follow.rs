@@ -83,7 +83,8 @@ async fn answer<C: ClientStream>(
     if !who.is_for(arriving.draft.vary(), &arriving.variant) {
         return Followed::Alone;
     }
-    // An answer without a length may grow beyond what is kept, and who has begun to follow it would have to break off.
+    // An answer without a length may grow beyond the limit on kept answers, and a follower that has begun to send it
+    // would have to break off.
     let may_stream = who.streams && arriving.announced.is_some();
     if !may_stream && !arriving.is_whole {
         if let Some(until) = arriving.waits_until() {

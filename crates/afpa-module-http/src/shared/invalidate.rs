@@ -12,13 +12,13 @@ use afpa_proxy::response;
 use super::key::{group_label, host_of};
 use super::responses::Responses;
 
-/// The tap of a request with a method that is not safe: if the answer is no error, what is stored for the URL
-/// goes, before the client has the answer.
+/// The tap of a request with a method that is not safe: if the answer is no error, the stored responses for the URL are
+/// dropped before the client has the answer.
 #[derive(Debug)]
 pub(super) struct Invalidating {
     pub(super) responses: Arc<Responses>,
     pub(super) host: Vec<u8>,
-    /// Of the request's URL, under whatever query it is kept.
+    /// The labels of the request's URL, with all queries under which a response may be kept.
     pub(super) labels: Vec<Vec<u8>>,
     /// How many purges it has made.
     pub(super) purges: u64,

@@ -52,15 +52,16 @@ pub struct KernelPlace<'k> {
 pub struct KernelCopy<'o> {
     /// The head of the whole.
     pub head: Vec<u8>,
-    /// The same for a request that asks for the connection's end.
+    /// That head for a request that asks for the connection's end.
     pub closing: Vec<u8>,
-    /// Where in them what changes with the second begins: the `ttl` of Cache-Status, if they say it, else the Age.
+    /// Where the bytes that change with the second begin in both heads: at the `ttl` of Cache-Status, if they have it,
+    /// else at the Age.
     pub changing_at: usize,
     /// The head of a 304.
     pub not_modified: Vec<u8>,
-    /// The same for a request that asks for the connection's end.
+    /// That head for a request that asks for the connection's end.
     pub closing_not_modified: Vec<u8>,
-    /// The same place in these.
+    /// The place of the changing bytes in the heads of a 304.
     pub not_modified_changing_at: usize,
     /// The content.
     pub content: &'o [u8],
@@ -72,7 +73,7 @@ pub struct KernelCopy<'o> {
     pub born: i64,
     /// How many digits its age has.
     pub age_digits: u32,
-    /// Of a copy that says how long it is fresh.
+    /// The `ttl`, if the copy says how long it is fresh.
     pub ttl: Option<KernelTtl>,
     /// The age at which it is not fresh any more, or one of the numbers has more digits or fewer.
     pub until_age: u64,
@@ -88,7 +89,7 @@ pub struct KernelTtl {
 }
 
 impl KernelTtl {
-    /// Of an answer that is fresh.
+    /// The `ttl` of a fresh answer.
     fn of(stored: &Stored) -> Option<Self> {
         let left = stored.lifetime.checked_sub(stored.age)?;
         Some(Self { lifetime: stored.lifetime, digits: digits(left) })

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! No part holds the byte that ends it, so that two requests have one key only if all parts are the same. The label
-//! comes first, so that the keys of what a purge means begin alike.
+//! comes first, so that the keys of one purge begin alike.
 
 pub(crate) use afpa_cache::{END, label_of};
 use afpa_http::{Known, Request, Target};
@@ -23,7 +23,7 @@ use super::cookies::put_cookies;
 use super::policy::CachePolicy;
 use super::query::put_query;
 
-/// Memory for keys, so that a hit allocates nothing and a miss only what it keeps.
+/// Memory for keys, so that a hit allocates nothing and a miss only the keys that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRoom {
     pub(crate) primary: Vec<u8>,
@@ -143,7 +143,7 @@ fn split(primary: &[u8]) -> Option<Split<'_>> {
     Some(Split { name, path, query, scheme, port, cookies, path_at_server, scope })
 }
 
-/// Both sides of the first byte of this kind.
+/// The bytes before and behind the first `end`.
 fn cut(bytes: &[u8], end: u8) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|&byte| byte == end)?;
     Some((bytes.get(..at)?, bytes.get(at + 1..)?))

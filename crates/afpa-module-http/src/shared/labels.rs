@@ -27,16 +27,16 @@ pub enum Purge {
         /// As [`afpa_http::target::spell`] gives it.
         path: Vec<u8>,
     },
-    /// All of a host.
+    /// All responses of a host.
     Host(Vec<u8>),
-    /// All with a tag.
+    /// All responses with a tag.
     Tag(Vec<u8>),
     /// Everything.
     All,
 }
 
-/// The labels under which what is stored for exactly this URL may be found: those of the query as it is, and of what each policy
-/// keeps of it.
+/// The labels under which responses for exactly this URL may be stored: those of the query as it is, and of the
+/// parameters that each policy keeps of it.
 pub(super) fn of_url(
     host: &[u8],
     path: &[u8],
@@ -53,7 +53,7 @@ pub(super) fn of_url(
     labels
 }
 
-/// The labels of what is meant.
+/// The labels of the responses that a purge is about.
 pub(super) fn labels_of(what: &Purge, policies: &[Arc<CachePolicy>]) -> Vec<Labels> {
     let begin = |host: &[u8], path: &[u8]| {
         let mut label = url_label(host, path, None);

@@ -1,4 +1,4 @@
-//! Lists what is kept of a response, among the others of its URL.
+//! Lists a response that is kept, among the others of its URL.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ impl Responses {
     /// Lists a response whose content is complete.
     ///
     /// # Errors
-    /// It was purged meanwhile: then it is for nobody but those who asked before.
+    /// The response was purged meanwhile: then only the requests that asked before get it.
     pub(super) fn list(
         &self,
         policy: &CachePolicy,
@@ -36,8 +36,8 @@ impl Responses {
         Ok(object)
     }
 
-    /// The same, of what another process kept, and used so often. It takes the place of nothing, and joins other responses of
-    /// its URL only if those vary by the same fields. Returns whether it was listed.
+    /// As [`list`](Self::list), of a response that another process kept, and used so often. It replaces no other, and
+    /// joins other responses of its URL only if those vary by the same fields. Returns whether it was listed.
     pub(super) fn list_restored(
         &self,
         policy: &CachePolicy,
@@ -159,7 +159,7 @@ impl ListPlace<'_> {
 pub(super) enum Content {
     /// Its head; it has no content.
     Nothing,
-    /// All of its bytes, and how many they are.
+    /// All of its bytes, and their number.
     Whole(Payload, u64),
     /// Some of them.
     Parts(Parts<Pinned>),

@@ -1,4 +1,4 @@
-//! *Derive cached response* for distributed requests: looks the key up, and judges what is there.
+//! *Derive cached response* for distributed requests: looks the key up, and judges the object that it finds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,7 +124,7 @@ pub(crate) fn look_up<'v>(
     let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
         return bypass(responses);
     };
-    // Before anything is looked up, so that a purge from now on is noticed.
+    // The moment is taken before the look-up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
     let Distributed { url, path, origin, .. } = asked;
     let place = Place { scope: *scope, url, path, origin };
@@ -169,8 +169,8 @@ enum Primary {
     Index,
 }
 
-/// Looks the primary key up, and writes the secondary key if responses vary. Both uses are counted: an index that seemed
-/// unused would be ejected before its responses.
+/// Looks the primary key up, and writes the secondary key if responses vary. The uses of both objects are counted: an
+/// index that seemed unused would be ejected before its responses.
 fn put_variant(
     view: &mut View<StoredResponse>,
     room: &mut KeyRoom,
@@ -247,7 +247,7 @@ impl Survey {
         if has_content { None } else { Self::of_any(policy, request) }
     }
 
-    /// The same, of a request that may have content.
+    /// As [`of`](Self::of), of a request that may have content.
     pub(super) fn of_any(policy: &CachePolicy, request: &Request<'_, '_>) -> Option<Self> {
         if !key::is_simple(request) || request.has(Known::Upgrade) {
             return None;

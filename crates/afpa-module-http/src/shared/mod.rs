@@ -2,21 +2,21 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | what the configuration says | [`policy`] |
-//! | the key of a request, and its labels | [`key`], with what of its [`query`] and [`cookies`] counts |
-//! | the labels that a purge means | [`labels`] |
-//! | *derive cached response*: look the key up, judge what is there | [`look_up`] |
+//! | the configuration | [`policy`] |
+//! | the key of a request, and its labels | [`key`], with the parts of [`query`] and [`cookies`] that count |
+//! | the labels of a purge | [`labels`] |
+//! | *derive cached response*: look the key up, judge the object | [`look_up`] |
 //! | how a server is asked, if it is | [`plan`] |
 //! | write a stored response | [`answer`] |
-//! | *derive remote response*: ask a server once for all who wait | [`run`], over [`fetch`] |
-//! | what is asked, and what came of it | [`asking`] |
-//! | judge and keep what the server sends | [`tap`] |
+//! | *derive remote response*: ask a server once for all requests that wait | [`run`], over [`fetch`] |
+//! | a question to a server, and its outcome | [`asking`] |
+//! | judge and keep the server's answer | [`tap`] |
 //! | parts of an answer | [`parts`] |
-//! | what answers to HEAD, POST and other unsafe methods say | [`alone`], over [`head`], [`post`], [`invalidate`] |
-//! | what is kept | [`stored`], [`index`], put there by [`list`]; its head as [`text`] |
+//! | effects of answers to HEAD, POST, other unsafe methods | [`alone`], over [`head`], [`post`], [`invalidate`] |
+//! | a kept response | [`stored`], [`index`], put there by [`list`]; its head as [`text`] |
 //! | which answers save most | [`top`] |
-//! | what the kernel may answer with | [`kernel`] |
-//! | a snapshot of it, from one process to the next | [`save`], [`restore`] |
+//! | the responses that the kernel may send | [`kernel`] |
+//! | a snapshot of the cache, from one process to the next | [`save`], [`restore`] |
 //!
 //! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
 

@@ -158,7 +158,7 @@ impl Asking {
         self.responses.list(&self.policy, &place, draft.clone(), content, now).ok()
     }
 
-    /// Keeps the start of a response that broke off, if its validators tell what it is the start of.
+    /// Keeps the start of a response that broke off, if its validators identify the whole.
     pub(super) fn keep_start(&self, part: Part<'_>, now: Now) {
         let is_useful = self.policy.parts > 0 && !part.data.is_empty();
         if is_useful && part.draft.facts.status == 200 && are_strong(&part.draft.validators()) {
@@ -169,7 +169,7 @@ impl Asking {
 
 /// Bytes of a representation.
 pub(super) struct Part<'a> {
-    /// Of the whole.
+    /// The head of the whole.
     pub(super) draft: &'a Draft,
     /// The key, if it varies.
     pub(super) variant: &'a Arc<[u8]>,

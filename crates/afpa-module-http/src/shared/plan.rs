@@ -27,9 +27,9 @@ pub(crate) struct Plan {
 pub(super) enum What {
     /// For an answer that may be kept.
     Fetch(Fetching),
-    /// With HEAD, about what is stored.
+    /// With HEAD, about a stored response.
     Head(Fetching),
-    /// With a method that may change what is stored.
+    /// With a method that may change stored responses.
     Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
     /// With POST, whose answer may be kept, too.
     Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
@@ -79,7 +79,7 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
         Some(Ranged::IfRange) => base.is_some(),
         None => false,
     };
-    // The answer to HEAD only says something about what is stored.
+    // The answer to HEAD only says something about a stored response.
     if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
         return Found::Bypass;
     }

@@ -13,10 +13,10 @@ use super::stored::Draft;
 /// Which answers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Those that say so.
+    /// Answers that say so.
     #[default]
     Auto,
-    /// Those, too, whose freshness can be guessed (RFC 9111 section 4.2.2).
+    /// Also answers whose freshness can be guessed (RFC 9111 section 4.2.2).
     Heuristic,
     /// None.
     Off,
@@ -25,14 +25,14 @@ pub enum Mode {
 /// Which parameters of a query belong to the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum QueryRule {
-    /// All of them, as they stand.
+    /// All parameters, as they stand.
     #[default]
     All,
     /// None.
     None,
-    /// Those with these names.
+    /// Parameters with these names.
     Only(Vec<String>),
-    /// All but those with these names; a name may end with `*`.
+    /// All parameters but those with these names; a name may end with `*`.
     Without(Vec<String>),
 }
 
@@ -43,9 +43,9 @@ pub struct CachePolicy {
     pub mode: Mode,
     /// How long those are fresh that say nothing, in [`Mode::Heuristic`].
     pub heuristic: Heuristic,
-    /// How long answers are fresh, whatever they say of their lifetime, by status code; 0: any that is no error.
+    /// How long answers are fresh, whatever lifetime they claim, by status code; 0: any that is no error.
     pub forced: Vec<(u16, u64)>,
-    /// Seconds for which a stale answer may be used when its server fails, if it says nothing about that.
+    /// Seconds for which a stale answer may be used when its server fails, if the answer says nothing about that.
     pub grace: u64,
     /// How long a request waits for the answer to another one before it goes to a server itself.
     pub wait: Duration,
@@ -77,7 +77,7 @@ pub struct CachePolicy {
     pub obey_clients: bool,
     /// Whether answers have a Cache-Status field (RFC 9211).
     pub status_field: bool,
-    /// Whether the fast path may answer with what is kept.
+    /// Whether the fast path may answer with kept responses.
     pub in_kernel: bool,
 }
 

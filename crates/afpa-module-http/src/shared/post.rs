@@ -25,8 +25,8 @@ pub(super) struct Own {
     pub(super) query: Option<Vec<u8>>,
 }
 
-/// The tap of a POST request whose answer may be one to GET, if it says so. It drops what is stored for the URL like any
-/// other, and is stored in its place.
+/// The tap of a POST request whose answer may answer GET, if it says so. Like any other it drops the stored responses
+/// for the URL; it is then stored in their place.
 #[derive(Debug)]
 pub(super) struct Posted {
     pub(super) invalidating: Invalidating,
@@ -48,8 +48,8 @@ impl Posted {
         may_answer_get(&facts) && self.own.is(location, &self.invalidating.host)
     }
 
-    /// Drops what the answer supersedes. Returns the moment after that, unless something that the answer stands for was
-    /// purged by somebody else since it was asked for.
+    /// Drops the responses that the answer supersedes. Returns the moment after that. `None`: another request has
+    /// purged one of the answer's labels since the server was asked.
     fn invalidate(
         &mut self,
         response: &Response<'_, '_>,

@@ -1,4 +1,5 @@
-//! The PURGE method, for those who may: a purge of the URL of the request, or of the tags in its Surrogate-Key.
+//! The PURGE method, for clients that may use it: a purge of the URL of the request, or of the tags in its
+//! Surrogate-Key.
 
 use afpa_framework::Client;
 use afpa_http::{Method, Request};
@@ -7,7 +8,7 @@ use super::labels::Purge;
 use super::look_up::{Distributed, Found};
 use super::policy::CachePolicy;
 
-/// Does what a PURGE request asks for. `None`: it is none, or goes to the server like any other method.
+/// Carries out a PURGE request. `None`: it is none, or goes to the server like any other method.
 pub(super) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static>> {
     let (cache, request) = (asked.cache, asked.request);
     if request.method != Method::Other("PURGE") || cache.policy.purge_from.is_empty() {

@@ -41,7 +41,7 @@ pub(super) struct Scope {
     pub(super) policy: Arc<CachePolicy>,
 }
 
-/// Those that are under way, by the hash of their primary key.
+/// The fetches that are under way, by the hash of their primary key.
 type Fetches = HashTable<Arc<Fetch>>;
 
 /// Counts since the start.
@@ -156,8 +156,8 @@ impl Responses {
         }
     }
 
-    /// Drops what is meant, or with `soft` makes it stale. When this returns, no request that comes later is
-    /// answered with what was asked for earlier. Returns how many answers there were.
+    /// Drops the responses that a purge is about, or with `soft` makes them stale. When this returns, no later request
+    /// gets an answer that was asked for before the purge. Returns how many answers there were.
     pub fn purge(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
         let mut count = 0;
         let queries = self.queries();
@@ -169,7 +169,7 @@ impl Responses {
         count
     }
 
-    /// The same, by labels, and without counting a purge.
+    /// As [`purge`](Self::purge), by labels, and without counting a purge.
     pub(super) fn purge_labels(self: &Arc<Self>, labels: Labels, soft: bool) -> usize {
         let count = match soft {
             true => self.cache.recall_labels(labels, |object| object.header().recall()),
@@ -185,7 +185,7 @@ impl Responses {
         count
     }
 
-    /// The labels under which what is stored for a URL may be found.
+    /// The labels under which responses for a URL may be stored.
     pub(super) fn url_labels(
         &self,
         host: &[u8],
@@ -236,7 +236,7 @@ impl Responses {
         (Arc::clone(new), true)
     }
 
-    /// Nobody joins this fetch any more.
+    /// Removes a fetch from the list, so that no more requests join it.
     pub(super) fn leave(&self, fetch: &Arc<Fetch>) {
         if !fetch.set_listed(false) {
             return;
@@ -247,8 +247,8 @@ impl Responses {
         }
     }
 
-    /// Counts bytes of answers on their way, as part of what is kept. `false`: there are as many as are kept at most, and these are
-    /// not counted.
+    /// Counts bytes of answers on their way among the kept ones. `false`: the limit on kept bytes is reached, and these
+    /// are not counted.
     pub(super) fn buffer(&self, bytes: usize) -> bool {
         let limit = self.cache.arena().limit();
         let all = self.buffered.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -259,7 +259,7 @@ impl Responses {
         has_room
     }
 
-    /// They are there no more.
+    /// Ends the count of these bytes.
     pub(super) fn unbuffer(&self, bytes: usize) {
         self.buffered.fetch_sub(bytes, Ordering::Relaxed);
         self.cache.uncharge(bytes);

@@ -1,4 +1,4 @@
-//! Reads the snapshot of another process, and goes on with what is in it.
+//! Reads the snapshot of another process, and goes on with its answers.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
@@ -20,20 +20,20 @@ use super::text::{Text, Value, Writer};
 /// The answers of a snapshot, counted by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// They are kept.
+    /// Answers that are kept.
     pub taken: u64,
-    /// They may not be used any more.
+    /// Answers that may not be used any more.
     pub stale: u64,
-    /// The configuration has no request set any more that keeps them by the same rules.
+    /// Answers that no request set keeps by the same rules any more.
     pub other_rules: u64,
-    /// There is something newer, or they were purged since the start.
+    /// Answers of which there is a newer one, or that were purged since the start.
     pub overtaken: u64,
-    /// There is no room for them.
+    /// Answers without room.
     pub no_room: u64,
 }
 
 impl Restored {
-    /// All of them.
+    /// All answers.
     pub fn all(&self) -> u64 {
         let Self { taken, stale, other_rules, overtaken, no_room } = self;
         taken + stale + other_rules + overtaken + no_room
@@ -43,7 +43,7 @@ impl Restored {
 /// Why a snapshot is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// It is not what was written, or its age is not known.
+    /// It has changed since it was written, or its age is not known.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// It cannot be read.
@@ -54,17 +54,17 @@ pub enum Refused {
 /// The present: by all clocks that matter.
 #[derive(Clone, Copy, Debug)]
 pub struct Present {
-    /// Those that snapshots know.
+    /// The clocks that snapshots know.
     pub clocks: Clocks,
-    /// Those of this process.
+    /// The clocks of this process.
     pub now: Now,
     /// An answer that is purged from this moment on is not kept.
     pub since: Moment,
 }
 
 impl Responses {
-    /// Goes on with the answers of a snapshot of `len` bytes. Nothing of it is used before all of it was found to be what was
-    /// written, so it is read twice. Blocks: for a thread of its own.
+    /// Goes on with the answers of a snapshot of `len` bytes. It reads the snapshot twice: no answer is used before all
+    /// of it was found unchanged since it was written. Blocks: for a thread of its own.
     ///
     /// # Errors
     /// [`Refused`], before anything was used; or when the file has changed between the first reading and the second one.

@@ -101,7 +101,7 @@ pub(super) struct Lead {
     pub(super) for_nobody: bool,
 }
 
-/// How often a request begins anew because whoever it followed has gone, or what was to be validated has.
+/// How often a request begins anew because its leading request has gone, or the response to be validated has.
 const TRIES: u32 = 4;
 
 impl Round<'_> {
@@ -187,7 +187,7 @@ impl Round<'_> {
         ran
     }
 
-    /// Asks a server. Returns what the client has not taken yet, too.
+    /// Asks a server. Also returns the bytes that the client has not taken yet.
     async fn ask<C: ClientStream>(
         &mut self,
         job: &mut Job,

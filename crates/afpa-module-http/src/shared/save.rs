@@ -14,8 +14,8 @@ use super::responses::Responses;
 use super::stored::{Response, StoredResponse};
 
 impl Responses {
-    /// Writes a snapshot of at most `most` bytes: the answers that may still be used, those with most hits first. Parts are left
-    /// out, and what a soft purge has made stale. Returns how many answers there are in it.
+    /// Writes a snapshot of at most `most` bytes: the answers that may still be used, those with most hits first. Parts
+    /// are left out, and so are answers that a soft purge has made stale. Returns how many answers there are in it.
     ///
     /// # Errors
     /// Those of `out`.
@@ -34,7 +34,7 @@ impl Responses {
         let mut writer = Writer::begin(clocks, &mut bytes);
         let mut left = most.saturating_sub(BEGIN_LEN + END_LEN);
         for (object, hits) in self.cache().by_hits() {
-            // Most of what is too long is known by its content.
+            // The size of the content already shows of most objects that they are too long.
             if object.pinned_bytes() > left || object.is_dropped() {
                 continue;
             }

@@ -19,11 +19,12 @@ use super::parts::Partial;
 use super::policy::{CachePolicy, Life};
 use super::text::{Text, Value, Writer};
 
-/// Header data of an object of the shared cache, of whichever kind.
+/// Header data of an object of the shared cache, of any kind.
 #[derive(Debug)]
 pub struct StoredResponse(Kind);
 
-/// Most are responses, so that the others lie elsewhere: then a pointer that a response has anyway tells them apart.
+/// Most are responses. The others lie elsewhere in memory, so that a pointer that a response has anyway tells them
+/// apart.
 #[derive(Debug)]
 enum Kind {
     Response(Response),
@@ -75,7 +76,7 @@ impl Standing {
             && self.0.compare_exchange(held, until, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Nobody validates it any more.
+    /// Ends the claim to validate it.
     fn end_validation(&self) {
         self.0.fetch_and(Self::RECALLED, Ordering::Relaxed);
     }
@@ -173,7 +174,7 @@ impl Response {
         Self { draft, len, primary_len, standing: Standing::default() }
     }
 
-    /// Its key as the primary key and what follows.
+    /// Its key, split into the primary key and the rest.
     pub(crate) fn split<'k>(&self, key: &'k Key) -> Option<(&'k [u8], &'k [u8])> {
         key.path.split_at_checked(self.primary_len as usize)
     }
@@ -231,7 +232,7 @@ impl Draft {
         self.more.as_ref().map(|more| &*more.vary).unwrap_or_default()
     }
 
-    /// The same, to be kept.
+    /// Those names, to be kept.
     pub(crate) fn names(&self) -> Arc<[Box<str>]> {
         self.more.as_ref().map(|more| Arc::clone(&more.vary)).unwrap_or_default()
     }
@@ -291,7 +292,7 @@ impl Draft {
         Ok((Self::of(facts, status_line, lines, about)?, facts))
     }
 
-    /// The same, when the facts are known.
+    /// As [`new`](Self::new), when the facts are known.
     pub(crate) fn of<'b, F>(
         mut facts: ResponseFacts,
         status_line: &[u8],
@@ -351,7 +352,7 @@ impl Draft {
         })
     }
 
-    /// Writes what a 304 has of the head, with its status line.
+    /// Writes the parts of the head that a 304 has, with its status line.
     pub(crate) fn put_not_modified(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
         let lines = self.head().split_inclusive(|&byte| byte == b'\n').skip(1);
@@ -375,8 +376,9 @@ impl Draft {
         self.text.bytes() + self.more.as_deref().map_or(0, more)
     }
 
-    /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock sends no
-    /// Date: the 304 is of the moment at which it came then (RFC 9110 section 6.6.1), and not as old as what it confirms.
+    /// The draft with the fields of a 304 in the place of its own (RFC 9111 section 3.2). A server without a clock
+    /// sends no Date: then the 304 dates from its arrival (RFC 9110 section 6.6.1), and is not as old as the response
+    /// that it confirms.
     pub(crate) fn freshened<'b, F>(
         &self,
         lines: F,

@@ -48,11 +48,11 @@ struct Keeping {
 /// How the content arrives, behind the head.
 #[derive(Debug)]
 enum Arrival {
-    /// It is short, so that it may come all at once. Those who follow are not told before.
+    /// It is short, so that it may come all at once. Followers do not see it before.
     Expected(Draft),
     /// It came all at once, and lies in the arena.
     AtOnce(Draft, Pinned),
-    /// In chunks, which those who follow see.
+    /// In chunks, which followers see.
     Begun(Arc<Draft>),
 }
 
@@ -186,7 +186,7 @@ impl Storing {
             Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
         };
         if is_about_all {
-            // The server has said what goes now, and it is not what is stored.
+            // The server has given its present answer, and the stored response is another one.
             asking.drop_stored(why);
         }
         asking.came.replace(Came::Passed);
@@ -272,7 +272,7 @@ impl Tap for Storing {
                 let content = Content::Whole(Payload::Pinned(bytes), keeping.bytes as u64);
                 let listed = asking.list(&keeping.variant, draft, content, now);
                 asking.ended(listed.is_ok());
-                // If it was purged meanwhile, it is for those who follow already.
+                // If it was purged meanwhile, the followers get it all the same: they asked before.
                 let (Ok(object) | Err(Overtaken(object))) = listed;
                 asking.fetch.arrive_whole(object);
             }
@@ -323,7 +323,7 @@ impl Keeping {
         }
     }
 
-    /// Those who follow see what arrives from now on, and the head.
+    /// Followers see the head now, and the bytes that arrive from now on.
     fn begin(self, asking: &Asking) -> Self {
         let draft = match self.arrival {
             Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
@@ -334,7 +334,7 @@ impl Keeping {
         Self { arrival: Arrival::Begun(draft), ..self }
     }
 
-    /// Lists what has come in chunks. `None`: there is no room, or it was purged meanwhile.
+    /// Lists the content that has come in chunks. `None`: there is no room, or it was purged meanwhile.
     fn list(&self, asking: &Asking, now: Now) -> Option<Arc<Object<StoredResponse>>> {
         let chunks = asking.fetch.chunks();
         match &self.part {

@@ -18,14 +18,15 @@ pub(crate) enum Value {
 /// Where each value lies, if there is one.
 type Spans = [Option<Span>; 4];
 
-/// Where a value lies. Before each of them is a status line, so that none begins at 0.
+/// Where a value lies. The status line stands before all of them, so that none begins at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: NonZeroU16,
     len: u16,
 }
 
-/// Bytes of the longest text that is kept. The heads of servers have no more, but what is behind one may not fit any more.
+/// Bytes of the longest text that is kept. No head of a server is longer, but a value behind the head may not fit any
+/// more.
 const LONGEST: usize = u16::MAX as usize;
 
 impl Span {

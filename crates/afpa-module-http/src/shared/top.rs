@@ -5,7 +5,7 @@ use super::responses::Responses;
 use super::stored::StoredResponse;
 use afpa_cache::Object;
 
-/// A kept answer, and what it has saved since it was kept.
+/// A kept answer, and the work that it has saved since it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saver {
     /// The URL: host, the path that the server gets, query.

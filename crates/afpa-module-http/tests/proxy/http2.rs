@@ -54,7 +54,7 @@ fn a_request_and_its_response_pass_by_http2() {
 #[test]
 fn many_requests_share_a_connection() {
     let server = peers(&[], |mut peer| {
-        // All of them have to be there before one is answered.
+        // All requests have to be there before one is answered.
         let asked: Vec<_> = (0..20).filter_map(|_| peer.request()).collect();
         asked.iter().rev().for_each(|asked| peer.answer(asked.id, asked.path()));
         peer.answer_all();
@@ -261,7 +261,7 @@ fn much_content_passes_by_http2() {
             }
             let length = MUCH.to_string();
             peer.fields_on(asked.id, false, &[OK, ("content-length", &length)]);
-            // The connection's own window and that of the stream, and then what they grow by.
+            // The windows of the connection and of the stream, and then their updates.
             let (mut stream, mut seen, mut sent) = (64 << 10, peer.passed.len(), 0);
             while sent < MUCH {
                 let n = (MUCH - sent).min(stream).min(16_384);

@@ -110,7 +110,7 @@ fn a_stream_that_breaks_off_breaks_no_other() {
         let is_broken = text.contains(" 200 ") && !text.ends_with("0123456789");
         assert!(is_broken || text.starts_with("HTTP/1.1 502 "), "{path}: {text}");
     }
-    // Before a byte of it: asked once more, and then the server has failed.
+    // A request whose stream is reset before a byte of the answer is sent once more; then the server has failed.
     assert_eq!(rig.connect().get("/silent").status, 502);
     assert_eq!(rig.connect().get("/end").text(), "ok");
     assert_eq!(whole.receive().text(), "0123456789");
@@ -248,14 +248,14 @@ fn a_client_that_goes_ends_its_stream_and_no_other() {
 
 #[test]
 fn silence_has_a_time_out() {
-    // One that says nothing at all.
+    // A server that says nothing at all.
     let mute = Backend::start(|conn| conn.wait_for_end());
     let rig = Rig::to(&[&mute], |plan| {
         by_http2(plan);
         plan.exchange.connect = Duration::from_millis(200);
     });
     assert_eq!(rig.connect().get("/").status, 504);
-    // One that does not answer: its connection gets no more requests.
+    // A server that does not answer: its connection gets no more requests.
     let server = peers(&[], |mut peer| match peer.conn.number {
         0 => peer.conn.wait_for_end(),
         _ => peer.answer_all(),
@@ -268,7 +268,7 @@ fn silence_has_a_time_out() {
     assert_eq!(rig.connect().get("/").status, 504);
     assert_eq!(rig.connect().get("/x").text(), "/x");
     assert_eq!(server.accepted(), 2);
-    // One that speaks only HTTP/1.1.
+    // A server that speaks only HTTP/1.1.
     let old = Backend::saying("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     let rig = Rig::to(&[&old], by_http2);
     assert_eq!(rig.connect().get("/").status, 502);

@@ -48,8 +48,8 @@ fn rest(client: &mut Client) -> String {
     String::from_utf8_lossy(&client.read_to_close().expect("it ends")).into_owned()
 }
 
-/// Serves requests with their path. Tunnels get what they say in upper case, and `bye` in the end; one that says `reset` is
-/// reset.
+/// Answers requests with their path. A tunnel gets its bytes back in upper case, and `bye` at the end; a tunnel that
+/// says `reset` is reset.
 fn serve(mut peer: Peer) {
     while let Some((header, payload)) = peer.frame() {
         match header.kind {
@@ -197,7 +197,7 @@ fn a_change_of_protocols_goes_by_http11_where_nothing_else_is_offered() {
     let changes = Arc::new(AtomicBool::new(false));
     let later = Arc::clone(&changes);
     let server = Backend::start(move |mut conn| {
-        // As far as needed to know which it is.
+        // Reads just enough to tell the protocol.
         if conn.read() == 0 {
             return;
         }
@@ -382,7 +382,7 @@ fn what_a_server_says_arrives_at_a_slow_client() {
     while server.asked() < 2 {
         said.extend(client.take(16_384));
     }
-    // Nobody hears it, and it stops nothing.
+    // No server reads these bytes, and they stop nothing.
     client.send("what nobody hears");
     said.extend(client.take(SAID - said.len()));
     assert!(said.iter().all(|byte| *byte == b'd'));
@@ -448,7 +448,7 @@ fn a_tunnel_has_neither_trailers_nor_another_head() {
     assert_eq!((server.accepted(), server.asked()), (1, 2));
 }
 
-/// For what is in several frames of a peer at once.
+/// Frames that a peer writes at once.
 impl Peer {
     fn widen(&mut self, id: u32, bytes: usize) {
         let mut more = Vec::new();

@@ -1,4 +1,4 @@
-//! An engine with a server group behind it, and servers that do what a test wants.
+//! An engine with a server group behind it, and servers that behave as a test wants.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -247,8 +247,8 @@ impl Backend {
         self.accepted.load(Ordering::SeqCst)
     }
 
-    /// Heads of requests that it has read so far, on all connections. One that has been accepted
-    /// may still wait for its first.
+    /// Heads of requests that it has read so far, on all connections. A connection that has been accepted may still
+    /// wait for its first request.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -266,7 +266,7 @@ impl Backend {
 }
 
 impl Conn {
-    /// Reads what comes; 0 at the end.
+    /// Reads the next bytes; 0 at the end.
     pub(crate) fn read(&mut self) -> usize {
         let mut room = [0; 65_536];
         let n = self.stream.read(&mut room).unwrap_or(0);

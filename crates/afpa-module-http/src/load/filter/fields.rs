@@ -1,4 +1,4 @@
-//! Filters that change what is said about content: its charset, fields, and the codings to come.
+//! Filters that change the description of the content: its charset, fields, and the codings to come.
 
 use afpa_cache::Keep;
 use afpa_http::{CodingSet, media};

@@ -47,7 +47,7 @@ impl Filter for Includes {
             tracing::warn!(%document, line, %page, cause, "an element of a page failed");
         }
         origin.sources.coverage = below.coverage;
-        // They are codings of the page as it was written.
+        // The stored codings are codings of the page as it was written.
         origin.sources.stored.clear();
         draft.content = Some(expanded.content);
         // A page of the moment is kept only if somebody says for how long.
@@ -64,7 +64,7 @@ fn refused(path: &[u8], error: ExpandError) -> BuildError {
     BuildError::Refused(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// Of a file that grows all the time, what it had at the beginning.
+/// The content of a page. If its file grows all the time: the bytes that it had at the beginning.
 fn read(file: &OpenFile) -> Result<Vec<u8>, BuildError> {
     let size = usize::try_from(file.stamp.size).map_err(|_| BuildError::Changed)?;
     let mut content = vec![0; size];
@@ -83,9 +83,9 @@ fn read(file: &OpenFile) -> Result<Vec<u8>, BuildError> {
 struct Below<'a> {
     doc_root: &'a DocRoot,
     depend: &'a dyn Fn(&[u8]),
-    /// Whether what is wrong is news.
+    /// Whether faults are news, and go to the log.
     tells: bool,
-    /// Of all that was looked at.
+    /// The coverage of all files that were looked at.
     coverage: Coverage,
 }
 

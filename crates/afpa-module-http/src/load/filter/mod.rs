@@ -29,7 +29,7 @@ pub(super) struct Draft {
     pub(super) content_type: String,
     /// Further fields of the answer.
     pub(super) fields: Vec<(String, String)>,
-    /// In place of what the file holds.
+    /// The content that replaces the file's, if a filter made one.
     pub(super) content: Option<Vec<u8>>,
     /// Codings that are to be made when the object is asked for again.
     pub(super) due: CodingSet,
@@ -44,10 +44,10 @@ pub(super) struct Origin<'a> {
     pub(super) doc_root: &'a DocRoot,
     /// Announces a path before it is opened.
     pub(super) depend: &'a dyn Fn(&[u8]),
-    /// Whether what is wrong with a page is news.
+    /// Whether the faults of a page are news, and go to the log.
     pub(super) tells: bool,
-    /// The file and what is stored beside it. A filter that replaces the content takes away the codings, and adds
-    /// the coverage of the files that it reads.
+    /// The file and its stored codings. A filter that replaces the content removes the codings, and adds the coverage
+    /// of the files that it reads.
     pub(super) sources: &'a mut Sources,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// The filters that the settings ask for. Those of one kind are in the order of the settings.
+    /// The filters that the settings ask for. Filters of one kind are in the order of the settings.
     pub(crate) fn new(settings: &DocRootSettings) -> Pipeline {
         let mut steps: Vec<(PathRule, Box<dyn Filter>)> = Vec::new();
         let rules = || settings.filters.iter();
