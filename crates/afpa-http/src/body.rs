@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds pieces of the given sizes in turn; gives back what was consumed in all.
+    /// Feeds pieces of the given sizes in turn; gives back the number of all consumed bytes.
     fn skip(
         body: BodyLength,
         limit: u64,

@@ -1,10 +1,9 @@
 //! A strict decoder of the chunked transfer coding (RFC 9112 section 7.1).
 //!
-//! Where the next request begins depends on every byte of this coding, so whatever two readers
-//! could understand differently is an error: bare LF or CR, white space or signs around a size,
-//! sizes of more than 16 digits, control bytes in extensions, trailer lines that are no fields.
-//! Chunk extensions and trailer fields are checked and bounded; extensions are discarded, trailer fields
-//! kept if the caller asks for them.
+//! Where the next request begins depends on every byte of this coding, so anything that two readers could understand
+//! differently is an error: bare LF or CR, white space or signs around a size, sizes of more than 16 digits, control
+//! bytes in extensions, trailer lines that are no fields. Chunk extensions and trailer fields are checked and bounded;
+//! extensions are discarded, trailer fields kept if the caller asks for them.
 
 use std::ops::Range;
 
@@ -152,8 +151,8 @@ impl ChunkedDecoder {
         self.trailers.filter(|_| self.state == ChunkState::Done).unwrap_or_default()
     }
 
-    /// Reads from the front of `input`, to the end of the first run of content, the end of the body
-    /// or the end of the input. Call it again with what was not consumed, if anything was left.
+    /// Reads from the front of `input`, to the end of the first run of content, the end of the body or the end of the
+    /// input. Call it again with the bytes that were not consumed, if there are any.
     ///
     /// # Errors
     /// The first error in the input. A decoder that has failed stays failed.

@@ -15,7 +15,7 @@ pub struct Validators<'a> {
 /// The result of evaluating the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Do what the method says.
+    /// Perform the method.
     Proceed,
     /// Answer 304: the client has this representation.
     NotModified,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The media type of files of an unknown type (RFC 2046 section 4.5.1).
 const UNKNOWN: &str = "application/octet-stream";
 
-/// The one registered name that is not obsolete (RFC 9239 section 6).
+/// The only registered name that is not obsolete (RFC 9239 section 6).
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The table of media types: the registry's, with overrides of the configuration.
@@ -16,8 +16,8 @@ pub struct MediaTypes {
 }
 
 impl MediaTypes {
-    /// The same table with another type for an extension, which is given without its dot and
-    /// compared without regard to case. The type is sent as it is, so it brings its own charset.
+    /// This table with another type for an extension, which is given without its dot and compared without regard to
+    /// case. The type is sent as it is, so it brings its own charset.
     #[must_use]
     pub fn with(mut self, extension: &str, content_type: &str) -> MediaTypes {
         let extension = extension.trim_start_matches('.').to_ascii_lowercase();

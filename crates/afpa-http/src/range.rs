@@ -8,13 +8,13 @@ use crate::{Known, Method, Request, Validators, date, syntax};
 /// Which bytes of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// All of it, with 200: no range was asked for, or the request for it does not count.
+    /// The whole representation, with 200: no range was asked for, or the request for it does not count.
     Whole,
     /// One range, with 206. Never empty.
     One(Range<u64>),
     /// Several, with 206 and `multipart/byteranges`. At least two, none empty, none overlapping.
     Many(Vec<Range<u64>>),
-    /// None of it, with 416.
+    /// No range, with 416.
     Unsatisfiable,
 }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Marks the bytes asked for one by one, and compares with what was selected.
+        /// Marks the bytes asked for one by one, and compares them with the selected ones.
         #[test]
         fn exactly_the_bytes_asked_for(
             specs in proptest::collection::vec(

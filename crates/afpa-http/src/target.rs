@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(behind(b"/a", 9), b"");
     }
 
-    /// The same rules in three separate steps over a list of segments.
+    /// The rules of `normalise` in three separate steps over a list of segments.
     fn naive(path: &[u8]) -> Option<Vec<u8>> {
         let text = path.strip_prefix(b"/")?;
         let mut kept: Vec<Vec<u8>> = Vec::new();

@@ -7,7 +7,7 @@ use afpa_testkit::smoke;
 #[path = "../../../fuzz/src/lib.rs"]
 mod targets;
 
-/// A fragment is what the grammars turn on; random bytes alone would seldom make one.
+/// Strings that the grammars turn on; random bytes alone would seldom make one.
 const FRAGMENTS: &[&[u8]] = &[
     b"\r\n",
     b"\n",

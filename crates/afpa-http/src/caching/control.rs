@@ -25,7 +25,7 @@ pub struct ResponseControl {
     pub public: bool,
     /// Once stale it must not be used without validation.
     pub must_revalidate: bool,
-    /// The same, for shared caches.
+    /// As `must_revalidate`, for shared caches only.
     pub proxy_revalidate: bool,
     /// It may be stored only by a cache that knows its status code, and then in spite of `no-store`.
     pub must_understand: bool,
@@ -96,7 +96,7 @@ impl ResponseControl {
         }
     }
 
-    /// A directive that may name fields (sections 5.2.2.4 and 5.2.2.7). One that names none concerns all.
+    /// A directive that may name fields (sections 5.2.2.4 and 5.2.2.7). Without names it concerns the whole response.
     fn named(&mut self, argument: Option<&[u8]>, all: fn(&mut Self)) {
         let names = argument.map(|names| super::fields::names(names).all(is_token));
         let some = argument.is_some_and(|names| super::fields::names(names).next().is_some());

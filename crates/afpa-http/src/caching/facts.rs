@@ -140,7 +140,7 @@ fn is(name: &[u8], known: &str) -> bool {
     name.eq_ignore_ascii_case(known.as_bytes())
 }
 
-/// Section 5.1: of a list the first member counts, and what is no number is ignored.
+/// Section 5.1: of a list the first member counts, and a value that is no number is ignored.
 fn age(value: &[u8]) -> u64 {
     let first = value.split(|&byte| byte == b',').next().map(trim).unwrap_or_default();
     match first {

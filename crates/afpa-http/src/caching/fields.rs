@@ -8,8 +8,8 @@ pub fn names(argument: &[u8]) -> impl Iterator<Item = &[u8]> {
     list(argument)
 }
 
-/// Whether a field is left out of what is stored, beside those that concern only the connection: it is for
-/// proxies alone (section 3.1), or a fresh value is generated with each use.
+/// Whether a field is left out of a stored response, beside those that concern only the connection: it is for proxies
+/// alone (section 3.1), or a fresh value is generated with each use.
 pub fn is_left_out(name: &[u8]) -> bool {
     const OUT: [&str; 5] = [
         "age",

@@ -30,9 +30,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Of a response that was asked for at `asked_steady` and arrived at `now_steady`, by the clock that never goes back,
-    /// and at `now_unix`, by the one on the wall. The delay is counted in the seconds by which its age goes on: so it has
-    /// its whole age at the latest when so much time has passed since it was asked for.
+    /// The arrival of a response that was asked for at `asked_steady` and arrived at `now_steady`, by the clock that
+    /// never goes back, and at `now_unix`, by the one on the wall. The delay is counted in the seconds by which its age
+    /// goes on: so it has its whole age at the latest when so much time has passed since it was asked for.
     pub fn of(facts: &ResponseFacts, asked_steady: u64, now_unix: u64, now_steady: u64) -> Self {
         let apparent = facts.date.map_or(0, |date| now_unix.saturating_sub(date));
         let delay = now_steady.saturating_sub(asked_steady);
@@ -40,7 +40,7 @@ impl Arrival {
         Self::at_age(apparent.max(corrected), now_steady)
     }
 
-    /// Of a response that was so old at `now_steady`.
+    /// The arrival of a response that was so old at `now_steady`.
     pub fn at_age(age: u64, now_steady: u64) -> Self {
         Self { initial_age: bounded(age), at: u32::try_from(now_steady).unwrap_or(u32::MAX) }
     }

@@ -5,8 +5,8 @@ use super::ResponseFacts;
 use super::facts::date;
 use crate::Method;
 
-/// Whether an answer to this request invalidates what is stored for its URL: the method is not known to be
-/// safe, and the answer is no error.
+/// Whether an answer to this request invalidates the stored responses for its URL: the method is not known to be safe,
+/// and the answer is no error.
 pub fn invalidates(method: Method<'_>, status: u16) -> bool {
     let safe = matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace);
     !safe && (200..400).contains(&status)
@@ -27,7 +27,7 @@ pub enum HeadSays {
     /// It is not current.
     Other,
     /// Nothing: there is neither a validator nor a length to compare. The RFC would update the stored response; a
-    /// server that leaves both out of its answers to HEAD would then keep alive whatever is stored.
+    /// server that leaves both out of its answers to HEAD would then keep any stored response alive.
     Nothing,
 }
 

@@ -7,7 +7,7 @@
 //! 2. [`store::judge`] says whether it may be stored, and if not, why;
 //! 3. [`vary`] gives the part of the key that its `Vary` asks for;
 //! 4. [`freshness`] knows its age and its lifetime at any moment;
-//! 5. [`reuse::judge`] says what a request that finds it stored is answered with;
+//! 5. [`reuse::judge`] says how a request that finds it stored is answered;
 //! 6. [`parts`] combines parts of a representation;
 //! 7. [`cache_status`] tells the client about it;
 //! 8. [`snapshot`] takes it from one process to the next.

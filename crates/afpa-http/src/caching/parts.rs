@@ -98,16 +98,16 @@ pub struct Most {
 /// Why bytes were not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdded {
-    /// They lie outside the representation, or there are none.
+    /// The bytes lie outside the representation, or there are none.
     Outside,
-    /// They are not those that are there already: nothing of the representation is to be believed.
+    /// The bytes differ from those that are stored: nothing of the representation is to be believed.
     Contradiction,
-    /// There is no room for them.
+    /// There is no room for the bytes.
     NoRoom,
 }
 
 impl<B: Deref<Target = [u8]> + Clone> Parts<B> {
-    /// No part of a representation of so many bytes. No memory is taken for what is not there.
+    /// No part of a representation of so many bytes. It takes no memory yet.
     pub fn new(complete: u64) -> Self {
         Self { complete, pieces: Vec::new() }
     }
@@ -147,9 +147,9 @@ impl<B: Deref<Target = [u8]> + Clone> Parts<B> {
         (at == range.end && !found.is_empty()).then_some(found)
     }
 
-    /// Adds bytes that begin at `start`. `room` takes what it is shown, one after the other, into one piece.
+    /// Adds bytes that begin at `start`. `room` copies all slices that it gets, one after the other, into one piece.
     ///
-    /// Of more than `most`, neighbours are joined, and then the shortest pieces are left out.
+    /// If there are more pieces than `most` allows, neighbours are joined, and then the shortest pieces are left out.
     ///
     /// # Errors
     /// [`NotAdded`]; the parts are as they were.

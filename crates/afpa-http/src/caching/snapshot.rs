@@ -6,8 +6,8 @@
 //! end      0 u32, number of records u64, check u64 of all checks before
 //! ```
 //!
-//! Numbers are little-endian. A check is SipHash-1-3 with a key that everybody knows: it finds what a disk or a
-//! program has broken, and is no signature. Nothing follows the end, so that what was cut short is known.
+//! Numbers are little-endian. A check is SipHash-1-3 with a key that everybody knows: it finds damage by a disk or a
+//! program, and is no signature. Nothing follows the end, so that a file that was cut short is found.
 //!
 //! [`Writer`] makes the bytes, [`Decoder`] is given them piece by piece; neither reads or writes a file.
 

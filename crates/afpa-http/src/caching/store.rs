@@ -43,7 +43,7 @@ pub enum NotStored {
     NotUnderstood,
     /// It is an interim response, or one that says that another is still current.
     Status,
-    /// It does not say that it may be stored, and what it says gives it no lifetime.
+    /// It does not say that it may be stored, and its fields give it no lifetime.
     NotAllowed,
     /// It is stale when it comes, and cannot be validated.
     Useless,
@@ -51,7 +51,7 @@ pub enum NotStored {
     TooLong,
     /// It is no part that could be used: it has several, contradicts itself, or is one of nothing that is known.
     Part,
-    /// It is a stream of events, each of which is for whoever listens now.
+    /// It is a stream of events, each of which is for the present listeners.
     Events,
     /// Its key would be too long.
     LongKey,
@@ -123,7 +123,7 @@ pub fn judge(
     terms: Terms,
 ) -> Result<(), NotStored> {
     let control = &facts.control;
-    // 425 is about the way by which one request came (RFC 8470 section 5.2), whatever is said of its lifetime.
+    // 425 is about the way by which one request came (RFC 8470 section 5.2), whatever lifetime the response claims.
     if facts.status < 200 || matches!(facts.status, 304 | 425) {
         return Err(NotStored::Status);
     }
@@ -175,7 +175,7 @@ pub struct Terms {
     pub age: u64,
     /// How long it may be used once it is stale.
     pub stale_use: u64,
-    /// Only what is explicitly allowed is stored.
+    /// Only explicitly allowed responses are stored.
     pub explicit_only: bool,
     /// The operator has said how long it is fresh.
     pub forced: bool,

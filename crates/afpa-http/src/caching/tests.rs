@@ -306,7 +306,7 @@ proptest! {
         let _ = (same_origin_path(&value, b"a"), fields::tags(b"cache-groups", &value));
     }
 
-    /// A response that must not be used stale is never used stale, whatever else it and the request say.
+    /// A response that must not be used stale is never used stale, whatever else the response and the request say.
     #[test]
     fn what_forbids_staleness_wins(
         lifetime in 0u64..100,

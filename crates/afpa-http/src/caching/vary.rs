@@ -1,9 +1,10 @@
 //! The secondary key (section 4.1): the fields of a request that `Vary` names, so that two requests with one key look the
 //! same to a server that reads these fields only.
 //!
-//! A field stands there byte by byte, in the lines in which it came: servers choose by order, by white space, and by whether
-//! a field is there at all. Of four fields that are known to be lists less is kept, because RFC 9110 says what means nothing in
-//! them ([`ListKind`]). A name that CGI does not tell from the field's (`Accept_Language`) is kept with the field.
+//! A field stands there byte by byte, in the lines in which it came: servers choose by order, by white space, and by
+//! whether a field is there at all. Four fields are known to be lists. Their differences that mean nothing by RFC 9110
+//! are left out ([`ListKind`]). A name that CGI does not tell from the field's (`Accept_Language`) is kept with the
+//! field.
 
 use crate::syntax::list;
 use crate::{Request, syntax};
@@ -37,11 +38,11 @@ pub fn put_key(names: &[Box<str>], request: &Request<'_, '_>, out: &mut Vec<u8>)
     }
 }
 
-/// Before the members of a list.
+/// Stands before the members of a list.
 const MEMBERS: u8 = b'=';
-/// Before the value of a line. No value holds a control character other than a tab (RFC 9110 section 5.5).
+/// Stands before the value of a line. No value holds a control character other than a tab (RFC 9110 section 5.5).
 const LINE: u8 = b'\r';
-/// Before the name and the value of a line with another name that some servers take for the same one.
+/// Stands before the name and the value of a line with another name that some servers take for the same one.
 const ALIKE: u8 = 1;
 
 /// Nothing, if the field is not there.

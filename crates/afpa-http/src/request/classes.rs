@@ -1,8 +1,8 @@
-//! Classes of request fields, by what a server could make of them in a plain GET.
+//! Classes of request fields, by their possible effect on a server in a plain GET.
 //!
-//! A request is *plain* when all its fields are either understood by whoever answers it, or cannot matter. Of
-//! most fields a server may make something, and only the server can tell: so they have classes, and asking
-//! with decoys shows which classes matter to an answer. A field without a class may mean anything.
+//! A request is *plain* when each of its fields is either understood by the part that answers it, or cannot matter.
+//! Most fields may matter to some server, and only that server can tell: so they have classes, and asking with decoys
+//! shows which classes matter to an answer. A field without a class may mean anything.
 
 macro_rules! classes {
     ($($class:ident $number:literal $text:literal: $($name:literal)*;)*) => {
@@ -87,7 +87,7 @@ classes! {
 pub struct FieldClasses(u32);
 
 impl FieldClasses {
-    /// Those of fields that have no class: they may mean anything.
+    /// The class of fields that have no other: they may mean anything.
     pub const UNKNOWN: FieldClasses = FieldClasses(1 << 31);
     /// No class.
     pub const NONE: FieldClasses = FieldClasses(0);
@@ -120,7 +120,7 @@ impl FieldClasses {
         self.0 & 1 << class as u32 != 0
     }
 
-    /// All of both.
+    /// The classes of both.
     #[must_use]
     pub fn union(self, other: FieldClasses) -> FieldClasses {
         FieldClasses(self.0 | other.0)

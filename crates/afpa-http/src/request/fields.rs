@@ -33,7 +33,7 @@ impl Default for FieldSlots<'_> {
 
 macro_rules! known {
     ($($field:ident $name:literal $source:literal;)*) => {
-        /// Fields that change what a server does, found by one pass over the head.
+        /// Fields with an effect on a server, found by one pass over the head.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Known {

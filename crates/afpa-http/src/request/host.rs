@@ -8,9 +8,9 @@ use crate::syntax::byte_table;
 
 /// A valid host with an optional port, or the absence of one in HTTP/1.0.
 ///
-/// The grammar of RFC 3986 is narrowed to what can be resolved: letters, digits, `-`, `.`, `_` and
-/// `~`, or an IPv6 address in brackets. Percent-escapes, sub-delimiters and user information are
-/// refused: no name has them, and they are the raw material of cache poisoning.
+/// The grammar of RFC 3986 is narrowed to names that can be resolved: letters, digits, `-`, `.`, `_` and `~`, or an
+/// IPv6 address in brackets. Percent-escapes, sub-delimiters and user information are refused: no name has them, and
+/// they are the raw material of cache poisoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host<'b> {
     bytes: &'b [u8],

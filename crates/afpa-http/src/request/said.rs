@@ -14,9 +14,9 @@ pub struct Said<'b> {
     pub version: &'static str,
     /// The value of Host, if it was sent.
     pub host: &'b [u8],
-    /// That of Referer.
+    /// The value of Referer.
     pub referer: &'b [u8],
-    /// That of User-Agent.
+    /// The value of User-Agent.
     pub user_agent: &'b [u8],
 }
 

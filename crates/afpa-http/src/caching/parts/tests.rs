@@ -131,7 +131,7 @@ fn of_too_many_pieces_neighbours_are_joined_and_the_shortest_go() {
 }
 
 proptest! {
-    /// Whatever a server says truly, in whatever order, is found as it was, and nothing else is.
+    /// The bytes of truthful answers, in any order, are found as they were, and no others.
     #[test]
     fn what_is_found_is_what_was_added(
         length in 1u64..64,

@@ -28,7 +28,7 @@ enum Next {
 pub enum Piece<'b> {
     /// When it was written.
     Begin(Clocks),
-    /// The length of what follows.
+    /// The length of the next record.
     Length,
     /// A record.
     Record(Box<Record<'b>>),
@@ -94,7 +94,7 @@ impl Decoder {
         let len = *bytes.first_chunk().ok_or(Broken::Cut)?;
         self.next = match u32::from_le_bytes(len) as usize {
             0 => Next::End,
-            // It stands before its check, so what is too long to be true is a length that has changed.
+            // The length stands before its check, so a length beyond all limits is one that has changed.
             more if more > self.longest => return Err(Broken::Changed),
             _ => Next::Record(len),
         };

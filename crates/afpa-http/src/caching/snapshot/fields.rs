@@ -36,7 +36,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Reads parts from the front of what is left.
+/// Reads parts from the front of the bytes that are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest<'b>(pub(super) &'b [u8]);
 
@@ -82,7 +82,7 @@ impl<'b> Rest<'b> {
         }
     }
 
-    /// Each member takes some bytes, so the list is no longer than what is left.
+    /// Each member takes some bytes, so the list is no longer than the bytes that are left.
     pub(super) fn list<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.number()?;
         let mut list = Vec::new();

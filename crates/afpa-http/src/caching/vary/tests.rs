@@ -162,7 +162,7 @@ fn lines() -> impl Strategy<Value = Vec<(String, String)>> {
 }
 
 proptest! {
-    /// Two requests have one key exactly if a server that tells what it reads would say the same to both.
+    /// Two requests have one key exactly if a server that repeats the fields it reads would give both the same answer.
     #[test]
     fn requests_with_one_key_look_the_same_to_a_server(
         one in lines(),
