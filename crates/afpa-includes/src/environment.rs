@@ -1,4 +1,4 @@
-//! The variables of a page. A page and what it includes share them.
+//! The variables of a page. A page shares them with the documents that it includes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{Page, time};
 
 /// The variables of a page.
 pub(crate) struct Environment {
-    /// Those that were `set`, by their names in upper case: names are compared without regard to case.
+    /// Variables that were `set`, by their names in upper case: names are compared without regard to case.
     set: BTreeMap<Vec<u8>, Vec<u8>>,
     document_uri: Vec<u8>,
     modified: u64,
@@ -79,7 +79,7 @@ impl Environment {
         true
     }
 
-    /// The form of times from now on. They take the place of values that a page has set for them.
+    /// Sets the form of times from now on. The times replace values that a page has set for these variables.
     pub(crate) fn set_time_format(&mut self, format: &[u8]) {
         self.time_format = format.to_vec();
         for time in ["DATE_LOCAL", "DATE_GMT", "LAST_MODIFIED"] {
@@ -126,8 +126,8 @@ impl Environment {
     }
 }
 
-/// The name of a variable, and what is behind it: `NAME` or `{NAME}`. `closes`: whether a brace may still be closed in the
-/// rest of the text.
+/// The name of a variable (`NAME` or `{NAME}`), and the text behind it. `closes`: whether a brace may still be closed
+/// in the rest of the text.
 fn name<'t>(text: &'t [u8], closes: &mut bool) -> Option<(&'t [u8], &'t [u8])> {
     if let Some(braced) = text.strip_prefix(b"{") {
         let end = if *closes { find(b'}', braced) } else { None };

@@ -14,10 +14,10 @@
 //! | `if`, `elif` | `expr`: see [`expression`] |
 //! | `else`, `endif` | |
 //!
-//! Left out are `exec` and `printenv`, and every variable of the request: a page is the same for everybody. They
-//! are errors of the page, or variables without a value, as in Apache where those are switched off. Times
-//! are in UTC. Where Apache's manual leaves something open, its source decided
-//! (`tests/tests/files/includes_beside.rs` asks both).
+//! Left out are `exec` and `printenv`, and every variable of the request: a page is the same for everybody. The
+//! elements are errors of the page, and the variables have no value, as in Apache where they are switched off. Times
+//! are in UTC. Where Apache's manual leaves something open, its source decided (`tests/tests/files/includes_beside.rs`
+//! asks both).
 #![forbid(unsafe_code)]
 
 mod directive;

@@ -1,4 +1,4 @@
-//! The searches of this crate, all in one place, so that tests can count what they look at.
+//! The searches of this crate, all in one place, so that tests can count the bytes that they look at.
 //!
 //! A parser that looks ahead from each byte to the end costs the square of the length of its text. So a search that may
 //! find nothing is bounded, or its result is remembered.

@@ -76,7 +76,7 @@ pub(crate) fn decode_entities(value: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// The character that the text begins with, written as an entity, and what is behind it.
+/// The character that the text begins with, written as an entity, and the text behind it.
 fn decoded_entity(text: &[u8]) -> Option<(u8, &[u8])> {
     let name = text.get(1..)?;
     let end = find(b';', name.get(..=LONGEST_NAME).unwrap_or(name))?;
