@@ -18,7 +18,7 @@ fn main() {
     for (shape, table, address) in SHAPES {
         for count in [10, 100, 1000, 10_000] {
             let router = Router::compile(&table(count)).expect("a table without conflicts");
-            // The same hundred requests whatever the number of request sets, each of another one.
+            // A hundred requests, each of another request set, whatever the number of sets.
             let asked: Vec<(String, String)> =
                 (0..100).map(|n| address(n * count.div_ceil(100) % count)).collect();
             let mut times: Vec<f64> = (0..ROUNDS).map(|_| round(&router, &asked)).collect();

@@ -313,7 +313,7 @@ fn is_reachable(prefix: &[u8]) -> bool {
     !prefix.iter().any(u8::is_ascii_control)
 }
 
-/// Whether `head` before the rest of a prefix, with whatever follows, begins with one slash.
+/// Whether `head` before the rest of a prefix, and any further path, begins with one slash.
 fn is_whole(head: &[u8], rest: Option<&[u8]>) -> bool {
     match (head, rest) {
         (_, None) => false,

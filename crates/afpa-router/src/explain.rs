@@ -10,7 +10,7 @@ use crate::verdict::Unrouted;
 /// The steps of the router on its way to a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'r, 'q> {
-    /// The site, and what the host matched.
+    /// The site, and the pattern that the host matched.
     pub site: Option<(SiteId, HostMatch<'r>)>,
     /// The extension of the path.
     pub extension: Extension<'q>,

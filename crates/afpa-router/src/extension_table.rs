@@ -65,8 +65,8 @@ impl<'t> ExtensionTable<'t> {
         all
     }
 
-    /// The content groups to try for a kind of file: those with conditions in their order, then the
-    /// one without that names the kind, or else takes what is left.
+    /// The content groups to try for a kind of file: those with conditions in their order, then the group without
+    /// conditions that names the kind, or else the group for the rest.
     pub(crate) fn candidates(&self, kind: FileKind<'_>) -> Vec<usize> {
         let group = |index: &usize| self.contents.get(*index).map(|content| &content.group);
         let fitting = self.conditional.iter().copied();
