@@ -87,7 +87,7 @@ pub struct Remote<'a> {
     pub attempts: u8,
 }
 
-/// Takes the records of a core. None of its calls may block.
+/// Takes the records of a core. Its calls must not block.
 pub trait AccessSink {
     /// Whether records are wanted at all. This is asked before a record is put together.
     fn enabled(&self) -> bool;

@@ -43,26 +43,26 @@ pub enum BreakOff {
 /// The connection to the client, which the engine lends to *derive remote response*.
 ///
 /// Read the content of the request from [`arrived`](ClientStream::arrived) first, then from
-/// [`poll_receive`](ClientStream::poll_receive), and give back what was read beyond it. Send with
-/// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which
-/// is the back-pressure. Short pieces go first through [`poll_send_gathered`](ClientStream::poll_send_gathered).
-/// There are no timers: the engine's sweep checks deadlines. So after a `Pending`, ask
-/// [`is_over`](ClientStream::is_over) before waiting.
+/// [`poll_receive`](ClientStream::poll_receive), and give back the bytes that were read beyond it. Send with
+/// [`poll_send`](ClientStream::poll_send); it takes only a part of the bytes when the client is slow, which is the
+/// back-pressure. Short pieces go first through [`poll_send_gathered`](ClientStream::poll_send_gathered). There are no
+/// timers: the engine's sweep checks deadlines. So after a `Pending`, ask [`is_over`](ClientStream::is_over) before
+/// waiting.
 pub trait ClientStream {
     /// The bytes that had arrived behind the head of the request and were not consumed yet.
     fn arrived(&self) -> &[u8];
 
-    /// Takes `n` bytes from the front of what had arrived.
+    /// Takes `n` bytes from the front of [`arrived`](ClientStream::arrived).
     fn consume(&mut self, n: usize);
 
-    /// Receives what arrives after that. `Ok(0)` is the end of the stream.
+    /// Receives the bytes that arrive after those. `Ok(0)` is the end of the stream.
     fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Gives back what was received and does not belong to the request.
+    /// Gives back received bytes that do not belong to the request.
     fn give_back(&mut self, bytes: &[u8]);
 
-    /// Ready when the client is gone. One that only sends nothing more is not: it may wait for its answer. For a client
-    /// from which no content is expected: bytes that it sends are kept, up to a limit.
+    /// Ready when the client is gone. A client that only sends nothing more is not gone: it may wait for its answer. To
+    /// be used where no content is expected: bytes that the client sends are kept, up to a limit.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Whether the client sends nothing more, as far as [`poll_gone`](ClientStream::poll_gone) has seen.

@@ -99,7 +99,7 @@ impl Helpers {
         Self { pool: Arc::new(Pool(Arc::new(pool))), places: Arc::new(Semaphore::new(places)) }
     }
 
-    /// Runs `work` on a helper thread and gives back what it returns.
+    /// Runs `work` on a helper thread and returns its result.
     ///
     /// # Errors
     /// [`Overloaded`] when no place is free, or when `work` panicked (the panic is contained: one
@@ -278,7 +278,7 @@ mod tests {
             let (helpers, wait, report) = (helpers.clone(), Arc::clone(&wait), report.clone());
             all.push(tokio::spawn(async move {
                 let work = move || {
-                    // Nobody listens to the last two.
+                    // For the last two no receiver is left.
                     report.send(thread::current().id()).ok();
                     wait.lock().expect("not poisoned").recv().is_ok()
                 };

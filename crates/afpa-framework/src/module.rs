@@ -176,15 +176,14 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Persistence;
 
-    /// Asks a server of a server group, and sends what it answers to the client. Dropping the future
-    /// cancels the exchange.
+    /// Asks a server of a server group, and sends its answer to the client. Dropping the future cancels the exchange.
     fn derive_remote_response<'c, C: ClientStream>(
         &mut self,
         request: Self::Remote,
         client: &'c mut C,
     ) -> impl Future<Output = Self::Exchanged> + use<'c, C, Self>;
 
-    /// Leaves in `out` what the exchange has not sent yet, and says whether the connection goes on.
+    /// Leaves in `out` the bytes that the exchange has not sent yet, and says whether the connection goes on.
     fn finish_remote(
         &mut self,
         connection: &mut Self::Connection,
@@ -193,8 +192,8 @@ pub trait Module: Sized + 'static {
         out: &mut Outbox,
     ) -> Persistence;
 
-    /// A time-out ends the connection. A last answer, if there is one, goes into `out`. `input` is what has arrived and is
-    /// no request yet.
+    /// A time-out ends the connection. A last answer, if there is one, goes into `out`. `input` is the data that has
+    /// arrived and is no request yet.
     fn timed_out(
         &mut self,
         connection: &mut Self::Connection,

@@ -23,7 +23,7 @@ pub struct Outbox {
     pub block: usize,
     /// Parts that follow the bytes.
     pub parts: VecDeque<Part>,
-    /// Of the response to which the parts belong, where long responses wait for one another.
+    /// The priority of the response to which the parts belong, where long responses wait for one another.
     pub priority: Priority,
     /// The record of the response to which the parts belong; it is written when they have been sent.
     pub receipt: Option<Box<Receipt>>,
@@ -100,7 +100,7 @@ impl Outbox {
         self.bytes.is_empty() && self.parts.is_empty()
     }
 
-    /// Puts a part behind what is there.
+    /// Puts a part behind the others.
     pub fn push(&mut self, part: Part) {
         if !part.is_empty() {
             self.parts.push_back(part);

@@ -36,7 +36,7 @@ pub enum State {
     DeriveUncachedResponse,
     /// Pass the request to a server of a server group.
     DeriveRemoteResponse,
-    /// Send what was derived.
+    /// Send the derived response.
     SendResponse,
     /// The connection ends.
     Closed,
@@ -45,7 +45,7 @@ pub enum State {
 /// The result of a state function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The data is not a whole request yet: send what was gathered, then wait for more.
+    /// The data is not a whole request yet: send the gathered bytes, then wait for more.
     Incomplete,
     /// A whole request was understood.
     Request,

@@ -20,7 +20,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// One that allocates nothing until it has received as many bytes.
+    /// A client that allocates nothing until it has received as many bytes.
     pub(crate) fn with_room(bytes: usize) -> Self {
         Self { received: Vec::with_capacity(bytes), writes: 0, refuses: None }
     }
