@@ -22,7 +22,7 @@ pub(crate) struct Buffers {
     lent: usize,
 }
 
-/// A part of a buffer, filled by the kernel. Nobody else has the buffer until it is [given back](Buffers::give_back).
+/// A part of a buffer, filled by the kernel. The buffer has no other user until it is [given back](Buffers::give_back).
 #[derive(Debug)]
 pub(crate) struct Piece {
     buffer: u16,
@@ -84,8 +84,8 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(at), piece.end - piece.start) }
     }
 
-    /// Moves what is in `next` behind `last`, if its buffer has room for it, and gives the buffer of `next` back. Otherwise
-    /// `next` comes back.
+    /// Moves the bytes of `next` behind `last`, if its buffer has room for them, and gives the buffer of `next` back.
+    /// Otherwise `next` comes back.
     pub(crate) fn join(&mut self, last: &mut Piece, next: Piece) -> Option<Piece> {
         let len = next.end - next.start;
         if self.size - last.end < len {

@@ -1,4 +1,4 @@
-//! The ring of a core, as all know it who have sockets there.
+//! The ring of a core, as the owners of its sockets know it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -24,7 +24,7 @@ impl CoreRing {
         Self(Rc::new(Inner { ring: RefCell::new(ring), used: Cell::new(false) }))
     }
 
-    /// Whether sockets enter it now. Those in it leave it when it is not.
+    /// Whether sockets enter the ring now. When it turns false, the sockets in the ring leave it.
     pub fn is_used(&self) -> bool {
         self.0.used.get()
     }

@@ -16,18 +16,19 @@ use crate::buffers::{Buffers, GROUP};
 use crate::operations::{End, Operations, Receive, Send};
 use crate::{Counts, LARGEST_COPY, Settings};
 
-/// A ring whose operations own what the kernel may touch.
+/// A ring whose operations own the memory that the kernel may touch.
 pub(crate) struct Kernel {
-    /// Before what it may touch: it is dropped first. `drop` leaks both if the kernel does not let go.
+    /// Stands before the memory that it may touch: it is dropped first. `drop` leaks both if the kernel does not let
+    /// go.
     ring: ManuallyDrop<IoUring>,
     buffers: ManuallyDrop<Buffers>,
     sockets: ManuallyDrop<Slab<Operations>>,
     event: OwnedFd,
-    /// Of the task that submits, while it sleeps.
+    /// The waker of the task that submits, while it sleeps.
     submitter: Option<Waker>,
     /// The event tells of the next completion.
     rests: bool,
-    /// Somebody has turned the ring who does not submit: the event tells of nothing any more.
+    /// Another task than the one that submits has turned the ring: the event tells of nothing any more.
     pub(crate) caught_up: bool,
     /// Empty vectors, for bytes that are copied to be sent.
     pub(crate) spare: Vec<Vec<u8>>,
@@ -42,7 +43,7 @@ pub(crate) struct Kernel {
 /// Vectors that are kept for copies: 4 MB together at most.
 const SPARES: usize = 64;
 
-/// All that a ring does.
+/// All operations of a ring.
 pub(crate) const OPERATIONS: [u8; 3] =
     [opcode::AsyncCancel::CODE, opcode::Send::CODE, opcode::RecvMulti::CODE];
 
@@ -104,7 +105,7 @@ impl Kernel {
         }
     }
 
-    /// Lets the ring do nothing but these operations. Before it is enabled, and once.
+    /// Restricts the ring to these operations. To be called once, before the ring is enabled.
     pub(crate) fn restrict(&self, operations: &[u8]) -> io::Result<()> {
         use io_uring::register::Restriction;
         const ENABLE_RINGS: u8 = 12;
@@ -148,7 +149,7 @@ impl Kernel {
         self.sockets.get_mut(key)
     }
 
-    /// Forgets a socket that has nothing under way. Returns what had arrived and was not read.
+    /// Forgets a socket that has no operation under way. Returns the bytes that had arrived and were not read.
     pub(crate) fn leave(&mut self, key: usize) -> Vec<u8> {
         let mut unread = Vec::new();
         let Some(mut socket) = self.sockets.try_remove(key) else { return unread };
@@ -160,7 +161,7 @@ impl Kernel {
         unread
     }
 
-    /// Reads the oldest of what has arrived. `None`: nothing has.
+    /// Reads the oldest bytes that have arrived. `None`: there are none.
     pub(crate) fn read(&mut self, key: usize, room: &mut [u8]) -> Option<usize> {
         let socket = self.sockets.get_mut(key)?;
         let mut read = 0;
@@ -265,7 +266,7 @@ impl Kernel {
         }
     }
 
-    /// Queues an operation. If the queue is full, what is in it is submitted first.
+    /// Queues an operation. If the queue is full, its operations are submitted first.
     #[expect(unsafe_code, reason = "the kernel is told to use memory of ours")]
     fn push(&mut self, entry: &Entry) -> io::Result<()> {
         self.check()?;
@@ -286,8 +287,8 @@ impl Kernel {
         Err(Errno::BUSY.into())
     }
 
-    /// Submits what is queued, lets the kernel do what has become possible, and handles what is done. The tasks that
-    /// waited for that are to be woken.
+    /// Submits the queued operations, lets the kernel do those that have become possible, and handles those that are
+    /// done. Adds the wakers of the tasks that waited for them to `woken`.
     pub(crate) fn turn(&mut self, woken: &mut Vec<Waker>) -> io::Result<usize> {
         if !self.has_work() {
             return Ok(0);
@@ -340,7 +341,7 @@ impl Kernel {
         reason = "the raw system call: the safe ones do not always run what is due"
     )]
     fn call(&self, queued: u32, flags: EnterFlags) -> io::Result<usize> {
-        // JUSTIFICATION: `Submitter::submit` runs what is due only if it was due before.
+        // JUSTIFICATION: `Submitter::submit` runs work only if it was due before the call.
         // SAFETY: no argument is passed, so no memory is named.
         unsafe { self.ring.submitter().enter::<()>(queued, 0, flags.bits(), None) }
     }
@@ -368,13 +369,13 @@ impl Kernel {
                 socket.received(result, piece, (cqueue::more(flags), cqueue::sock_nonempty(flags)));
             }
             SEND => socket.sent(result),
-            // Of a cancel that found nothing.
+            // The completion of a cancel that found nothing.
             _ => return,
         }
         self.follow(key, woken);
     }
 
-    /// Tells all who wait that they wait in vain.
+    /// Ends the wait of all tasks with the error.
     fn fail(&mut self, error: &io::Error, woken: &mut Vec<Waker>) {
         let error = Errno::from_io_error(error).unwrap_or(Errno::IO);
         self.failed = Some(error);
@@ -426,7 +427,8 @@ impl Kernel {
     /// Has the event tell of the next completion. False: there is something to do already.
     pub(crate) fn rest(&mut self) -> bool {
         self.ring.completion().enable_eventfd();
-        // The kernel notes what is due, and then looks whether it is to tell; here it is the other way round.
+        // The kernel notes work that is due, and then looks whether the event is enabled; here the order is the
+        // opposite.
         fence(Ordering::SeqCst);
         // This call does the work that is due, and the event tells of later work: so an old note does not keep this
         // core from its rest.
@@ -450,7 +452,7 @@ impl Kernel {
 }
 
 impl Drop for Kernel {
-    /// Ends what is under way. Memory that the kernel might still use is leaked.
+    /// Ends the operations under way. Memory that the kernel might still use is leaked.
     #[expect(unsafe_code, reason = "the order of what is dropped, and whether it is")]
     fn drop(&mut self) {
         let keys: Vec<usize> = self.sockets.iter().map(|(key, _)| key).collect();

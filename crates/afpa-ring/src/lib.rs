@@ -60,7 +60,7 @@ pub struct Counts {
     pub sockets: usize,
     /// Sockets of which the kernel has an operation.
     pub under_way: usize,
-    /// Buffers that hold what was not read yet.
+    /// Buffers that hold bytes that were not read yet.
     pub buffers: usize,
     /// Calls of the kernel.
     pub enters: u64,
@@ -104,16 +104,16 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Takes a connected stream socket over. Nobody else may receive from it then.
+    /// Takes a connected stream socket over. Nothing else may receive from it then.
     pub fn stream(&self, socket: OwnedFd) -> RingStream {
         RingStream::new(Rc::clone(&self.kernel), socket)
     }
 
-    /// Submits what is queued, and wakes the tasks whose operations are done. Returns how many were done. It does not
-    /// wait, and is free when there is nothing to do.
+    /// Submits the queued operations, and wakes the tasks whose operations are done. Returns how many were done. It
+    /// does not wait, and is free when there is nothing to do.
     ///
     /// # Errors
-    /// When the kernel refuses the ring itself: nothing that is under way will ever be done.
+    /// When the kernel refuses the ring itself: no operation that is under way will ever be done.
     pub fn turn(&self) -> io::Result<usize> {
         let mut woken = self.woken.take();
         let done = self.kernel.borrow_mut().turn(&mut woken);
@@ -139,8 +139,8 @@ impl Ring {
         self.kernel.borrow_mut().rest()
     }
 
-    /// Ready when an operation is queued, or somebody else has [caught up](Self::catch_up). Of completions the
-    /// [event](Self::event) tells, once the ring [rests](Self::rest).
+    /// Ready when an operation is queued, or another task has [caught up](Self::catch_up). Completions are reported by
+    /// the [event](Self::event), once the ring [rests](Self::rest).
     pub fn poll_queued(&self, cx: &Context<'_>) -> Poll<()> {
         let mut kernel = self.kernel.borrow_mut();
         if kernel.caught_up || kernel.has_queued() {

@@ -26,9 +26,9 @@ pub(crate) struct Operations {
     /// Why the last receive ended, if that tells anything.
     pub(crate) end: Option<End>,
     pub(crate) send: Send,
-    /// Of the task that waits for any of them.
+    /// The waker of the task that waits for any of them.
     pub(crate) waker: Option<Waker>,
-    /// The socket, when nobody wants it any more: it is closed when nothing is under way.
+    /// The socket, when its stream was dropped: it is closed when nothing is under way.
     pub(crate) closing: Option<OwnedFd>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Send {
 /// Why a receive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The other side has sent all that it will send.
+    /// The other side has shut its direction down.
     Closed,
     /// The connection broke.
     Broken(Errno),

@@ -13,7 +13,7 @@ use crate::operations::{End, Send, Stop};
 
 /// A connected stream socket in a ring.
 ///
-/// One task uses it. Dropping it ends what is under way, then closes the socket.
+/// One task uses it. Dropping it ends the operations under way, then closes the socket.
 pub struct RingStream {
     kernel: Rc<RefCell<Kernel>>,
     key: usize,
@@ -122,7 +122,7 @@ impl RingStream {
     /// pending.
     ///
     /// # Errors
-    /// When the ring cannot cancel what is under way: the connection cannot be used any more.
+    /// When the ring cannot cancel the operations under way: the connection cannot be used any more.
     pub fn poll_release(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
         let mut kernel = self.kernel.borrow_mut();
         kernel.check()?;

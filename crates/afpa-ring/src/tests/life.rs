@@ -1,4 +1,4 @@
-//! How a ring begins, rests, is woken, and ends with what is in it.
+//! How a ring begins, rests, is woken, and ends with operations under way.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn what_was_done_while_the_ring_rested_is_known_before_anybody_turns_it() {
     assert!(is_told(&event), "as of the first");
 }
 
-/// Else the core would sleep: the event tells of nothing any more.
+/// Otherwise the core would sleep: the event tells of nothing any more.
 #[test]
 fn who_submits_looks_again_when_somebody_else_has_caught_up() {
     use std::sync::Arc;
