@@ -1,7 +1,8 @@
 //! Bytes outside of the arena that count against its limit.
 //!
-//! As much of the arena is taken by ranges that nobody uses, and whose pages go back to the kernel. So the pages of the arena and the
-//! bytes outside together are never more than the limit, whatever their proportion was before.
+//! For bytes outside, ranges of the same size in the arena are taken out of use, and their pages go back to the kernel.
+//! So the pages of the arena and the bytes outside together are never more than the limit, whatever their proportion
+//! was before.
 
 use offset_allocator::Allocation;
 
@@ -16,8 +17,8 @@ pub(crate) struct Charges {
     ranges: Vec<(Allocation, usize)>,
 }
 
-/// Bytes of one of these ranges. They are large, because each costs the kernel's work; the small ones are for an arena whose free
-/// ranges are.
+/// Bytes of one of these ranges. They are large, because each costs the kernel's work; the small ones are for an arena
+/// whose free ranges are small.
 const RANGES: [usize; 2] = [64 << 10, 16 << 10];
 
 impl Charges {
@@ -55,12 +56,12 @@ impl Arena {
         self.shared.space().charges.bytes += bytes;
     }
 
-    /// They are there no more.
+    /// Ends the charge of these bytes.
     pub fn uncharge(&self, bytes: usize) {
         let mut space = self.shared.space();
         debug_assert!(space.charges.bytes >= bytes);
         space.charges.bytes = space.charges.bytes.saturating_sub(bytes);
-        // One range more stays, so that what comes and goes does not cost the kernel's work each time.
+        // One range more stays, so that bytes that come and go do not cost the kernel's work each time.
         let [spare, ..] = RANGES;
         let is_more = |charges: &Charges| {
             let last = charges.ranges.last().map_or(usize::MAX, |(_, len)| *len);

@@ -85,7 +85,7 @@ impl Mapping {
     }
 }
 
-/// Where pages are larger, the kernel refuses to take back what is no whole one.
+/// Where pages are larger, the kernel refuses to take back a part of one.
 #[cfg(not(miri))]
 const PAGE: usize = 4096;
 
