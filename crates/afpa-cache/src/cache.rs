@@ -22,8 +22,8 @@ use crate::table::{Aftermath, Begun, Table};
 
 /// The cache: one table of objects under one lock, which misses, changes and ticks take, but no hit.
 ///
-/// Every operation first changes the table. Then it releases the lock and does what follows from the
-/// change: it releases objects, wakes waiters, calls workers (`Aftermath`).
+/// Every operation first changes the table. Then it releases the lock and does the work that the change leaves behind:
+/// it releases objects, wakes waiters, calls workers (`Aftermath`).
 pub struct Cache<H> {
     settings: CacheSettings,
     arena: Arena,
@@ -66,8 +66,8 @@ impl<H> Cache<H> {
         let deadline = Instant::now() + settings.release_wait;
         let pause = settings.release_wait / PAUSES;
         for _ in 0..PAUSES {
-            // The ejected bytes may be scattered, or connections may still send them. So this ejects more
-            // than once, but never more than PAUSES times what is needed.
+            // The ejected bytes may be scattered, or connections may still send them. So this ejects more than once,
+            // but never more than PAUSES times the needed bytes.
             if self.eject_pinned(footprint) == 0 {
                 break;
             }
@@ -215,7 +215,7 @@ impl<H> Cache<H> {
         let ids = self.table().ids();
         let mut all: Vec<_> = Vec::with_capacity(ids.len());
         ids.chunks(AT_ONCE).for_each(|ids| all.extend(self.table().used(ids)));
-        // Of those with as many hits the latest ones first.
+        // Among objects with as many hits the latest come first.
         all.sort_by_key(|(object, hits)| std::cmp::Reverse((*hits, object.id())));
         all
     }
@@ -278,7 +278,7 @@ impl<H> Cache<H> {
         arena.charge(bytes)
     }
 
-    /// They are there no more.
+    /// Ends the charge of these bytes.
     pub fn uncharge(&self, bytes: usize) {
         self.epoch.arena().inspect(|arena| arena.uncharge(bytes));
     }
@@ -311,8 +311,8 @@ impl<H> Cache<H> {
         })
     }
 
-    /// Releases what a purge of many objects has left. Takes the lock often, each time for a short while: for a
-    /// thread of its own.
+    /// Releases the objects that a purge of many has left in the table. Takes the lock often, each time for a short
+    /// while: for a thread of its own.
     pub fn sweep(&self) {
         while self.change(|table, after| table.sweep(AT_ONCE, after)) {}
     }
@@ -391,7 +391,7 @@ pub struct Used<H> {
 /// Objects that are looked at, or taken out behind a purge, with the lock held.
 pub(crate) const AT_ONCE: usize = 512;
 
-/// How often room is made for what is counted.
+/// How often room is made for charged bytes.
 const ATTEMPTS: usize = 4;
 /// Bytes that are ejected at once for that.
 const LEAST: usize = 16 << 10;

@@ -1,8 +1,8 @@
 //! The thread that chooses the replacement policy, where the setting is [`Auto`](crate::PolicySetting::Auto).
 //!
-//! Every few seconds it takes what the table has recorded, replays it through every policy at the lowest
-//! priority, and has the table change to a better one. Requests and loads pay for the recording only: one entry
-//! for each object that was touched since the last tick, or loaded.
+//! Every few seconds it takes the requests that the table has recorded, replays them through every policy at the lowest
+//! priority, and has the table change to a better one. Requests and loads pay for the recording only: one entry for
+//! each object that was touched since the last tick, or loaded.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -17,9 +17,9 @@ use crate::policy::{Judge, PolicyKind, PolicySetting};
 /// Which replacement policies are in use, and why: over pinned objects, and over file-system objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyReport {
-    /// Both.
+    /// Over pinned objects, and over file-system objects.
     pub policies: [ShelfReport; 2],
-    /// How often one of them was changed.
+    /// How often one of the policies was changed.
     pub changes: u64,
 }
 
@@ -37,11 +37,11 @@ pub struct ShelfReport {
 /// The results of the thread. The thread ends when this is dropped, with the cache.
 pub(crate) struct Chooser {
     found: Arc<Mutex<Found>>,
-    /// Nothing is ever sent.
+    /// Nothing is ever sent: its drop ends the thread.
     _ends: SyncSender<()>,
 }
 
-/// For each of the two policies.
+/// The results for each of the two policies.
 #[derive(Default)]
 struct Found {
     standing: [Option<Standing>; 2],

@@ -19,8 +19,8 @@ pub(crate) struct Dependencies {
     sites: HashMap<u32, BTreeMap<Arc<[u8]>, Dependents>>,
 }
 
-/// Those that depend on one path. Most paths have one; a label may have as many as there are objects, and each
-/// of them must leave in constant time.
+/// The objects that depend on one path. Most paths have one; a label may have as many as there are objects, and each of
+/// them must leave in constant time.
 enum Dependents {
     One(ObjectId),
     /// In a box, so that those with one take little.
@@ -118,7 +118,7 @@ impl Several {
 /// A path as the index holds it. The dependent keeps it for its own removal.
 pub(crate) type DependencyPath = Arc<[u8]>;
 
-/// Those of one dependent. Most objects that have labels have no further ones, so that none takes a pointer.
+/// The paths of one dependent. Most objects that have labels have no further ones, so that none takes a pointer.
 #[derive(Clone, Default)]
 pub(crate) struct DependencyPaths(Option<Box<SmallVec<[DependencyPath; 1]>>>);
 
@@ -149,7 +149,7 @@ impl FromIterator<DependencyPath> for DependencyPaths {
 impl Dependencies {
     /// Notes that `id` depends on `path`; `None` when it was noted before.
     pub(crate) fn add(&mut self, site: u32, path: &[u8], id: ObjectId) -> Option<DependencyPath> {
-        // The copy is in vain where the path is known. Most are not, and a second search would cost more.
+        // The copy is useless where the path is known. Most are not, and a second search would cost more.
         self.enter(site, trimmed(path).into(), id)
     }
 
@@ -193,7 +193,7 @@ impl Dependencies {
         }
     }
 
-    /// All that depend on `path` itself.
+    /// All objects that depend on `path` itself.
     pub(crate) fn on(&self, site: u32, path: &[u8]) -> Vec<ObjectId> {
         let found = self.sites.get(&site).and_then(|paths| paths.get(trimmed(path)));
         let mut ids = Vec::with_capacity(found.map_or(0, Dependents::len));
@@ -201,7 +201,7 @@ impl Dependencies {
         ids
     }
 
-    /// All that depend on a path that begins with these bytes, each once.
+    /// All objects that depend on a path that begins with these bytes, each once.
     pub(crate) fn beginning(&self, site: u32, prefix: &[u8]) -> Vec<ObjectId> {
         let mut found = Vec::new();
         let Some(paths) = self.sites.get(&site) else { return found };
@@ -215,7 +215,7 @@ impl Dependencies {
         found
     }
 
-    /// All that depend on `path` or on anything below it, each once.
+    /// All objects that depend on `path` or on anything below it, each once.
     pub(crate) fn under(&self, site: u32, path: &[u8]) -> Vec<ObjectId> {
         let Some(paths) = self.sites.get(&site) else { return Vec::new() };
         let path = trimmed(path);
@@ -234,7 +234,7 @@ impl Dependencies {
         found
     }
 
-    /// All that depend on a path that fits, each once.
+    /// All objects that depend on a path that fits, each once.
     pub(crate) fn fitting(&self, site: u32, fits: &dyn Fn(&[u8]) -> bool) -> Vec<ObjectId> {
         let mut found = Vec::new();
         for (path, dependents) in self.sites.get(&site).into_iter().flatten() {

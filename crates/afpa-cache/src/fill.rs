@@ -78,8 +78,8 @@ impl<H> Ticket<H> {
         self.cache.depends_on(self.id, path);
     }
 
-    /// Says what the object is, for the replacement policy, and what the configuration says of it. Without this
-    /// call it is of the default [`Family`], with the default [`Hint`].
+    /// Gives the family of the object, for the replacement policy, and its configured hint. Without this call it is of
+    /// the default [`Family`], with the default [`Hint`].
     pub fn describe(&mut self, family: Family, hint: Hint) {
         (self.family, self.hint) = (family, hint);
     }
@@ -112,8 +112,7 @@ impl<H> Ticket<H> {
         self.cache.publish(self.id, &self.key, content)
     }
 
-    /// Declares the [`suspect`](Ticket::suspect) to be what the file system holds, and hands it to the
-    /// waiters.
+    /// Declares the [`suspect`](Ticket::suspect) current, because its files are unchanged, and hands it to the waiters.
     ///
     /// # Errors
     /// [`Changed`] when there is no suspect or it was dropped meanwhile. The waiters get `None`.

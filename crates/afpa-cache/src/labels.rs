@@ -30,7 +30,7 @@ impl Moment {
     }
 }
 
-/// A label, shared by whoever asks for an object and the index that finds it.
+/// A label, shared by the requests for an object and the index that finds it.
 pub type Label = Arc<[u8]>;
 
 /// The byte with which each label ends, and which is nowhere else in it.
@@ -45,11 +45,11 @@ pub fn label_of(key: &[u8]) -> &[u8] {
 /// Which objects are meant by a purge.
 #[derive(Clone)]
 pub enum Labels {
-    /// Those with this label, which ends as labels do.
+    /// Objects with this label, which ends as labels do.
     Is(Box<[u8]>),
-    /// Those with a label that begins so.
+    /// Objects with a label that begins so.
     BeginWith(Box<[u8]>),
-    /// Those with a label that fits. Every label is looked at.
+    /// Objects with a label that fits. Every label is looked at.
     Fit(LabelRule),
 }
 
@@ -80,11 +80,11 @@ pub struct Labelled<H> {
     pub header_bytes: usize,
     /// Its bytes, if it has any.
     pub payloads: Payloads,
-    /// For the replacement policy.
+    /// The family, for the replacement policy.
     pub family: Family,
-    /// The same; its expiry is the object's life.
+    /// The hint, for the replacement policy; its expiry is the object's life.
     pub hint: Hint,
-    /// Before its source was asked.
+    /// A moment before its source was asked.
     pub since: Moment,
 }
 
@@ -211,8 +211,9 @@ pub(crate) struct Journal {
     forgotten: u64,
 }
 
-/// A purge, without the label if it was about one: clients choose it where their requests purge a URL, and it may be long.
-/// That of another label with the same hash is taken for it, which costs no more than an object that is not listed.
+/// A purge. The label of a purge about one is not kept: clients choose it where their requests purge a URL, and it may
+/// be long. Another label with the same hash counts as purged, too, which costs no more than an object that is not
+/// listed.
 #[derive(Debug)]
 enum Purged {
     Is { hash: u64, first: u8 },

@@ -5,15 +5,16 @@ use crate::object::Object;
 
 /// A second cache that serves copies of cache objects, such as the kernel's fast path.
 ///
-/// Both calls come under the cache's lock, in the order in which the cache itself changes; they must
-/// not call back into the cache, and should take microseconds.
+/// All calls come under the cache's lock, in the order in which the cache itself changes; they must not call back into
+/// the cache, and should take microseconds.
 pub trait Residency<H>: Send + Sync {
     /// `object` may be served for `key` from now on. It is never suspect. A residency that cannot re-check
     /// objects must ignore [`Unwatched`](crate::Coverage::Unwatched) ones.
     fn published(&self, key: &Key, object: &Object<H>);
 
-    /// `object` was used several times, or has taken the place of one that was, and may be served as long as its module says. It is
-    /// offered each time that uses are reported: a residency that takes only what is used, or what ends by itself, takes it now.
+    /// `object` was used several times, or has replaced an object that was, and may be served as long as its module
+    /// says. It is offered each time that uses are reported: a residency that takes only objects in use, or objects
+    /// that end by themselves, takes it now.
     fn used(&self, key: &Key, object: &Object<H>) {
         let _not_taken = (key, object);
     }
@@ -23,9 +24,9 @@ pub trait Residency<H>: Send + Sync {
     /// `published` follows when the object is confirmed. A key that was never taken is not an error.
     fn dropped(&self, key: &Key);
 
-    /// When this returns, nothing that was taken because it was [used](Self::used) is served, whatever its key, until
-    /// [`release`](Self::release). It takes the same time however much that is: many objects that go at once are dropped
-    /// behind it, one by one. False: it cannot do that, so they are dropped at once.
+    /// When this returns, no copy that was taken because its object was [used](Self::used) is served, whatever its key,
+    /// until [`release`](Self::release). The time of this call does not depend on their number: many objects that go at
+    /// once are dropped afterwards, one by one. False: the residency cannot do that, so they are dropped at once.
     fn hold(&self) -> bool {
         false
     }

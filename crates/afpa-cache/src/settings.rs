@@ -1,4 +1,4 @@
-//! Limits of the cache, and what it counts.
+//! Limits of the cache, and its counts.
 
 use std::time::Duration;
 
@@ -52,9 +52,9 @@ impl Default for CacheSettings {
 pub struct CacheStats {
     /// Objects in the table.
     pub objects: usize,
-    /// Of these, objects with at least one payload in the file system.
+    /// Objects with at least one payload in the file system.
     pub file_objects: usize,
-    /// Descriptors that these keep open.
+    /// Descriptors that these objects keep open.
     pub open_files: usize,
     /// Bytes of the arena in use, those of dropped objects that are still being sent included.
     pub pinned_bytes: usize,
@@ -70,7 +70,7 @@ pub struct CacheStats {
     pub fills: u64,
     /// Requests that waited for the load of another.
     pub waits: u64,
-    /// Loads that were overtaken by a change of what they read.
+    /// Loads that were overtaken by a change of the files that they read.
     pub overtaken: u64,
     /// Objects dropped because something they depend on changed, or by a purge.
     pub invalidations: u64,
@@ -82,7 +82,7 @@ pub struct CacheStats {
     pub replacements: u64,
     /// Suspect objects that a check found unchanged.
     pub confirmations: u64,
-    /// Objects that answered those who asked for them and were not listed, because a hint says so.
+    /// Objects that answered the requests that waited for them and were not listed, because a hint says so.
     pub unkept: u64,
     /// Objects that were dropped because they reached the age of their hint.
     pub expiries: u64,

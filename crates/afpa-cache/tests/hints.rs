@@ -61,7 +61,7 @@ fn no_more_is_kept_than_there_is_room_for() {
     assert!((10..20).contains(&others), "the others share the rest: {others}");
 }
 
-/// The kernel's stand-in: counts what it is offered.
+/// The kernel's stand-in: counts the offers.
 #[derive(Default)]
 struct Offered(AtomicUsize);
 
@@ -127,7 +127,7 @@ fn an_object_that_reaches_its_age_is_made_anew_and_the_kernel_never_has_it() {
 fn the_thread_changes_a_policy_that_does_badly_and_no_hit_allocates() {
     let settings = CacheSettings {
         policy: PolicySetting::Auto,
-        // A wait for room is in vain, because this thread holds the view: it makes requests too few to judge.
+        // A wait for room would be useless, because this thread holds the view: it makes requests too few to judge.
         release_wait: Duration::ZERO,
         ..CacheSettings::default()
     };
@@ -144,7 +144,7 @@ fn the_thread_changes_a_policy_that_does_badly_and_no_hit_allocates() {
         for _ in 0..500 {
             let page = (turn / 3).saturating_sub(turn % 3 * 20);
             let path = format!("/{page}");
-            // The room of what is ejected comes free once the view has let go of it.
+            // The room of ejected objects comes free once the view has let go of them.
             while hit(&mut view, &path).is_none()
                 && !try_load(&cache, &path, Hint::default(), 8_000)
             {

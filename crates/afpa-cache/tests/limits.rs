@@ -1,4 +1,4 @@
-//! Limits: they hold under pressure, and room is made for what is worth it.
+//! Limits: they hold under pressure, and room is made for objects that are worth it.
 
 mod support;
 

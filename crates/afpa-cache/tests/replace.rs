@@ -124,8 +124,8 @@ fn another_home_changes_with_the_cache() {
     assert_eq!(log, expected);
 }
 
-/// As in `coherency.rs`, with one more thread that replaces whatever is listed. A replacement carries the
-/// version it was made of: none may come back after a change.
+/// As in `coherency.rs`, with one more thread that replaces any listed object. A replacement carries the version it was
+/// made of: none may come back after a change.
 #[test]
 fn nothing_older_than_the_last_announced_change_comes_back() {
     const CHANGES: std::ops::Range<u64> = 1500..200_000;

@@ -52,7 +52,7 @@ impl Rig {
     }
 }
 
-/// All in one, because it counts what is the process's.
+/// All in one test, because it counts the watches of the whole process.
 #[test]
 fn many_roots_share_a_thread_an_instance_and_what_one_watches() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn many_roots_share_a_thread_an_instance_and_what_one_watches() {
     }
     assert!(watched[2].1.heard().is_empty(), "it is another root");
 
-    // The next configuration joins; the one before goes. Nothing is watched anew, and nothing is lost.
+    // The next configuration joins; the one before goes. No directory is watched anew, and no event is lost.
     let next = rig.watch("7");
     assert_eq!((watches(), next.0.tree()), (2 * ROOTS, watched[7].0.tree()));
     rig.write("7/page", "for both");

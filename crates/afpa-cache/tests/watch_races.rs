@@ -1,4 +1,4 @@
-//! Changes that race with the watcher: nothing is lost, and what is cached as watched is right.
+//! Changes that race with the watcher: none is lost, and objects cached as watched are right.
 
 mod watch_support;
 
@@ -29,7 +29,7 @@ fn files_in_directories_made_a_moment_ago_are_heard() {
     watched.sink.expect(&expected);
 }
 
-/// The same, moved into place when it is complete.
+/// The trees of the test above, moved into place when they are complete.
 #[test]
 fn trees_that_are_moved_in_are_heard_whole() {
     let watched = Watched::new(|site| site.make("/.staging"));
@@ -46,8 +46,8 @@ fn trees_that_are_moved_in_are_heard_whole() {
     watched.sink.expect(&expected);
 }
 
-/// The rule itself: readers cache what `resolve` calls watched, while writers turn the tree upside
-/// down. When all is quiet, whatever is still cached must be what is on the disk.
+/// The rule itself: readers cache the files that `resolve` calls watched, while writers turn the tree upside down. When
+/// all is quiet, each cached file must be the one on the disk.
 #[test]
 fn nothing_cached_as_watched_is_stale_when_the_dust_has_settled() {
     let mut tested = (0, 0);
@@ -97,7 +97,7 @@ const PLACES: [&str; 6] = ["a", "a/x", "a/x/y", "b", "b/x", "c"];
 const FILES: [&str; 2] = ["one", "two"];
 const UPHEAVAL: Duration = Duration::from_millis(500);
 
-/// A small generator of random numbers, so that a seed says what was done (xorshift).
+/// A small generator of random numbers, so that a seed reproduces all steps (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -151,7 +151,7 @@ fn upset(root: &Path, mut dice: Dice) {
     }
 }
 
-/// The least that a cache does with what it hears.
+/// The least that a cache does with the calls of its sink.
 #[derive(Default)]
 struct Model {
     objects: Mutex<Objects>,

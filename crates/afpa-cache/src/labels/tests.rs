@@ -50,7 +50,7 @@ fn a_purge_drops_what_has_the_label_and_nothing_else() {
     assert!(!there("uc\n/c"));
 }
 
-/// The label with which a key begins is one like any other, and what follows in the key is no part of it.
+/// The label with which a key begins is a label like any other, and the rest of the key is no part of it.
 #[test]
 fn all_keys_that_begin_with_a_label_have_it() {
     let (cache, now) = (cache(), Moment::default());

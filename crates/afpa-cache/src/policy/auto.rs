@@ -1,4 +1,4 @@
-//! The policy that changes: it is whichever other policy the [`Judge`] finds best.
+//! The policy that changes: it is always the one that the [`Judge`] finds best.
 
 use super::identity::ByPlace;
 use super::judge::Judge;
@@ -9,10 +9,10 @@ use super::{Family, Hint, Keep, Newcomer, ObjectId, Policy, PolicyKind};
 
 pub use super::judge::{Change, Standing};
 
-/// A policy that can be changed for another one, and records what it would take to judge them.
+/// A policy that can be changed for another one, and records the requests by which policies are judged.
 ///
-/// After a change the objects move to the new policy few at a time, those that the former one would eject first
-/// at first. So no operation takes long, and what is ejected meanwhile is what both would have ejected soon.
+/// After a change the objects move to the new policy few at a time, beginning with those that the former one would
+/// eject first. So no operation takes long, and objects ejected meanwhile are those that both would have ejected soon.
 pub struct Auto {
     kind: PolicyKind,
     kept_room: u64,
@@ -29,7 +29,7 @@ struct Member {
     family: Family,
     keep: Keep,
     weight: u8,
-    /// Of late, for the policy that does not know them.
+    /// Recent uses, for a policy that does not know them.
     uses: u8,
 }
 
@@ -53,8 +53,8 @@ const MOVED_AT_ONCE: usize = 32;
 const USES_TOLD: u8 = 8;
 
 impl Auto {
-    /// An empty policy that begins as `kind`, and the judge for it. Both for a room of `capacity`, `kept_room` of
-    /// it for objects that are kept always.
+    /// An empty policy that begins as `kind`, and the judge for it. Both have a room of `capacity`, `kept_room` of it
+    /// for objects that are kept always.
     pub fn with_judge(kind: PolicyKind, capacity: u64, kept_room: u64) -> (Auto, Judge) {
         let auto = Auto {
             kind,

@@ -9,7 +9,7 @@ use super::{Keep, Newcomer, ObjectId, Policy};
 
 /// Puts the [`Hint`](super::Hint)s of objects before another policy.
 ///
-/// - [`Keep::Always`]: never a victim, as long as all such objects together fit the room for them. One that does
+/// - [`Keep::Always`]: never a victim, as long as all such objects together fit the room for them. An object that does
 ///   not fit when it comes is like others.
 /// - Weight 0: a victim before all others, in the order of their last use.
 /// - Weight *n*: the other policy has to choose the object *n* times before it goes; a use begins the count

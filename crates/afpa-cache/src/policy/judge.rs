@@ -6,7 +6,7 @@ use super::replay::Replay;
 use super::trace::{Sample, Trace};
 use super::{Policy, PolicyKind};
 
-/// Replays what a cache served through every policy, each with a cache of the same size, and says when to change
+/// Replays the requests of a cache through every policy, each with a cache of the same size, and says when to change
 /// the policy in use.
 ///
 /// The replayed caches stay from one trace to the next, so they are as warm as the real one. The judge counts the
@@ -62,7 +62,7 @@ impl Judge {
         Judge { current, candidates: candidates.into(), sample, requests: 0.0, leader }
     }
 
-    /// Replays what came since the last time. Slow: for a thread that has time.
+    /// Replays the requests since the last time. Slow: for a thread that has time.
     pub fn observe(&mut self, trace: &Trace) {
         if trace.sample != self.sample {
             let parts = trace.sample.parts() / self.sample.parts();

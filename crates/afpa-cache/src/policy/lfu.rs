@@ -10,8 +10,8 @@ use super::{Newcomer, ObjectId, Policy};
 ///
 /// Old uses lose weight by dynamic aging (LFU-DA; Arlitt and others, "Evaluating content management
 /// techniques for Web proxy caches", 1999): an object's rank is its number of uses plus the rank of
-/// the last victim when it was last used. So newcomers start level with what was just ejected, and
-/// an object that was popular yesterday is overtaken, and no sweep over counters is needed.
+/// the last victim when it was last used. So newcomers start level with the latest victims, an object that was popular
+/// yesterday is overtaken, and no sweep over counters is needed.
 #[derive(Default)]
 pub struct Lfu {
     turns: Turns,

@@ -100,7 +100,7 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// All of them.
+    /// All policies.
     pub const ALL: [PolicyKind; 5] = [
         PolicyKind::ModifiedLru,
         PolicyKind::Lru,
@@ -142,7 +142,7 @@ impl PolicyKind {
 pub enum PolicySetting {
     /// This one, for good.
     Fixed(PolicyKind),
-    /// The one that [`Judge`] finds best, again and again.
+    /// The policy that [`Judge`] finds best, again and again.
     Auto,
 }
 

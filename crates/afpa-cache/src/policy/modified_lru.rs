@@ -25,7 +25,7 @@ pub struct ModifiedLru {
 
 struct Seat {
     class: Class,
-    /// That of its last use: it tells the first ones of two classes apart.
+    /// The turn of its last use: it tells the first members of two classes apart.
     turn: Turn,
     link: Link,
 }

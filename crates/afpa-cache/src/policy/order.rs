@@ -43,7 +43,7 @@ impl Turns {
 }
 
 impl Order {
-    /// Puts what is at `place`, and in no queue, behind all others.
+    /// Puts the member at `place`, which is in no queue, behind all others.
     pub(super) fn push<S: Linked>(&mut self, seats: &mut ByPlace<S>, place: Place) {
         let before = match &mut self.ends {
             Some(ends) => std::mem::replace(&mut ends.last, place),
@@ -57,7 +57,7 @@ impl Order {
         self.len += 1;
     }
 
-    /// Takes out what is at `place`, and in this queue.
+    /// Takes the member at `place` out of this queue.
     pub(super) fn remove<S: Linked>(&mut self, seats: &mut ByPlace<S>, place: Place) {
         let Some((ends, seat)) = self.ends.as_mut().zip(seats.at(place)) else { return };
         let Link { before, after } = seat.link();

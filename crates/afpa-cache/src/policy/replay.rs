@@ -35,11 +35,11 @@ impl Request {
 pub struct ReplayResult {
     /// Requests in the trace.
     pub requests: u64,
-    /// Of these, answered from the cache.
+    /// Requests that were answered from the cache.
     pub hits: u64,
     /// Bytes asked for.
     pub bytes: u64,
-    /// Of these, answered from the cache.
+    /// Bytes that were answered from the cache.
     pub hit_bytes: u64,
     /// Objects that made room for others.
     pub ejections: u64,

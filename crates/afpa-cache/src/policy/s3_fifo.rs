@@ -215,7 +215,7 @@ impl Queue {
 #[derive(Default)]
 struct Ghost {
     turns: Turns,
-    /// In the order in which they left. One that was recalled keeps its place until its turn comes.
+    /// In the order in which they left. An entry that was recalled keeps its place until its turn comes.
     order: VecDeque<(Turn, u32)>,
     known: HashMap<u32, Turn>,
 }

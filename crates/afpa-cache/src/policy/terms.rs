@@ -40,7 +40,7 @@ pub enum Keep {
     Auto,
     /// It is not ejected, as far as the room for such objects goes.
     Always,
-    /// It answers those who asked for it and is not listed.
+    /// It answers the requests that wait for it and is not listed.
     Never,
 }
 
@@ -52,7 +52,7 @@ pub struct Hint {
     /// How often the policy has to choose it before it goes: a use counts that often. 0: it goes before all
     /// others.
     pub weight: u8,
-    /// Age in seconds at which it is made anew, whatever its files say; `None`: no age.
+    /// Age in seconds at which it is made anew, even if its files are unchanged; `None`: no age.
     pub expiry: Option<u32>,
 }
 

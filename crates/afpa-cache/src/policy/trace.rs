@@ -50,7 +50,7 @@ impl Recorder {
         self.requests.push(request);
     }
 
-    /// Gives what was recorded since the last time. `empty` has the memory of an earlier trace, or none.
+    /// Gives the requests that were recorded since the last time. `empty` has the memory of an earlier trace, or none.
     pub(super) fn take(&mut self, mut empty: Vec<Request>) -> Trace {
         empty.clear();
         let requests = std::mem::replace(&mut self.requests, empty);

@@ -32,8 +32,8 @@ pub(crate) fn open_beneath(
     }
 }
 
-/// Whether the kernel's cache of names says that there is nothing of this name in `directory`. It never waits, and it follows no link.
-/// Before Linux 5.12, and where the cache does not say, it is false.
+/// Whether the kernel's cache of names says that there is nothing of this name in `directory`. It never waits, and it
+/// follows no link. False before Linux 5.12, and where the cache does not say.
 pub(crate) fn is_known_absent(directory: impl AsFd, path: &[u8]) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;

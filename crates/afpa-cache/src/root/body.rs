@@ -110,7 +110,7 @@ impl Change {
             } else if now.size < seen.size || looks == LOOKS {
                 return Ok(Change::Other);
             }
-            // Somebody may be about to write behind them: the kernel sets the time first, and the size when it has the bytes.
+            // A writer may be about to append: the kernel sets the time first, and the size when it has the bytes.
             looks += 1;
             std::thread::yield_now();
         }

@@ -20,12 +20,12 @@ pub(super) fn has_fine_times(file: &File) -> bool {
 /// that lock as well (ext4, btrfs, tmpfs); on XFS reading itself does. Direct writes, which may share the lock, and
 /// shared mappings are not waited for: a watch reports the first when they are done.
 pub(super) fn await_writers(file: &File) {
-    // Where the hole is does not matter, nor whether there is one. Nobody reads from the descriptor's offset.
+    // The place of the hole does not matter, nor whether there is one. No code reads from the descriptor's offset.
     let _ = rustix::fs::seek(file, SeekFrom::Hole(0));
 }
 
-/// The file systems with the kernel's flag FS_MGTIME, by their magic numbers: ext4, XFS, btrfs, tmpfs. A stacked one
-/// (overlayfs) does not say what lies below it.
+/// The file systems with the kernel's flag FS_MGTIME, by their magic numbers: ext4, XFS, btrfs, tmpfs. A stacked file
+/// system (overlayfs) does not say which ones lie below it.
 const FINE: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 fn kernel_has_fine_times() -> bool {
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(version(b"Linux"), None);
     }
 
-    /// This is what the answer of `has_fine_times` promises.
+    /// The promise of `has_fine_times`.
     #[test]
     fn where_times_are_fine_no_two_versions_share_a_stamp() {
         let mut folders = vec![std::env::temp_dir(), "/dev/shm".into()];

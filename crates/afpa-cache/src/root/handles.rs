@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-/// Opens document roots. Those of one directory share a descriptor, also from one configuration to the next.
+/// Opens document roots. Roots of one directory share a descriptor, also from one configuration to the next.
 #[derive(Debug, Default)]
 pub struct RootHandles {
     /// By device and inode, which are a directory's own as long as its descriptor is held.

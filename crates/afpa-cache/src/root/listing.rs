@@ -67,7 +67,7 @@ impl OpenDirectory {
         Ok((listed.collect(), more))
     }
 
-    /// None for special files and for what is gone again.
+    /// An entry of the listing. `None` for special files, and for files that are gone again.
     fn look(&self, name: Vec<u8>) -> Option<Listed> {
         let stat = rustix::fs::statat(&self.descriptor, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let stamp = crate::Stamp::from(&stat);

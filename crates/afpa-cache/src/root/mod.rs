@@ -1,10 +1,9 @@
 //! The document root: opening files strictly below one directory.
 //!
-//! Every path is opened by `openat2` with `RESOLVE_BENEATH` from a descriptor of the root, so the
-//! kernel itself refuses whatever would lead outside, also while directories are being swapped for
-//! links. The root is held by an `O_PATH` descriptor: it goes on working after privileges are
-//! dropped, even where the directories above it can no longer be searched, and it stays with the
-//! directory it was opened on when that is renamed.
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH` from a descriptor of the root, so the kernel itself refuses
+//! any path that would lead outside, also while directories are being swapped for links. The root is held by an
+//! `O_PATH` descriptor: it goes on working after privileges are dropped, even where the directories above it can no
+//! longer be searched, and it stays with the directory it was opened on when that is renamed.
 //!
 //! Symbolic links are followed by `walk` and not by the kernel, because the cache must know every
 //! link it passed: when one of them is pointed elsewhere, the object it led to is no longer the
@@ -48,7 +47,7 @@ use std::sync::Arc;
 pub enum SymlinkPolicy {
     /// No link is followed, in no place of a path.
     Never,
-    /// A link is followed when what it leads to belongs to the owner of the link.
+    /// A link is followed when its target belongs to the owner of the link.
     #[default]
     OwnerMatch,
     /// Every link is followed.
@@ -197,7 +196,7 @@ impl DocumentRoot {
         }
     }
 
-    /// The descriptor, for whoever looks at the tree as long as anybody does.
+    /// The descriptor, shared with the watcher of the tree, which may need it longer.
     pub(crate) fn handle(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.directory)
     }

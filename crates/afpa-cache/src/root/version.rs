@@ -61,8 +61,8 @@ pub fn read_exact_version(
 
 /// The stamp that the file has now, if its content is still that of `stamp`.
 ///
-/// The change time alone also moves when the file is renamed, or replaced by another and so unlinked:
-/// then what can be read is still the whole version, and it is read once more to be sure.
+/// The change time alone also moves when the file is renamed, or replaced by another and so unlinked: then the open
+/// file still has the whole version, and it is read once more to be sure.
 fn same_content(file: &File, stamp: &Stamp) -> Result<Stamp, VersionError> {
     let now = Stamp::from(&rustix::fs::fstat(file).map_err(io::Error::from)?);
     let same = Stamp { ctime_ns: stamp.ctime_ns, ..now } == *stamp;

@@ -1,9 +1,9 @@
 //! Following symbolic links, one name at a time.
 //!
 //! The kernel would follow them faster, but would not report which links it followed, nor their owners.
-//! Each link is opened itself (`O_PATH | O_NOFOLLOW`); its owner and its text are read from that
-//! one descriptor, so they belong together whatever happens to the name meanwhile. `..` in a link
-//! is taken from the path walked so far, never from the file system.
+//! Each link is opened itself (`O_PATH | O_NOFOLLOW`); its owner and its text are read from that one descriptor, so
+//! they belong together even if the name changes meanwhile. `..` in a link is taken from the path walked so far, never
+//! from the file system.
 
 use super::{
     DocumentRoot, Entry, ResolveError, SymlinkPolicy, Trail, beneath::open_beneath,
@@ -110,7 +110,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Puts the steps a link stands for in its place. They begin in the directory that holds it.
+    /// Replaces a link by the steps that it stands for. They begin in the directory that holds it.
     fn read_link(&mut self, link: &OwnedFd, stat: &Stat) -> Result<(), ResolveError> {
         self.links_left = self.links_left.checked_sub(1).ok_or(ResolveError::Forbidden)?;
         let text = rustix::fs::readlinkat(link, c"", Vec::new())?.into_bytes();

@@ -28,7 +28,7 @@ impl<H> Table<H> {
         if !has_room {
             self.forget(site, &[], id);
             object.mark_dropped();
-            // The one that it replaces is not current any more.
+            // The object that it replaces is not current any more.
             return match origin {
                 Origin::Source => {
                     let before = self.listed.under(object.key()).map(|entry| entry.object.id());
@@ -130,7 +130,7 @@ impl<H> Table<H> {
         count > AT_ONCE && self.is_held
     }
 
-    /// As `recall_labels`, for one object, and what is on its way is not meant.
+    /// As `recall_labels`, for one object; objects on their way are not affected.
     pub(crate) fn recall(&self, key: &Key, show: impl FnOnce(&Object<H>)) {
         let listed = self.listed.under(key);
         if let Some(entry) = listed.filter(|entry| !entry.object.is_dropped()) {

@@ -14,8 +14,8 @@ use crate::policy::{ByPlace, ObjectId, Place};
 
 /// The listed objects. Each key has one.
 ///
-/// There may be as many as fit into memory, so what they take here is kept small: the table by key holds places, and the
-/// objects hold the keys.
+/// There may be as many as fit into memory, so their entries here are kept small: the table by key holds places, and
+/// the objects hold the keys.
 pub(super) struct Listed<H> {
     entries: ByPlace<Entry<H>>,
     by_key: HashTable<Place>,
@@ -27,9 +27,9 @@ pub(super) struct Entry<H> {
     pub(super) object: Arc<Object<H>>,
     pub(super) dependencies: DependencyPaths,
     pub(super) holders: Holders,
-    /// Those that were reported, up to four billion.
+    /// Reported hits, up to four billion.
     pub(super) hits: u32,
-    /// That of its key.
+    /// The hash of its key.
     pub(super) hash: KeyHash,
 }
 
@@ -65,7 +65,7 @@ impl<H> Listed<H> {
         self.entries.get_mut(id)
     }
 
-    /// The one with this key.
+    /// The entry with this key.
     pub(super) fn under<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&Entry<H>> {
         self.entries.at(self.place(key.into())?)
     }
@@ -92,7 +92,7 @@ impl<H> Listed<H> {
         Some(entry)
     }
 
-    /// All of them, in no order.
+    /// All entries, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<H>> + Clone {
         self.entries.iter().map(|(_, entry)| entry)
     }

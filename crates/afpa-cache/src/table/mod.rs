@@ -47,7 +47,7 @@ pub(crate) struct Table<H> {
     epoch: Arc<Epoch>,
     identities: Identities,
     listed: Listed<H>,
-    /// Those that have labels.
+    /// The objects that have labels.
     names: Names,
     fills: HashMap<ObjectId, Filling<H>>,
     filling: HashMap<Key, ObjectId, RandomState>,
@@ -374,7 +374,7 @@ impl<H> Table<H> {
         self.drop_dependents([id], after);
     }
 
-    /// Of an object whose source was looked at then.
+    /// The birth of an object whose source was checked at `checked`.
     fn birth(&self, hint: Hint, checked: Checked) -> Birth {
         let life = hint.expiry.map(|seconds| u64::from(seconds) * 1000);
         let end = life.map(|life| Millis(checked.at.0.saturating_add(life)));
@@ -513,8 +513,8 @@ impl<H> Filling<H> {
         }
     }
 
-    /// Before the list grows, the waiters that gave up are removed from it: a client that asks and leaves,
-    /// again and again during one long load, must not fill the memory.
+    /// Before the list grows, the waiters that gave up are removed from it: a client that asks and leaves, again and
+    /// again during one long load, must not fill the memory.
     fn wait(&mut self) -> oneshot::Receiver<Arc<Object<H>>> {
         if self.waiters.len() == self.waiters.capacity() {
             self.waiters.retain(|waiter| !waiter.is_closed());

@@ -48,7 +48,7 @@ impl Shelf {
         }
     }
 
-    /// Does what the judge decided.
+    /// Carries out a decision of the judge.
     pub(super) fn switch(&mut self, kind: PolicyKind) {
         if let Shelf::Auto(auto, _) = self {
             auto.switch(kind);

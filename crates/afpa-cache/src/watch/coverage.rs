@@ -81,7 +81,7 @@ impl Coverage {
 }
 
 impl Summary {
-    /// Of several trees.
+    /// The sum of several trees.
     pub fn of(trees: impl Iterator<Item = Summary>) -> Summary {
         let mut sum = Summary { watched: 0, unwatched: BTreeMap::new(), complete: true };
         for tree in trees {

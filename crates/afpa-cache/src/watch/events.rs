@@ -1,5 +1,5 @@
-//! The reader of events: one thread that reads what the kernel tells, keeps the watches of all trees in step with
-//! the file system, and tells the sinks.
+//! The reader of events: one thread that reads the kernel's events, keeps the watches of all trees in step with the
+//! file system, and calls the sinks.
 //!
 //! Events are old news: the names in them may have changed again. So an event about a directory never says what to do;
 //! it says where to look. The look is at the tree as it is, and since the last change of a name is followed by its
@@ -57,7 +57,7 @@ struct Scan {
     arrived: VecDeque<Wd>,
     /// Directories to be scanned for those below them.
     unscanned: VecDeque<Wd>,
-    /// Whether the whole tree is scanned, and not only what has arrived.
+    /// Whether the whole tree is scanned, and not only new directories.
     whole: bool,
 }
 
@@ -90,7 +90,7 @@ impl Reader {
     fn is_to_speak(&mut self) -> bool {
         let mut asked = self.hub.take_announcement();
         if asked && self.hub.has_unscanned() {
-            // They came a moment ago.
+            // Trees came a moment ago that are not scanned yet.
             self.hub.announce();
             asked = false;
         }
@@ -222,7 +222,7 @@ impl Reader {
 
     fn arrived(&mut self, watches: &Arc<Watches>, wd: Wd) {
         self.scan_of(watches).arrived.push_back(wd);
-        // News go before what has been there all the time.
+        // News go before directories that have been there all the time.
         self.turns.push_front(watches.id());
     }
 
@@ -243,8 +243,8 @@ impl Reader {
         })
     }
 
-    /// Events were lost, of whichever tree. The sinks hear of it twice: now, because changes were lost, and when the
-    /// scans are through, because others may have been missed until each directory was watched again.
+    /// Events were lost, of any tree. The sinks hear of it twice: now, because changes were lost, and when the scans
+    /// are through, because others may have been missed until each directory was watched again.
     fn overflow(&mut self) {
         tracing::warn!("events of the file system were lost: every object is checked again");
         let trees = self.hub.trees();

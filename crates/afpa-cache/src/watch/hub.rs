@@ -31,7 +31,7 @@ pub(super) struct Hub {
     stopped: AtomicBool,
     /// The reader of events has ended before it was asked to.
     failed: AtomicBool,
-    /// The reader is to say what is watched.
+    /// The reader is to write the summary to the log.
     announced: AtomicBool,
     /// The most directories to watch.
     most: AtomicUsize,
@@ -133,7 +133,7 @@ impl Hub {
         }
     }
 
-    /// Has the reader say what is watched, as soon as all is scanned.
+    /// Has the reader write the summary to the log, as soon as all is scanned.
     pub(super) fn announce(&self) {
         self.announced.store(true, Ordering::Release);
         self.ring();
@@ -189,7 +189,7 @@ impl Hub {
         self.lock().trees.range(first..).take(most).map(|(_, tree)| Arc::clone(tree)).collect()
     }
 
-    /// Nobody reads events any more.
+    /// The reader of events has ended.
     pub(super) fn fail(&self) {
         self.failed.store(true, Ordering::Release);
         self.trees().iter().for_each(|tree| tree.give_up(Reason::Failed));

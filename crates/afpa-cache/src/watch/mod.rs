@@ -5,10 +5,9 @@
 //! files. The tree is scanned at the start, and a directory the scan has not reached can be asked
 //! for with [`Watcher::ensure`].
 //!
-//! **The rule.** To cache a file, do this in order: register at the sink's side what the
-//! object depends on; [`ensure`](Watcher::ensure) the directory; open the file; read it. If
-//! `ensure` said [`Watched`](Coverage::Watched), no change after the reading goes unreported.
-//! [`Watcher::resolve`] keeps the order, also across symbolic links.
+//! **The rule.** To cache a file, do this in order: register the object's dependencies at the sink's side;
+//! [`ensure`](Watcher::ensure) the directory; open the file; read it. If `ensure` said [`Watched`](Coverage::Watched),
+//! no change after the reading goes unreported. [`Watcher::resolve`] keeps the order, also across symbolic links.
 //!
 //! The table of watches lags behind the file system. The rule holds all the same, because a directory counts
 //! as watched only when all directories above it are. If a directory on the way to a file is swapped, moved

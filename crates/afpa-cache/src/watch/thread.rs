@@ -1,4 +1,4 @@
-//! The thread that watches, and who asks for it.
+//! The thread that watches, and its handle.
 
 use super::events;
 use super::hub::Hub;
@@ -21,7 +21,7 @@ struct Running {
 }
 
 impl WatchThread {
-    /// Watches the tree below `root`. The root itself is watched on return; the scan of what is below goes on in the thread.
+    /// Watches the tree below `root`. The root itself is watched on return; the scan of the tree goes on in the thread.
     /// A tree that is watched already gets another sink, and keeps its watches: so nothing is missed while one
     /// configuration follows another.
     ///
@@ -49,7 +49,7 @@ impl WatchThread {
         Ok(Watcher { watches, sink, thread: None })
     }
 
-    /// Has the thread write to the log what is watched and what is not, as soon as all has been scanned.
+    /// Has the thread log the watched and the unwatched directories, as soon as all has been scanned.
     pub fn announce(&self) {
         if let Some(running) = self.lock().as_ref() {
             running.hub.announce();
@@ -95,7 +95,7 @@ impl Drop for Running {
                 let _ = thread.join();
             }
         }
-        // Nobody is to believe that changes are heard.
+        // The coverage must not promise events any more.
         self.hub.fail();
     }
 }

@@ -61,7 +61,7 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// All that there are.
+    /// All watches of the tree.
     pub(super) fn watches(&self) -> impl Iterator<Item = Wd> {
         self.nodes.keys().copied()
     }

@@ -183,7 +183,7 @@ impl Watches {
         self.read(|tree| Some(!tree.refused().is_empty())).unwrap_or_default()
     }
 
-    /// The scan is to begin anew, without a loss of what is known.
+    /// The scan is to begin anew; known watches stay.
     pub(super) fn mark_incomplete(&self) {
         self.lock().complete = false;
     }
@@ -194,7 +194,7 @@ impl Watches {
         self.lock().tree.as_ref().ok().and_then(look)
     }
 
-    /// Takes a new look at the entry `name` of the directory `parent`, and watches what is there.
+    /// Takes a new look at the entry `name` of the directory `parent`, and watches it if it is a directory.
     pub(super) fn examine(&self, parent: Wd, name: &[u8]) -> Found {
         self.with_tree(|watches, state, lost| watches.look(state, parent, name, lost))
             .unwrap_or_else(Found::Refused)

@@ -105,8 +105,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// A "file" at `/page` that is written and its change announced, again and again, while others load and
-/// read it. Once a change was announced, no view may give what was there before.
+/// A "file" at `/page` that is written and its change announced, again and again, while others load and read it. Once a
+/// change was announced, no view may give an earlier version.
 #[derive(Default)]
 pub(crate) struct Changing {
     file: AtomicU64,
@@ -129,7 +129,7 @@ impl Changing {
         }
     }
 
-    /// Reads through the view, and loads what is not there, `len` bytes of it. True: it was a hit.
+    /// Reads through the view, and loads a missing object, `len` bytes of it. True: it was a hit.
     pub(crate) fn read(
         &self,
         cache: &Arc<Cache<Version>>,
@@ -165,7 +165,7 @@ impl Changing {
     }
 }
 
-/// Nobody holds what was dropped.
+/// No view or waiter holds a dropped object.
 #[track_caller]
 pub(crate) fn assert_all_is_let_go(cache: &Cache<Version>) {
     cache.purge(&key("/page"));

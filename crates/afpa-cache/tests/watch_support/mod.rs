@@ -1,4 +1,4 @@
-//! A sink that writes down what it hears.
+//! A sink that writes down the calls that it gets.
 #![allow(dead_code, unreachable_pub)] // each test program uses a part
 
 use afpa_cache::root::{DocumentRoot, RootSettings, SymlinkPolicy};
