@@ -19,7 +19,7 @@ const MOST_SOURCES: u32 = 4096;
 /// Number of the client address that no kernel owns, as beds with raw clients have fewer sources.
 const RAW_CLIENT: u32 = 3000;
 
-/// What lies between client and server.
+/// The network between client and server.
 #[derive(Debug, Clone)]
 pub enum Path {
     /// One veth pair.
@@ -45,7 +45,7 @@ pub enum Steering {
 /// How a [`Bed`] is made up.
 #[derive(Debug, Clone)]
 pub struct BedOptions {
-    /// What lies between the two sides.
+    /// The network between the two sides.
     pub path: Path,
     /// Where packets are processed.
     pub steering: Steering,
@@ -88,7 +88,7 @@ impl Bed {
     ///
     /// # Errors
     ///
-    /// When a step fails; what was made until then is removed.
+    /// When a step fails; namespaces and interfaces that were made until then are removed.
     pub fn create(options: &BedOptions) -> Result<Self> {
         ensure!((1..=MOST_SOURCES).contains(&options.sources), "1 to {MOST_SOURCES} sources");
         let (client, server) = (Namespace::create("client")?, Namespace::create("server")?);

@@ -22,7 +22,7 @@ const MOST_FOREIGN: f64 = 0.03;
 /// A server and how to start it.
 #[derive(Debug, Clone)]
 pub struct Contender {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     /// A shell command that stays in the foreground; it runs in the server's namespace, on the
     /// server's core alone.
@@ -35,11 +35,11 @@ pub struct Contender {
 /// A contest's rules.
 #[derive(Debug, Clone)]
 pub struct ContestOptions {
-    /// Who takes part.
+    /// The servers that are compared.
     pub contenders: Vec<Contender>,
     /// The bed, set up anew for each turn.
     pub bed: BedOptions,
-    /// What is asked; its `interface` and `first_source` are set by the bed.
+    /// The load; its `interface` and `first_source` are set by the bed.
     pub load: LoadOptions,
     /// Each contender has one turn in each.
     pub rounds: u32,
@@ -62,7 +62,7 @@ pub struct Turn {
     pub server: String,
     /// Counted from 1.
     pub round: u32,
-    /// What the generator saw.
+    /// The generator's measurement.
     pub interval: Interval,
     /// Server time for each request.
     pub cost: Cost,
@@ -117,7 +117,7 @@ impl Cost {
     }
 }
 
-/// Holds a contest; `watch` is told each turn as soon as it has ended.
+/// Holds a contest; calls `watch` with each turn as soon as it has ended.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Cores: who runs on them, and what time they and processes have used, from /proc.
+//! Cores: the threads that run on them, and the time that cores and processes have used, from /proc.
 
 use std::fs;
 use std::ops::Sub;
@@ -48,7 +48,7 @@ pub fn wait_for_quiet<const N: usize>(
     Ok(())
 }
 
-/// What a core has done since boot, or between two samples.
+/// The time of a core since boot, or between two samples, by its use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CoreTimes {
     /// User mode, low priority included.

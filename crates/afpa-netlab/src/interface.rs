@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use crate::namespace::Namespace;
 use crate::tool;
 
-/// What a veth does the way a network card would.
+/// The offloads by which a veth behaves like a network card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offloads {
     /// Checksums are left to the "card": packets carry the pseudo-header sum only.

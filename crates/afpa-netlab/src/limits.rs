@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the kernel allows a process at the most, unless it was told otherwise (`fs.nr_open`).
+/// The most open files that the kernel allows a process by default (`fs.nr_open`).
 const MOST_OPEN_FILES: u64 = 1 << 20;
 
 /// Allows this process, and the servers that it starts, as many open files as it may: root may move the hard limit.

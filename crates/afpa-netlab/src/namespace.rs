@@ -68,9 +68,9 @@ impl Namespace {
         })
     }
 
-    /// Has the kernel's TCP wait for two seconds before it sends again what is not acknowledged, where it can be told to
-    /// (from Linux 6.11 on). A peer that is a process waits for the processor on a busy machine; what comes again because
-    /// it was late looks like something new to it.
+    /// Makes the kernel's TCP wait for two seconds before it retransmits, where it has a setting for that (from Linux 6.11
+    /// on). A peer that is a process may wait for the processor on a busy machine; to such a peer, a segment that is
+    /// retransmitted because of the delay looks like a new one.
     ///
     /// # Errors
     ///

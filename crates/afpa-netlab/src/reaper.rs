@@ -13,7 +13,7 @@ const FOLDER: &str = "/run/netns";
 const PREFIX: &str = "afpa-";
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What [`reap`] did.
+/// The result of [`reap`].
 #[derive(Debug, Default)]
 pub struct Reaped {
     /// Names of the namespaces that were removed.
@@ -103,7 +103,7 @@ pub(crate) fn kill_processes(name: &str) -> Result<()> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
         let is_late = Instant::now() > deadline; // asking may take all the time there is
-        // Whoever asks from within is told of the `ip` that looked, too, which is gone by then.
+        // If this process is itself in the namespace, the list has the `ip` that made it, too, which is gone by then.
         let alive = processes(name)?.into_iter().filter_map(Pid::from_raw);
         let killed = alive.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
         if killed == 0 || is_late {

@@ -15,7 +15,7 @@ use crate::object::{Aligned, Attachment, Fields, Loaded, internet_sum, store};
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/reflector.o")));
 const BACKLOG: i32 = 65535;
 
-/// Who opens and closes the connections that the reflector answers on.
+/// The side that opens and closes the connections that the reflector answers on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshakes {
     /// The kernel's TCP; they stay open until the reflector is dropped.
@@ -62,7 +62,7 @@ impl Reflector {
         answer.put(room, &response);
         store(&object.map("answers")?, 0, &answer)?;
         limits::use_all_open_files()?;
-        // In this order: whoever can connect is answered.
+        // The program before the listener, so that every connection is answered.
         let program = match handshakes {
             Handshakes::Kernel => "reflect",
             Handshakes::Program => "reflect_once",

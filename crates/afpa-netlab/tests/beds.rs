@@ -109,7 +109,7 @@ fn a_killed_owner_is_cleaned_up_after() {
     assert!(exists(&name), "its owner lives");
     child.kill().unwrap();
     child.wait().unwrap();
-    // Another run may reap it first: what counts is that it is gone.
+    // Another run may reap it first. It only has to be gone.
     reap().unwrap();
     assert!(!exists(&name));
 }

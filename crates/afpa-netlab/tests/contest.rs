@@ -58,7 +58,7 @@ fn each_turn_meets_its_own_server() {
     assert_eq!(names, ["small", "large"]);
 }
 
-/// What accepts at once and is ready later is measured later.
+/// The measurement of a server that accepts at once and is ready later waits until it is ready.
 #[test]
 fn a_turn_begins_when_the_server_says_it_is_ready() {
     skip_unless_privileged!();

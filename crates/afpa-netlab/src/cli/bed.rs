@@ -46,7 +46,7 @@ pub(super) struct Bed {
     /// Where packets are processed.
     #[arg(long, value_enum, default_value = "cores")]
     steering: SteeringWord,
-    /// What the interfaces leave to the "card".
+    /// The work that the interfaces leave to the "card".
     #[arg(long, value_enum, default_value = "card")]
     offloads: OffloadsWord,
     /// Client addresses; each is good for some 64,000 connections.

@@ -40,7 +40,7 @@ pub(super) fn print_counts((to_server, to_client): (Counts, Counts)) -> Result<(
     Ok(())
 }
 
-/// What happens to packets.
+/// The impairments of packets.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ImpairmentWords {
     /// Share of packets lost, for example 5%.

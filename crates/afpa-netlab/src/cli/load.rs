@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-/// What is asked, over how many connections.
+/// The requests of a load, and the connections that carry them.
 #[derive(Debug, Clone, Args)]
 pub(super) struct LoadWords {
     /// Connections at once.
@@ -85,7 +85,7 @@ pub(super) struct LoadWords {
     /// Let responses have an Age of more or fewer digits than the first: a cache answers.
     #[arg(long)]
     ages: bool,
-    /// What to ask for: PATH or WEIGHT:PATH; may be repeated.
+    /// Target of requests, as PATH or WEIGHT:PATH; may be repeated.
     #[arg(long = "path", default_value = "/")]
     paths: Vec<Target>,
     /// Header field as "Name: value"; may be repeated.

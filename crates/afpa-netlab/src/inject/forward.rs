@@ -105,7 +105,7 @@ impl Forwarder {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// What was done (to the server, to the client) since the start.
+    /// The counts of both lanes (to the server, to the client) since the start.
     pub fn counts(&self) -> (Counts, Counts) {
         *self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }

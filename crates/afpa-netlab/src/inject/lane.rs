@@ -1,4 +1,4 @@
-//! One direction: what happens to each packet, and when it leaves. Pure.
+//! One direction: the fate of each packet, and the time at which it leaves. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use afpa_testkit::packet::TcpView;
 use super::Impairment;
 use super::mark::mark;
 
-/// What a lane has done. All but `sent` are decided when a packet is admitted.
+/// The counts of a lane. All but `sent` are decided when a packet is admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Packets received.
@@ -32,7 +32,7 @@ pub struct Counts {
     pub duplicated: u64,
     /// Held back.
     pub held: u64,
-    /// Left after a packet that had come later: what a receiver sees of holding back.
+    /// Left after a packet that had come later: of the packets held back, those whose order the receiver sees changed.
     pub overtaken: u64,
     /// Dropped because the queue of the rate limit was full.
     pub queue_dropped: u64,
@@ -150,7 +150,7 @@ impl Lane {
         self.waiting.peek().map(|Reverse(packet)| packet.due)
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }

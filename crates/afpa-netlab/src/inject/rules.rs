@@ -1,4 +1,4 @@
-//! What the injector does to packets, as settings.
+//! The settings of the injector: the impairments of packets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Rules {
     }
 }
 
-/// What happens to the packets of one direction. Probabilities are 0 to 1 for each packet,
+/// The impairments of the packets of one direction. Probabilities are 0 to 1 for each packet,
 /// independent of each other. The default passes everything at once.
 #[derive(Debug, Clone)]
 pub struct Impairment {

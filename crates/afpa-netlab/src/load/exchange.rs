@@ -1,4 +1,4 @@
-//! One exchange over an ordinary socket: what a response looks like before it is counted.
+//! One exchange over an ordinary socket, which learns the form of a response before responses are counted.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -74,7 +74,7 @@ pub(crate) fn receive(stream: &mut TcpStream, target: &Target) -> Result<Vec<u8>
 ///
 /// # Errors
 ///
-/// When the end cannot be told, for example because closing would tell it.
+/// When the head does not say where the response ends, for example because only the close of the connection would.
 pub fn response_length(bytes: &[u8], to_head: bool) -> Result<Option<usize>> {
     let Some(head) = find(bytes, b"\r\n\r\n").map(|at| at + 4) else { return Ok(None) };
     let text = std::str::from_utf8(&bytes[..head]).context("the head is not text")?;
@@ -131,7 +131,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The length is told as soon as, and not before, all bytes are there.
+    /// The length is known as soon as all bytes are there, and not before.
     fn assert_complete_at_its_end(response: &[u8], to_head: bool) {
         for length in 0..response.len() {
             assert_eq!(response_length(&response[..length], to_head).unwrap(), None, "{length}");

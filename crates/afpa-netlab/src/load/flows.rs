@@ -30,7 +30,7 @@ const LOOK_AFTER: usize = 4096;
 /// Connections that are opened at once.
 const BATCH: usize = 256;
 
-/// What user mode had to do for the flows.
+/// Counts of user mode's work for the flows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LookedAfter {
     pub(crate) resent: u64,
@@ -180,8 +180,8 @@ impl Flows {
         receive(&mut stream, &self.first()?.target)?;
         let (index, flows) = (self.connections[number].index, program.flows()?);
         let (mut flow, layout) = (fetch(&flows, index)?, &program.flow);
-        // What the server echoed was sent before it answered; the kernel's acknowledgement had a
-        // later stamp. Behind that one, all that we send would be dropped as old (RFC 7323, 5.3).
+        // The server's answer echoes the timestamp of the request; the kernel's acknowledgement of the answer
+        // had a later one. The server would drop our segments with older timestamps (RFC 7323, 5.3).
         let ahead = (now() - self.connections[number].begun) / 1_000_000 + 1;
         let offset = flow.u32_at(layout.ts_offset).wrapping_add(ahead as u32);
         flow.put_u32(layout.ts_offset, offset);

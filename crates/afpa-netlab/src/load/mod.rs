@@ -42,7 +42,7 @@ const MOST_ACTIVE: u32 = 512;
 /// The same of connections that take turns: there an acknowledgement goes beside each request.
 const MOST_IN_TURN: u32 = 256;
 
-/// What to ask, of whom, and over how many connections.
+/// The requests of a load, its server, and the connections that carry it.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// The server.
@@ -64,11 +64,11 @@ pub struct LoadOptions {
     /// A response may have more or fewer digits in its Age than the first one had: a cache's answers get
     /// older. Everything else of it has to be as long as it was.
     pub ages: bool,
-    /// What is asked, in proportion to weights.
+    /// The targets of requests, in proportion to their weights.
     pub targets: Vec<Target>,
     /// The client's interface.
     pub interface: String,
-    /// First of `sources` consecutive client addresses; `None`: what the kernel chooses.
+    /// First of `sources` consecutive client addresses; `None`: the address that the kernel chooses.
     pub first_source: Option<IpAddr>,
     /// Client addresses in use: each is good for some 64,000 connections.
     pub sources: u32,
@@ -109,7 +109,7 @@ pub struct Generator {
     driver: Driver,
 }
 
-/// What user mode does for the connections.
+/// The part of user mode that drives the connections.
 enum Driver {
     /// Opens them, and looks after them.
     Kept(Flows),
@@ -140,7 +140,7 @@ impl Driver {
     }
 }
 
-/// What happened in an interval.
+/// The measurement of an interval.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Interval {
     /// Its length.

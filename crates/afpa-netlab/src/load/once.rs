@@ -17,14 +17,14 @@ use super::program::Program;
 use super::wire::{Wire, now};
 use crate::object::{Fields, fetch, store};
 
-/// What is outstanding for so long is sent again; the same for each repetition.
+/// A segment that is outstanding for so long is sent again; the same for each repetition.
 const RESEND_AFTER: u64 = 200_000_000;
 /// A connection on which nothing came for so long is an error, and given up.
 const STALLED_AFTER: u64 = 2_000_000_000;
 /// How long the ends of connections are awaited at the end.
 const DRAIN: Duration = Duration::from_secs(3);
 
-/// What a SYN offers: as `syn_options` in the program.
+/// The options of a SYN: as `syn_options` in the program.
 const SYN_OPTIONS: SynOptions = SynOptions { mss: Some(1460), sack: true, scale: Some(7) };
 
 /// Client ports in use: all but the privileged ones.
@@ -36,7 +36,7 @@ pub(crate) struct Slots {
     first_source: IpAddr,
     targets: Vec<Learned>,
     wire: Wire,
-    /// What was seen of each slot when it was looked after last.
+    /// The state of each slot when it was looked after last.
     seen: Vec<Seen>,
     looked_after: LookedAfter,
 }
@@ -154,7 +154,7 @@ impl Slots {
         self.resend(program, index, &flow)
     }
 
-    /// The SYN, or the request. What the server misses of its own it sends again by itself.
+    /// Sends the SYN or the request again. The server retransmits its own segments by itself.
     fn resend(&mut self, program: &Program, index: u32, flow: &[u8]) -> Result<()> {
         let (layout, states) = (&program.flow, &program.states);
         let (state, seq) = (flow.u32_at(layout.state), flow.u32_at(layout.seq));

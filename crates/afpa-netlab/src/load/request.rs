@@ -1,4 +1,4 @@
-//! What is asked: requests as bytes, and the order in which they come.
+//! The requests of a load as bytes, and the order in which they come.
 
 use anyhow::{Context, Result, ensure};
 
