@@ -16,7 +16,7 @@ enum what {
 struct step {
 	__u64 now;
 	__u64 last_sent;               /* of the path, for STEP_BEGIN */
-	__u32 sender, what;            /* which sender; what happens to it */
+	__u32 sender, what;            /* the sender's number; a STEP_ kind */
 	__u32 number;                  /* the argument of the steps from STEP_RTT_SAMPLE on */
 	__u32 length, segment, window; /* STEP_BEGIN */
 	__u32 path[13];                /* STEP_BEGIN, the order of `take_path` */

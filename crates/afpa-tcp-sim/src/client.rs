@@ -11,7 +11,7 @@ pub type Broken = String;
 #[derive(Clone, Debug)]
 pub struct Client {
     length: u32,
-    /// What was received: ranges that do not touch, ascending.
+    /// The received bytes, as ranges that do not touch, ascending.
     ranges: Vec<(u32, u32)>,
     /// Everything below was received.
     next: u32,
@@ -169,7 +169,7 @@ impl Client {
         (low, high)
     }
 
-    /// The range around the last segment comes first; what is below `next` is no block.
+    /// Notes a SACK block. The range around the last segment comes first; a range below `next` is no block.
     fn note_block(&mut self, (low, high): (u32, u32)) {
         let next = self.next;
         self.blocks.retain(|&(a, b)| b > next && !(low <= a && b <= high));

@@ -1,22 +1,22 @@
 //! Faults to be planted into a copy of the C, one at a time: each has to be found by the directed cases or by the
 //! networks.
 //!
-//! They show what the tests are worth. Whoever changes the C adds the faults that his change makes possible; a line
-//! that is gone from the C makes its fault fail loudly.
+//! They show the worth of the tests. A change of the C comes with the faults that it makes possible; a fault whose
+//! line is gone from the C fails loudly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A fault: a piece of text that occurs once in a file of `bpf/include/afpa/tcp`, and what stands there instead.
+/// A fault: a piece of text that occurs once in a file of `bpf/include/afpa/tcp`, and the text that replaces it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// What is wrong then.
+    /// A description of the fault.
     pub name: &'static str,
     /// The file.
     pub file: &'static str,
-    /// What the file says.
+    /// The text in the file.
     pub from: &'static str,
-    /// What it says with the fault.
+    /// The text with the fault.
     pub to: &'static str,
 }
 

@@ -13,7 +13,7 @@ use crate::oracle;
 use crate::random::Random;
 use crate::step::{Ack, Micros, Path, SenderState, Step, Transmission, progress, timer};
 
-/// What the network does. Percentages are of packets, each way.
+/// The behaviour of the network, and of the transfers. Percentages are of packets, each way.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
     /// Bytes of a transfer.
@@ -121,7 +121,7 @@ pub struct NetworkResult {
     pub path: Path,
 }
 
-/// What comes next.
+/// The next step of a simulation, or its result.
 #[derive(Debug)]
 pub enum Next {
     /// A step for the sender, at [`Network::now`].
@@ -136,7 +136,7 @@ enum Event {
     ToServer(u32),
 }
 
-/// What the sender is doing.
+/// The activity of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Begin,
@@ -233,7 +233,7 @@ impl Network {
             Doing::Poll { .. } | Doing::Nonsense => self.next_event(),
             Doing::Icmp => self.poll(self.conditions.burst),
             Doing::Ack | Doing::Timer => {
-                // Whoever looks after a timer takes some time. Without it, a RACK RTT of zero would make one
+                // To serve a timer takes some time. Without it, a RACK RTT of zero would make one
                 // segment lost and retransmitted for ever at the same instant.
                 self.now += u64::from(self.doing == Doing::Timer);
                 self.on_progress(after.result)
@@ -311,7 +311,7 @@ impl Network {
         Ok(())
     }
 
-    /// What happens until the sender has something to do.
+    /// Runs the network until the sender has something to do.
     fn next_event(&mut self) -> Result<Next, Broken> {
         if let Some((doing, step)) = self.aside() {
             return self.give(doing, step);

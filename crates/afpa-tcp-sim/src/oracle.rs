@@ -1,6 +1,6 @@
-//! What must be true after every step: the invariants S1 to S7 of bpf/TCP.md, and the rules of the RFCs that hold
+//! Checks after every step: the invariants S1 to S7 of bpf/TCP.md, and the rules of the RFCs that hold
 //! at each step of any transfer. Everything is computed from the state before the step, the step and the RFC's
-//! formula; no line is shared with the C. (S6 and S8 are the client's to check.)
+//! formula; no line is shared with the C. (The client checks S6 and S8.)
 
 use crate::client::Broken;
 use crate::step::{Ack, MAX_SEGMENTS, Micros, SenderState, Step, ca_state, progress, timer, tlp};
@@ -210,7 +210,7 @@ fn check_ack(
     check_cwnd_on_ack(before, ack, after)
 }
 
-/// What lies within the blocks as a whole, without the segment that the client says it lacks.
+/// The segments that lie whole within the blocks, without the segment that the client says it lacks.
 fn expected_sacked(before: &SenderState, ack: &Ack, sent: u64, after: &SenderState) -> u128 {
     let first = first_unacked(after);
     let mut sacked = before.sacked();

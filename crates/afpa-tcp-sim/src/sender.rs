@@ -1,4 +1,4 @@
-//! One sender, driven by hand: what directed tests use.
+//! One sender, driven by hand, for directed tests.
 
 use crate::oracle;
 use crate::step::{Ack, Micros, Path, SenderState, Step, Transmission};
@@ -39,7 +39,7 @@ impl<'w> Sender<'w> {
         (begun == 1).then_some(sender)
     }
 
-    /// Any step; what it returned.
+    /// Takes any step. Returns the step's result.
     pub fn step(&mut self, now: Micros, step: &Step) -> u64 {
         let after = self.worker.step(0, now, step);
         if let Err(broken) = oracle::check(&self.state, now, step, &after) {

@@ -26,7 +26,7 @@ pub struct Ack {
     pub earlier_dsack: bool,
 }
 
-/// What a connection remembers from one transfer to the next: `struct path`.
+/// The measurements that a connection keeps from one transfer to the next: `struct path`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // as in bpf/include/afpa/tcp/path.h
 pub struct Path {
@@ -47,7 +47,7 @@ pub struct Path {
     pub reo_wnd_persist: u32,
 }
 
-/// What happens to a sender.
+/// An event for a sender.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // as in c/steps.h
 pub enum Step {
@@ -134,7 +134,7 @@ impl Path {
 /// A state of the sender as the worker tells it.
 macro_rules! state {
     ($($field:ident)*) => {
-        /// What a step returned, what it transmitted, and the state after it: the names of `struct transmission`,
+        /// The result of a step, its transmission, and the state after it: the names of `struct transmission`,
         /// `struct path` and `struct sender`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs)]
@@ -252,7 +252,7 @@ impl SenderState {
         }
     }
 
-    /// What the next transfer begins with.
+    /// The path with which the next transfer begins.
     pub fn path(&self) -> Path {
         Path {
             last_sent: self.last_sent,

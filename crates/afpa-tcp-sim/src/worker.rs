@@ -84,7 +84,7 @@ impl Worker {
         states[0]
     }
 
-    /// What the sanitizers wrote.
+    /// The report of the sanitizers.
     fn report(&mut self) -> String {
         let mut text = String::new();
         let _ended = self.child.wait();

@@ -18,7 +18,7 @@ const SCRIPTS: u64 = 300;
 const BUDGET: u64 = 100_000;
 const BUDGET_NETWORKS: u64 = 5_000_000;
 
-/// What finds the fault first.
+/// The name of the case or network that finds the fault first.
 fn find(fault: &Fault, folder: &Path) -> Result<String, String> {
     fault.plant(folder)?;
     let program = folder.join("worker");

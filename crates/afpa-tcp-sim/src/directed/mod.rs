@@ -1,5 +1,5 @@
-//! Directed cases: what the sender does in one situation, with numbers that were computed by hand from the RFCs'
-//! formulas. Each takes a fresh worker; a number that differs panics.
+//! Directed cases: the sender in one situation each, with numbers that were computed by hand from the RFCs'
+//! formulas. Each case takes a fresh worker; a number that differs panics.
 
 mod cwnd;
 mod ecn;

@@ -1,4 +1,4 @@
-//! RFC 2018: what blocks say, in segments.
+//! RFC 2018: the segments that SACK blocks cover.
 
 use crate::sender::{BEGUN, MSS, Sender, sack, warm, with_cwnd};
 use crate::step::{Ack, progress};
