@@ -2,14 +2,14 @@
 
 use std::{ffi::OsStr, process::Command};
 
-/// What one run of curl gave.
+/// The result of one run of curl.
 #[derive(Debug)]
 pub struct Answer {
-    /// curl's exit status: 0 when it was content.
+    /// curl's exit status: 0 when it succeeded.
     pub exit: i32,
-    /// What came on standard output: with `--include` heads too.
+    /// Its standard output: with `--include` the heads, too.
     pub output: Vec<u8>,
-    /// Its complaints.
+    /// Its standard error.
     pub errors: String,
 }
 

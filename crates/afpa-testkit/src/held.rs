@@ -1,4 +1,4 @@
-//! What a server holds: a bound is tested by what `/proc` shows, never by what the server counts itself.
+//! The resources that a server holds. A test of a bound reads `/proc`, never the server's own counts.
 //!
 //! ```no_run
 //! use afpa_testkit::{Server, Tree, held::{Growth, MIB}};
@@ -6,7 +6,7 @@
 //! let tree = Tree::new();
 //! let server = Server::start(tree.path(), |_| ());
 //! let before = server.held();
-//! // A client of ill will fills just what the limit does not see, and keeps it filled.
+//! // A hostile client fills just the memory that the limit does not see, and keeps it filled.
 //! let grown = server.held().since(before);
 //! grown.is_at_most("heads that never end", Growth { memory: 4 * MIB, ..Growth::default() });
 //! ```
@@ -21,7 +21,7 @@ use crate::server::Server;
 /// Bytes.
 pub const MIB: u64 = 1 << 20;
 
-/// What a process holds at a moment.
+/// The resources that a process holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Bytes of memory of its own.
@@ -44,7 +44,7 @@ pub struct Growth {
 }
 
 impl Held {
-    /// What this process holds now.
+    /// The resources that this process holds now.
     ///
     /// # Panics
     /// When it is gone, or somebody else's.
@@ -92,7 +92,7 @@ impl Growth {
 }
 
 impl Server {
-    /// What it holds now. [`Server::settle`] first, so that what every start makes has been made.
+    /// The resources that it holds now. Call [`Server::settle`] first, so that the start has made everything it makes.
     ///
     /// # Panics
     /// When it is gone.

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process.
+//! The facts about a process in `/proc`.
 
 use std::{fs, io};
 

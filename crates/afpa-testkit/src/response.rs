@@ -1,9 +1,9 @@
-//! A strict reader of HTTP/1 responses (RFC 9112), for tests: what is not exactly right is an
-//! error, never repaired.
+//! A strict reader of HTTP/1 responses (RFC 9112), for tests: anything that is not exactly right is
+//! an error, never repaired.
 
 use std::{fmt, io, io::Read};
 
-/// What the request was, as far as it decides how long the response is (RFC 9112, 6.3).
+/// The kind of the request, as far as it decides how long the response is (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Any method whose response may have a body.
@@ -172,7 +172,7 @@ impl<R: Read> Input<'_, R> {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                     Err(ReceiveError::TimedOut(std::mem::take(self.buffer)))
                 }
-                // A reset tells no more than a close: what has come before it still counts.
+                // A reset counts as a close: the bytes that came before it still count.
                 io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Ok(false),
                 io::ErrorKind::Interrupted => Ok(true),
                 _ => Err(ReceiveError::Io(error)),

@@ -1,4 +1,4 @@
-//! Responses that only the kernel gives: whoever answered a request is seen by the Server field.
+//! Responses that only the kernel gives: their Server field shows that the kernel answered.
 
 use crate::packet::Segment;
 use crate::response::Response;

@@ -9,8 +9,8 @@ use crate::Random;
 /// Mutations a target; all targets of a crate together take a few seconds in a debug build.
 const MUTATIONS: usize = 20_000;
 
-/// Runs `target` over the seeds in `fuzz/corpus/NAME`, and over mutations of them with `fragments`: what
-/// the target's grammar turns on, and random bytes alone would seldom make.
+/// Runs `target` over the seeds in `fuzz/corpus/NAME`, and over mutations of them with `fragments`: the words
+/// of the target's grammar, which random bytes alone would seldom make.
 ///
 /// # Panics
 /// When a promise of the target breaks; the input is shown before.

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 const LARGEST_FRAME: usize = 65_600;
 
-/// What carries the frames of a [`RawClient`].
+/// The carrier of the frames of a [`RawClient`].
 pub trait Link: Send {
     /// Puts a frame on the wire.
     fn send(&self, frame: &[u8]);
@@ -37,7 +37,7 @@ impl Link for PacketSocket {
     }
 }
 
-/// What the client offers in its SYN, and its window.
+/// The options that the client offers in its SYN, and its window.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     /// RFC 7323 timestamps.
@@ -70,16 +70,16 @@ pub struct RawClient {
     pub seq: u32,
     /// Next one expected.
     pub ack: u32,
-    /// What it offers; set before [`RawClient::connect`].
+    /// The options that it offers; set before [`RawClient::connect`].
     pub habits: Habits,
     /// Newest timestamp of the server.
     pub ts_recent: u32,
     started: Instant,
-    /// Window field of what was accepted last.
+    /// Window field of the segment that was accepted last.
     pub server_window: u16,
-    /// What was accepted last carried the server's FIN.
+    /// Whether the segment that was accepted last carried the server's FIN.
     pub fin_accepted: bool,
-    /// What was accepted of responses that are not whole yet: the first segment, with all the bytes.
+    /// The accepted part of responses that are not whole yet: the first segment, with all the bytes.
     rest: Option<Segment>,
 }
 
@@ -238,7 +238,7 @@ impl RawClient {
         }
     }
 
-    /// What comes, and what else does within the time after it. For the first one a test is as patient as for anything.
+    /// The next segment, and all others within `time` after it. For the first one it waits as long as for anything.
     pub fn answers(&self, time: Duration) -> Vec<Segment> {
         let first = self.receive(PATIENCE);
         first.into_iter().chain(self.collect(time)).collect()
@@ -251,7 +251,7 @@ impl RawClient {
             .collect()
     }
 
-    /// What came next in order was received; not acknowledged yet.
+    /// Accepts the next segment in order, and does not acknowledge it yet.
     #[track_caller]
     pub fn accept(&mut self, segment: &Segment) {
         assert_eq!(segment.seq, self.ack, "in order: {segment:?}");
@@ -265,8 +265,8 @@ impl RawClient {
         self.ack = segment.end();
     }
 
-    /// The next segment with new content, which must be in order; accepted. What came before may come again meanwhile: a
-    /// server's TCP does not know that the test was kept from acknowledging it.
+    /// Accepts the next segment with new content, which must be in order. Earlier segments may come again meanwhile: a
+    /// server's TCP retransmits when the test was kept from acknowledging them in time.
     #[track_caller]
     pub fn take(&mut self) -> Segment {
         let segment = self.await_segment("content", |segment| self.is_new(segment));
@@ -358,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames in memory: what the server says in turn, and what the client has said.
+    /// Segments in memory: those that the server will send in turn, and those that the client has sent.
     #[derive(Clone, Default)]
     struct Queue(Arc<Mutex<(VecDeque<Segment>, Vec<Segment>)>>);
 

@@ -30,7 +30,7 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 const ETHERNET: usize = 14;
 const PROTOCOL_TCP: u8 = 6;
 
-/// A TCP segment, to send or as it came. What is built and parsed again is equal.
+/// A TCP segment, to send or as it came. A segment that is built and parsed again is equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Source address and port.
@@ -45,7 +45,7 @@ pub struct Segment {
     pub flags: u8,
     /// Window field, not scaled.
     pub window: u16,
-    /// What a SYN offers.
+    /// The options that a SYN offers.
     pub syn: SynOptions,
     /// Timestamp value (RFC 7323); 0: the segment has no timestamps.
     pub ts_value: u32,
@@ -276,7 +276,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// What the pseudo-header holds behind the addresses.
+/// The part of the pseudo-header behind the addresses.
 fn pseudo(length: usize) -> [u8; 4] {
     let [high, low] = (length as u16).to_be_bytes();
     [0, PROTOCOL_TCP, high, low]

@@ -14,7 +14,7 @@ use socket2::Socket;
 /// Room for bursts that arrive while the reader sleeps.
 const BUFFER: usize = 16 << 20;
 
-/// A non-blocking packet socket. What it sends itself it does not receive.
+/// A non-blocking packet socket. It does not receive the frames that it sends itself.
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: Socket,

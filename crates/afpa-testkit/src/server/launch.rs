@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The arguments, limits and settings with which a server is started.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,7 +18,7 @@ use crate::{client::Endpoint, settings::Settings};
 /// The environment variable that names the strategy of all servers: `readiness` or `completion`.
 const IO: &str = "AFPA_TEST_IO";
 
-/// What a server is started with. Unless told otherwise it listens on one free port of a loopback
+/// The way in which a server is started. By default it listens on one free port of a loopback
 /// address that no other test uses, and on a control socket.
 #[derive(Debug)]
 pub struct Launch {
@@ -97,14 +97,14 @@ impl Launch {
     }
 
     /// Runs in the network namespace that `ip netns` knows by this name, and listens on `endpoint` of
-    /// it instead. Whoever waits for the server must be able to reach it.
+    /// it instead. The test that waits for the server must be able to reach it.
     pub fn inside(&mut self, namespace: &str, endpoint: Endpoint) -> &mut Self {
         self.namespace = Some(namespace.to_owned());
         self.endpoints = vec![endpoint];
         self
     }
 
-    /// Whether the kernel answers, `off` unless told: the machine's own `lo` is not for tests.
+    /// Whether the kernel answers; by default `off`: the machine's own `lo` is not for tests.
     pub fn fast_path(&mut self, mode: &'static str) -> &mut Self {
         self.fast_path = mode;
         self

@@ -190,7 +190,7 @@ impl Server {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// What the summary of its start says of `name`, as soon as it is printed.
+    /// The entry of `name` in the summary of its start, as soon as it is printed.
     ///
     /// # Panics
     /// When there is no such line.
