@@ -1,5 +1,5 @@
-//! The request parser of the eBPF programs against that of afpa-http: what the programs answer, user
-//! mode would have answered the same way.
+//! The request parser of the eBPF programs against that of afpa-http: user mode must answer each request
+//! that the programs answer, in the same way.
 //!
 //! The C side is a child process, so coverage guides by the Rust side only; that is the stricter one.
 #![no_main]

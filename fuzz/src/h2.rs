@@ -1,4 +1,4 @@
-//! What must hold for any bytes that a client of HTTP/2 sends.
+//! Promises that hold for any bytes that a client of HTTP/2 sends.
 
 use afpa_h2::client::{self, ResponseHead, Tunnel};
 use afpa_h2::hpack::{Decoder, TABLE_SIZE, encode};
@@ -18,7 +18,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What a connection did with an input that came in pieces.
+/// The events and the output of a connection for an input that came in pieces.
 struct Heard {
     events: Vec<String>,
     output: Vec<u8>,
@@ -123,7 +123,7 @@ pub fn hpack(data: &[u8]) {
         if good.is_err() {
             return;
         }
-        // What we encode is decoded as the same fields, apart from upper case.
+        // Fields that we encode are decoded as the same fields, apart from upper case.
         let mut repeated = 0;
         Decoder::default()
             .decode(&again, |name, value| repeated += name.len() + value.len())

@@ -5,8 +5,9 @@ use afpa_includes::{Document, ExpandError, Facts, Files, Limits, Page, Unreadabl
 /// Small enough for inputs of a fuzzer to reach every limit.
 const LIMITS: Limits = Limits { size: 4096, depth: 4, includes: 16 };
 
-/// A page and, each behind a form feed, documents at `/dir/0.shtml`, `/dir/1.shtml`, ... Whatever they hold, the expanded page keeps to its limits, is the same each time, and asks
-/// only for normalised paths. A page without elements stays as it is.
+/// A page and, each behind a form feed, documents at `/dir/0.shtml`, `/dir/1.shtml`, and so on. For any content the
+/// expanded page keeps to its limits, is the same each time, and asks only for normalised paths. A page without elements
+/// stays as it is.
 pub fn includes(data: &[u8]) {
     let mut documents: Vec<&[u8]> = data.split(|byte| *byte == 0x0c).collect();
     let content = documents.remove(0);

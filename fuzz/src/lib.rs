@@ -1,4 +1,4 @@
-//! What must hold for any bytes: one function per fuzz target.
+//! Promises that hold for any bytes: one function per fuzz target.
 //!
 //! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
 //! and by an ordinary test of afpa-http, which includes this file.
@@ -62,7 +62,7 @@ fn summary(request: &Request<'_, '_>, input: &[u8]) -> (usize, BodyLength, bool)
     (request.head_len, request.body, request.keep_alive)
 }
 
-/// Paths: what is normal stays normal, and names nothing outside the root.
+/// Paths: a normalised path stays as it is, and names nothing outside the root.
 pub fn target(data: &[u8]) {
     let mut scratch = Vec::new();
     let Ok(path) = target::normalise(data, &mut scratch) else { return };
@@ -111,7 +111,7 @@ fn decode(wire: &[u8], step: usize) -> Option<(Vec<u8>, usize, bool)> {
 }
 
 /// Caching: the bytes are field lines, of a request and of a response at once. The secondary key is the same each
-/// time and holds no byte that separates keys but those that it wrote; what must not be used stale is not.
+/// time and holds no byte that separates keys but those that it wrote. A response that must not be used stale is not.
 pub fn caching(data: &[u8]) {
     use afpa_http::caching::{RequestControl, ResponseFacts, fields, freshness, reuse, vary};
     with_fields(data, |request| {
@@ -152,7 +152,7 @@ fn values<'b>(request: &Request<'_, 'b>, wanted: &'static str) -> impl Iterator<
     lines.map(|(_, value)| value)
 }
 
-/// Conditions and ranges: the bytes are field lines; what is selected lies within the
+/// Conditions and ranges: the bytes are field lines. The selected ranges lie within the
 /// representation, and the length of a multipart body is exact.
 pub fn selection(data: &[u8]) {
     const LENGTH: u64 = 1000;
@@ -189,8 +189,8 @@ fn check_parts(ranges: &[std::ops::Range<u64>], length: u64) {
     assert_eq!(multipart.content_length(), sum + multipart.closing().len() as u64);
 }
 
-/// Parts of a representation: each line is a Content-Range, and the next one the bytes that come with it. What is found is
-/// what was said last, nothing lies outside or beyond the limits, and what is refused changes nothing.
+/// Parts of a representation: each line is a Content-Range, and the next one the bytes that come with it. A look-up finds
+/// the bytes that were given last, nothing lies outside or beyond the limits, and a refused part changes nothing.
 pub fn parts(data: &[u8]) {
     use afpa_http::caching::parts::{ContentRange, Most, Parts};
     type Bytes = std::sync::Arc<[u8]>;

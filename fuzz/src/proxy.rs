@@ -1,4 +1,4 @@
-//! What must hold of the proxy for any bytes: one function per fuzz target. They panic when a promise
+//! Promises of the proxy that hold for any bytes: one function per fuzz target. They panic when a promise
 //! is broken, and are driven like those of `lib.rs`, and by an ordinary test of afpa-proxy.
 
 use afpa_http::{Connection, FieldSlots, RequestLimits, Version, request, target};
@@ -53,8 +53,8 @@ fn read(ending: &Ending, wire: &[u8], step: usize) -> Result<Read, EndError> {
     Ok((data, at, content.is_done(), trailers))
 }
 
-/// Heads of responses: an answer never changes once it is given; what is passed on is one head, with
-/// one way to end, and says nothing that concerns only one connection.
+/// Heads of responses: the parser's verdict never changes once it is given. The head that is passed on is one
+/// head, with one way to end, and has no field that concerns only one connection.
 pub fn response(data: &[u8]) {
     const LIMIT: usize = 512;
     let Some((&flags, wire)) = data.split_first() else { return };
@@ -88,7 +88,7 @@ pub fn response(data: &[u8]) {
     assert_eq!(again.delivery(client), delivery);
 }
 
-/// Requests: what servers get is one well-formed request with the content, the method and the path that
+/// Requests: a server gets one well-formed request with the content, the method and the path that
 /// the client meant.
 pub fn forward(data: &[u8]) {
     let limits = RequestLimits { request_line: 256, head: 1024, fields: 16 };

@@ -1,5 +1,5 @@
-//! What must hold of the router, and of what routers in front say, for any bytes: one function per fuzz
-//! target. They panic when a promise is broken, and are driven like those of `lib.rs`, and by an ordinary
+//! Promises of the router, and of the parser of the PROXY protocol, that hold for any bytes: one function per
+//! fuzz target. They panic when a promise is broken, and are driven like those of `lib.rs`, and by an ordinary
 //! test of afpa-router.
 
 use std::sync::OnceLock;
@@ -12,8 +12,8 @@ use afpa_router::{
     Router, SiteEntry, Table,
 };
 
-/// Requests: host, path, cookie and method, a line each. The explanation is the verdict; what is certain
-/// does not depend on fields; no path loses its slash, no Location can end its line.
+/// Requests: host, path, cookie and method, a line each. The explanation is the same as the verdict, a certain
+/// verdict does not depend on fields, no path loses its slash, and no Location can end its line.
 pub fn route(data: &[u8]) {
     let mut lines = data.splitn(4, |&byte| byte == b'\n');
     let mut next = || lines.next().unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn route(data: &[u8]) {
     let fields = [("cookie".to_owned(), String::from_utf8_lossy(cookie).into_owned())];
     let question = Question {
         listener: ListenerId(u32::try_from(cookie.len() % 2).unwrap_or(0)),
-        // What is no host is refused before it is routed.
+        // A request with an invalid host is refused before it is routed.
         host: Host::parse(host).map_or("", |host| host.name()),
         method: str::from_utf8(method).map_or(Method::Get, Method::new),
         path,

@@ -1,4 +1,4 @@
-//! What must hold of TLS for any bytes: one function per fuzz target. They panic when a promise is broken, and are
+//! Promises of TLS that hold for any bytes: one function per fuzz target. They panic when a promise is broken, and are
 //! driven like those of `lib.rs`, and by an ordinary test of afpa-tls.
 
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ const MOST: usize = 1024 * 1024;
 /// One certificate, and both sides' settings.
 struct Bed {
     server: ServerTls,
-    /// What another site of the same listener demands.
+    /// The settings that another site of the same listener demands.
     other: ServerTls,
     /// A server that accepts early data.
     early: ServerTls,
@@ -63,7 +63,7 @@ fn feed<S: Side>(machine: &mut Machine<S>, bytes: &[u8], step: usize) -> Vec<u8>
             (Err(failure), Some(before)) => assert_eq!(failure, *before),
         }
         assert!(out.len() < MOST, "{} bytes to be sent", out.len());
-        // Whatever is incomplete, sending works or is refused.
+        // In every incomplete state, sending works or is refused.
         let sent = machine.encrypt(b"x", &mut Vec::new());
         assert!(sent.is_err() || failed.is_none() && !machine.is_handshaking());
     }
