@@ -203,7 +203,7 @@ impl<'a> Talk<'a> {
             let text = form.text.clone();
             let class = match self.coded(text.as_deref()) {
                 Err(AskError::Unreachable(error)) => return Err(AskError::from(error).into()),
-                // Its end is not told in a way that could be trusted.
+                // Its end is not marked in a way that could be trusted.
                 Err(AskError::Malformed(_)) => None,
                 Ok(answer) => {
                     let known = classes.iter().position(|class| class.answers.whole.same(&answer));
