@@ -131,7 +131,7 @@ __noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct
 		count_at(s->place, AFPA_ANSWERED_SHARED);
 	count_site(work->request.block.site, c->kind == AFPA_KIND_NOT_MODIFIED);
 	report(work, s, c);
-	if (is_sampled(c) && !slot->asked) /* what the server says now may be another answer */
+	if (is_sampled(c) && !slot->asked) /* the server's present answer may be another one */
 		sample_answer(skb, work, s, c, slot);
 	mark_own(skb);
 	if (!c->ack_up)
