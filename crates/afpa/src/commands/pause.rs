@@ -1,6 +1,6 @@
 //! `afpa pause` and `afpa resume`: the kill switch.
 //!
-//! The fast path is found in the kernel, and paused by one word that its programs read for every request. Its process
+//! The fast path is found in the kernel, and switched by one word that its programs read for every request. Its process
 //! has no part in that: it may hang, or be gone.
 
 use std::io;

@@ -199,7 +199,7 @@ fn field(line: &str) -> anyhow::Result<(String, String)> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Where the request arrives: at the address of the option, else at the port of the URL, preferably with a site for the host.
+/// The listener of the request: the one of the option, else one at the URL's port, preferably with a site for the host.
 fn listener(
     routes: &Routes,
     url: &Url<'_>,
