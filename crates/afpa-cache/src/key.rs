@@ -46,12 +46,12 @@ impl KeyHash {
         Self((hash ^ (hash >> 32)) as u32)
     }
 
-    /// As a hash table wants it: its bits at both ends, as those tell buckets and their neighbours apart.
+    /// The hash as a hash table wants it: its bits at both ends, because those tell buckets and their neighbours apart.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }
 
-    /// For policies.
+    /// The hash, for policies.
     pub(crate) fn fingerprint(self) -> u32 {
         self.0
     }

@@ -159,8 +159,8 @@ impl<H> Cache<H> {
         self.table().get(key).filter(|object| !object.is_dropped())
     }
 
-    /// Whether an object with these labels, and with others that are not known if `others` says so, may have been
-    /// purged after `since`. It is shown the first byte of a purged label, or more.
+    /// Whether an object with these labels, and perhaps with others that are not known, may have been purged after
+    /// `since`. `others` gets the first byte of a purged label, or more, and says whether the object may have it.
     pub fn is_purged_since(
         &self,
         since: Moment,
@@ -241,7 +241,7 @@ impl Journal {
         self.entries.push_back((number, purged));
     }
 
-    /// Whether one after `since` means a label, or is `also` meant, which is shown how a purged label begins.
+    /// Whether a purge after `since` is about one of `labels`, or `also` says so of the beginning of a purged label.
     pub(crate) fn means(
         &self,
         since: Moment,

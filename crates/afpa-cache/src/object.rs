@@ -46,7 +46,7 @@ const NEVER: u32 = u32::MAX;
 /// Ticks of an object's times, for each thousand milliseconds.
 const TICKS: u64 = 64;
 
-/// As objects keep numbers of which there are never so many, because there are many objects.
+/// A number in the width in which objects keep it: there are many objects, and no number is ever so large.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -242,7 +242,7 @@ impl<H> Object<H> {
         self.end != NEVER && tick(now) >= self.end
     }
 
-    /// Whether nobody would know of a change of its files, and its files may have been looked at too long ago. A tick more
+    /// Whether no watch would report a change of its files, and they may have been compared too long ago. A tick more
     /// than was counted may have gone by.
     fn is_too_old(&self, now: Millis) -> bool {
         let is_older = || {
@@ -341,9 +341,9 @@ pub(crate) struct Checked {
 #[repr(align(128))]
 pub(crate) struct Epoch {
     current: AtomicU64,
-    /// Until so many ticks are over, an object that is not watched is not suspect.
+    /// Ticks for which an object that is not watched is not suspect.
     max_age_unwatched: u32,
-    /// Where objects count that are counted as a whole.
+    /// The arena against whose limit objects count as a whole; `None`: they do not.
     arena: Option<Arena>,
 }
 

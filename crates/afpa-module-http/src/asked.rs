@@ -8,7 +8,7 @@ use afpa_http::{FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
 
-/// A request that is being answered: the client, the request itself, and what produces the answer.
+/// A request that is being answered: the client, the request itself, and the source of the answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a, 's, 'b> {
     /// The client as the log names it.

@@ -49,7 +49,7 @@ impl Member {
 
 /// Objects that one operation moves from the former policy to the new one.
 const MOVED_AT_ONCE: usize = 32;
-/// Uses that a policy hears of, of the time before it.
+/// Most earlier uses of an object that a new policy gets as touches.
 const USES_TOLD: u8 = 8;
 
 impl Auto {

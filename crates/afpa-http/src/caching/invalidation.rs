@@ -42,8 +42,8 @@ pub struct Version<'a> {
     pub length: Option<u64>,
 }
 
-/// Compares the answer to HEAD with the stored response. A fact that only the stored response has counts for nothing.
-/// An ETag or Last-Modified that only the answer has means that the stored response is another one.
+/// Compares the answer to HEAD with the stored response. A fact that only the stored response has counts for nothing. A
+/// fact that only the answer has means that the stored response is another one.
 pub fn head_says(stored: &Version<'_>, head: &Version<'_>) -> HeadSays {
     let modified = |version: &Version<'_>| version.last_modified.and_then(date);
     let same_date = head.last_modified.map(|new| {

@@ -21,7 +21,7 @@ use crate::header::{HttpHeader, Variant};
 
 /// The thread that compares. It ends when this is dropped.
 pub struct Comparer {
-    /// Nothing is ever sent.
+    /// Nothing is ever sent: its drop ends the thread.
     _ends: SyncSender<()>,
 }
 
@@ -31,7 +31,7 @@ struct ComparerThread {
     ended: Receiver<()>,
 }
 
-/// From the use of an object to the look at its file.
+/// Time from the use of an object to the look at its file.
 const PERIOD: Duration = Duration::from_secs(4);
 
 /// It works for one part in this many of the time.

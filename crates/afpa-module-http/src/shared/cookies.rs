@@ -4,7 +4,8 @@ use afpa_http::Request;
 
 use super::policy::CachePolicy;
 
-/// Appends the values of the cookies that belong to the key. A line which a server may find another value in stands there as a whole.
+/// Appends the values of the cookies that belong to the key. A line in which a server may find another value is
+/// appended as a whole.
 pub(super) fn put_cookies(policy: &CachePolicy, request: &Request<'_, '_>, out: &mut Vec<u8>) {
     for name in &policy.cookies {
         out.push(b'\n');

@@ -75,8 +75,8 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    /// Until when it is worth to wait for all of it, in steady milliseconds; `None`: as long as it takes. Without a length
-    /// nobody knows whether it ends at all.
+    /// Until when followers wait for all of it, in steady milliseconds; `None`: as long as it takes. An answer without
+    /// a length may never end.
     pub(super) fn waits_until(&self) -> Option<u64> {
         let is_open = self.announced.is_none() && !self.is_whole;
         is_open.then(|| self.begun_ms.saturating_add(SOON_MS))
@@ -94,7 +94,7 @@ pub(super) enum Next {
     Chunk(Arc<[u8]>),
     /// There is no more.
     End,
-    /// There will be no more, and that was not all.
+    /// The content broke off.
     Broken,
 }
 
@@ -146,7 +146,7 @@ impl Fetch {
         }
     }
 
-    /// An answer is to be kept whose content is hardly worth a wait: it arrives when that does.
+    /// Notes whether an answer is to be kept whose content is expected at once. It arrives together with its content.
     pub(super) fn decide(&self, is_decided: bool) {
         self.is_decided.store(is_decided, Ordering::Relaxed);
     }
@@ -170,7 +170,7 @@ impl Fetch {
         }));
     }
 
-    /// All of an answer has arrived, as its head has announced, and is an object.
+    /// All of an answer has arrived, as long as its head has announced, and is an object.
     pub(super) fn arrive_whole(&self, object: Arc<Object<StoredResponse>>) {
         self.set(Phase::Whole(object));
     }

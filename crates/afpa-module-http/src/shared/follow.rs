@@ -15,7 +15,7 @@ use super::fetch::{Arriving, Fetch, Next, Phase, Seat};
 use super::send::send;
 use super::stored::{Draft, StoredResponse};
 
-/// How a follower gets on.
+/// The outcome for a follower.
 #[derive(Debug)]
 pub(super) enum Followed {
     /// This answers it.

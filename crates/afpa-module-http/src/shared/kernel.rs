@@ -157,7 +157,7 @@ fn fields_that_matter(
         add(&["cache-control", "pragma"]);
     }
     add(&METHOD_FIELDS);
-    // The words of routers in front are more than can be listed.
+    // There are too many fields of routers in front to list them.
     let passes = exchange.request.may_pass_on(Origin { trusted, ..Origin::default() });
     (!passes).then_some(fields)
 }

@@ -46,7 +46,8 @@ pub(crate) struct Place<'a> {
     pub(crate) origin: Origin<'a>,
 }
 
-/// A longer key names nothing that is kept: clients choose it, and it takes memory for as long as the answer does.
+/// A response with a longer key is not kept: clients choose the key, and it takes memory for as long as the answer
+/// does.
 pub(crate) const LONGEST: usize = 2048;
 
 /// Writes the primary key of a request.

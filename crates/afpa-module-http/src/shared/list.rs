@@ -49,7 +49,7 @@ impl Responses {
         let now = Millis(now.steady_ms());
         let mut index = None;
         if !draft.vary().is_empty() {
-            // If another one comes first, that is found behind this.
+            // If another index was listed first, the next line finds that one.
             drop(self.cache().list_restored(place.index(policy, &draft), hits, now));
             index = self.index(place, &draft);
             if index.is_none() {

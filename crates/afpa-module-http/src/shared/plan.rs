@@ -86,7 +86,7 @@ pub(super) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
     cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
     let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
     let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
-    // The condition of a client is not taken from it where nothing is stored, so its answer is its own.
+    // Where nothing is stored, the server gets the conditions of the client, so its answer is for this client alone.
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     let fetching = Fetching {

@@ -27,7 +27,7 @@ pub struct Responses {
     passes: Passes,
     /// Request sets by their rules.
     scopes: Mutex<HashMap<String, Scope>>,
-    /// Policies that differ in what of a query they keep.
+    /// Policies that keep different parts of a query.
     queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
     buffered: AtomicUsize,
@@ -212,8 +212,8 @@ impl Responses {
         &self.passes
     }
 
-    /// The fetch that is under way for the same key, if a request that comes now may have its answer; else `new`, which
-    /// is that from now on, and `true`.
+    /// The fetch that is under way for the same key, if a new request may have its answer. Else `new`, which is listed
+    /// from now on, and `true`.
     pub(super) fn join(&self, new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
         let mut fetches = self.fetches();
         let entry = fetches.entry(new.hash, |held| held.primary == new.primary, |held| held.hash);

@@ -29,7 +29,7 @@ use super::tap::Storing;
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) report: Report,
-    /// If a stored response is the answer: it has not been sent.
+    /// The stored response that answers the request, if one does. It has not been sent.
     pub(crate) answer: Option<Answer>,
 }
 
@@ -341,7 +341,7 @@ fn condition(head: &mut RequestHead, asking: &Asking) {
     head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);
 }
 
-/// The lead of a fetch. When it ends, nobody follows any more.
+/// The lead of a fetch. When it ends, no request follows any more.
 struct Leading<'a> {
     responses: &'a super::Responses,
     fetch: &'a Arc<Fetch>,

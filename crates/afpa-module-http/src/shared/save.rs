@@ -1,4 +1,4 @@
-//! Writes what is kept as a snapshot ([`afpa_http::caching::snapshot`]), with which the next process begins.
+//! Writes the kept answers as a snapshot ([`afpa_http::caching::snapshot`]), with which the next process begins.
 
 use std::collections::HashMap;
 use std::hash::Hash as _;

@@ -243,7 +243,7 @@ fn in_spite_of_an_old_note_of_work_the_ring_rests_and_misses_nothing() {
     other.write_all(b"late").expect("written");
     assert!(is_told(&event), "what comes later is told");
     assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"late");
-    // Bytes that come before the ring rests keep it from resting.
+    // Bytes that come before the ring rests prevent that.
     other.write_all(b"early").expect("written");
     assert!(!ring.rest());
     assert_eq!(receive(&ring, &mut stream, 10).expect("received"), b"early");
