@@ -121,7 +121,8 @@ impl<H> Cache<H> {
     }
 
     /// Replaces `before` by an object of the same versions of the same files, for example with payloads that
-    /// were not ready before. It depends on the same paths, and becomes suspect or old when `before` would.
+    /// were not ready before. It depends on the same paths, and becomes suspect or old when `before` would. `header_bytes`:
+    /// as with [`Ticket::weigh`](crate::Ticket::weigh).
     ///
     /// # Errors
     /// [`Changed`] when `before` is no longer listed: a dependency changed, or it was ejected, purged or
@@ -129,17 +130,23 @@ impl<H> Cache<H> {
     pub fn replace(
         &self,
         before: &Arc<Object<H>>,
-        header: H,
+        (header, header_bytes): (H, usize),
         payloads: impl IntoIterator<Item = Payload>,
     ) -> Result<Arc<Object<H>>, Changed> {
         let payloads = payloads.into_iter().collect();
+        let header = (header, header_bytes);
         self.change(|table, after| table.replace(before, header, payloads, after))
     }
 
     /// Contents and counts of the cache.
     pub fn stats(&self) -> CacheStats {
         let usage = self.arena.usage();
-        CacheStats { pinned_bytes: usage.used, pinned_limit: usage.limit, ..self.table().stats() }
+        CacheStats {
+            pinned_bytes: usage.used,
+            pinned_limit: usage.limit,
+            bookkeeping_limit: self.settings.bookkeeping_limit,
+            ..self.table().stats()
+        }
     }
 
     /// Attaches a residency, which gets the objects that are listed already.

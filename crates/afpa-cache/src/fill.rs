@@ -42,6 +42,7 @@ pub struct Ticket<H> {
     suspect: Option<Arc<Object<H>>>,
     family: Family,
     hint: Hint,
+    header_bytes: usize,
     open: bool,
 }
 
@@ -54,7 +55,8 @@ impl<H> Cache<H> {
             Begun::UnderWay(arrival) => Fill::Wait(Waiter { arrival }),
             Begun::New { id, suspect } => {
                 let (cache, family, hint) = (Arc::clone(self), Family::default(), Hint::default());
-                Fill::Lead(Ticket { cache, id, key, suspect, family, hint, open: true })
+                let (header_bytes, open) = (0, true);
+                Fill::Lead(Ticket { cache, id, key, suspect, family, hint, header_bytes, open })
             }
         }
     }
@@ -84,6 +86,12 @@ impl<H> Ticket<H> {
         (self.family, self.hint) = (family, hint);
     }
 
+    /// Says how many bytes the header data points at. They count against
+    /// [`bookkeeping_limit`](crate::CacheSettings::bookkeeping_limit).
+    pub fn weigh(&mut self, header_bytes: usize) {
+        self.header_bytes = header_bytes;
+    }
+
     /// As [`Cache::reserve`]; give the object a [`Payload::File`] when there is no room.
     pub fn reserve(&self, len: usize) -> Option<PinnedMut> {
         self.cache.reserve(len)
@@ -106,9 +114,9 @@ impl<H> Ticket<H> {
     ) -> Result<Arc<Object<H>>, Overtaken<H>> {
         self.open = false;
         let payloads = payloads.into_iter().collect();
-        let (family, hint) = (self.family, self.hint);
+        let Self { family, hint, header_bytes, .. } = self;
         let stamp = Some(Box::new(stamp));
-        let content = Content { header, header_bytes: 0, payloads, stamp, coverage, family, hint };
+        let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         self.cache.publish(self.id, &self.key, content)
     }
 

@@ -218,7 +218,12 @@ impl<H> Object<H> {
     }
 
     /// A copy from the same versions of the same files, with other payloads.
-    pub(crate) fn remade(&self, id: ObjectId, header: H, payloads: Payloads) -> Object<H> {
+    pub(crate) fn remade(
+        &self,
+        id: ObjectId,
+        (header, header_bytes): (H, usize),
+        payloads: Payloads,
+    ) -> Object<H> {
         let (stamp, coverage) = (self.stamp.clone(), self.coverage);
         let (family, hint) = (self.family, self.hint());
         let checked = Checked {
@@ -226,7 +231,6 @@ impl<H> Object<H> {
             at: time_of(self.confirmed_at.load(Ordering::Relaxed)),
         };
         let epoch = Arc::clone(&self.epoch);
-        let header_bytes = self.header_bytes();
         let content = Content { header, header_bytes, payloads, stamp, coverage, family, hint };
         let birth = Birth { checked, end: self.end(), epoch };
         Object::new(id, self.key.clone(), content, birth)

@@ -15,7 +15,7 @@ pub struct CacheSettings {
     pub open_files_limit: usize,
     /// Objects of any kind.
     pub objects_limit: usize,
-    /// Bytes of bookkeeping (keys, dependencies, table entries), estimated.
+    /// Bytes of what objects have beside their content: keys, header data, dependencies, entries in tables and views.
     pub bookkeeping_limit: usize,
     /// Whether keys, header data and table entries of objects that have labels count against the limit of the arena, too.
     pub counts_all: bool,
@@ -60,8 +60,10 @@ pub struct CacheStats {
     pub pinned_bytes: usize,
     /// Bytes that may be in use.
     pub pinned_limit: usize,
-    /// Estimated bytes of bookkeeping.
+    /// Bytes of what these have beside their content.
     pub bookkeeping: usize,
+    /// Bytes that this may be.
+    pub bookkeeping_limit: usize,
     /// Loads under way.
     pub filling: usize,
     /// Hits that views have reported ([`View::flush_touches`](crate::View::flush_touches)).

@@ -92,7 +92,7 @@ fn what_is_never_kept_answers_those_who_asked_and_no_one_else() {
     assert_eq!(hit(&mut view, "/page"), None);
     assert_eq!(offered.0.load(Ordering::SeqCst), 1, "the one before");
     assert_eq!((cache.stats().objects, cache.stats().unkept), (0, 1));
-    assert!(cache.replace(&object, 3, []).is_err(), "nothing to replace");
+    assert!(cache.replace(&object, (3, 0), []).is_err(), "nothing to replace");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_object_that_reaches_its_age_is_made_anew_and_the_kernel_never_has_it() {
     let mut ticket = lead(&cache, "/page");
     ticket.describe(Family::Page, Hint { expiry, ..Hint::default() });
     let object = publish(ticket, 1, []).unwrap();
-    let object = cache.replace(&object, 2, []).expect("it is listed");
+    let object = cache.replace(&object, (2, 0), []).expect("it is listed");
     assert_eq!(object.end(), Some(Millis(NOW.0 + 10_000)), "codings do not make it younger");
     let mut view = view(&cache);
     let at = |millis| Millis(NOW.0 + millis);

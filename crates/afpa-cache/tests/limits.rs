@@ -120,6 +120,28 @@ fn bookkeeping_is_limited() {
 }
 
 #[test]
+fn what_views_hold_counts_once_for_each() {
+    let settings = CacheSettings { bookkeeping_limit: 256 << 10, ..CacheSettings::default() };
+    let listed = |views: usize, header_bytes: usize| {
+        let cache = cache(settings.clone(), 1 << 20);
+        let views: Vec<_> = (0..views).map(|_| view(&cache)).collect();
+        for page in 0..600 {
+            let mut ticket = lead(&cache, &format!("/{page}"));
+            ticket.weigh(header_bytes);
+            publish(ticket, 0, []).unwrap();
+            assert!(cache.stats().bookkeeping <= 256 << 10);
+        }
+        let objects = cache.stats().objects;
+        drop(views);
+        objects
+    };
+    let (alone, many) = (listed(0, 0), listed(64, 0));
+    assert!(many * 5 < alone, "{many} of {alone} with 64 views");
+    let heads = listed(0, 4000);
+    assert!(heads < 65, "{heads} heads of 4000 bytes");
+}
+
+#[test]
 fn touches_reach_the_policy() {
     for policy in PolicyKind::ALL {
         let settings =

@@ -114,6 +114,7 @@ impl Cache {
             max_object: s.amount("max_object", Amount::Percent(10), "`pinned_limit`", pinned_limit),
             open_files: s.count("open_files", 4096, 16..=1_000_000),
             objects: s.count("objects", 1_000_000, 16..=100_000_000),
+            tables_limit: s.amount("tables_limit", Amount::Percent(5), "memory", memory),
             policy: s.choice("policy", Policy::AfpaLru),
             kept_percent: s.count("kept_percent", 50, 0..=90),
         }

@@ -177,6 +177,8 @@ pub struct Cache {
     pub open_files: usize,
     /// Cache objects of all kinds.
     pub objects: usize,
+    /// Bytes of what objects have beside their content: names, heads, entries in tables.
+    pub tables_limit: usize,
     /// Replacement policy.
     pub policy: Policy,
     /// Per cent of the arena, and of `open_files`, for objects that hints keep always.

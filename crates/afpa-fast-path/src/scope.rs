@@ -15,6 +15,8 @@ pub struct KernelScope {
     router: Option<Arc<Router>>,
     /// For each root, the URLs that lead to it.
     ways: Vec<Vec<Way>>,
+    /// Ways that are beyond the most of their root.
+    left_out: usize,
     /// The name of each site in logs and metrics.
     names: Vec<String>,
     /// The requests that kept answers of servers may answer, and these answers.
@@ -38,6 +40,12 @@ impl KernelScope {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
         let answers = AnswerScope::of(global).zip(global.responses.clone());
         let files = KernelScope::new(global.router.clone(), global.roots.len(), names);
+        if files.left_out > 0 {
+            tracing::info!(
+                ways = files.left_out,
+                "the kernel answers for files of one root by {MOST_WAYS} sites or prefixes; these are served from user mode"
+            );
+        }
         KernelScope { answers, ..files }
     }
 
@@ -47,17 +55,17 @@ impl KernelScope {
     }
 
     fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
-        let mut ways = vec![Vec::new(); roots];
+        let (mut ways, mut left_out) = (vec![Vec::new(); roots], 0);
         for set in router.iter().flat_map(|router| router.sets()) {
             let Some((root, way)) = way(set) else { continue };
-            let Some(known) = ways.get_mut(root).filter(|known| known.len() < MOST_WAYS) else {
-                continue;
-            };
-            if !known.contains(&way) {
-                known.push(way);
+            let Some(known) = ways.get_mut(root) else { continue };
+            match known.contains(&way) {
+                true => {}
+                false if known.len() < MOST_WAYS => known.push(way),
+                false => left_out += 1,
             }
         }
-        KernelScope { router, ways, names, answers: None }
+        KernelScope { router, ways, left_out, names, answers: None }
     }
 
     /// The names of the sites, in the order of the configuration.
@@ -201,6 +209,13 @@ mod tests {
         }
         let plain = KernelScope::new(None, 1, Vec::new());
         assert_eq!(urls(&plain, 0, "/anything"), [(0, "/anything".to_owned())]);
+    }
+
+    #[test]
+    fn ways_beyond_the_most_are_counted() {
+        let sites = (0..MOST_WAYS + 3).map(|_| vec![path("/", vec![content(cached(0))])]);
+        let scope = scope(sites.collect(), 1);
+        assert_eq!((urls(&scope, 0, "/a").len(), scope.left_out), (MOST_WAYS, 3));
     }
 
     #[test]

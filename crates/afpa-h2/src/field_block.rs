@@ -25,6 +25,11 @@ impl FieldBlock {
         Some(Self { bytes: reader.block().into(), date_offset })
     }
 
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Appends the block with this date.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>, date: &HttpDate) {

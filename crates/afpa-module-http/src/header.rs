@@ -54,6 +54,19 @@ pub struct Variant {
     pub not_modified: ResponseHead,
 }
 
+/// Bytes that a piece of memory takes up.
+fn piece(len: usize) -> usize {
+    len + 16
+}
+
+impl Variant {
+    fn bytes(&self) -> usize {
+        let block = self.ok_block.as_ref().map_or(0, |block| piece(block.size()));
+        let heads = piece(self.ok.bytes().len()) + piece(self.not_modified.bytes().len()) + block;
+        piece(size_of::<Variant>()) + piece(self.etag.as_bytes().len()) + heads
+    }
+}
+
 /// How far the codings that are due have got. The state only advances, except when the queue was full.
 mod demand {
     /// No request was answered from the object yet.
@@ -89,6 +102,15 @@ impl HttpHeader {
     /// This header with another priority.
     pub(crate) fn with_priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
+    }
+
+    /// Bytes that it points at, with what the allocator adds to each piece.
+    pub(crate) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, value)| {
+            size_of::<(String, String)>() + piece(name.len()) + piece(value.len())
+        });
+        let fields = piece(fields.sum());
+        piece(self.content_type.len()) + fields + self.variants().map(Variant::bytes).sum::<usize>()
     }
 
     /// The codings that were found beside the file, and not made by AFPA.

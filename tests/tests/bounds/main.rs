@@ -4,5 +4,6 @@
 mod clients;
 mod connections;
 mod exchanges;
+mod files;
 mod handshakes;
 mod logs;

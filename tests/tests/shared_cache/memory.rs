@@ -1,12 +1,15 @@
 //! The memory that the process really holds when clients fill places that the limit of the shared cache might not count.
 
-use afpa_testkit::{Client, Server};
+use afpa_testkit::{
+    Client,
+    held::{Growth, MIB},
+};
 
 use crate::origin::{Asked, Origin, ok};
 
 const LIMIT: usize = 4 << 20;
 /// Memory of the process beside the shared cache: buffers, pools, memory that the allocator has not given back.
-const SLACK: usize = 6 << 20;
+const SLACK: u64 = 6 * MIB;
 
 /// Answers of two bytes that are kept, and vary by what the path says.
 fn origin() -> Origin {
@@ -30,14 +33,6 @@ fn origin() -> Origin {
 /// The name of the place that is filled, the target and the fields of each request that fills it, and their number.
 type Kind<'a> = (&'a str, &'a dyn Fn(usize) -> (String, String), usize);
 
-fn resident(proxy: &Server) -> usize {
-    let status =
-        std::fs::read_to_string(format!("/proc/{}/status", proxy.pid())).expect("a process");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
-    digits.parse::<usize>().expect("a number") << 10
-}
-
 fn ask(client: &mut Client, target: &str, fields: &str) {
     assert_eq!(client.get_with(target, fields).status, 200, "{target}");
 }
@@ -50,7 +45,7 @@ fn the_process_holds_no_more_than_the_limit_whatever_clients_choose() {
     let proxy = origin.proxy_within(LIMIT, "");
     let mut client = proxy.connect();
     (0..50).for_each(|number| ask(&mut client, &format!("/warm/{number}"), ""));
-    let before = resident(&proxy);
+    let before = proxy.held();
     let (long, huge) = ("k".repeat(1500), "k".repeat(7000));
     let vary = |n: usize, value: &str| (format!("/vary/x-a?{n}"), format!("X-A: {value}\r\n"));
     let kinds: [Kind<'_>; 8] = [
@@ -68,8 +63,7 @@ fn the_process_holds_no_more_than_the_limit_whatever_clients_choose() {
             let (target, fields) = request(number);
             ask(&mut client, &target, &fields);
         }
-        let grown = resident(&proxy).saturating_sub(before);
-        println!("{kind}: {} KiB", grown >> 10);
-        assert!(grown <= LIMIT + SLACK, "{kind}: {} KiB beside {} KiB", grown >> 10, LIMIT >> 10);
+        let bound = Growth { memory: LIMIT as u64 + SLACK, descriptors: 64, threads: 16 };
+        proxy.held().since(before).is_at_most(kind, bound);
     }
 }

@@ -99,6 +99,33 @@ fn each_site_gets_the_certificates_that_it_demands_and_no_request_that_has_shown
     }
 }
 
+/// A spelling is the site's name, or another name, or none at all; none of them opens what the handshake did not.
+#[test]
+fn no_spelling_of_a_host_leads_behind_the_demands_of_its_site() {
+    let bed = Bed::new();
+    for host in [
+        "STAFF.test",
+        "staff.test.",
+        "staff.test:443",
+        "staff.test:",
+        " staff.test",
+        "staff%2Etest",
+        "staff.test%00",
+        "staff.test/",
+        "x@staff.test",
+        "staff.test,public.test",
+        "staff.test public.test",
+        "staff.test..",
+        ".staff.test",
+        "[staff.test]",
+        "staff.test:x",
+    ] {
+        // Other sites have no such path.
+        let found = bed.status(("public.test", host), "/boss/", &[]);
+        assert!([400, 404, 421].contains(&found), "{host:?}: {found}");
+    }
+}
+
 #[test]
 fn a_session_of_one_site_opens_no_other() {
     let bed = Bed::new();

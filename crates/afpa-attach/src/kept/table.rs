@@ -243,7 +243,7 @@ impl KeptTable {
     /// It cannot be kept, or not now.
     pub fn refuse(&mut self, job: &KeptJob, now: Instant) {
         let Some(entry) = self.held(job) else { return };
-        let rest = rest_after(entry.refusals);
+        let rest = pause_after(entry.refusals);
         entry.refusals += 1;
         entry.state = State::Refused(now + rest);
     }
@@ -275,7 +275,8 @@ impl KeptTable {
         self.counts.changed += u64::from(held);
         let was_kept = held && self.end(&job.target, now);
         if let Some(entry) = self.entries.get_mut(&job.target).filter(|_| was_kept) {
-            let rest = if entry.refusals > 0 { rest_after(entry.refusals) } else { Duration::ZERO };
+            let rest =
+                if entry.refusals > 0 { pause_after(entry.refusals) } else { Duration::ZERO };
             entry.refusals += 1;
             entry.state = State::Ended(now + rest);
         }
@@ -391,7 +392,7 @@ impl KeptTable {
 }
 
 /// How long a target is left alone that was refused so often before.
-fn rest_after(refusals: u32) -> Duration {
+fn pause_after(refusals: u32) -> Duration {
     (FIRST_REST * 2u32.pow(refusals.min(10))).min(LAST_REST)
 }
 

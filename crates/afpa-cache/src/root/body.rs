@@ -1,5 +1,6 @@
 //! A file that is sent from where it lies, and may grow meanwhile.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
@@ -9,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 
 use foldhash::fast::FixedState;
 
-use super::VersionError;
+use super::{VersionError, fine};
 use crate::Stamp;
 
 /// The bytes that a file had when a response announced them. Bytes that are written behind them do not change them.
@@ -27,8 +28,8 @@ pub struct FileBody {
 /// Samples of a file: the first and the last bytes, and some in between.
 const SAMPLES: u64 = 8;
 
-/// How often a file of another time is looked at until its size must be another one, too.
-const LOOKS: u32 = 50;
+/// How often a file of another time is looked at before those who write to it are waited for.
+const LOOKS: u32 = if cfg!(test) { 1 } else { 50 };
 
 /// Bytes of a sample.
 const SAMPLE: usize = 1024;
@@ -100,20 +101,28 @@ enum Change {
 
 impl Change {
     fn since(seen: &Stamp, file: &File) -> io::Result<Change> {
-        let mut looks = 0;
-        loop {
-            let now = Stamp::from(&rustix::fs::fstat(file)?);
-            if (now.size, now.mtime_ns) == (seen.size, seen.mtime_ns) {
-                return Ok(Change::None);
-            } else if now.size > seen.size {
-                return Ok(Change::Grown(now));
-            } else if now.size < seen.size || looks == LOOKS {
-                return Ok(Change::Other);
+        // Somebody may be about to write behind them: the kernel sets the time first, and the size when it has the bytes.
+        for _ in 0..LOOKS {
+            if let Some(change) = Change::seen(seen, file)? {
+                return Ok(change);
             }
-            // A writer may be about to append: the kernel sets the time first, and the size when it has the bytes.
-            looks += 1;
             std::thread::yield_now();
         }
+        // On a busy core the writer may not have got on. It holds the file's lock until its size is set.
+        fine::await_writers(file);
+        // On XFS it is reading that waits.
+        let _ = file.read_at(&mut [0], 0);
+        Ok(Change::seen(seen, file)?.unwrap_or(Change::Other))
+    }
+
+    /// `None`: only its time is another one.
+    fn seen(seen: &Stamp, file: &File) -> io::Result<Option<Change>> {
+        let now = Stamp::from(&rustix::fs::fstat(file)?);
+        Ok(match now.size.cmp(&seen.size) {
+            Ordering::Equal => (now.mtime_ns == seen.mtime_ns).then_some(Change::None),
+            Ordering::Greater => Some(Change::Grown(now)),
+            Ordering::Less => Some(Change::Other),
+        })
     }
 }
 
@@ -133,6 +142,8 @@ fn samples(file: &File, len: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
     use super::*;
 
     const LEN: usize = 100_000;
@@ -192,6 +203,24 @@ mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             assert!(!holds_after(change), "change {number}");
         }
+    }
+
+    /// However seldom it is looked at, and whatever a writer has done by then.
+    #[test]
+    fn a_writer_is_waited_for_until_it_has_set_the_size() {
+        let (file, mut stamp) = file_of(&patterned(0));
+        let mut log = file.try_clone().unwrap();
+        let body = FileBody::of(file, &stamp).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || {
+                log.seek(SeekFrom::End(0)).unwrap();
+                (0..20_000).for_each(|_| log.write_all(b"a line\n").unwrap());
+            });
+            while !writer.is_finished() {
+                assert!(body.holds(&mut stamp));
+            }
+        });
+        assert!(stamp.size > LEN as u64);
     }
 
     #[test]

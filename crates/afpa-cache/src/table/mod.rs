@@ -187,7 +187,7 @@ impl<H> Table<H> {
     pub(crate) fn replace(
         &mut self,
         before: &Arc<Object<H>>,
-        header: H,
+        header: (H, usize),
         payloads: Payloads,
         after: &mut Aftermath<H>,
     ) -> Result<Arc<Object<H>>, Changed> {
@@ -274,6 +274,8 @@ impl<H> Table<H> {
             }
             self.room.touch(id, count);
         }
+        let listed = &self.listed;
+        self.used_since.forget_beyond(listed.len(), |id| listed.get(id).is_some());
     }
 
     /// Hits of the object that is there for `key`.
@@ -292,11 +294,14 @@ impl<H> Table<H> {
     }
 
     pub(crate) fn add_view(&mut self, mailbox: Arc<Mailbox>) -> usize {
-        self.views.add(mailbox)
+        let slot = self.views.add(mailbox);
+        self.room.set_views(self.views.len());
+        slot
     }
 
     pub(crate) fn forget_view(&mut self, slot: usize) {
         self.views.remove(slot);
+        self.room.set_views(self.views.len());
     }
 
     pub(crate) fn attach_residency(&mut self, residency: Arc<dyn Residency<H>>) {

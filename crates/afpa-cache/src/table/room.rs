@@ -1,5 +1,6 @@
 //! The limits of the table, and which object is ejected when one is reached.
 
+use crate::Stamp;
 use crate::dependencies::DependencyPath;
 use crate::object::{Object, cost_of};
 use crate::policy::{Newcomer, ObjectId, Policy};
@@ -19,7 +20,9 @@ pub(super) struct Room {
     files: Shelf,
     objects: usize,
     open_files: usize,
+    /// Without what views take.
     bookkeeping: usize,
+    views: usize,
 }
 
 /// How much of each limit one object uses.
@@ -34,6 +37,7 @@ impl Demand {
     /// Of the memory that header data points at, only the bytes that the module reports are counted.
     pub(super) fn of<H>(object: &Object<H>, dependencies: &[DependencyPath]) -> Demand {
         let paths: usize = dependencies.iter().map(|path| path.len() + DEPENDENCY_COST).sum();
+        let stamp = object.stamp().map_or(0, |_| STAMP_COST);
         Demand {
             pinned_bytes: object.pinned_bytes(),
             open_files: object.open_files(),
@@ -41,7 +45,8 @@ impl Demand {
                 object.key().path.len(),
                 object.header_bytes(),
                 object.payloads().len(),
-            ) + paths,
+            ) + paths
+                + stamp,
         }
     }
 
@@ -54,8 +59,14 @@ impl Demand {
     }
 }
 
-/// Index entry and reference counts of one dependency, roughly.
-const DEPENDENCY_COST: usize = 96;
+/// Index entry, reference counts and the object's own pointer of one dependency, and what the allocator adds.
+const DEPENDENCY_COST: usize = 128;
+
+/// A stamp, and what the allocator adds.
+const STAMP_COST: usize = size_of::<Stamp>() + 16;
+
+/// A view's table entry of an object, and its places in the lists of touches, with the room that tables and lists keep empty.
+const VIEW_COST: usize = 96;
 
 impl Room {
     /// `pinned_limit`: that of the arena.
@@ -71,6 +82,7 @@ impl Room {
             objects: 0,
             open_files: 0,
             bookkeeping: 0,
+            views: 0,
         }
     }
 
@@ -78,7 +90,17 @@ impl Room {
     pub(super) fn could_hold(&self, demand: &Demand) -> bool {
         self.objects_limit > 0
             && demand.open_files <= self.open_files_limit
-            && demand.bookkeeping <= self.bookkeeping_limit
+            && demand.bookkeeping + self.in_views(1) <= self.bookkeeping_limit
+    }
+
+    /// So many views may hold each of the objects.
+    pub(super) fn set_views(&mut self, views: usize) {
+        self.views = views;
+    }
+
+    /// What so many objects take in all views. Each view comes to hold most objects, because the kernel spreads connections.
+    fn in_views(&self, objects: usize) -> usize {
+        objects * self.views * VIEW_COST
     }
 
     /// The next object to eject so that this one fits; `None` once it does.
@@ -90,7 +112,7 @@ impl Room {
                 .or_else(|| self.files.last_resort());
         }
         let full = self.objects >= self.objects_limit
-            || self.bookkeeping + demand.bookkeeping > self.bookkeeping_limit;
+            || self.bookkeeping() + demand.bookkeeping + self.in_views(1) > self.bookkeeping_limit;
         full.then(|| self.any_victim(demand)).flatten()
     }
 
@@ -137,7 +159,7 @@ impl Room {
     }
 
     pub(super) fn bookkeeping(&self) -> usize {
-        self.bookkeeping
+        self.bookkeeping + self.in_views(self.objects)
     }
 
     /// The two policies: over pinned objects, and over file-system objects.

@@ -14,6 +14,9 @@ pub(super) struct Used {
     ids: Vec<ObjectId>,
 }
 
+/// So many are kept without a look.
+const SPARE: usize = 1024;
+
 impl Default for Used {
     fn default() -> Self {
         Used { round: 1, ids: Vec::new() }
@@ -25,6 +28,14 @@ impl Used {
     pub(super) fn note<H>(&mut self, object: &Object<H>) {
         if object.joins(self.round) {
             self.ids.push(object.id());
+        }
+    }
+
+    /// Forgets the objects that have gone, once they may be more than those that are there: between two rounds any number can
+    /// come and go.
+    pub(super) fn forget_beyond(&mut self, there: usize, is_there: impl Fn(ObjectId) -> bool) {
+        if self.ids.len() > 2 * there + SPARE {
+            self.ids.retain(|id| is_there(*id));
         }
     }
 

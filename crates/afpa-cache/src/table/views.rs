@@ -44,6 +44,11 @@ impl Views {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
     /// Tells every view that may hold the object to let it go.
     pub(super) fn tell<H>(
         &self,

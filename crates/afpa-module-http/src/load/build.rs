@@ -49,6 +49,8 @@ impl From<VersionError> for BuildError {
 /// The header data and payloads of an object, ready to be published.
 pub(super) struct Content {
     pub(super) header: HttpHeader,
+    /// What counts of the object beside what is pinned: what its header data points at, and pages that are in memory otherwise.
+    pub(super) bytes: usize,
     pub(super) payloads: Vec<Payload>,
 }
 
@@ -137,6 +139,16 @@ pub(super) fn with_codings(
 }
 
 impl Coded {
+    /// Bytes of memory that are neither pinned nor a file's: those of a page for which the arena had no room.
+    fn unpinned(&self) -> usize {
+        match &self.payload {
+            Payload::File(_, len) if self.digest.is_some() => {
+                usize::try_from(*len).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        }
+    }
+
     /// A coding that is a file.
     fn stored(coding: Coding, payload: Payload, stamp: Stamp) -> Coded {
         Coded { coding, payload, stamp, digest: None, made_here: false }
@@ -269,6 +281,7 @@ struct About<'a> {
 
 fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
     let varies = codings.len() > 1 || due != CodingSet::IDENTITY;
+    let unpinned: usize = codings.iter().map(Coded::unpinned).sum();
     let mut payloads = Vec::with_capacity(codings.len());
     let mut variants = Vec::with_capacity(codings.len());
     for (index, coded) in codings.into_iter().enumerate() {
@@ -277,7 +290,8 @@ fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
     }
     let About { content_type, fields, priority, last_modified } = about;
     let header = HttpHeader::new(last_modified, content_type, fields, variants, due);
-    Content { header: header.with_priority(priority), payloads }
+    let header = header.with_priority(priority);
+    Content { bytes: header.bytes() + unpinned, header, payloads }
 }
 
 /// Last-Modified must not lie in the future (RFC 9110 section 8.8.2.1).

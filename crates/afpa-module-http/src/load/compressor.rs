@@ -166,7 +166,7 @@ impl CompressorThread {
             }
         };
         let made = content.payloads.len() - object.payloads().len();
-        match doc_root.cache().replace(&object, content.header, content.payloads) {
+        match doc_root.cache().replace(&object, (content.header, content.bytes), content.payloads) {
             Ok(_) => CompressionResult::Done(made),
             Err(_changed) => CompressionResult::Overtaken,
         }

@@ -76,12 +76,13 @@ impl Homes {
 
     /// The root that `/~name` stands for.
     pub(crate) fn root(&self, name: &[u8]) -> Option<Arc<DocumentRoot>> {
+        let user = std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(root) = known.get(name) {
             return root.clone();
         }
         drop(known);
-        let root = self.open(name).map(Arc::new);
+        let root = self.open(user).map(Arc::new);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < REMEMBERED {
             known.insert(name.into(), root.clone());
@@ -89,8 +90,7 @@ impl Homes {
         root
     }
 
-    fn open(&self, name: &[u8]) -> Option<DocumentRoot> {
-        let name = std::str::from_utf8(name).ok().filter(|name| is_user_name(name))?;
+    fn open(&self, name: &str) -> Option<DocumentRoot> {
         let user = User::from_name(name).ok()??;
         DocumentRoot::open(user.dir.join(&self.directory), self.settings).ok()
     }
@@ -136,6 +136,10 @@ mod tests {
     fn unknown_users_have_no_home_and_that_is_remembered() {
         let homes = Homes::new(Path::new("public_html"), RootSettings::default());
         assert!(homes.root(b"no-such-user-here").is_none());
+        assert!(
+            homes.root(&[b'x'; 8000]).is_none(),
+            "no user has such a name, so it takes no memory"
+        );
         assert_eq!(homes.known.lock().expect("not poisoned").len(), 1);
     }
 }

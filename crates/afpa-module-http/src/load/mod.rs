@@ -149,6 +149,7 @@ pub(crate) fn fill(doc_root: &DocRoot, mut ticket: Ticket<HttpHeader>) -> Filled
             return Filled::Loaded(Loaded::Refused(Refusal::Unread(error)));
         }
     };
+    ticket.weigh(content.bytes);
     let coverage = sources.coverage;
     let stamp = sources.file.stamp;
     match ticket.publish(content.header, content.payloads, stamp, coverage) {

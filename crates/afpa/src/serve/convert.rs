@@ -61,6 +61,7 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
         largest_share: cache.pinned_limit.checked_div(cache.max_object).unwrap_or(1).max(1),
         open_files_limit: cache.open_files,
         objects_limit: cache.objects,
+        bookkeeping_limit: cache.tables_limit,
         max_age_unwatched: config.coherency.unwatched_max_age,
         policy: match cache.policy {
             Policy::AfpaLru => PolicyKind::ModifiedLru.into(),
@@ -126,6 +127,8 @@ pub(super) fn shared_cache(config: &Config) -> CacheSettings {
         pin_threshold: longest,
         largest_share: (limit / longest).max(1),
         objects_limit: config.shared_cache.objects,
+        // It counts against the limit itself.
+        bookkeeping_limit: usize::MAX,
         counts_all: true,
         ..cache(config)
     }

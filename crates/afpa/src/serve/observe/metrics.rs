@@ -79,6 +79,9 @@ impl Metrics {
         let unit = Some(Unit::Bytes);
         gauge(out, "cache_pinned", "Arena in use", cache.pinned_bytes, unit.as_ref())?;
         gauge(out, "cache_pinned_limit", "Size of the arena", cache.pinned_limit, unit.as_ref())?;
+        let (tables, most) = (cache.bookkeeping, cache.bookkeeping_limit);
+        gauge(out, "cache_tables", "Names, heads and tables of objects", tables, unit.as_ref())?;
+        gauge(out, "cache_tables_limit", "What these may take", most, unit.as_ref())?;
         counter(out, "cache_loads", "Loads begun", cache.fills)?;
         counter(out, "cache_waits", "Requests that waited for a load", cache.waits)?;
         counter(out, "cache_overtaken_loads", "Loads overtaken by a change", cache.overtaken)?;

@@ -150,6 +150,8 @@ impl Observed {
                 "file_objects": cache.file_objects,
                 "pinned_bytes": cache.pinned_bytes,
                 "pinned_limit_bytes": cache.pinned_limit,
+                "tables_bytes": cache.bookkeeping,
+                "tables_limit_bytes": cache.bookkeeping_limit,
                 "open_files": cache.open_files,
                 "loads": cache.fills,
                 "waited_for_load": cache.waits,

@@ -1,0 +1,70 @@
+//! `[cache] pinned_limit` and `tables_limit`: what the cache of files holds, whatever paths clients ask for.
+
+use afpa_testkit::{
+    Server, Tree,
+    exclusive::exclusive,
+    held::{Growth, MIB},
+};
+
+const PINNED: u64 = MIB / 4;
+const TABLES: u64 = MIB / 2;
+/// Buffers, and what the allocator has not given back.
+const SLACK: u64 = 5 * MIB / 2;
+
+/// What is asked for, the target and the fields of each request, how many, and the status of the answers.
+type Kind<'a> = (&'a str, &'a dyn Fn(usize) -> (String, String), usize, u16);
+
+/// Each of these would fill some table. What one has filled is given back for the next, so that they hold no more than the limits
+/// together.
+#[test]
+fn whatever_paths_clients_ask_for_the_tables_hold_their_limit() {
+    let _alone = exclusive();
+    let (tree, long) = (Tree::new(), "n".repeat(200));
+    let many = [&*long; 12].join("/");
+    tree.dir(&many);
+    for number in 0..250 {
+        tree.file(format!("{many}/{number}{long}.txt"), "content");
+    }
+    tree.file("one.txt", "content".repeat(500));
+    // Each way through these links is another name of the same file.
+    let (left, right) = ("l".repeat(200), "r".repeat(200));
+    [&left, &right].into_iter().for_each(|link| tree.link(link, "."));
+    let way = |number: usize| -> String {
+        let turn = |bit: usize| if number >> bit & 1 == 0 { &left } else { &right };
+        (0..12).map(|bit| format!("{}/", turn(bit))).collect()
+    };
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("2").set(|settings| {
+            settings.set("cache.pinned_limit", format!("\"{PINNED}B\""));
+            settings.set("cache.pin_threshold", "\"4KiB\"");
+            settings.set("cache.tables_limit", format!("\"{TABLES}B\""));
+            settings.set("site.listing", true);
+        });
+    });
+    server.settle();
+    // Two workers, each with a view of its own.
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    (0..50).for_each(|number| drop(clients[number % 4].get(&format!("/one.txt?warm={number}"))));
+    let before = server.held();
+    let none = String::new;
+    let one = |fields: String| ("/one.txt".to_owned(), fields);
+    let path = |n: usize| format!("/{n}{}", "/none".repeat(1200));
+    let kinds: [Kind<'_>; 8] = [
+        ("files", &|n| (format!("/{many}/{n}{long}.txt"), none()), 250, 200),
+        ("names of one file", &|n| (format!("/{}one.txt", way(n)), none()), 120, 200),
+        ("names of one listing", &|n| (format!("/{}", way(n)), none()), 5, 200),
+        ("paths of nothing", &|n| (path(n), none()), 700, 404),
+        ("queries", &|n| (format!("/one.txt?{n}{}", "q".repeat(5000)), none()), 700, 200),
+        ("codings", &|n| one(format!("Accept-Encoding: x{n}{long}, gzip;q=0.{n}\r\n")), 700, 200),
+        ("ranges", &|n| one(format!("Range: bytes={n}-\r\n")), 700, 206),
+        ("validators", &|n| one(format!("If-None-Match: \"{n}{long}\"\r\n")), 700, 200),
+    ];
+    for (kind, request, count, status) in kinds {
+        for number in 0..count {
+            let (target, fields) = request(number);
+            assert_eq!(clients[number % 4].get_with(&target, &fields).status, status, "{target}");
+        }
+        let bound = Growth { memory: PINNED + TABLES + SLACK, descriptors: 64, threads: 16 };
+        server.held().since(before).is_at_most(kind, bound);
+    }
+}
