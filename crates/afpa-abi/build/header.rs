@@ -254,7 +254,7 @@ impl Reader {
         known.ok_or_else(|| refusal(line, format!("`{}` is not defined above", token.text)))
     }
 
-    /// The comment above `first`, and the one behind what ends on `last`.
+    /// The comment above the line `first`, and the one behind the item that ends on the line `last`.
     fn doc(&self, first: usize, last: usize) -> String {
         let behind = self.comments.iter().find(|c| !c.alone && c.first_line == last);
         let behind = behind.map_or("", |comment| comment.text.as_str());

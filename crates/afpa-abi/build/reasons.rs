@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The enum of what `header` lists.
+/// The enum of the reasons that `header` lists.
 pub(crate) fn write(header: &str) -> String {
     let table: Vec<Row> = header.lines().filter_map(Row::parse).collect();
     let numbered = table.iter().enumerate().all(|(at, row)| row.number == at);

@@ -1,4 +1,4 @@
-//! Writes what the header defines in Rust: `struct afpa_flow_key` becomes `FlowKey`, `AFPA_PATH_MAX`
+//! Writes the header's definitions in Rust: `struct afpa_flow_key` becomes `FlowKey`, `AFPA_PATH_MAX`
 //! becomes `PATH_MAX`, `enum afpa_owner` a module `owner` of constants.
 
 use std::fmt::Write;
@@ -25,7 +25,7 @@ fn constant(out: &mut String, constant: &Constant) {
     put(out, "", doc, &format!("pub const {name}: {kind} = {value};"));
 }
 
-/// The members without what all of their names begin with.
+/// The members without the prefix that all of their names have.
 fn enumeration(out: &mut String, found: &Enum) -> Result<(), String> {
     let prefix = common_prefix(&found.members);
     put(out, "", &found.doc, &format!("pub mod {} {{", snake_case(&found.name)));

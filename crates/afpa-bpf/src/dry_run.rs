@@ -11,7 +11,7 @@ use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 
 use crate::load::FastPath;
 
-/// Verdict: the packet goes on, to whatever else is attached and to the kernel.
+/// Verdict: the packet goes on, to the next program on the hook or to the kernel.
 pub const TCX_NEXT: i32 = -1;
 /// Verdict: it is dropped.
 pub const TCX_DROP: i32 = 2;
@@ -47,7 +47,8 @@ impl FastPath {
         run(if hook == Hook::Ingress { &self.ingress } else { &self.egress }, frame, repeat)
     }
 
-    /// The same once, as at an interface of the current network namespace. A packet that leaves comes from a socket here.
+    /// [`dry_run`](Self::dry_run) once, as at an interface of the current network namespace. A packet that leaves comes from
+    /// a socket here.
     pub fn dry_run_at(&self, hook: Hook, frame: &[u8], place: Place) -> io::Result<DryRun> {
         let program = if hook == Hook::Ingress { &self.ingress } else { &self.egress };
         let mut context = [0; CONTEXT];
@@ -58,7 +59,7 @@ impl FastPath {
     }
 }
 
-/// Where a packet is, and what of it does not stand in its bytes.
+/// The place of a packet, and its properties that are not in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Index of the interface.

@@ -1,8 +1,8 @@
 //! The interrupt context: loads, attaches and feeds AFPA's eBPF programs.
 //!
-//! [`FastPath::load`] brings programs and maps into the kernel, or says what is missing.
+//! [`FastPath::load`] brings programs and maps into the kernel, or returns the missing feature.
 //! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
-//! [`FastPath::pin`] and [`FastPath::unpin`] say what they answer. Nothing is answered until
+//! [`FastPath::pin`] and [`FastPath::unpin`] add and remove answers. Nothing is answered until
 //! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
 //! that have a sequence offset are translated for as long as the programs are attached.
 //! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.

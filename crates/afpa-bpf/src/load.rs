@@ -26,7 +26,7 @@ use crate::verify;
 /// Assigned connections that are remembered, as a multiple of the flows; 8 bytes each.
 const ASSIGNED_FOR_EACH_FLOW: u32 = 4;
 
-/// Why the fast path cannot be had, and what would help.
+/// Why the fast path cannot be had, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason} ({remedy})")]
 pub struct Unavailable {
@@ -36,8 +36,8 @@ pub struct Unavailable {
     pub remedy: &'static str,
 }
 
-/// The loaded fast path. When it is dropped, or its process ends in whatever way, nothing is answered
-/// any more, and everything is detached unless [`Settings::keep_in`] says otherwise.
+/// The loaded fast path. When it is dropped, or its process ends in any way, nothing is answered
+/// any more, and everything is detached unless [`Settings::keep_in`] keeps it.
 pub struct FastPath {
     pub(crate) settings: Settings,
     /// How programs are put on interfaces here.
@@ -280,7 +280,7 @@ impl FastPath {
         self.set_client_connections(self.settings.client_connections);
         self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
         self.region.assigned_sets().store(assigned_sets, Ordering::Relaxed);
-        self.drain(); // until somebody looks at TCP here
+        self.drain(); // until `look_at_tcp` is called
         Ok(())
     }
 

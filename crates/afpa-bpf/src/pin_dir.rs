@@ -69,10 +69,10 @@ impl PinDir {
     }
 
     /// Opens the folder, or makes it. Until [`hand_over`](Self::hand_over) it belongs to this process's user, so
-    /// that nobody changes what is loaded from it.
+    /// that no other user changes the objects that are loaded from it.
     ///
     /// # Errors
-    /// When there is no place for it, another process has it, or it or what is in it belongs to somebody else.
+    /// When there is no place for it, another process has it, or it or its contents belong to another user.
     pub fn open(name: String, owner: Option<PinDirOwner>) -> Result<Self, PinDirRefused> {
         let home = open_home()?;
         make(&home, &name)?;
@@ -105,7 +105,7 @@ impl PinDir {
         self.inherited
     }
 
-    /// The folder, to compare what is in it.
+    /// The folder, to compare its contents.
     pub(crate) fn folder(&self) -> &File {
         &self.folder
     }
@@ -126,7 +126,7 @@ impl PinDir {
         names.filter_map(|name| name.strip_prefix("ingress-")?.parse().ok()).collect()
     }
 
-    /// Removes everything in it. Programs that nobody else holds are then detached.
+    /// Removes everything in it. Programs that no process holds are then detached.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -244,7 +244,7 @@ fn make(at: impl AsFd, name: &str) -> io::Result<()> {
     }
 }
 
-/// Refuses a folder of somebody else, and takes one that an earlier process gave to its user.
+/// Refuses a folder of another user, and takes one that an earlier process gave to its user.
 fn claim(folder: &File, name: &str, owner: Option<PinDirOwner>) -> Result<(), PinDirRefused> {
     let me = geteuid();
     let heir = owner.map_or(me.as_raw(), |owner| owner.user);
@@ -260,7 +260,7 @@ fn claim(folder: &File, name: &str, owner: Option<PinDirOwner>) -> Result<(), Pi
         fchown(folder, Some(Uid::ROOT), Some(Gid::ROOT)).map_err(io::Error::from)?;
         fchmod(folder, Mode::from_raw_mode(0o700)).map_err(io::Error::from)?;
     }
-    // From here on nobody else can change it.
+    // From here on no other user can change it.
     for name in entries(folder)? {
         let entry = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from)?;
         let ours = [0, me.as_raw()].contains(&entry.st_uid);

@@ -272,7 +272,7 @@ impl Words {
 
     /// All of them.
     pub(crate) fn all(&self) -> &[AtomicU64] {
-        // JUSTIFICATION: both worlds read what one of them writes.
+        // JUSTIFICATION: kernel and user mode read memory that one of them writes.
         // SAFETY: the mapping has so many words, aligned to a page, and lives as long as self; all access is atomic.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), self.words) }
     }

@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(10);
 const ETHERNET: usize = 14;
 /// Runs in a tick while more transfers are due than one names.
 const TRANSFER_ROUNDS: usize = 64;
-/// The same of answers of one segment: some two thousand connections.
+/// Runs in a tick while more answers of one segment are due: some two thousand connections.
 const ANSWER_ROUNDS: usize = 8;
 /// Answers of one segment that are serviced in a tick; those due beyond them wait for the next.
 const ANSWERS: usize = 256;
@@ -81,7 +81,7 @@ impl FastPath {
         Ok(serviced)
     }
 
-    /// Find the timers that are due. Those of transfers are serviced at once, those of answers wait for their time.
+    /// Finds the timers that are due. Timers of transfers are serviced at once, those of answers wait for their time.
     fn service_due(&self, programs: &RtxPrograms, timers: &mut Timers) -> libbpf_rs::Result<usize> {
         let mut transfers = timers.transfers.look(self.region.transfer_ns());
         let mut answers = timers.answers.look(self.region.rtx_ns());
@@ -193,7 +193,7 @@ pub struct RtxThread {
 }
 
 impl RtxThread {
-    /// `service` is [`FastPath::service_timers`] of whoever owns it; `complain` gets the first of several errors in a
+    /// Starts the thread. `service` calls [`FastPath::service_timers`]; `complain` gets the first of several errors in a
     /// row.
     ///
     /// # Errors

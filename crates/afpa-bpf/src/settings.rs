@@ -8,7 +8,7 @@ use afpa_abi::ANSWER_MAX;
 use crate::conn::admission::{Admission, FLOOD_SYNS};
 use crate::conn::admit::FIREWALL_INTERVAL;
 
-/// [`Settings::bypass_after`] by default. A hit saves about ten times what a pass costs, so that the fast path
+/// [`Settings::bypass_after`] by default. A hit saves about ten times the cost of a pass, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some
 /// 8,500 requests with one hit in ten, once in some millions with one in five.
 pub const BYPASS_AFTER: u32 = 64;
@@ -19,10 +19,10 @@ pub(crate) const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
 pub struct Settings {
     /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
     pub objects: u32,
-    /// Longest answer, head and content, that is given here. Those that are longer than one segment need
+    /// Longest answer, head and content, that the kernel gives. Answers longer than one segment need
     /// pages and transfers.
     pub answer_max: u32,
-    /// The same of answers to requests that ask for the connection's end, on connections without a socket: longer ones pay
+    /// Longest answer to a request that asks for the connection's end, on connections without a socket: longer ones pay
     /// here, because a socket would have to be made for them. No less than `answer_max`.
     pub last_answer_max: u32,
     /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
@@ -79,10 +79,10 @@ pub struct Settings {
     /// nothing is answered then, but connections with a sequence offset are still translated, and the
     /// next process that loads with the same folder takes them over. None: they break.
     pub keep_in: Option<PathBuf>,
-    /// Maps that were kept are taken as they are, whatever sizes these settings want.
+    /// Whether kept maps are taken with their sizes, instead of those of these settings.
     pub sizes_as_kept: bool,
     /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
-    /// stacks try. [`FastPath::reclaim`] finds out earlier who still needs them.
+    /// stacks try. [`FastPath::reclaim`] frees them earlier if no connection needs them.
     pub retire_after: Duration,
     /// For tests: as on kernels without tcx.
     #[doc(hidden)]

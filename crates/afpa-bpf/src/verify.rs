@@ -1,5 +1,5 @@
-//! Brings the programs into the kernel: on all processors, and so that one that the kernel refuses costs only what
-//! needs it.
+//! Brings the programs into the kernel: on all processors, and so that a program that the kernel refuses costs only the
+//! features that need it.
 //!
 //! Nearly all of the time is the verifier's. It runs in the system call that loads a program, so programs are loaded
 //! by several threads, each with an object of its own over the same maps. The threads have ended when this returns.

@@ -31,7 +31,7 @@ impl Eligibility {
         if site.addresses.is_empty() {
             return Self::Not("it listens on no TCP address for plain HTTP");
         }
-        // Behind a router in front, connections begin with its header, and the client is somebody else.
+        // Behind a proxy, connections begin with its header, which names the real client.
         if site.proxy_protocol {
             return Self::Not("connections begin with the PROXY protocol");
         }
@@ -94,7 +94,7 @@ pub(crate) fn eligible_addresses(sites: &[KernelSite]) -> Vec<SocketAddr> {
     addresses
 }
 
-/// Those of the bound addresses on which the kernel answers for some site.
+/// The bound addresses on which the kernel answers for some site.
 pub(crate) fn eligible_of(sites: &[KernelSite], bound: &[SocketAddr]) -> Vec<SocketAddr> {
     let eligible = eligible_addresses(sites);
     let is_eligible = |address: &&SocketAddr| eligible.contains(&configured(sites, **address));

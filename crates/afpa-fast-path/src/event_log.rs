@@ -41,7 +41,7 @@ struct RegisterEntries {
     retired: VecDeque<(Instant, u64)>,
 }
 
-/// Answers are reported within a tick of the heartbeat. After this time nobody asks for their version.
+/// Answers are reported within a tick of the heartbeat. After this time no event names a retired version.
 const RETIRED_FOR: Duration = Duration::from_secs(5);
 
 impl VersionRegister {

@@ -63,7 +63,7 @@ pub(crate) struct ServedSites {
     pub(crate) forwarded_from: HashMap<u32, Vec<Network>>,
 }
 
-/// A cache, and what the kernel has of it.
+/// A cache, and the kernel's copies of its objects.
 pub(crate) struct Served<H> {
     pub(crate) kernel_cache: Arc<KernelCache<H>>,
     pub(crate) cache: Weak<Cache<H>>,
@@ -76,7 +76,7 @@ impl<H> Served<H> {
         self.offer_again(&self.kernel_cache.worth_an_offer(free, AT_ONCE));
     }
 
-    /// Has looked at again with what the kernel does not answer any more.
+    /// Offers again the objects with which the kernel does not answer any more.
     fn renew(&self) {
         self.kernel_cache.ended(Instant::now()).chunks(256).for_each(|keys| self.offer_again(keys));
     }
@@ -156,12 +156,12 @@ impl FastPathCore {
         }
     }
 
-    /// Whether it was found that the kernel may say what is not true.
+    /// Whether the kernel may give wrong answers, and was stopped for that.
     pub(crate) fn is_stopped(&self) -> bool {
         self.counts.broken.load(Ordering::SeqCst) || self.differs.load(Ordering::SeqCst)
     }
 
-    /// The kernel said what user mode would not: it says nothing more.
+    /// Stops the kernel's answers for good: one of them differs from user mode's.
     pub(crate) fn stop_for(&self, difference: &Difference) {
         self.differs.store(true, Ordering::SeqCst);
         {
@@ -247,7 +247,7 @@ impl FastPathCore {
         self.watch.try_lock().is_ok_and(|mut watch| watch.is_due())
     }
 
-    /// Says what limits the fast path since the host has changed.
+    /// Logs new limits of the fast path if the host has changed.
     pub(crate) fn look_at_the_host(&self) {
         for finding in self.watch.lock().unwrap_or_else(PoisonError::into_inner).news() {
             tracing::warn!("the fast path is limited: {finding}");
@@ -262,7 +262,7 @@ impl FastPathCore {
         }
     }
 
-    /// Pins anew what ended by itself, and is still fresh; the rest is taken back.
+    /// Pins anew the answers whose time in the kernel is over, if they are still fresh; the others are taken back.
     pub(crate) fn renew(&self) {
         let current = self.current.load();
         if let Some(answers) = current.as_ref().and_then(|current| current.answers.as_ref()) {
@@ -343,7 +343,7 @@ impl FastPathCore {
     }
 }
 
-/// Says what has become of an interface.
+/// Logs a change of an interface.
 fn tell(change: Change) {
     match change {
         Change::Added(interface) => {

@@ -112,7 +112,7 @@ fn variants<'o>(
     kept.into_iter().chain(closed).collect()
 }
 
-/// The same variant for requests that ask for the connection's end.
+/// The variant `kept` for requests that ask for the connection's end.
 fn closed<'o>(kept: &Variant<'o>, closing: &'o ClosingHeads, longest: usize) -> Variant<'o> {
     let coding =
         afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == kept.coding);

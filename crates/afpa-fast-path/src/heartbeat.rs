@@ -1,4 +1,4 @@
-//! The thread that keeps the kernel answering, and reads what it answered.
+//! The thread that keeps the kernel answering, and reads the events of its answers.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The kernel's copies of cache objects: the cache reports what comes and goes, and the kernel follows.
+//! The kernel's copies of cache objects: the cache reports objects that come and go, and the kernel follows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +46,7 @@ pub(crate) trait Pinnable<H>: Send + Sync {
     /// Every site that the kernel answers for and target there that lead to the key's object.
     fn targets(&self, key: &Key, object: &Object<H>) -> Vec<PinTarget>;
 
-    /// Has `pin` called with what is to be pinned now, if anything is.
+    /// Calls `pin` with the part of the object that is to be pinned now, if there is one.
     fn with_copy(
         &self,
         fast_path: &FastPath,

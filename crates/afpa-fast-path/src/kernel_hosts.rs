@@ -47,7 +47,7 @@ impl KernelHosts {
         let addresses: HashSet<SocketAddr> = tables.iter().map(|table| table.address).collect();
         let before: HashSet<SocketAddr> = self.tables.iter().map(|table| table.address).collect();
         for address in before.difference(&addresses) {
-            // One that went by itself is not there any more.
+            // An address whose entry is gone already is refused.
             let _ = map.unlisten(*address);
         }
         let mut wanted = HashSet::new();

@@ -12,8 +12,8 @@
 //!                                               └ KernelCache: these objects, pinned in the kernel
 //! ```
 //!
-//! The cache decides what is current: it tells the [`KernelCache`](kernel_cache) of every object that comes
-//! and, before anything else happens to it, of every object that goes. The heartbeat stops when a worker
+//! The cache decides which objects are current: it reports every object that comes to the
+//! [`KernelCache`](kernel_cache), and every object that goes, before anything else happens to it. The heartbeat stops when a worker
 //! hangs; the kernel stops answering two seconds after the last beat, and at once when the process is gone.
 
 mod answer_scope;
@@ -45,7 +45,7 @@ pub use settings::{FastPathSettings, FastPathUse, KernelSite};
 pub use site_numbers::AnswerCount;
 pub use view::{FastPathNumbers, FastPathView, SiteInKernel};
 
-/// Why there is no fast path, and what would help.
+/// Why there is no fast path, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason} ({remedy})")]
 struct NoFastPath {

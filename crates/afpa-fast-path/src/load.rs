@@ -61,7 +61,7 @@ impl AttachedPrograms {
     }
 
     /// Has the kernel answer on the connections of these listening sockets, if it answers on their address.
-    /// Those that are accepted earlier are user mode's to their end.
+    /// Connections that are accepted earlier are user mode's to their end.
     ///
     /// # Errors
     /// When the kernel does not take one.
@@ -189,7 +189,7 @@ fn line_for_each(sites: &[KernelSite]) -> String {
 }
 
 /// The kernel reports one in this many answers: for the access log, or as a sample from which the cache's
-/// policy learns what is popular.
+/// policy learns which objects are popular.
 pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
     const SAMPLE: u32 = 64;
     let every = u32::try_from(settings.log_every).unwrap_or(u32::MAX);
@@ -262,7 +262,7 @@ fn no_work(settings: &FastPathSettings, eligible: &[SocketAddr]) -> Option<NoFas
 }
 
 /// The programs have limits of their own for request lines, heads and numbers of fields, and answer up to
-/// them: they must not answer what user mode would refuse.
+/// them: they must not answer a request that user mode would refuse.
 fn is_stricter_than_the_programs(settings: &FastPathSettings) -> bool {
     let limits = &settings.request_limits;
     limits.request_line < 512 || limits.head < 2560 || limits.fields < 63
@@ -330,7 +330,7 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
     }
 }
 
-/// Connections are not bypassed while what they ask for is on its way into the kernel: uses of servers' answers are
+/// Connections are not bypassed while the answers to their requests are on their way into the kernel: uses of servers' answers are
 /// reported once a second, and the last report may just have been made.
 fn bypass_time(settings: &FastPathSettings) -> Duration {
     match settings.sites.iter().any(|site| site.caches_answers) {

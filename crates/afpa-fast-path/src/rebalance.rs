@@ -80,7 +80,7 @@ pub(crate) fn benefit(used: &Use, demand: &Demand) -> f64 {
     used.recent() * saved(demand.length) * 1024.0 / demand.bytes().max(1) as f64
 }
 
-/// An object, and what it is worth.
+/// An object, and its benefit in the kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight<K> {
     pub(crate) key: K,

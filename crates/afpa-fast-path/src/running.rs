@@ -132,7 +132,7 @@ fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
 /// After this time a change of a file has reached the kernel: user mode gets an event of it, or looks once a second.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Compares some of the kernel's answers with what user mode says. A difference ends the answering.
+/// Compares some of the kernel's answers with user mode's. A difference ends the kernel's answers.
 fn self_check(
     core: &Arc<FastPathCore>,
     settings: &FastPathSettings,
@@ -248,7 +248,7 @@ impl RunningFastPath {
         }
     }
 
-    /// Those of the addresses whose ports no other fast path has. Ports that are served no more stay ours:
+    /// The addresses whose ports no other fast path has. Ports that are served no more stay ours:
     /// connections on them are translated.
     fn claimed(&mut self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         addresses.retain(|address| match self.claim.take(address.port()) {

@@ -10,7 +10,7 @@ use afpa_router::{Action, ListenerId, Question, RequestSet, RequestSetId, Router
 
 use crate::answer_scope::AnswerScope;
 
-/// The part of what is served that the kernel can answer for.
+/// The part of the configuration for which the kernel can answer.
 pub struct KernelScope {
     router: Option<Arc<Router>>,
     /// For each root, the URLs that lead to it.
@@ -74,7 +74,7 @@ impl KernelScope {
     }
 
     /// Sites, by their place in the configuration, and their URL paths for which every GET and HEAD is
-    /// answered with the key's object, whatever its fields are.
+    /// answered with the key's object, for any request fields.
     pub(crate) fn urls(&self, key: &Key) -> Vec<(usize, Vec<u8>)> {
         let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
         let ways = self.ways.get(key.site as usize).into_iter().flatten();

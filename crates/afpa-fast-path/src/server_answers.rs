@@ -54,7 +54,7 @@ impl ServerAnswers {
         Some(PinTarget { site: number, path, codings, matter: found.matter })
     }
 
-    /// Notes an answer of a URL that varies. False: others of that URL may not be what user mode gives.
+    /// Notes an answer of a URL whose answers vary. False: it must not be pinned, since user mode may give another one.
     fn note_varying(&self, key: &Key, response: &StoredResponse) -> bool {
         let Some(primary) = response.primary(key) else { return false };
         let mut varying = self.varying();
@@ -85,7 +85,7 @@ impl ServerAnswers {
                 Some(Ttl { lifetime: u32::try_from(lifetime).ok()?, digits })
             }
         };
-        // The module tells of whatever outdates it.
+        // No check of unsafe requests (`asked`): the module reports every event that outdates the answer.
         let freshness = Freshness { born, fresh_for, digits, ttl, asked: 0 };
         (digits as usize <= AGE_DIGITS).then_some(freshness)
     }

@@ -16,7 +16,7 @@ pub struct FastPathSettings {
     pub objects: usize,
     /// Bytes of the longest answer, head and content.
     pub answer_max: usize,
-    /// The same where the request asks for the end of a connection without a socket.
+    /// Bytes of the longest answer to a request that asks for the end of a connection without a socket.
     pub last_answer_max: usize,
     /// Bytes that all answers may take up.
     pub memory: usize,
@@ -43,7 +43,7 @@ pub struct FastPathSettings {
     pub idle: Duration,
     /// One in this many answers goes to the access log; 0: none.
     pub log_every: usize,
-    /// One in this many answers of one segment is compared with what user mode says; 0: none.
+    /// One in this many answers of one segment is compared with user mode's; 0: none.
     pub self_check: usize,
     /// Whether there is an access log.
     pub access_log: bool,

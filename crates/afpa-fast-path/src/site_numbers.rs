@@ -1,4 +1,4 @@
-//! The kernel's numbers for sites, and what it answered for each of them, over reloads.
+//! The kernel's numbers for sites, and the counts of its answers for each of them, over reloads.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -40,8 +40,8 @@ struct NumberedSite {
 }
 
 impl SiteNumbers {
-    /// Numbers for the sites of the next configuration, never used before; `read` counts what was
-    /// answered at the place of a number.
+    /// Numbers for the sites of the next configuration, never used before; `read` returns the count
+    /// of answers at the place of a number.
     pub(crate) fn enter(
         &mut self,
         names: &[String],

@@ -46,9 +46,9 @@ pub struct FastPathNumbers {
     pub lost_log_lines: u64,
     /// Connections in the table, some seconds ago.
     pub flows: usize,
-    /// Those of them whose sequence numbers need translation.
+    /// Connections of these whose sequence numbers need translation.
     pub translated: usize,
-    /// Those of them that have no socket.
+    /// Connections of these that have no socket.
     pub socketless: usize,
     /// Objects that are pinned.
     pub objects: usize,
@@ -58,13 +58,13 @@ pub struct FastPathNumbers {
     pub retired_bytes: usize,
     /// Answers of several segments that are under way.
     pub transfers: usize,
-    /// Answers that the self-check has compared, by what it found.
+    /// Answers that the self-check has compared, by its results.
     pub self_checks: [(&'static str, u64); 3],
     /// Objects left to user mode, by reason.
     pub left: [(&'static str, u64); 4],
     /// Every way out of the programs.
     pub packets: Vec<(&'static str, u64)>,
-    /// The same for each interface, as far as it belongs to one.
+    /// Ways out of the programs for each interface, as far as they belong to one.
     pub by_interface: Vec<(String, Vec<(&'static str, u64)>)>,
 }
 

@@ -8,7 +8,7 @@ use super::variant::{
 use crate::conn::listen::SiteNumber;
 use crate::net::sum::sum;
 
-/// A slot without its version and pages, and what is to be in the pages.
+/// A slot without its version and pages, and the contents of the pages.
 pub(super) struct Draft {
     pub(super) slot: Slot,
     /// All of an answer that is longer than the slot, its Date zeroed; empty otherwise.
@@ -142,7 +142,7 @@ fn slot_age(slot: &mut Slot, freshness: &Freshness) -> Result<Written, PinError>
     Ok(Written::TtlAndAge { ttl: usize::from(of_ttl), digits })
 }
 
-/// Head and body into `room`, the place of what is written zeroed, and their sums.
+/// Copies head and body into `room`, and adds them up. The place of the fields that the programs write is zeroed.
 fn store(
     room: &mut [u8],
     response: &Response<'_>,

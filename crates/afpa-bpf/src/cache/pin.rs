@@ -50,7 +50,7 @@ impl FastPath {
         self.pin_with(site, path, variants, &PinRules::default())
     }
 
-    /// The same, for those requests only that the rules let.
+    /// [`pin`](Self::pin), only for the requests that the rules admit.
     pub fn pin_with(
         &self,
         site: SiteNumber,
@@ -116,7 +116,7 @@ impl FastPath {
         self.remove(&mut self.lock_pinned(), &key, path)
     }
 
-    /// The same for what was pinned with rules that name codings.
+    /// [`unpin`](Self::unpin), for an object that was pinned with rules that name codings.
     pub fn unpin_for(
         &self,
         site: SiteNumber,
@@ -153,7 +153,7 @@ impl FastPath {
         self.answer_max(true)
     }
 
-    /// The same for requests that ask for the connection's end, or for those that do not.
+    /// Longest answer to requests that ask for the connection's end, or to those that do not.
     fn answer_max(&self, closing: bool) -> usize {
         let Settings { answer_max, last_answer_max, .. } = self.settings;
         let most = longest_answer(closing && self.may_close(), answer_max, last_answer_max);
@@ -183,10 +183,10 @@ impl FastPath {
         self.lock_pinned().room.free_pages()
     }
 
-    /// Makes room of what was retired and nobody needs any more, instead of waiting for
-    /// [`Settings::retire_after`](crate::Settings::retire_after), and of what exceeds
+    /// Frees retired objects that no connection needs any more, instead of waiting for
+    /// [`Settings::retire_after`](crate::Settings::retire_after), and those beyond
     /// [`Settings::retired_bytes`](crate::Settings::retired_bytes). Looks at every connection if there is
-    /// any retired object: for when objects wait for room, and not too often.
+    /// any retired object: call it when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {

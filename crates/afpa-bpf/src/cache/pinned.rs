@@ -9,7 +9,7 @@ use afpa_abi::{ObjectKey, PATH_FILTER_BITS};
 use super::room::{Lot, Room};
 use crate::region::{Pages, Slots};
 
-/// User mode's view of what is pinned.
+/// User mode's view of the pinned objects.
 pub(crate) struct Pinned {
     pub(super) objects: HashMap<ObjectKey, PinnedObject>,
     /// How many there are, free or not; likewise pages.

@@ -25,7 +25,7 @@ impl Lot {
     }
 }
 
-/// No program works longer than this with what it has looked up; an ample bound.
+/// No program works longer than this with an object that it has looked up; an ample bound.
 pub(crate) const RIPE: Duration = Duration::from_secs(1);
 
 /// All slots and pages. Each one is free, or in a [`Lot`] that was taken, or in a retired one.

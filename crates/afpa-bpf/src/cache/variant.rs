@@ -113,7 +113,7 @@ impl AcceptedCodings {
     }
 }
 
-/// Class of the request fields that nobody has given a class.
+/// Class of the request fields that have no other class.
 pub const FIELD_UNKNOWN: u32 = afpa_abi::FIELD_UNKNOWN as u32;
 const OTHER_TAG_WHOLE: u32 = afpa_abi::OTHER_TAG_WHOLE as u32;
 const TAG_WINS: u32 = afpa_abi::TAG_WINS as u32;
@@ -130,7 +130,7 @@ pub struct PinRules {
     pub other_tag_gets_whole: bool,
     /// If-None-Match decides alone, whatever If-Modified-Since says.
     pub tag_wins: bool,
-    /// HTTP/1.0 gets what a request of HTTP/1.1 gets that asks for the connection's end.
+    /// HTTP/1.0 gets the answer of an HTTP/1.1 request that asks for the connection's end.
     pub old_alike: bool,
     /// Only requests that accept exactly these codings are answered: for a server's answer that varies by them.
     pub codings: Option<AcceptedCodings>,
@@ -170,7 +170,7 @@ impl PinRules {
 /// Why an object was not pinned. An object that was pinned under its path before is not pinned any more.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// Path, validator or response exceeds what is kept of one, or the response
+    /// Path, validator or response exceeds the room for it, or the response
     /// [`Settings::answer_max`](crate::Settings::answer_max).
     #[error("{0} is too long for the fast path")]
     TooLong(&'static str),

@@ -17,14 +17,14 @@ use crate::preflight::Changes;
 /// Which clients' connections may begin without a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
-    /// Those whom the kernel's own path has let in lately.
+    /// Clients that the kernel's own path has let in lately.
     #[default]
     Recent,
-    /// The same. While SYNs come in a flood ([`Settings::flood_syns`](crate::Settings::flood_syns)), those of everybody are
-    /// answered, as far as the way back is sure; the firewall of this host is asked before any request is.
+    /// As `Recent`. While SYNs come in a flood ([`Settings::flood_syns`](crate::Settings::flood_syns)), those of all clients
+    /// are answered, as far as the way back is sure; the firewall of this host is asked before any request is answered.
     Flood,
-    /// Everybody, as far as the way back is sure. The firewall of this host is not asked, whatever
-    /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) says.
+    /// All clients, as far as the way back is sure. The firewall of this host is not asked:
+    /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) has no effect.
     Everyone,
 }
 
@@ -93,7 +93,7 @@ impl FastPath {
         if wanted.as_ref() == Ok(&now.hops) {
             return;
         }
-        // While they change, nobody is known by a next hop; and what was seen before says nothing about new numbers.
+        // While the routes change, no client is known by a next hop: its number may mean another gateway then.
         self.region.next_hops().store(0, Ordering::SeqCst);
         let replaced = wanted.and_then(|wanted| {
             let replaced = self.replace_routes(&mut now, wanted);
@@ -108,8 +108,8 @@ impl FastPath {
         now.refusal = replaced.err();
     }
 
-    /// Why only those clients are admitted whom the kernel's own path knows, where everybody is to be; None: everybody is, or
-    /// need not be.
+    /// Why only clients are admitted that the kernel's own path knows, although the settings admit others, too. None: the
+    /// others are admitted, or the settings do not admit them.
     pub fn admission_refusal(&self) -> Option<String> {
         self.routes_in_force().refusal.clone()
     }

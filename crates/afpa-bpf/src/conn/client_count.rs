@@ -13,8 +13,8 @@ impl FastPath {
         self.region.client_connections().store(most, Ordering::Relaxed);
     }
 
-    /// Connections without a socket that the client has now; an IPv6 client is its /64. Nobody counts where there is no
-    /// limit, and two clients in a hundred thousand are counted as none.
+    /// Connections without a socket that the client has now; an IPv6 client is its /64. Where there is no limit
+    /// nothing is counted, and two clients in a hundred thousand are counted as none.
     pub fn connections_of(&self, client: IpAddr) -> u32 {
         let (place, tag) = locate(self.region.hash_seed().load(Ordering::Relaxed), client);
         let word = self.client_connections.at(place as usize).load(Ordering::Relaxed);

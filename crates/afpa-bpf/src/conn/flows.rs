@@ -78,7 +78,7 @@ impl FastPath {
     ///
     /// # Errors
     ///
-    /// Those of system calls.
+    /// The errors of system calls.
     pub fn close_socketless(&self) -> libbpf_rs::Result<usize> {
         let (mut idle, mut answered) = (Vec::new(), 0);
         self.each_flow(|key, flow| match flow.socketless {
@@ -92,13 +92,13 @@ impl FastPath {
         Ok(answered)
     }
 
-    /// Answers that are under way when user mode ends, and that nobody repeats when it is gone: those of several segments, and
-    /// those on connections without a socket. Of these connections the others are closed
-    /// ([`close_socketless`](Self::close_socketless)); for what cannot be closed nobody waits.
+    /// Answers that are under way when user mode ends, and that are not retransmitted when it is gone: those of several
+    /// segments, and those on connections without a socket. Connections without a socket that have no such answer are closed
+    /// ([`close_socketless`](Self::close_socketless)); those that cannot be closed are not counted.
     ///
     /// # Errors
     ///
-    /// Those of system calls.
+    /// The errors of system calls.
     pub fn answers_owed(&self) -> libbpf_rs::Result<usize> {
         Ok(self.close_socketless().unwrap_or(0) + self.transfers()?)
     }
@@ -183,7 +183,7 @@ fn is_before(seq: u32, other: u32) -> bool {
     (seq.wrapping_sub(other) as i32) < 0
 }
 
-/// All entries at once. The kernel ends a smaller batch early when what it reads next would not fit, and the
+/// All entries at once. The kernel ends a smaller batch early when the next entries would not fit, and the
 /// iterator takes such a batch for the last one. Memory that stays empty is not touched.
 fn entries(map: &MapHandle) -> libbpf_rs::Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_> {
     map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)

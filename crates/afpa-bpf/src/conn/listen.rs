@@ -15,7 +15,7 @@ impl FastPath {
     /// Serves a local address. It belongs to a listener set, numbered from 1: the addresses of one set have the
     /// same hosts, and a host may be another site on another set. Requests whose Host selects no site belong
     /// to `any_host`; 0: user mode answers them. The wildcard `[::]` takes IPv4 as well, as a dual-stack socket
-    /// does. Serving an address again replaces what was said of it before.
+    /// does. Serving an address again replaces its earlier set and site.
     pub fn listen(
         &self,
         address: SocketAddr,
@@ -49,8 +49,8 @@ impl FastPath {
         self.map_host_as(set, host, site, 0)
     }
 
-    /// The same, for a host that has a number: servers' answers for exactly this value are pinned under it as under a
-    /// site's, and found where the site has no file. 0: it has none.
+    /// [`map_host`](Self::map_host), for a host that has a number: servers' answers for exactly this value are pinned under
+    /// the number as under a site's, and found where the site has no file. 0: it has none.
     pub fn map_host_as(
         &self,
         set: u32,

@@ -18,7 +18,7 @@ pub struct Misses<'f> {
     read: Rc<RefCell<Vec<Missed>>>,
 }
 
-/// A request for what is not pinned.
+/// A request for a target that is not pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// The site that its Host selects.
@@ -36,8 +36,8 @@ fn client_of(address: &[u8; 16]) -> u64 {
 }
 
 impl FastPath {
-    /// From now on requests for what is not pinned are reported ([`misses`](Self::misses)), and unsafe ones noted
-    /// ([`noted`](Self::noted)). No connection is left unread for that.
+    /// From now on requests for targets that are not pinned are reported ([`misses`](Self::misses)), and unsafe ones
+    /// noted ([`noted`](Self::noted)). So that all are seen, no connection is bypassed unread.
     pub fn note_requests(&self) {
         self.region.notes_requests().store(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Connections: which addresses are served, what is known of each, and what was answered on it.
+//! Connections: the served addresses, the state of each connection, and the answers on it.
 
 pub(crate) mod admission;
 pub(crate) mod admit;

@@ -69,7 +69,8 @@ impl PoliceKernel for FastPath {
 }
 
 impl FastPath {
-    /// First what is allowed comes, and last it goes: so nobody is refused, or let in, on the way.
+    /// Replaces the rules. Allowed prefixes are entered first and removed last, so that no client is refused by a
+    /// half-made change.
     fn replace_rules(&self, what: &Enforced<'_>) -> io::Result<()> {
         let now = &mut self.in_force().rules;
         for rule in [Rule::Allow, Rule::Deny] {
@@ -126,7 +127,7 @@ fn set([interval, tolerance]: [&AtomicU64; 2], pace: Pace) {
     interval.store(pace.interval, Ordering::Relaxed);
 }
 
-/// Makes `map`, which has `now`, have what is `wanted`.
+/// Changes `map`, which has the entries `now`, to the entries `wanted`.
 fn replace(map: &MapHandle, now: &mut Numbers, wanted: Numbers) -> io::Result<()> {
     for (key, number) in &wanted {
         if now.get(key) == Some(number) {

@@ -1,7 +1,7 @@
 //! Sockets are served, and not addresses: which listening sockets have the mark (`bpf/include/afpa/conn/served.h`).
 //!
-//! A process marks its own sockets by their descriptors. Those of another server are found by what all processes have
-//! open: the sockets that listen on the address, and then whatever else the same processes listen on there.
+//! A process marks its own sockets by their descriptors. Those of another server are found among the open files of all
+//! processes: the sockets that listen on the address, and then the other listening sockets of the same processes there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -137,10 +137,10 @@ impl FastPath {
     }
 }
 
-/// It has the sockets of all services open that it starts when somebody connects (systemd.socket).
+/// The process that has the sockets of all services open that it starts at the first connection (systemd.socket).
 const SERVICE_MANAGER: u32 = 1;
 
-/// The sockets of the server that listens on `address`, and what to say of them.
+/// The sockets of the server that listens on `address`, and a report of them.
 ///
 /// Sockets bound to this address, else the wildcard sockets that would accept its connections. With the wildcard `[::]`
 /// come the other sockets of the same processes, as for nginx's `listen 80; listen [::]:80`. A socket bound to an

@@ -1,5 +1,5 @@
-//! Connections without a socket (`bpf/include/afpa/conn/socketless.h`): whether this host can have them, and what their
-//! handshakes agree on.
+//! Connections without a socket (`bpf/include/afpa/conn/socketless.h`): whether this host can have them, and the options of
+//! their handshakes.
 
 use std::path::Path;
 use std::sync::PoisonError;
@@ -26,14 +26,14 @@ pub struct TcpSettings {
     pub sack: bool,
     /// `net.ipv4.tcp_window_scaling`.
     pub scaling: bool,
-    /// `net.ipv4.tcp_syncookies`: whether the kernel's TCP takes what acknowledges a cookie.
+    /// `net.ipv4.tcp_syncookies`: whether the kernel's TCP takes an acknowledgement of a cookie.
     pub cookies: bool,
     /// The largest receive buffer, in bytes.
     pub receive_max: u64,
 }
 
 impl TcpSettings {
-    /// Those of the current network namespace.
+    /// The settings of the current network namespace.
     pub(crate) fn of_this_namespace() -> Self {
         Self::read(Path::new("/proc/sys/net"))
     }
@@ -86,8 +86,8 @@ pub(crate) struct Tracking {
 }
 
 impl Tracking {
-    /// Takes both counts: SYN-ACKs of the kernel's that were tracked, and SYNs that were answered without it. It stays as it
-    /// is while nobody connects.
+    /// Takes both counts: SYN-ACKs of the kernel's that were tracked, and SYNs that were answered without it. The state
+    /// stays as it is while no client connects.
     fn see(&mut self, tracked: u64, answered: u64) -> bool {
         if tracked != self.tracked {
             self.now = true;

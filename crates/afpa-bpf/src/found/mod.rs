@@ -1,7 +1,7 @@
-//! Fast paths on the interfaces of this network namespace, whoever put them there and however their addresses
-//! were spelled: the programs on the hooks lead to their maps, and the maps say everything.
+//! Fast paths on the interfaces of this network namespace, of all processes and for any spelling of their
+//! addresses: the programs on the hooks lead to their maps, and the maps have everything else.
 //!
-//! Looking needs `CAP_NET_ADMIN` (what is on a hook) and `CAP_SYS_ADMIN` (objects of others, by their numbers).
+//! Looking needs `CAP_NET_ADMIN` (programs on a hook) and `CAP_SYS_ADMIN` (objects of others, by their numbers).
 
 pub(crate) mod connections;
 mod process;
@@ -23,7 +23,7 @@ use crate::net::devices::devices;
 use crate::pin_dir::PinDir;
 use crate::region::Region;
 
-/// A fast path that is on some interface: one that a process drives, or what a process that ended left behind.
+/// A fast path that is on some interface: one that a process drives, or one that an ended process left behind.
 pub struct FoundFastPath {
     /// The number of its region, which is its name in the kernel.
     id: u32,
@@ -246,7 +246,7 @@ impl FoundFastPath {
         })
     }
 
-    /// Takes its programs off all interfaces, and removes what was kept of it. Connections that need it break.
+    /// Takes its programs off all interfaces, and removes its pins. Connections that need it break.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Ids;
 
-/// A process, and what it was started as.
+/// A process, and its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
@@ -66,7 +66,7 @@ fn holds(process: u32, maps: &Ids) -> bool {
     })
 }
 
-/// The number of a map, from what /proc says of its descriptor.
+/// The number of a map, from the `fdinfo` of its descriptor in /proc.
 fn map_id(text: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("map_id:")?.trim().parse().ok())
 }

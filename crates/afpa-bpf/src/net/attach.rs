@@ -25,7 +25,7 @@ impl FastPath {
         if attached.contains_key(&interface) {
             return Ok(());
         }
-        // Egress first: no connection may need translation before what it sends back is translated. Its descriptor is the
+        // Egress first: no connection may need translation before the server's segments are translated. Its descriptor is the
         // lower one, too, which is closed first if the process is killed: as long as acknowledgements are still
         // translated, the server goes on from where the client stands. The guard handles connections that come in by
         // an interface with only one of the two (E5).
@@ -89,7 +89,7 @@ impl FastPath {
         self.hooks == Hooks::Clsact
     }
 
-    /// Remove what [`Settings::keep_in`](crate::Settings::keep_in) left behind. This detaches
+    /// Removes the pins of [`Settings::keep_in`](crate::Settings::keep_in). This detaches
     /// the programs of a process that has ended; connections that need translation break.
     pub fn forget(folder: &Path) -> io::Result<()> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -33,7 +33,7 @@ pub enum Change {
 }
 
 impl Carriers {
-    /// Puts the programs on the interfaces among `all` that carry `listeners` and have none. Those of
+    /// Puts the programs on the interfaces among `all` that carry `listeners` and have none. Programs on
     /// interfaces that lost an address or went down stay: connections need them.
     pub fn update(
         &mut self,
@@ -77,7 +77,7 @@ impl Carriers {
         Ok(changes)
     }
 
-    /// Those that refused are tried again.
+    /// Lets the next update try again the interfaces that refused the programs.
     pub fn forgive(&mut self) {
         self.refused.clear();
     }

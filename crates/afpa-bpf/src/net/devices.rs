@@ -1,4 +1,4 @@
-//! Network devices, with what decides whether the programs can be right on them.
+//! Network devices, with the properties that decide whether the programs can be right on them.
 
 use std::io;
 

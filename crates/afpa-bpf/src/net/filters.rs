@@ -37,7 +37,7 @@ const BPF_ID: u16 = 11;
 const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
 
-/// Those on a hook of an interface, of the calling thread's network namespace.
+/// The filters on a hook of an interface, of the calling thread's network namespace.
 pub(crate) fn on(interface: u32, hook: u32) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     list(interface, hook, |message| found.extend(filter(message)))?;
@@ -52,7 +52,7 @@ pub(crate) fn is_first(interface: u32, hook: u32, program: u32) -> io::Result<bo
     Ok(first.unwrap_or(false))
 }
 
-/// The priority of the filter that the kernel asks first, whatever it is.
+/// The priority of the filter that the kernel asks first, of any kind.
 pub(crate) fn lowest_priority(interface: u32, hook: u32) -> io::Result<Option<u32>> {
     let mut lowest = None;
     list(interface, hook, |message| {
@@ -63,7 +63,7 @@ pub(crate) fn lowest_priority(interface: u32, hook: u32) -> io::Result<Option<u3
     Ok(lowest)
 }
 
-/// Shows all filters of a hook, of whatever kind, in the order in which the kernel asks them.
+/// Shows all filters of a hook, of any kind, in the order in which the kernel asks them.
 fn list(interface: u32, hook: u32, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
     let parent = if hook == BPF_TCX_INGRESS { INGRESS } else { EGRESS };
     let mut request = [0; INFO];
@@ -110,7 +110,7 @@ fn priority(message: &[u8]) -> Option<u32> {
     Some(word(message, 16)? >> 16)
 }
 
-/// None: of another kind, or what stands for all filters of a priority.
+/// A filter of ours. None: one of another kind, or the entry that stands for all filters of a priority.
 fn filter(message: &[u8]) -> Option<Found> {
     let (handle, priority) = (word(message, 8)?, priority(message)?);
     let (mut program, mut name) = (None, String::new());

@@ -15,7 +15,7 @@ const HOOKS: [(u32, &str); 2] =
     [(BPF_CGROUP_INET_EGRESS, "guard-egress"), (BPF_CGROUP_INET_INGRESS, "guard-ingress")];
 
 impl FastPath {
-    /// Stops what no program translates, from now on: a route may change to a device without programs, or to one that
+    /// Stops packets that no program translates, from now on: a route may change to a device without programs, or to one that
     /// wraps packets, while connections have sequence offsets. The guard is at the root of the control groups, and looks
     /// at no packet of other ports or network namespaces than ours. To be called when the interfaces have their programs.
     pub fn guard(&self) -> Result<(), Unavailable> {
@@ -41,7 +41,7 @@ impl FastPath {
         guarding.len() == HOOKS.len()
     }
 
-    /// That of an earlier process, with our program in it, or a new one.
+    /// The link of an earlier process, with our program in it, or a new one.
     fn guard_link(
         &self,
         program: &OwnedFd,

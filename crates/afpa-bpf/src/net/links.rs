@@ -92,7 +92,7 @@ pub(crate) fn take_over(
     replace(link, program)
 }
 
-/// The same of a control group's link, which takes no program but one for its hook.
+/// `take_over`, for a control group's link, which takes no program but one for its hook.
 pub(crate) fn take_over_group(path: &Path, program: &OwnedFd) -> io::Result<OwnedFd> {
     replace(open_pinned(path)?, program)
 }

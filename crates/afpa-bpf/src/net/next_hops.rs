@@ -1,8 +1,8 @@
 //! Which clients are behind which gateway: routes of this network namespace, as far as they are sure.
 //!
-//! A prefix is sure if every packet to it takes one gateway by one interface, whoever sends it: no rules but the usual
-//! three, one route, one next hop, no encapsulation. All others are in the list as well, without a gateway, because the
-//! longest prefix decides.
+//! A prefix is sure if every packet to it takes one gateway by one interface, from any sender: no rules but the usual
+//! three, one route, one next hop, no encapsulation. All other prefixes are in the list as well, without a gateway,
+//! because the longest prefix decides.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -41,7 +41,7 @@ const NOBODY: [&str; 9] = [
     "64:ff9b::/96",
 ];
 
-/// Those of the current network namespace. None: there are more than the kernel's table has room for.
+/// The next hops of the current network namespace. None: there are more than the kernel's table has room for.
 pub(crate) fn of_this_namespace() -> io::Result<Option<NextHops>> {
     let mut list = List::default();
     dump(GET_RULE, &[0; INFO], |kind, message| {

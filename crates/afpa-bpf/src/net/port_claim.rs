@@ -72,7 +72,7 @@ fn describe(holder: &Option<Process>) -> String {
 const DEATH: Duration = Duration::from_secs(1);
 
 impl PortClaim {
-    /// Takes a port, and clears it of what earlier processes left behind.
+    /// Takes a port, and removes the programs that earlier processes left on it.
     ///
     /// # Errors
     /// As [`lock`](Self::lock) and [`clear`](Self::clear).
@@ -110,11 +110,11 @@ impl PortClaim {
         Ok(())
     }
 
-    /// Removes what earlier processes left behind on a port, unless it is kept in `own`, from which this process
-    /// takes it over.
+    /// Removes the programs that earlier processes left on a port, unless they are kept in `own`, from which this
+    /// process takes them over.
     ///
     /// # Errors
-    /// When what is left behind is still needed.
+    /// When connections still need these programs.
     pub fn clear(port: u16, own: Option<&PinDir>) -> Result<(), ClaimRefused> {
         let unknown = |error| ClaimRefused::Unknown { port, error };
         for left in on(port).map_err(unknown)? {

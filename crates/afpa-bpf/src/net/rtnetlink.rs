@@ -15,7 +15,7 @@ pub(crate) fn dump(what: u16, content: &[u8], mut visit: impl FnMut(u16, &[u8]))
     })
 }
 
-/// The same, until `visit` wants no more.
+/// `dump`, until `visit` wants no more.
 pub(crate) fn dump_while(
     what: u16,
     content: &[u8],
@@ -67,7 +67,7 @@ fn read(mut bytes: &[u8], visit: &mut impl FnMut(u16, &[u8])) -> io::Result<bool
     Ok(false)
 }
 
-/// The first message: type, content, and what follows.
+/// The first message: its type, its content, and the bytes behind it.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = word(bytes, 0)? as usize;
     let content = bytes.get(HEADER..length)?;

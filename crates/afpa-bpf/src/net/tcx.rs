@@ -1,4 +1,4 @@
-//! Programs at tcx hooks that come and go while another process holds them, for measurements of what they cost.
+//! Programs at tcx hooks that come and go while another process holds them, for measurements of their cost.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -22,7 +22,7 @@ pub enum TcxHook {
     Egress,
 }
 
-/// A program that can be attached to a tcx hook, and is not while nobody does so.
+/// A program that can be attached to a tcx hook; loading does not attach it.
 #[derive(Debug)]
 pub struct TcxProgram {
     program: OwnedFd,
@@ -78,8 +78,8 @@ impl TcxProgram {
             ..Default::default()
         };
         // JUSTIFICATION: libbpf-rs loads whole objects only.
-        // SAFETY: plain system call wrapper; the pointers are to what outlives the call, the strings end with a
-        // zero byte, and the count is that of the instructions.
+        // SAFETY: plain system call wrapper; the pointers are to memory that outlives the call, the strings end
+        // with a zero byte, and the count is that of the instructions.
         let program = unsafe {
             bpf_prog_load(
                 BPF_PROG_TYPE_SCHED_CLS,
@@ -96,7 +96,7 @@ impl TcxProgram {
         Ok(Self { program, hook })
     }
 
-    /// Attaches it behind what is there, to an interface of the current network namespace.
+    /// Attaches it behind the programs that are there, to an interface of the current network namespace.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl TcxProgram {
         self.attach_where(interface, 0)
     }
 
-    /// The same, before all that are there.
+    /// Attaches it before the programs that are there.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ pub struct ListeningSocket {
     pub server: Option<Process>,
 }
 
-/// Those on these ports.
+/// The sockets that listen on these ports.
 pub(super) fn on(ports: &[u16]) -> Vec<ListeningSocket> {
     let mut sockets = connections::listening();
     sockets.retain(|(address, _)| ports.contains(&address.port()));
