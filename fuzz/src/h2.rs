@@ -26,7 +26,7 @@ struct Heard {
 }
 
 /// Frames: the events do not depend on how the bytes were split, memory is bounded, every request is one head of
-/// HTTP/1.1, and what is answered stays within the client's windows.
+/// HTTP/1.1, and the answers stay within the client's windows.
 pub fn h2_frames(data: &[u8]) {
     let input = [&PREFACE[..], data].concat();
     let whole = hear(&input, input.len().max(1));
@@ -87,7 +87,7 @@ fn hear(input: &[u8], piece: usize) -> Heard {
     heard
 }
 
-/// A head is one request line and lines of fields, whatever the fields held.
+/// Checks that a head is one request line and lines of fields, for any content of the fields.
 fn check_head(head: &RequestHead) {
     let text = head.text();
     // Its lines count against the limit, its end does not.
@@ -168,7 +168,7 @@ fn read(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<bool>) {
 }
 
 /// Frames of a server: the events do not depend on how the bytes were split, memory is bounded, every response is one head
-/// of HTTP/1.1, and what is asked stays within the server's limits.
+/// of HTTP/1.1, and the requests stay within the server's limits.
 pub fn h2_client(data: &[u8]) {
     let whole = ask(data, data.len().max(1));
     for piece in [1, 7] {
@@ -253,7 +253,7 @@ fn heed(connection: &mut client::Connection, head: &ResponseHead, event: client:
     }
 }
 
-/// A head is one status line and lines of fields, whatever the fields held.
+/// Checks that a head is one status line and lines of fields, for any content of the fields.
 fn check_response(head: &ResponseHead, interim: bool) {
     let text = head.text();
     assert!(text.starts_with(b"HTTP/1.1 "));

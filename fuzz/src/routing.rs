@@ -48,8 +48,8 @@ pub fn route(data: &[u8]) {
     }
 }
 
-/// Headers of the PROXY protocol: an answer never changes once it is given, and none is longer than
-/// what is waited for.
+/// Headers of the PROXY protocol: the parser's verdict never changes once it is given, and no header is longer than
+/// the bytes that the server waits for.
 pub fn preface(data: &[u8]) {
     let whole = preface::parse(data);
     let mut given = false;

@@ -119,8 +119,8 @@ pub fn records(data: &[u8]) {
     assert!(plain.is_empty());
     let said = [7; 600];
     client.encrypt(&said, &mut to_server).expect("open");
-    // rustls takes type and version of a record of TLS 1.3 for what they have to be (RFC 8446, section 5.2), and
-    // authenticates that.
+    // rustls does not read type and version of a record of TLS 1.3: it authenticates the record with the values that
+    // they must have (RFC 8446, section 5.2).
     const UNREAD: usize = 3;
     let place = UNREAD + usize::from(*at) * 2 % (to_server.len() - UNREAD);
     if let Some(byte) = to_server.get_mut(place) {

@@ -29,7 +29,7 @@ pub struct H2Client {
     pub opens_windows: bool,
     /// The sum of the WINDOW_UPDATEs of each stream, and of the connection under 0.
     added: HashMap<u32, u64>,
-    /// Whether nothing is sent but what the test sends.
+    /// Whether the client sends nothing by itself, such as acknowledgements.
     pub is_silent: bool,
     /// Frames of each type that have come.
     pub frames: HashMap<u8, usize>,

@@ -85,7 +85,7 @@ impl Pebble {
         self.authority.path()
     }
 
-    /// The certificate of who signs its certificates, which it makes anew at each start.
+    /// The root certificate of the certificates that it issues; it makes a new root at each start.
     pub fn root(&self) -> PathBuf {
         let path = self.folder.path().join("root.pem");
         let url = format!("https://{}/roots/0", self.management);

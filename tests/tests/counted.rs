@@ -212,7 +212,7 @@ fn one_request_a_connection_takes_four_calls_and_a_share_of_the_wait() {
     figure!("system calls of {HITS} connections that are there already: {counts:?}");
     let reads = sum(&counts, &READS);
     assert!((HITS..=HITS + slack).contains(&reads), "{reads} reads");
-    // Those that wait when a process is stopped begin their waits again: the other threads, too.
+    // Threads that wait when a process is stopped begin their waits again: the other threads, too.
     let begun_again = sum(&counts, &["futex", "ppoll", "restart_syscall"]);
     let all = all_but_checks(&counts) - begun_again;
     assert!(all <= 4 * HITS + 5 * ROUNDS + slack, "{all} calls: {counts:?}");

@@ -98,7 +98,7 @@ macro_rules! trace {
     };
 }
 
-/// A server of small answers. Those to `/together` wait until so many have been asked for.
+/// A server of small answers. Answers to `/together` wait until so many have been asked for.
 fn small(at_once: usize) -> Raw {
     let head =
         "HTTP/1.1 200 OK\r\nServer: s\r\nContent-Type: text/plain\r\nContent-Length: 102\r\n\r\n";
@@ -178,7 +178,7 @@ fn by_completion_busy_distributed_requests_share_their_calls() {
 
 const GIGABYTE: u64 = 1 << 30;
 
-/// A byte that depends on its place, so that what is lost, doubled or mixed up shows.
+/// Bytes that depend on their places, so that lost, doubled or exchanged bytes show.
 fn pattern() -> Vec<u8> {
     (0..1_048_573u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

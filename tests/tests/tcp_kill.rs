@@ -19,7 +19,7 @@ use afpa_tests::tcp::{Lab, PORT, Plan, Sample, attach, blank_date};
 const CLIENTS: usize = 40;
 const SEED: u64 = 7;
 
-/// A folder of ours on the BPF file system, removed with what is pinned there.
+/// A folder of ours on the BPF file system, removed with the maps and links that are pinned there.
 struct Pins(PathBuf);
 
 impl Pins {
@@ -111,7 +111,7 @@ enum End {
     Broken,
 }
 
-/// One request after the other until told to stop. Panics when a wrong byte is delivered.
+/// Sends one request after the other until the run is over. Panics when a wrong byte is delivered.
 fn one_connection(menu: &Menu, number: usize, tally: &Tally) -> End {
     let born_after = tally.killed.load(Ordering::SeqCst);
     let address =
@@ -187,7 +187,7 @@ fn killed_under_load(pins: Option<&Path>) -> Option<Tally> {
         eventually("load", || tally.before.load(Ordering::Relaxed) > 5_000);
         victim.kill();
         tally.killed.store(true, Ordering::SeqCst);
-        // At once: the first new connection is served, whatever becomes of the old ones.
+        // At once: the first new connection is served, even if the old ones break.
         let begin = Instant::now();
         let mut late = lab.client();
         assert!(transfer::matches(&mut late, menu.pick(0, 0)));

@@ -100,7 +100,7 @@ impl Contest {
     }
 }
 
-/// Every time, a line each, for who wants to know more than the table says.
+/// Appends every time, a line each, to the file that `AFPA_TIMES` names, for more detail than the table has.
 fn keep(network: &str, who: &str, outcome: &Completions) {
     let Some(path) = setting("AFPA_TIMES") else { return };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);

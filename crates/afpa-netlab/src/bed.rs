@@ -1,4 +1,4 @@
-//! The test bed: a client and a server namespace, and what lies between them.
+//! The test bed: a client and a server namespace, and the network between them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU16, Ordering};

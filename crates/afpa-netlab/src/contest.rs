@@ -1,4 +1,4 @@
-//! Servers side by side: the same load on each in turn, and what it costs the server's core.
+//! Servers side by side: the same load on each in turn, and its cost on the server's core.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
@@ -68,8 +68,8 @@ pub struct Turn {
     pub cost: Cost,
     /// The server's core had nothing to do for less than 5 % of the time.
     pub saturated: bool,
-    /// Share of the server's core that others used in user mode: their kernel time is not told
-    /// from the server's.
+    /// Share of the server's core that other processes used in user mode. Their kernel time cannot be
+    /// separated from the server's.
     pub foreign: f64,
     /// The server's core, all of it.
     pub server_core: CoreTimes,
@@ -104,7 +104,7 @@ pub struct Standing {
 }
 
 impl Contender {
-    /// One that is ready when it accepts.
+    /// A contender that is ready when it accepts.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
         Self { name: name.into(), command: command.into(), ready: None }
     }
@@ -322,7 +322,7 @@ impl Server {
     /// Asks it to end, then ends it and everything it started.
     fn stop(mut self, bed: &Bed) -> Result<()> {
         let pid = Pid::from_child(&self.0);
-        // Gone by itself is as good; whether it should have been, the measurement has told.
+        // A server that has ended by itself is as good here: the measurement has failed if it ended too early.
         let _ = kill_process(pid, Signal::TERM);
         let deadline = Instant::now() + END_PATIENCE;
         while self.0.try_wait()?.is_none() && Instant::now() < deadline {

@@ -78,7 +78,7 @@ impl CoreTimes {
 
     /// Time in interrupts, soft ones included, of a difference that spans `elapsed`.
     ///
-    /// It is what the other kinds leave. The kernel's own figures come from the tick, which is
+    /// The rest that the other kinds leave of `elapsed`. The kernel's own figures come from the tick, which is
     /// stopped on an idle core: packets that are processed from idle would count as nothing,
     /// while idle time is measured exactly (`NO_HZ`).
     pub fn interrupts(&self, elapsed: Duration) -> Duration {
@@ -139,7 +139,7 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
-    /// Sums over processes; those that have ended count as nothing.
+    /// Sums over processes; processes that have ended count as nothing.
     pub fn of(processes: &[i32]) -> Self {
         let times = processes.iter().filter_map(|pid| Self::of_process(*pid));
         times.fold(Self::default(), |sum, one| Self {

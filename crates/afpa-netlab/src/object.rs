@@ -81,7 +81,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A program on an interface; removed when dropped, on whatever thread that is.
+/// A program on an interface; removed when dropped, on any thread.
 pub(crate) struct Attachment {
     namespace: File,
     index: i32,

@@ -45,7 +45,7 @@ pub fn reap() -> Result<Reaped> {
     Ok(reaped)
 }
 
-/// A process, told from a later one with the same id by its start time.
+/// A process; its start time distinguishes it from a later one with the same id.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pid: u32,
@@ -63,7 +63,7 @@ impl Owner {
         format!("{PREFIX}{}-{}", self.pid, self.start)
     }
 
-    /// The owner that a namespace's name tells of; `None` for a name that is not ours.
+    /// The owner in a namespace's name; `None` for a name that is not ours.
     fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '-');
         let owner = Self { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? };

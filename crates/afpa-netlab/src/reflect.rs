@@ -1,7 +1,7 @@
 //! The bare reflector: an upper bound for any server that answers in the kernel.
 //!
-//! An answer of several segments leaves at once, and what the client says to it is not heard: nobody can do
-//! less for it. So it has to fit the window that a client begins with.
+//! An answer of several segments leaves at once, and the client's acknowledgements of it are ignored: no server can do
+//! less for it. So the answer has to fit the window that a client begins with.
 
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
@@ -80,7 +80,7 @@ impl Drop for Reflector {
         // Wakes the acceptor: a listener that is shut down accepts no more.
         let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
         if let Some(acceptor) = self.acceptor.take() {
-            // It does not panic, and what it held is closed either way.
+            // The thread does not panic, and its connections are closed either way.
             let _ = acceptor.join();
         }
     }
@@ -99,7 +99,7 @@ fn unit(address: SocketAddr) -> usize {
     if address.is_ipv4() { 1448 } else { 1428 }
 }
 
-/// As long as what a server of static files sends.
+/// A response as long as that of a server of static files.
 fn response(body: usize) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: reflector\r\n\

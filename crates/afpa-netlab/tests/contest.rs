@@ -88,7 +88,7 @@ fn a_turn_begins_when_the_server_says_it_is_ready() {
     assert_eq!(turns, 1);
 }
 
-/// The reason is the last line, whatever the environment says about backtraces.
+/// The reason is the last line, with any setting of backtraces in the environment.
 #[test]
 fn a_failure_says_why_in_its_last_line() {
     skip_unless_privileged!();
@@ -110,7 +110,7 @@ fn run_sets_a_bed_up_and_passes_the_status_on() {
         let mut command = Command::new(PROGRAM);
         command.arg("run").args(words).output().unwrap()
     };
-    // Nobody listens there, and it is the server's side that says so: status 7.
+    // Nobody listens there, and the server's side refuses the connection: status 7.
     let refused = "curl --silent --max-time 30 http://10.77.0.1/; test $? -eq 7";
     let ok = run(&["--inject", "--delay", "5ms", "--", "sh", "-c", refused]);
     assert!(ok.status.success(), "{ok:?}");

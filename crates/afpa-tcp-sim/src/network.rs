@@ -44,7 +44,7 @@ pub struct Conditions {
     pub burst: u32,
     /// Longer payloads are dropped without a word: an MTU black hole. 0: there is none.
     pub blackhole: u32,
-    /// Percent of steps at which ICMP says that what is on its way was too big.
+    /// Percent of steps at which ICMP says that the packets on their way were too big.
     pub mtu_lowered: f64,
     /// Percent of steps at which an ACK of unsent data comes.
     pub nonsense: f64,
@@ -111,7 +111,7 @@ pub struct NetworkResult {
     pub time: Micros,
     /// Segments that were sent.
     pub segments: u32,
-    /// Those of them that were retransmissions.
+    /// Number of them that were retransmissions.
     pub retransmissions: u32,
     /// Steps of the sender.
     pub steps: u64,
@@ -296,7 +296,7 @@ impl Network {
         Ok(())
     }
 
-    /// The client has whatever the sender takes for delivered.
+    /// Checks that the client has all bytes that the sender takes for delivered.
     fn check_delivered(&self) -> Result<(), Broken> {
         let mut rest = self.state.sacked();
         while rest != 0 {
@@ -340,7 +340,7 @@ impl Network {
         }
     }
 
-    /// Steps beside the client's: ICMP, and ACKs of what was never sent.
+    /// Steps beside the client's: ICMP, and ACKs of bytes that were never sent.
     fn aside(&mut self) -> Option<(Doing, Step)> {
         let Conditions { mtu_lowered, nonsense, .. } = self.conditions;
         if mtu_lowered > 0.0 && self.random.chance(mtu_lowered) {

@@ -22,7 +22,7 @@ pub struct Failure {
     pub broken: Broken,
 }
 
-/// How many networks ran, and what they took.
+/// The number of networks that ran, and their cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Total {
     /// Networks.

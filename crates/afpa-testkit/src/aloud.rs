@@ -30,6 +30,6 @@ macro_rules! figure {
 pub fn say(kind: &str, what: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
-    // Nobody is helped by a test that fails because its standard error is closed.
+    // A closed standard error is no reason for a test to fail.
     let _ = writeln!(std::io::stderr().lock(), "{kind} {test}: {what}");
 }

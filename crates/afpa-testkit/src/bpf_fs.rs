@@ -5,12 +5,12 @@ use std::process::Command;
 use nix::sched::{CloneFlags, unshare};
 
 /// Moves the calling thread, for good, into a mount namespace with an empty BPF file system at
-/// `/sys/fs/bpf`; processes and threads that it starts are in it too. Before the network namespaces of
-/// the test, which are mounts as well.
+/// `/sys/fs/bpf`; processes and threads that it starts are in it too. Call it before the test makes network
+/// namespaces, which are mounts as well.
 ///
 /// # Errors
-/// With what the kernel or `mount` said, where it cannot be; the thread is then where it was, or in a
-/// namespace that differs in nothing.
+/// With the message of the kernel or of `mount`; the thread is then in its old namespace, or in an
+/// equal one.
 pub fn private() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("no mount namespace: {error}"))?;
     mount(&["--make-rprivate", "/"])?;

@@ -37,7 +37,7 @@ pub fn has_ipv6_loopback() -> bool {
     TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
-/// One connection. Reading and writing give up after ten seconds unless told otherwise.
+/// One connection. Reading and writing give up after ten seconds by default.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,

@@ -15,7 +15,7 @@ pub struct Exclusive(
 /// # Panics
 /// When the lock file cannot be made.
 pub fn exclusive() -> Exclusive {
-    // One for each user: nobody may open the files of another in a shared folder.
+    // One for each user: the kernel may refuse to open the files of another user in a shared folder.
     let user = rustix::process::geteuid().as_raw();
     let path = std::env::temp_dir().join(format!("afpa-heavy-tests-{user}.lock"));
     let file = File::options()

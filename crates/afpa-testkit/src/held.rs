@@ -69,7 +69,7 @@ impl Held {
 }
 
 impl Growth {
-    /// Fails when any of the three is more than `bound` permits. `filled` says with what the process was filled.
+    /// Fails when any of the three is more than `bound` permits. `filled` names the load in the message.
     ///
     /// # Panics
     /// Then.

@@ -1,5 +1,5 @@
 //! Aids of all tests: `afpa` as a process, a raw HTTP client that trusts nothing it reads, TCP and packets by
-//! hand, document roots that remove themselves, and what `/proc` and strace tell of a process.
+//! hand, document roots that remove themselves, and facts about a process from `/proc` and strace.
 //!
 //! The client and its response parser share no code with the server, so that one misreading of an
 //! RFC cannot hide in both.

@@ -126,7 +126,7 @@ impl fmt::Debug for Response {
     }
 }
 
-/// Reads one response from `source`, and gives its bytes as well; those beyond it stay in `buffer` for the next.
+/// Reads one response from `source`, and gives its bytes as well. Bytes beyond it stay in `buffer` for the next.
 ///
 /// # Errors
 /// See [`ReceiveError`].

@@ -1,4 +1,4 @@
-//! The settings tests change, by what they mean. The spelling of the configuration file is known
+//! The settings that tests change, by their meaning. The spelling of the configuration file is known
 //! here and nowhere else in the tests.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};

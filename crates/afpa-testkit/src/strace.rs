@@ -120,7 +120,7 @@ impl Strace {
         if let Ok(None) = self.child.try_wait()
             && let Some(pid) = Pid::from_raw(self.child.id().cast_signed())
         {
-            // strace detaches from what it traces when it is interrupted.
+            // strace detaches from its processes when it is interrupted.
             let _: io::Result<()> = kill_process(pid, Signal::INT).map_err(Into::into);
         }
         self.child.wait().expect("strace ends");
@@ -133,7 +133,7 @@ impl Drop for Strace {
     }
 }
 
-/// Counts the lines that begin a call; those that resume an interrupted one do not count again.
+/// Counts the lines that begin a call; lines that resume an interrupted call do not count again.
 fn count_calls(log: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in log.lines() {

@@ -170,7 +170,7 @@ impl RawClient {
         self.data(format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n"))
     }
 
-    /// Put it on the wire, from this client to its server, whoever made it.
+    /// Puts a segment on the wire, from this client to its server, whatever addresses it names.
     pub fn send(&self, segment: &Segment) {
         self.link.send(&self.frame(segment));
     }
@@ -181,7 +181,7 @@ impl RawClient {
         segment.frame(&self.macs)
     }
 
-    /// Put a frame on the wire, whatever it is.
+    /// Puts any frame on the wire.
     pub fn send_frame(&self, frame: &[u8]) {
         self.link.send(frame);
     }
@@ -244,7 +244,7 @@ impl RawClient {
         first.into_iter().chain(self.collect(time)).collect()
     }
 
-    /// Everything that comes within the time, and what is there at its end: only to show that something does *not* come.
+    /// Everything that comes within the time, or is there at its end: only to show that something does *not* come.
     pub fn collect(&self, time: Duration) -> Vec<Segment> {
         let deadline = Instant::now() + time;
         std::iter::from_fn(|| self.receive(deadline.saturating_duration_since(Instant::now())))

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a machine that does other things, too, may take for what it does at once when it is idle.
+/// How long a busy machine may take for work that it does at once when it is idle.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `time`, or as many times of it as `AFPA_TEST_SLOWNESS` says: an emulated machine is slower than all others.

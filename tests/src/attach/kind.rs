@@ -11,7 +11,7 @@ use super::PORT;
 pub enum Kind {
     /// Debian's nginx.
     Nginx,
-    /// Debian's Apache, told not to defer accepting.
+    /// Debian's Apache, configured not to defer accepting.
     Apache,
     /// Debian's Apache as it comes: it has no socket before the first request is there.
     DeferringApache,

@@ -212,7 +212,7 @@ impl Lab {
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// `afpa detach`: whether it succeeded, and what it said.
+    /// Runs `afpa detach`. Returns whether it succeeded, and its output.
     pub fn detach(&self, extra: &[&str]) -> (bool, String) {
         self.run_afpa(&[&["detach"], extra].concat())
     }

@@ -23,7 +23,7 @@ pub enum Kind {
     Node,
 }
 
-/// A server that answers GET of `/` with its name, and POST of `/echo` with what was sent (Python
+/// A server that answers GET of `/` with its name, and POST of `/echo` with the request's content (Python
 /// and Node). Ended when dropped.
 #[derive(Debug)]
 pub struct Backend {

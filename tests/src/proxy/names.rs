@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use afpa_testkit::server::free_address;
 
-/// Answers over UDP whatever name is asked for, with a time to live of a second. Ended when dropped.
+/// A name server that answers over UDP for any name, with a time to live of a second. Ended when dropped.
 #[derive(Debug)]
 pub struct Names {
     address: SocketAddr,
@@ -18,7 +18,7 @@ pub struct Names {
 
 #[derive(Debug)]
 struct NameServerState {
-    /// Those of the host; `None`: the server says nothing.
+    /// The addresses in its answers; `None`: the server does not answer.
     addresses: Mutex<Option<Vec<Ipv4Addr>>>,
     asked: AtomicUsize,
     ended: AtomicBool,

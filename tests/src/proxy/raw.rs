@@ -108,8 +108,8 @@ impl Drop for Raw {
     }
 }
 
-/// The head of the next request, or what there was at the end of the connection: `None` if that is
-/// nothing.
+/// The head of the next request, or the bytes before the end of the connection; `None` if there are
+/// none.
 pub fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];

@@ -1,9 +1,9 @@
 //! A naive server of static files, made of rules alone. It reads the file system at every request and
 //! gives the response that the rules demand. It is slow and short, and shares no code with the real one.
 //!
-//! Two things no rule gives are learned from the server before: the entity tags, whose form is its
-//! own affair, and the bytes of what it has compressed itself, once they are known to decode to
-//! the file.
+//! It learns two things that no rule gives from the server before: the entity tags, whose form is the
+//! server's own affair, and the bytes of content that the server has compressed itself, once they are
+//! known to decode to the file.
 
 pub mod multipart;
 mod negotiation;

@@ -1,4 +1,4 @@
-//! From a request target to what it means, one rule after another.
+//! The meaning of a request target, one rule after another.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! How long answers take, and what they cost the network: the same requests, one by one on each of many
-//! connections, whoever answers.
+//! How long answers take, and their cost on the network: the same requests, one by one on each of many
+//! connections, whether the kernel or nginx answers.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};

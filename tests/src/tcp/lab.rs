@@ -138,7 +138,7 @@ impl Lab {
             let fast_path = FastPath::load(self.plan.settings.clone())?;
             fast_path.look_at_tcp()?;
             attach(&fast_path, Bed::DEVICE)?;
-            let _unguarded = fast_path.guard(); // tests of what it does ask whether it is there
+            let _unguarded = fast_path.guard(); // tests of the guard check whether it is there
             Ok::<_, afpa_bpf::Unavailable>(fast_path)
         });
         match started.expect("the server's namespace can be entered") {

@@ -17,7 +17,7 @@ pub struct Network {
     pub rules: Rules,
 }
 
-/// Those in which an answer seldom takes more than a second.
+/// Networks in which an answer seldom takes more than a second.
 pub fn near(seed: u64) -> Vec<Network> {
     let both = |name, share, connections, impairment| Network {
         name,
@@ -36,7 +36,7 @@ pub fn near(seed: u64) -> Vec<Network> {
         both("perfect", 2, 6, plain()),
         both("1 % lost", 2, 12, Impairment { loss: 0.01, ..plain() }),
         both("5 % lost", 1, 30, Impairment { loss: 0.05, ..plain() }),
-        // With acknowledgements lost, too, some take minutes, whoever sends them: see `far`.
+        // With acknowledgements lost, too, some answers take minutes, from the kernel and from nginx: see `far`.
         Network {
             name: "20 % lost to the client",
             share: 1,
@@ -57,7 +57,7 @@ pub fn near(seed: u64) -> Vec<Network> {
     ]
 }
 
-/// Those that take patience, and many connections at a time.
+/// Networks that take patience, and many connections at a time.
 pub fn far(seed: u64) -> Vec<Network> {
     let both = |name, share, connections, impairment| Network {
         name,

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 pub use way::Way;
 
-/// An authority, and a folder for what it issues.
+/// An authority, and a folder for the certificates that it issues.
 pub struct Authority {
     folder: TempDir,
     issuer: Issuer<'static, KeyPair>,

@@ -265,7 +265,7 @@ fn a_name_that_is_not_ours_is_told() {
     let bed = Bed::new();
     let Some(pebble) = bed.authority() else { return };
     let mut settings = bed.settings(&pebble, &[&["a.test"], &["b.test"]]);
-    // Nobody answers on the port at which TLS-ALPN-01 is looked at.
+    // No server answers on the port that the authority checks for TLS-ALPN-01.
     settings.challenge = ChallengeKind::TlsAlpn01;
     let manager = bed.start(settings);
     eventually_within(ORDER, "both failed", || {

@@ -67,7 +67,7 @@ impl Bed {
         self.folder.path().join("acme")
     }
 
-    /// Asks over TLS, as somebody who trusts the authority alone.
+    /// Asks over TLS, and trusts the authority alone.
     fn ask(&self, root: &Path, host: &str) -> Answer {
         let (ip, port) = (self.tls.ip(), self.tls.port());
         curl([

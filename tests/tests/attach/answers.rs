@@ -57,7 +57,7 @@ const PUBLIC: [&str; 8] = [
 
 const HOST: &str = "Host: 10.77.0.1:8080\r\n";
 
-/// Requests of every form, with their validators taken from what the server says.
+/// Requests of every form, with validators from the server's answers.
 pub(crate) fn requests(lab: &Lab) -> Vec<String> {
     let mut all = Vec::new();
     for path in PUBLIC.iter().chain(&PRIVATE).chain(&[

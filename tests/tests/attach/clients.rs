@@ -89,14 +89,14 @@ fn url() -> String {
     format!("http://10.77.0.1:{PORT}/")
 }
 
-/// nginx with a small file of few bytes and one that no kernel's answer has room for, and what is attached to it.
+/// nginx with a file of few bytes and one that is too long for an answer of the kernel, and the attachment to it.
 fn attached(lab: &Lab) -> Option<Attached> {
     lab.file("small.html", "sssss");
     lab.file("large.txt", vec![b'l'; 200_000]);
     attach(lab)
 }
 
-/// A program of one file, and what runs it. None: SKIP was said.
+/// Runs a program of one file by a command. None: SKIP was said.
 fn good(lab: &Lab, name: &str, source: &str, how: &[&str]) -> Option<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! `afpa doctor`, and what a start and a running attachment say of the same findings.
+//! `afpa doctor`, and messages of a start and of a running attachment about the same findings.
 
 use afpa_testkit::{eventually, skip};
 use afpa_tests::attach::Lab;

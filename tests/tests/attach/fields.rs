@@ -185,7 +185,7 @@ fn load(
     attached.answered() - before
 }
 
-/// What a browser says of what it has.
+/// The validators that a browser sends for the responses that it has.
 fn validators(of: &[Response]) -> Vec<String> {
     let one = |response: &Response| {
         let tag = response.field("etag").map(|tag| format!("If-None-Match: {tag}\r\n"));
@@ -243,7 +243,7 @@ fn share_of_page_loads(kind: Kind) {
         wanted += LOADS * all;
         let percent = |count: u64| count * 100 / (LOADS * all);
         assert!(percent(later) >= 95, "{name}: {:#?}", attached.statistics());
-        // Apache answers 200 to its own tag of what it has compressed, so it answers these itself.
+        // Apache answers 200 to its own tag of content that it has compressed; such requests are left to it.
         if kind == Kind::DebianNginx {
             assert!(unchanged.iter().all(|response| response.status == 304), "{name}");
             assert!(percent(validating) >= 95, "{name}: {:#?}", attached.statistics());

@@ -210,7 +210,7 @@ fn what_the_application_allows_is_answered_until_it_ends() {
     assert_eq!(until_kept(&lab, "/app/page?a=1").text(), "one");
     assert_eq!(until_kept(&lab, "/app/page?a=2").text(), "two");
     assert_eq!(until_kept(&lab, "/app/page").text(), "first");
-    // Nobody can confirm it: it is given to its end, and not longer.
+    // The server hangs and cannot confirm the answer: the kernel gives it to its end, and not longer.
     until_kept(&lab, "/app/short");
     app.0.hangs.store(true, Ordering::Relaxed);
     let (began, mut ages) = (Instant::now(), Vec::new());
@@ -346,7 +346,7 @@ fn a_purge_and_another_answer_drop_it() {
     for (version, order) in [
         ("one", &["purge", "/app/page"][..]),
         ("two", &["purge", "--below", "http://10.77.0.1:8080/app/p"]),
-        ("three", &[]), // nobody says so
+        ("three", &[]), // no purge: the next confirmation finds the change
     ] {
         until_kept(&lab, "/app/page");
         app.set("/app/page", version);

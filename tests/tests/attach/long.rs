@@ -19,7 +19,7 @@ fn ask(client: &mut Client, size: usize) {
     client.send(format!("GET /{size}.html HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));
 }
 
-/// One that takes little before it is read from.
+/// A client that takes little before the test reads from it.
 fn narrow(lab: &Lab) -> Client {
     let connect = || Client::connect_narrow(Lab::address(), 4096).expect("connected");
     lab.bed().client().run(connect).expect("the namespace")
@@ -82,7 +82,7 @@ fn answers_longer_than_told_are_left_to_the_server() {
     assert_eq!(attached.answered(), 0);
 }
 
-/// The connection is the server's, so it outlives whoever answered on it; and so does the answer.
+/// The connection is the server's, so it outlives the attachment that answered on it; and so does the answer.
 #[test]
 fn an_answer_under_way_outlives_a_killed_attachment() {
     let lab = lab!(Kind::Nginx);

@@ -40,7 +40,7 @@ mod strangers;
 
 use afpa_testkit::Client;
 
-/// The content of what is at a path of the server.
+/// The content at a path of the server.
 #[track_caller]
 fn body(client: &mut Client, path: &str) -> Vec<u8> {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: 10.77.0.1:8080\r\n\r\n"));

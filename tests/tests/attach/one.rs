@@ -118,7 +118,7 @@ fn of_two_that_start_at_once_one_stays() {
     }
 }
 
-/// A bridge is gone, and what a killed one kept for it is not.
+/// A bridge is gone, but the links that a killed attachment kept for it are not.
 #[test]
 fn what_no_interface_has_any_more_is_removed() {
     let lab = lab!();

@@ -52,7 +52,7 @@ fn another_server_on_the_same_port_is_never_answered_for() {
     let _other = Other::start(&lab);
     eventually("the other server answers", || connect_v6(&lab).is_some());
     let root = lab.folder.path().join("other/www");
-    // By `[::]` the first server would be asked, too, and what two servers do not say alike is not pinned.
+    // By `[::]` the first server would be asked, too, and a path on which two servers differ is not pinned.
     let own = SocketAddr::new(Bed::SERVER_V6.into(), PORT);
     let attached = lab.attach_to(&own.to_string(), &root, &[]);
     assert!(attached.pinned() > 0, "{}", lab.log());

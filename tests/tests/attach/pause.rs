@@ -1,4 +1,4 @@
-//! `afpa pause`: the kernel answers nothing any more, whatever the process does that drives it.
+//! `afpa pause`: the kernel answers nothing any more, even if the process that drives it hangs.
 
 use afpa_testkit::Client;
 use afpa_tests::attach::{Attached, Kind};

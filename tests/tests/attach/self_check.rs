@@ -1,4 +1,4 @@
-//! The self-check: some of the kernel's answers are compared with what the server says.
+//! The self-check: some of the kernel's answers are compared with the server's.
 
 use afpa_testkit::{Client, eventually};
 use afpa_tests::attach::{Attached, Kind};

@@ -67,7 +67,8 @@ fn apache_says_the_same_with_and_without_sockets() {
     same_answers_with_and_without(Kind::Apache);
 }
 
-/// 20 KB are more than the kernel sends on connections that stay, and less than what a socket would be made for.
+/// 20 KB are more than the kernel sends on connections that stay, and less than the length for which it gives a
+/// connection a socket.
 #[test]
 fn a_last_answer_may_be_longer_than_others() {
     let lab = lab!(Kind::Nginx);
@@ -118,7 +119,7 @@ pub(crate) fn visit(lab: &Lab, url: &str) -> Option<String> {
     run(lab, "chromium", &[&CHROMIUM[..], &own].concat())
 }
 
-/// One request a connection for what is pinned, what is not, and what is missing.
+/// One request a connection: for a pinned file, for one that is not pinned, and for a missing one.
 const PYTHON: &str = r#"
 import sys, urllib.request, urllib.error
 base = sys.argv[1]
@@ -265,8 +266,8 @@ fn what_a_killed_one_leaves_open_goes_on() {
     drop(open(&lab, &next));
 }
 
-/// A server that ends says so to nobody whom it never knew: their next requests are reset, as those of clients that have
-/// not heard of its end. Nothing wrong is answered, and the next server's clients are well.
+/// A server that ends cannot close connections without a socket, which it never knew. The next requests on them are reset,
+/// like those of clients that have not heard of its end. No answer is wrong, and the next server's clients are well.
 #[test]
 fn a_server_that_is_started_anew_has_new_clients() {
     let lab = lab!();

@@ -204,7 +204,7 @@ fn by_address(kind: Kind) {
     assert!(lab.detach(&["--wait", "0", "--force"]).0, "nothing is left behind");
 }
 
-/// Whatever the server says from now on, the kernel says no longer than `--revalidate`.
+/// A maintenance page of the server: the kernel gives old answers no longer than `--revalidate` after it begins.
 fn maintenance(kind: Kind) {
     let rule = rule(
         kind,

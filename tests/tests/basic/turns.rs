@@ -60,7 +60,7 @@ fn long_responses_wait_for_their_turns_and_arrive_whole() {
     assert!(many_long_responses("64KiB", "") > 0);
 }
 
-/// Nobody starves, not even those of the lowest priority.
+/// No response starves, not even one of the lowest priority.
 #[test]
 fn those_of_low_priority_arrive_beside_those_of_high_priority() {
     let more = "[[site.hint]]\nprefix = \"/large\"\npriority = \"low\"\n\

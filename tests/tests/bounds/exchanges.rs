@@ -13,7 +13,7 @@ use afpa_testkit::{
 
 const CONNECTIONS: usize = 100;
 
-/// Both directions of an exchange, the head, and what has arrived behind it.
+/// Both directions of an exchange, the head, and the bytes that have arrived behind it.
 const EACH: u64 = 192 * 1024;
 
 /// A server that does this with each connection, and keeps it open for as long as the other side does.

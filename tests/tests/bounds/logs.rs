@@ -44,7 +44,7 @@ fn a_log_that_nobody_takes_holds_its_queue_and_no_more() {
             assert_eq!(client.receive().status, 200);
         }
     }
-    // The buffers of the queue, what is formatted at a time, and what each of its bytes is written as.
+    // The buffers of the queue, and the lines that are formatted at a time, with the escapes of their bytes.
     let bound = Growth { memory: QUEUE + 6 * MIB, descriptors: 4, threads: 2 };
     server.held().since(before).is_at_most("records that nobody takes", bound);
     drop(client);

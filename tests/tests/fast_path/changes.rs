@@ -76,7 +76,7 @@ fn no_answer_is_stale_once_a_newer_one_was_seen() {
         assert!(reader.is_sorted_by_key(|(_, _, number)| *number), "an old version came back");
         assert_eq!(reader.last().expect("answers").2, CHANGES, "the last version arrived");
     }
-    // Over both readers: nobody asks after one has seen the new version and gets the old one.
+    // Over both readers: no request that begins after an answer with the new version gets the old one.
     let mut all: Vec<_> = seen.concat();
     assert!(
         from_kernel > all.len() as u64 / 10,

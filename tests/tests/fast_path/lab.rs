@@ -26,7 +26,7 @@ impl Lab {
             afpa_testkit::aloud::say("SKIP", &reason);
             return None;
         }
-        // Those that need one look for what was kept in it.
+        // Tests that need a BPF file system look for the maps and links that are kept in it.
         if let Err(reason) = bpf_fs::private() {
             afpa_testkit::aloud::say("SKIP", &format!("no BPF file system of our own: {reason}"));
         }

@@ -1,4 +1,4 @@
-//! Ends of all kinds, and what comes after them.
+//! Ends of all kinds, and the next processes after them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
@@ -35,8 +35,8 @@ fn nothing_is_left_after_term_and_quit() {
     }
 }
 
-/// `afpa attach`, and whatever else runs as root, leaves the home behind; then comes one that gives up its
-/// rights, and has to remove its folder from there.
+/// A process that stays root leaves AFPA's home in the BPF file system behind. The next process gives up its
+/// rights, and has to remove its folder from that home.
 #[test]
 fn a_home_that_root_made_for_itself_is_opened_to_everybody() {
     let Some(lab) = Lab::new() else { return };
@@ -191,7 +191,7 @@ fn rights_are_given_up_and_the_kernel_is_fed_all_the_same() {
     tree.replace("hello.txt", "changed");
     eventually("the change is seen", || server.get("/hello.txt").text() == "changed");
     warm(&server, "/hello.txt");
-    // A reload attaches to what the new addresses need, without any right.
+    // A reload attaches to the interfaces that the new addresses need, without any right.
     let before = answers(&server);
     server.signal(Signal::HUP);
     eventually("it reloads", || server.log().contains("reloaded"));

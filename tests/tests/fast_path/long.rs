@@ -32,7 +32,7 @@ fn address() -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Bed::SERVER_V4), PORT)
 }
 
-/// One that takes little before it is read from.
+/// A client that takes little before the test reads from it.
 fn narrow() -> Client {
     Client::connect_narrow(address(), 4096).expect("connected")
 }
@@ -216,7 +216,7 @@ fn an_end_of_the_process_under_way() {
     }
 }
 
-/// Room goes to what saves the most time for each byte, whatever came first.
+/// Room goes to the objects that save the most time for each byte, in any order of arrival.
 #[test]
 fn room_goes_to_what_is_asked_for() {
     let Some(lab) = Lab::new() else { return };

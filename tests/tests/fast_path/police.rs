@@ -216,7 +216,7 @@ fn a_client_connects_as_often_as_its_rate_says_and_others_do_not_notice() {
     assert!(refused(&server, "refused_connections", "client_rate") > 10);
 }
 
-/// Clients of many prefixes: only what all of them do together is bounded, and who is allowed does not notice.
+/// Clients of many prefixes: only the rate of all of them together is bounded, and an allowed client does not notice.
 #[test]
 fn all_clients_together_connect_as_often_as_their_rate_says() {
     let Some(lab) = Lab::new() else { return };

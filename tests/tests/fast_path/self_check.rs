@@ -1,4 +1,4 @@
-//! The self-check: some of the kernel's answers are compared with what user mode says.
+//! The self-check: some of the kernel's answers are compared with user mode's.
 
 use afpa_testkit::{Server, Tree, eventually};
 use afpa_tests::slots;

@@ -28,7 +28,7 @@ fn at(port: u16) -> SocketAddr {
     SocketAddr::from(([10, 77, 0, 1], port))
 }
 
-/// A `[[site]]` on a port, with these hosts, and what else is said of it.
+/// A `[[site]]` on a port, with these hosts, and `more` settings.
 fn site(port: u16, hosts: &[&str], more: &str) -> String {
     let hosts = if hosts.is_empty() { String::new() } else { format!("hosts = {hosts:?}\n") };
     format!("[[site]]\nlisten = [\"{}\"]\n{hosts}{more}\n", at(port))
@@ -163,7 +163,7 @@ fn each_host_is_answered_with_its_own_files() {
     for host in ["unknown.test", "star.test", "one.test.", "10.77.0.1"] {
         assert_eq!(from_user_mode(&server, PORT, host, PATH).0, 421, "{host}");
     }
-    // One connection, whoever answers.
+    // One connection for answers of the kernel and of user mode.
     let mut client = server.connect();
     for _ in 0..5 {
         for (host, content) in [
@@ -291,7 +291,7 @@ fn watch(host: &str, stop: &AtomicBool, contents: &[&str], changes: &Sender<Stri
         assert!(answer.status == 200 && contents.contains(&text), "{host}: {answer:?}");
         if seen != text {
             text.clone_into(&mut seen);
-            // Nobody waits any more behind the last one.
+            // Behind the last change the receiver is gone.
             let _ = changes.send(seen.clone());
         }
     }
@@ -331,7 +331,7 @@ fn reloads_change_sites_under_load() {
             everybody_says("b.test", 200, a);
             has_seen(&watchers[0], b);
             has_seen(&watchers[1], a);
-            // From now on the old content would be stale, whoever gave it.
+            // From now on the old content would be stale, from the kernel as from user mode.
             for _ in 0..50 {
                 assert_eq!(ask(PORT, "a.test", PATH).text(), b);
                 assert_eq!(ask(PORT, "b.test", PATH).text(), a);

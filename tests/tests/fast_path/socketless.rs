@@ -87,7 +87,7 @@ fn ends_or_says(client: &mut Client, right: &str) {
     }
 }
 
-/// A request each, of what the kernel answers and what user mode does, and all of them are in the log.
+/// A request a connection, for objects of the kernel and for others, and all of them are in the log.
 #[test]
 fn one_request_a_connection() {
     let Some(lab) = lab() else { return };

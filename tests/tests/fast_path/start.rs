@@ -185,7 +185,7 @@ fn a_start_that_fails_leaves_nothing() {
     server.kill();
 }
 
-/// Runs as user 65534, who has no rights; nothing can be attached anywhere.
+/// Runs as user 65534, which has no rights; nothing can be attached anywhere.
 #[test]
 fn without_rights_it_says_what_is_missing() {
     if !rustix::process::geteuid().is_root() {

@@ -163,7 +163,7 @@ fn pages_are_expanded_as_apache_does() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// The names of the pages, and what they hold.
+/// The names of the pages, and their content.
 fn write_pages(tree: &Tree) -> Vec<(String, String)> {
     tree.file("menu.html", "<b>menu</b>");
     tree.file("empty.html", "");

@@ -1,4 +1,4 @@
-//! Listings of directories, and what the log says of files that are not served.
+//! Listings of directories, and the log's messages about files that are not served.
 
 use std::ffi::OsStr;
 use std::fs;

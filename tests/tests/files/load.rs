@@ -94,7 +94,7 @@ fn replaced_under_load(scale: usize) {
     assert!(reads.into_inner() > ENOUGH, "there was a load");
 }
 
-/// The newest version that is a second old: nobody may get an older one.
+/// The newest version that is a second old: no request may get an older one.
 fn oldest_allowed(written: &Mutex<Vec<(Instant, u64)>>) -> u64 {
     let now = Instant::now();
     let written = written.lock().expect("written");

@@ -1,4 +1,4 @@
-//! Nobody gets more than a share: of the connections, of the worker's time.
+//! No client gets more than a share: of the connections, of the worker's time.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ fn beyond_the_limit_of_connections_there_is_503() {
     let mut refused = 0;
     for _ in 0..5 {
         let mut client = server.connect();
-        // Told at once, or as soon as it asks.
+        // The refusal comes at once, or as soon as the client asks.
         let _ = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n");
         let response = client.receive();
         if response.status == 200 {

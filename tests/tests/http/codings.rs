@@ -1,4 +1,4 @@
-//! Content codings: stored siblings, compression of what is asked for again, negotiation.
+//! Content codings: stored siblings, compression of files that are asked for again, negotiation.
 
 use std::collections::BTreeSet;
 

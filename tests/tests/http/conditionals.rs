@@ -249,7 +249,7 @@ fn ranges_of_a_file_too_large_to_pin_are_exact() {
     client.assert_open("/f.bin");
 }
 
-/// Each answer is larger than what the client's window and the server's socket take, so that the end of it has
+/// Each answer is larger than the client's window and the server's socket together, so that its end has
 /// to wait; and the next one follows at once.
 #[test]
 fn ranges_that_a_slow_client_lets_wait_are_exact() {

@@ -1,4 +1,4 @@
-//! Nothing outside the root is ever sent, whatever the target says and wherever links lead.
+//! Nothing outside the root is ever sent, for any target and any link.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},

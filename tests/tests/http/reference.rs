@@ -384,7 +384,7 @@ fn disguise(target: &str, random: &mut Random) -> String {
             let mut disguised = String::new();
             let mut escape = 0;
             for letter in target.chars() {
-                // Neither within an escape nor where the target's structure is.
+                // Letters within an escape, or in the target's structure, stay as they are.
                 escape = if letter == '%' { 2 } else { i32::max(escape - 1, -1) };
                 match letter.is_ascii_lowercase() && escape < 0 && random.one_in(3) {
                     true => disguised += &format!("%{:02x}", u32::from(letter)),

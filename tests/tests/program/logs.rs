@@ -1,4 +1,4 @@
-//! The access log: its two formats field by field, opening it anew, and what clients cannot do to it.
+//! The access log: its two formats field by field, opening it anew, and clients that cannot harm it.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;

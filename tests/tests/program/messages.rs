@@ -23,7 +23,7 @@ fn broken_pipe() -> OwnedFd {
     std::io::pipe().expect("a pipe").1.into()
 }
 
-/// A pipe that is full, and its reader, who reads nothing.
+/// A pipe that is full, and its reader, which reads nothing.
 fn full_pipe() -> (impl Read, OwnedFd) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     fill(&writer);
@@ -171,7 +171,7 @@ fn a_log_that_is_as_long_as_files_may_be_ends_nothing() {
     assert!(server.is_running());
 }
 
-/// Commands, with what they print to.
+/// Commands whose standard output is a broken pipe.
 #[test]
 fn commands_whose_reader_has_seen_enough_end_quietly() {
     let tree = site();

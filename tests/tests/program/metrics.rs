@@ -68,7 +68,7 @@ fn a_client_gets_the_format_that_it_asks_for() {
     }
 }
 
-/// What `promtool check metrics` demands, as far as it concerns us.
+/// The demands of `promtool check metrics`, as far as they concern us.
 #[test]
 fn every_family_has_help_a_type_and_a_name_that_fits_it() {
     let (_tree, _app, server) = busy();

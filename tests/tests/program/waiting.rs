@@ -1,4 +1,4 @@
-//! How connections are waited for: by readiness or by completion, and what changes between them.
+//! How connections are waited for: by readiness or by completion, and changes between the two.
 
 use std::{fs, time::Duration};
 
@@ -179,7 +179,7 @@ fn a_client_that_reads_slowly_gets_every_byte_in_its_order() {
     let asking = std::thread::spawn(move || {
         writer.send("GET /page.txt HTTP/1.1\r\nHost: h\r\n\r\n".repeat(REQUESTS));
     });
-    // It does not read, and what it asks for is more than may wait in the ring.
+    // The client does not read, and its responses are longer than may wait in the ring.
     eventually("it has left", || left(&server, "slow_client") + left(&server, "held_back") > 0);
     for _ in 0..REQUESTS {
         assert_eq!(client.receive().body, patterned(12_000));

@@ -27,7 +27,7 @@ fn scenario(name: &str, replaced: &[[&str; 2]]) -> String {
     text
 }
 
-/// A server that answers with its name and what it was asked; sets no cookies of its own.
+/// A server that answers with its name and the request; sets no cookies of its own.
 fn named(name: &'static str) -> Raw {
     Raw::start(move |mut stream: TcpStream| {
         while let Some(head) = read_head(&mut stream) {

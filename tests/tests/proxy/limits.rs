@@ -180,7 +180,7 @@ fn connections_of_a_client_and_of_a_site_are_limited() {
     for client in &mut idle {
         assert_pages(client);
     }
-    // Those count on which something was distributed, for as long as they are open.
+    // A connection counts from its first distributed request on, for as long as it is open.
     let mut held = vec![from("127.0.0.8", &server), from("127.0.0.8", &server)];
     for client in &mut held {
         assert_eq!(client.get("/app").text(), "app");

@@ -98,6 +98,6 @@ fn a_request_that_a_draining_server_has_is_answered() {
         asked.join().expect("an answer")
     });
     assert_eq!((answered.status, answered.body), (200, b"slow".to_vec()));
-    // Nobody is left for the next one, and nobody is to blame.
+    // No server is left for the next request, and none is to blame: 503.
     assert_eq!(server.get("/").status, 503);
 }

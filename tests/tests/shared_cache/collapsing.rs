@@ -94,7 +94,7 @@ fn followers_have_the_answer_while_it_arrives_and_lose_nothing_with_the_first_cl
     assert_eq!(origin.count("/"), 1);
 }
 
-/// Nobody knows its length, so who follows has no part of it yet that would have to be broken off.
+/// The length is not known, so requests that follow have no part of the answer yet that would have to be broken off.
 #[test]
 fn an_answer_that_grows_beyond_the_limit_is_whole_for_everybody() {
     const CHUNKS: usize = 50;
@@ -132,7 +132,7 @@ fn what_cannot_be_kept_is_not_waited_for_twice() {
     let together = Arc::new(Barrier::new(CLIENTS));
     let meet = Arc::clone(&together);
     let origin = Origin::start(move |asked: &Asked| {
-        // The first answer tells that it cannot be kept; those after it must come at the same time.
+        // The first answer says that it cannot be kept; the requests after it must come at the same time.
         if asked.number > 1 {
             meet.wait();
         }

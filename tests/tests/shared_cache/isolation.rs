@@ -67,7 +67,7 @@ fn a_field_for_this_connection_alone_fills_no_place_for_its_value() {
     );
 }
 
-/// The server knows such a field by what the proxy writes, which no key has.
+/// The server gets the value that the proxy writes into such a field, and no key has it.
 #[test]
 fn what_varies_by_a_field_of_the_proxy_is_not_kept() {
     for name in ["X-Forwarded-For", "via"] {

@@ -11,7 +11,7 @@ const LIMIT: usize = 4 << 20;
 /// Memory of the process beside the shared cache: buffers, pools, memory that the allocator has not given back.
 const SLACK: u64 = 6 * MIB;
 
-/// Answers of two bytes that are kept, and vary by what the path says.
+/// Answers of two bytes that are kept, and vary by the fields that the path names.
 fn origin() -> Origin {
     Origin::start(|asked: &Asked| {
         let vary = match asked.target.strip_prefix("/vary/") {

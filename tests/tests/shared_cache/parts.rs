@@ -12,7 +12,7 @@ const FRESH: &str = "Cache-Control: max-age=60\r\n";
 const TAGGED: &str = "Cache-Control: max-age=60\r\nETag: \"a\"\r\n";
 const TEN: &str = "0123456789";
 
-/// First and last byte of what a request asks for, if it asks for a part of so many bytes.
+/// First and last byte of the range of a request, if it asks for a part of so many bytes.
 fn range(asked: &Asked, length: usize) -> Option<(usize, usize)> {
     let field = asked.field("Range")?;
     let (first, last) = field.strip_prefix("bytes=")?.split_once('-')?;
@@ -110,7 +110,7 @@ fn conditions_of_a_range_are_the_servers_unless_what_is_kept_decides() {
     asks("/", "Range: bytes=0-4\r\nIf-Range: \"a\"\r\n");
     let first = asks("/", "Range: bytes=0-4\r\n");
     assert_eq!((told(&first), origin.count("/")), ((206, Some("bytes 0-4/10"), "01234"), 2));
-    // It belongs to what is kept, whose fields it does not change.
+    // This part joins the kept one, and does not change its fields.
     asks("/", "Range: bytes=5-\r\nIf-Range: \"a\"\r\n");
     let whole = asks("/", "");
     assert_eq!((told(&whole), whole.field("Content-Type")), ((200, None, TEN), Some("text/x")));

@@ -65,7 +65,7 @@ fn what_reaches_the_server_and_is_no_part_of_the_key_is_not_shown_to_others() {
     }
 }
 
-/// A server tells what clients have escaped from what they have not, and gets it as it came.
+/// A server may distinguish escaped characters from plain ones, so it gets them as the client sent them.
 #[test]
 fn escapes_of_reserved_characters_reach_the_server_and_have_keys_of_their_own() {
     let origin = mirror();

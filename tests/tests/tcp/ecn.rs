@@ -67,7 +67,7 @@ fn new_data_may_be_marked_and_what_is_sent_again_may_not() {
     let mut wire = connected(&lab);
     wire.push(&wire.get("/some.html"));
     let first = take_new(&mut wire, 4);
-    // Nobody acknowledges: the tail is tried again, then all of it.
+    // The client does not acknowledge: the tail is sent again, then everything.
     let again = loop {
         let again: Vec<_> =
             wire.collect(SOON * 10).into_iter().filter(|s| !s.payload.is_empty()).collect();
@@ -77,7 +77,7 @@ fn new_data_may_be_marked_and_what_is_sent_again_may_not() {
     };
     assert!(first.iter().all(|s| s.ecn == CAPABLE), "{first:?}");
     assert!(again.iter().all(|s| s.ecn == 0), "{again:?}");
-    // Neither does a client that knows nothing of it get such packets.
+    // A client without ECN gets no ECN-capable packets.
     let mut plain = lab.wired();
     plain.push(&plain.get("/some.html"));
     let unmarked = take_new(&mut plain, 4);

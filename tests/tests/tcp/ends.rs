@@ -1,4 +1,4 @@
-//! How shared connections end, and what comes after them on the same tuple.
+//! Ends of shared connections, and new connections on the same tuple after them.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -251,7 +251,7 @@ fn full_flow_table_leaves_new_connections_to_user_mode() {
         }
     }
     assert_eq!(lab.count(Reason::PassFlowsFull), 5, "one attempt a connection");
-    first.iter_mut().for_each(|client| lab.converse(client)); // those that were in stay in
+    first.iter_mut().for_each(|client| lab.converse(client)); // their flows stay in the table
     late.into_iter().for_each(afpa_testkit::Client::end);
     first.into_iter().for_each(afpa_testkit::Client::end);
     eventually("room", || {

@@ -1,4 +1,4 @@
-//! Nobody gets an answer who has not proven to be the other end of an established connection.
+//! A sender gets no answer before it has proven that it is the other end of an established connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn wrong_numbers_on_a_connection_with_an_offset() {
     }
 }
 
-/// A forger who has guessed the sequence number of the last request, but not the acknowledgement.
+/// A forger guesses the sequence number of the last request, but not the acknowledgement.
 #[test]
 fn wrong_acknowledgement_on_a_repeated_request() {
     let Some(lab) = lab() else { return };

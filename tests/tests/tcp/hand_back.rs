@@ -1,5 +1,5 @@
-//! Connections come back to the kernel when user mode has answered everything it was given: not before,
-//! whatever an arbitrary server does. LIFECYCLE.md, "When a connection comes back".
+//! Connections come back to the kernel when user mode has answered all of its requests, and not before,
+//! with any behaviour of the server. LIFECYCLE.md, "When a connection comes back".
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

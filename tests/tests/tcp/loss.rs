@@ -99,7 +99,7 @@ fn lost_response_of_user_mode_is_repaired_before_the_kernel_answers() {
     client.end();
 }
 
-/// The kernel's TCP acknowledges whatever comes up, and by then it acknowledges, in wire numbers, a
+/// The kernel's TCP acknowledges every segment that is sent up. In wire numbers this must not acknowledge a
 /// request whose answer was lost: the client would never repeat it.
 #[test]
 fn lost_answer_is_not_acknowledged_by_the_server_tcp() {

@@ -91,7 +91,7 @@ fn each_site_gets_the_certificates_that_it_demands_and_no_request_that_has_shown
         (("partners.test", "staff.test"), "/boss/", &partner, 421),
         (("staff.test", "partners.test"), "/hello.txt", &worker, 421),
         (("staff.test", "public.test"), "/hello.txt", &worker, 200),
-        // Nobody has this name: the first site decides about the handshake, and the router about the request.
+        // No site has this name: the first site decides about the handshake, and the router about the request.
         (("other.test", "staff.test"), "/hello.txt", none, 0),
     ] {
         let found = bed.status(asked, path, shown);

@@ -1,4 +1,4 @@
-//! Early data (0-RTT) as OpenSSL's client sends it, and as somebody sends it again who has recorded it.
+//! Early data (0-RTT) as OpenSSL's client sends it, and replays of it by an attacker who has recorded it.
 
 use std::fs;
 use std::io::{Read, Write};

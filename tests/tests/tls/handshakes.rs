@@ -121,7 +121,7 @@ fn handshakes_beyond_a_limit_are_closed_and_counted() {
     let mut held = Vec::new();
     eventually("four are in progress", || {
         let there = server.number("/tls/in_progress");
-        // One may be refused at first, because whoever looked whether the server was up has not been forgotten.
+        // One may be refused at first: the connection that checked the start of the server may still count.
         held.extend((there..4).map(|_| TcpStream::connect(server.tls).expect("connected")));
         there == 4
     });

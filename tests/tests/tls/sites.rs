@@ -145,7 +145,7 @@ fn a_client_that_has_sent_all_over_tls_gets_its_answers() {
     }
 }
 
-/// One that takes its time, so that the client's end comes before the answer.
+/// A server that takes its time, so that the client's end comes before the answer.
 fn slow_echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -114,7 +114,7 @@ fn filters_stand_before_those_that_were_there() {
 const EVERYTHING: &str = "0 0";
 const NOTHING: &str = "0xffffffff 0xffffffff";
 
-/// Adds a filter that accepts packets: those behind it are not asked.
+/// Adds a filter that accepts packets: filters behind it do not run.
 #[track_caller]
 fn add_filter(lab: &Lab, hook: &str, priority: u32, accepted: &str) {
     let place = format!("dev {} {hook} pref {priority} protocol all", Bed::DEVICE);

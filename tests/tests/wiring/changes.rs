@@ -149,7 +149,7 @@ fn an_interface_that_leaves_the_namespace_and_comes_back_carries_connections_on(
     clients.iter_mut().for_each(|client| lab.converse(client));
     ip(server, &format!("link set {} netns {}", Bed::DEVICE, elsewhere.name()));
     let request = "GET /large.html HTTP/1.1\r\nHost: server\r\n\r\n";
-    clients[0].send(request); // it meets nobody
+    clients[0].send(request); // the interface is gone
     std::thread::sleep(QUIET);
     ip(&elsewhere, &format!("link set {} netns {}", Bed::DEVICE, server.name()));
     ip(server, &format!("addr replace {}/16 dev {}", Bed::SERVER_V4, Bed::DEVICE));
@@ -169,7 +169,8 @@ fn an_interface_that_leaves_the_namespace_and_comes_back_carries_connections_on(
     clients.into_iter().for_each(Client::end);
 }
 
-/// The card is given to a namespace with a server of its own at the same address and port: nobody answers for that one.
+/// The card is given to a namespace with a server of its own at the same address and port: the programs do not answer for
+/// that server.
 #[test]
 fn an_interface_in_another_namespace_is_another_server_s() {
     let Some(lab) = lab() else { return };

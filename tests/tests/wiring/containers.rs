@@ -1,4 +1,4 @@
-//! Servers in namespaces of their own, behind virtual pairs, and what stands in for such pairs.
+//! Servers in namespaces of their own, behind virtual pairs, and behind devices that replace such pairs.
 
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_netlab::{Bed, Namespace, connect};
@@ -137,7 +137,7 @@ fn ipvlan(mode: &str) {
     clients.into_iter().for_each(afpa_testkit::Client::end);
 }
 
-/// Each side finds the other's address of the ipvlan by the card, whatever answers for it.
+/// Each side finds the other's address of the ipvlan at the card's MAC address, by a fixed neighbour entry.
 fn neighbours(lab: &Lab) {
     let (server, client) = (lab.bed.server(), lab.bed.client());
     let [there, here] = [server, client].map(|side| text(mac(side, Bed::DEVICE)));

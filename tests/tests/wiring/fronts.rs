@@ -32,7 +32,7 @@ fn labs() -> impl Iterator<Item = Lab> {
 }
 
 /// A SYN proxy shakes hands with the client before the server hears of it, and moves the numbers of the whole connection:
-/// those at the card are not those of the socket.
+/// the numbers at the card are not those of the socket.
 #[test]
 fn connections_behind_a_proxy_of_syns_are_user_mode_s() {
     for lab in labs() {
@@ -273,7 +273,7 @@ fn a_card_that_moves_between_bridges_under_load_gives_no_wrong_byte() {
             ip(server, &format!("addr del 10.77.0.1/16 dev {from}"));
         }
         eventually("all of them are served", || {
-            clients.iter().any(|client| client.is_finished()) // one that panics is found below
+            clients.iter().any(|client| client.is_finished()) // a panic is found below
                 || asked.iter().all(|asked| asked.load(Ordering::Relaxed) > 2)
         });
         done.store(true, Ordering::Relaxed);

@@ -23,9 +23,9 @@ fn lab() -> Option<Lab> {
     Lab::with_sample(Plan { settings, ..Plan::default() })
 }
 
-/// Connections one after another, each with hits and with what user mode answers: every byte is right. The first one's SYN is
-/// the kernel's, and so are others' once the client is not known any more. Returns how many had no socket, and how many of
-/// these the kernel's TCP took over.
+/// Connections one after another, each with hits and with requests for user mode: every byte is right. The SYN of the first
+/// one is the kernel's, and so are later ones once the client is not known any more. Returns how many connections had no
+/// socket, and how many of these the kernel's TCP took over.
 #[track_caller]
 fn connections(lab: &Lab, connect: impl Fn() -> Client) -> (u64, u64) {
     let count = || {

@@ -116,7 +116,7 @@ fn an_intermediate_device_sends_segments_round_and_they_are_translated_once() {
     nothing_was_dropped(&lab);
 }
 
-/// A copy of every frame comes in by a mirror port, addressed to somebody else's card: nobody may take it for ours.
+/// A copy of every frame comes in by a mirror port, addressed to another card: the programs may not take it for ours.
 #[test]
 fn frames_for_another_card_are_nobody_s() {
     let Some(lab) = lab() else { return };
@@ -138,7 +138,7 @@ fn frames_for_another_card_are_nobody_s() {
     wire.ask_kernel();
 }
 
-/// Requests to addresses of many machines, forged with the numbers of a connection, and of none: nobody answers them.
+/// Requests to addresses of many machines, forged with the numbers of a connection, and of none, get no answer.
 #[test]
 fn requests_to_multicast_and_broadcast_addresses_are_never_answered() {
     let Some(lab) = lab() else { return };

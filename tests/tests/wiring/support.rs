@@ -14,7 +14,7 @@ use afpa_tests::tcp::{Lab, PORT, Plan, large};
 
 /// The second interface of both sides.
 pub(crate) const SIDE: &str = "eth1";
-/// For what must not come.
+/// How long to wait for a segment that must not come.
 pub(crate) const QUIET: Duration = Duration::from_millis(300);
 /// The MAC address of nobody.
 pub(crate) const STRANGER: [u8; 6] = [2, 0, 0, 0, 0x77, 1];
@@ -154,7 +154,7 @@ pub(crate) fn to(lab: &Lab, address: &str) -> Client {
     lab.bed.client().run(|| Client::to(address)).expect("the client's side")
 }
 
-/// Misses, an upload and a long response on a connection, whoever answers what: every byte is the server's.
+/// Checks misses, an upload and a long response on a connection: every byte is the server's.
 #[track_caller]
 pub(crate) fn user_mode_is_right(client: &mut Client) {
     assert_eq!(client.get("/user.html").body, b"from nginx");
@@ -252,10 +252,10 @@ pub(crate) fn text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Where a hand-made client lives; nobody's kernel has this address.
+/// The address of a client made by hand; no kernel has it.
 pub(crate) const WIRED: &str = "10.77.200.1";
 
-/// The server finds this client by that interface and at that MAC address, whatever the client does.
+/// Fixes the interface and the MAC address by which the server reaches this client.
 pub(crate) fn server_sends(lab: &Lab, address: &str, interface: &str, mac: [u8; 6]) {
     let server = lab.bed.server();
     ip(server, &format!("route replace {address}/32 dev {interface}"));

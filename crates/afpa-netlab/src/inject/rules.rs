@@ -48,7 +48,7 @@ pub struct Impairment {
     pub rate: Option<u64>,
     /// Packets that wait for the rate limit; one more is dropped (drop-tail).
     pub queue: usize,
-    /// Losses by what the packet is.
+    /// Losses of certain kinds of packets.
     pub drop_rules: Vec<DropRule>,
 }
 

@@ -169,7 +169,7 @@ impl Flows {
         let index = program.index(local.ip(), local.port());
         store(&program.flows()?, index, &program.flow.fresh(program.states.learn))?;
         let begun = now();
-        // Every server has the first target, whatever its weight.
+        // The first target, with any weight: every server has it.
         stream.write_all(&self.first()?.request)?;
         Ok((Connection { local, index, begun, resent: 0, stalled: false }, stream))
     }

@@ -3,7 +3,7 @@
 /// Buckets for each power of two; as `HISTOGRAM_SUB` in the program, which a test asserts.
 pub(crate) const SUB: u64 = 16;
 
-/// Latency percentiles in microseconds; those of the program are exact to 1/16 (the width of a bucket).
+/// Latency percentiles in microseconds; figures of the program are exact to 1/16 (the width of a bucket).
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -21,7 +21,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Of what was added to the buckets from `before` to `after`.
+    /// The percentiles of the entries that were added to the buckets from `before` to `after`.
     pub(crate) fn between(before: &[u64], after: &[u64]) -> Self {
         let buckets: Vec<u64> =
             after.iter().zip(before).map(|(after, before)| after - before).collect();

@@ -225,7 +225,7 @@ impl Generator {
     }
 }
 
-/// The first client address: the one given, or what the kernel takes towards the server.
+/// The first client address: that of the options, or the one that the kernel takes towards the server.
 fn source(options: &LoadOptions) -> Result<IpAddr> {
     if let Some(address) = options.first_source {
         return Ok(address);

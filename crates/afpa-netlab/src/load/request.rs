@@ -60,7 +60,7 @@ impl std::str::FromStr for Target {
     }
 }
 
-/// About 1 KB of what a browser of today sends along, cookies included.
+/// About 1 KB of header fields as a browser of today sends them, cookies included.
 pub fn browser_headers() -> Vec<(String, String)> {
     let cookie = "session=7f3c9a1e5b2d4f608192a3b4c5d6e7f8; theme=dark; consent=analytics%3D0%26ads%3D0; \
          _id=GA1.2.1234567890.1700000000; _gid=GA1.2.987654321.1700000000; lang=en-GB; \

@@ -28,7 +28,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A segment as the flow would send it now, as far as it does not depend on what is sent.
+    /// A segment as the flow would send it now, but for its sequence number, flags and payload.
     pub(crate) fn segment(&self, layout: &FlowLayout, flow: &[u8], local: SocketAddr) -> Segment {
         let mut segment =
             Segment { ack: flow.u32_at(layout.ack), ..Segment::new(local, self.server) };

@@ -127,14 +127,14 @@ fn serve(
     Ok(())
 }
 
-/// Runs a load until it has enough to be judged by, whatever that takes on this machine.
+/// Runs a load until it has enough requests for a judgement, however long that takes on this machine.
 fn load(bed: &Bed, options: &LoadOptions) -> Interval {
     load_until(bed, options, |interval| {
         interval.errors > 0 || count(interval, "responses") > ENOUGH
     })
 }
 
-/// The same, for what has to be seen where nobody was kept waiting: without a request that was sent again by time alone.
+/// The same, for checks that hold only in an interval without delays: no request was sent again by time alone.
 fn load_steadily(bed: &Bed, options: &LoadOptions) -> Interval {
     load_until(bed, options, |interval| {
         let steady =
@@ -244,7 +244,7 @@ fn connections_that_the_server_closes_are_opened_again() {
 }
 
 /// Requests and connections are as many, each closed by the server, none reset.
-/// The kernel's acknowledgement of a late answer is stamped later than what the server echoes.
+/// The kernel's acknowledgement of a late answer has a later timestamp than the one that the server echoes.
 #[test]
 fn a_server_that_is_slow_at_first_takes_what_comes_next() {
     skip_unless_privileged!();
@@ -462,7 +462,7 @@ fn an_age_may_get_longer_and_nothing_else() {
         let interval = take(true, wrong);
         assert!(interval.errors > 0, "{wrong}: {interval:?}");
     }
-    // One that is too short never comes to its end.
+    // The exchange of a response that is too short never comes to its end.
     let short = ask(true, "HTTP/1.1 200 OK\r\nAge: 10\r\nContent-Length: 2\r\n\r\nab");
     let short = load_until(&bed, &short, |_| true);
     assert_eq!(count(&short, "responses"), 0, "{short:?}");

@@ -1,4 +1,4 @@
-//! The reflector, which the generator drives: the bound of what can be measured.
+//! The reflector, which the generator drives: the bound of all measurements.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -13,7 +13,7 @@ mod window;
 
 use crate::worker::Worker;
 
-/// A case: its name, and what it does.
+/// A case: its name, and its function.
 pub type Case = (&'static str, fn(&mut Worker));
 
 /// A list of the functions of a module.

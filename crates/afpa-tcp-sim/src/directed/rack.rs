@@ -111,7 +111,7 @@ pub(super) fn a_recovery_ends_at_its_point(worker: &mut Worker) {
     assert_eq!((sender.state.ca_state, sender.state.cwnd), (ca_state::OPEN, 7));
 }
 
-/// A retransmission that is lost, too, is found by what left after it; cwnd is reduced once.
+/// A retransmission that is lost, too, is found by the segments that left after it; cwnd is reduced once.
 pub(super) fn a_lost_retransmission(worker: &mut Worker) {
     let mut sender = Sender::begin(worker, 40, warm());
     sender.send_all(BEGUN);

@@ -63,7 +63,7 @@ pub struct Segment {
     pub checksum_holds: bool,
 }
 
-/// Options that only a SYN carries; those that are absent are not offered.
+/// Options that only a SYN carries; an absent option is not offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynOptions {
     /// Maximum segment size.

@@ -42,7 +42,7 @@ impl PacketSocket {
     ///
     /// # Errors
     ///
-    /// Those of the system, for example when the interface goes down.
+    /// Errors of the system, for example when the interface goes down.
     pub fn receive(&self, frame: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.socket).read(frame) {
             Ok(length) => Ok(Some(length)),
@@ -62,7 +62,7 @@ impl PacketSocket {
     ///
     /// # Errors
     ///
-    /// Those of the system, for example when the interface is down or the frame too long.
+    /// Errors of the system, for example when the interface is down or the frame too long.
     pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
         match (&self.socket).write(frame) {
             Ok(_) => Ok(true),

@@ -18,8 +18,8 @@ pub fn free_address() -> SocketAddr {
     free_port(IpAddr::V4(own_loopback_address()))
 }
 
-/// A port that is free, and stays so until a child process has it: below those that the system gives to whoever
-/// asks for any.
+/// A port that is free, and stays so until a child process has it: it is below the ports that the system gives to a socket
+/// without one.
 pub(super) fn free_port(address: IpAddr) -> SocketAddr {
     const PORTS: std::ops::Range<u32> = 10_000..32_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);

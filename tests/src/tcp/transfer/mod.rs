@@ -41,7 +41,7 @@ pub struct Done {
     pub times: Vec<Duration>,
 }
 
-/// A run: how much, how wide, and what decides.
+/// The size, the width and the seed of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Responses in all.

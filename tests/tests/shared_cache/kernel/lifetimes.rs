@@ -194,8 +194,8 @@ fn stale_answers_are_given_by_user_mode_and_validated() {
     assert_eq!(kernel.origin.count("/"), 2);
 }
 
-/// Nobody takes back what a process has pinned that stands still. (The sockets of a killed one are closed, and nothing
-/// is answered on them.)
+/// A stopped process cannot take back the answers that it has pinned. (The sockets of a killed process are closed, and
+/// nothing is answered on them.)
 #[test]
 fn a_stopped_process_answers_nothing_past_the_end_of_an_answer() {
     const LIFE: u64 = 2;

@@ -1,4 +1,4 @@
-//! Which requests the kernel answers, and with what: byte by byte what user mode says.
+//! The requests that the kernel answers, and its answers: byte by byte the same as user mode's.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::origin::{Asked, Reply, ok};
 const FRESH: &str = "Cache-Control: max-age=900\r\nAge: 100\r\n";
 const MODIFIED: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
 
-/// Says who asks, so that no two answers are the same.
+/// Answers with the target, the host and the number of the request, so that no two answers are the same.
 fn reply(asked: &Asked) -> Reply {
     let host = asked.field("Host").unwrap_or_default();
     let own = format!("{} {host} {}", asked.target, asked.number);
