@@ -65,7 +65,7 @@ struct target {
 struct settings {
 	__u32 server_port;   /* host byte order */
 	__u32 late_acks;     /* 1: a response is acknowledged by the next request on its flow */
-	__u32 run;           /* 0: complete what is outstanding, ask for no more */
+	__u32 run;           /* 0: complete outstanding requests, ask for no more */
 	__u32 schedule_mask; /* entries of the schedule less one; a power of two less one */
 	__u32 source_first;  /* last 32 bits of the first client address, host byte order */
 	__u32 sources;       /* consecutive client addresses in use */
@@ -73,7 +73,7 @@ struct settings {
 	__u32 first_port;
 	__u32 ports;         /* of each address, from the first on */
 	__u32 slots;         /* connections at once */
-	__u32 total;         /* addresses times ports, less what is no multiple of slots */
+	__u32 total;         /* addresses times ports, rounded down to a multiple of slots */
 };
 
 /* Link addresses seen while learning, for the packets that user mode builds. */

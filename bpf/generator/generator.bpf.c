@@ -3,13 +3,13 @@
  * Closed-loop HTTP/1.1 client in TC ingress on the client's interface.
  *
  * User mode opens each connection through the kernel's TCP and fetches one response, while LEARN
- * writes down what the numbers are. Then it hands the flow over (DRIVEN) with a first request sent
+ * writes down its sequence numbers. Then it hands the flow over (DRIVEN) with a first request sent
  * from a packet socket. From there on a response that is complete becomes the next request, in
  * the same packet buffer: no socket, no thread, no wake-up on the client's side.
  *
  * A DRIVEN flow has at most one request outstanding. Data is taken in order only; a gap or a
  * repetition is acknowledged at once, so the server's own loss recovery works, and user mode
- * re-sends what has been outstanding for too long.
+ * re-sends a request that has been outstanding for too long.
  *
  * Flows form rings, and in each ring one flow is busy: when its response is complete, the next
  * flow asks. A ring of one flow asks again on the same; rings of many keep very many connections
@@ -122,7 +122,7 @@ static __always_inline void count_latency(__u64 ns)
 		*counter += 1;
 }
 
-/* Where a flow stands in its map, and so what its address and port are. */
+/* The place of a flow in its map, from which its address and port follow. */
 struct place {
 	__u32 index;
 	__u32 source_first;
@@ -354,7 +354,7 @@ static __always_inline int take(struct __sk_buff *skb, const struct segment *seg
 	return TC_ACT_SHOT;
 }
 
-/* An exchange of the kernel's TCP shows the link addresses, and what the flow's numbers are. */
+/* An exchange of the kernel's TCP shows the link addresses, and the flow's sequence numbers. */
 static __always_inline void learn(struct __sk_buff *skb, const struct segment *segment,
 				  struct flow *flow)
 {

@@ -6,7 +6,7 @@
  * follows in a packet of its own; the response is acknowledged as it comes; the server's FIN is
  * answered by ours, and at once by the SYN of the slot's next connection, from another port. The
  * kernel's TCP of the client never knows of any of them. User mode sends each slot's first SYN,
- * re-sends what got lost, and goes on where an error has stopped a slot.
+ * re-sends lost segments, and goes on where an error has stopped a slot.
  *
  * A port comes again after all others. The server may still have it in TIME_WAIT then; numbers and
  * timestamps that only grow with the clock let it accept the new connection (RFC 6191).

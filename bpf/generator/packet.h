@@ -57,7 +57,7 @@ struct outgoing {
 	__u8 option_words; /* so much of the payload is options, in units of 32 bits */
 };
 
-/* The one field of the kernel's packet that decides what belongs into the checksum field. */
+/* The one field of the kernel's packet that decides the content of the checksum field. */
 struct sk_buff {
 	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));

@@ -4,7 +4,7 @@
  * It needs no rights, which asking the kernel about programs would.
  *
  * Input: 14 bytes that are ignored, then the ids of our two programs. Returns a bit for each hook, 1 ingress and 2 egress,
- * at which a program of somebody else comes first. Those of another AFPA do not count: they leave our packets alone.
+ * at which a program of another owner comes first. Programs of another AFPA do not count: they leave our packets alone.
  */
 #include <afpa/kernel.h>
 

@@ -14,7 +14,7 @@
 #include <afpa/http/response.h>
 #include <afpa/http/notes.h>
 
-/* Take from a segment of the server what the flow must know. Called with the lock held. */
+/* Take the flow's new state from a segment of the server. Called with the lock held. */
 static __always_inline enum afpa_reason observe(struct afpa_flow *flow, const struct segment *s)
 {
 	__u32 end = s->seq + s->length;
@@ -96,7 +96,7 @@ static __always_inline bool reading_holds(const struct reader *began, const stru
 }
 
 /*
- * Keep what was read in the segment, from `began` to `r`. If the connection changed meanwhile, the segment's bytes are
+ * Keep the progress of the reader in the segment, from `began` to `r`. If the connection changed meanwhile, the segment's bytes are
  * lost to the reader, and user mode serves the connection to its end. Called with the lock held.
  */
 static __always_inline enum afpa_reason conclude(struct afpa_flow *flow, const struct reader *began,
@@ -204,7 +204,7 @@ static __always_inline int unparsed(struct __sk_buff *skb)
 }
 
 /*
- * On `lo` a packet is received by the route it left with. One that was made here has none: it is sent round once more,
+ * On `lo` a packet is received by the route it left with. A packet that was made here has none: it is sent round once more,
  * by way of the routing table.
  */
 static __always_inline int give_route(struct __sk_buff *skb)

@@ -107,8 +107,8 @@ static __always_inline enum afpa_reason is_known(struct __sk_buff *skb, struct w
 }
 
 /*
- * Is the source an address that no client has here (a martian)? The kernel's routing drops what comes from there: from no
- * network, from many machines, from this host itself unless it is by `lo`. There, nothing connects to its own port.
+ * Is the source an address that no client has here (a martian)? The kernel's routing drops such packets: from no
+ * network, from many machines, from this host itself unless it is by `lo`. There, no socket connects to its own port.
  */
 static __always_inline bool is_martian(const struct __sk_buff *skb, const struct segment *s)
 {
@@ -262,7 +262,7 @@ static __always_inline int assign_unopened(struct __sk_buff *skb, const struct s
 
 /*
  * Has another processor opened the connection since the segment was found to have no flow? By then it may have assigned it, too:
- * the listener would reset what goes up (N5).
+ * the listener would reset a segment that goes up (N5).
  */
 static __always_inline bool opened_meanwhile(const struct segment *s)
 {

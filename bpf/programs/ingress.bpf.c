@@ -210,7 +210,7 @@ __noinline int afpa_tell_kernel(struct __sk_buff *skb, struct work *work, const 
 }
 
 /*
- * Does the stack deliver what comes in from another device (E1)? It does not where the connection's own segments leave by
+ * Does the stack deliver the segment from another device (E1)? It does not where the connection's own segments leave by
  * this one, as those of the card beside a macvlan do.
  */
 static __always_inline bool is_delivered_elsewhere(struct __sk_buff *skb, const struct afpa_flow *flow)
@@ -230,7 +230,7 @@ static __always_inline bool begins_elsewhere(struct __sk_buff *skb, const struct
 	return !known || way.interface != skb->ifindex;
 }
 
-/* On to the program of handshakes, with what a cookie says. Returns only if that is missing. */
+/* On to the program of handshakes, with the options of a cookie. Returns only if that program is missing. */
 static __always_inline void to_handshake(struct __sk_buff *skb, const struct segment *s, __u32 agreed)
 {
 	struct work *work;
@@ -300,7 +300,7 @@ static __always_inline int without_flow(struct __sk_buff *skb, const struct segm
 	return may_begin ? GO_ON : TCX_NEXT;
 }
 
-/* On to that of connections without a socket, with what is known so far: the kernel's TCP must not see the segment. */
+/* On to the program of connections without a socket, with `turn`: the kernel's TCP must not see the segment. */
 static __always_inline int to_socketless(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					 const struct turn *turn)
 {
@@ -342,7 +342,7 @@ static __always_inline void note_passed(struct work *work, const struct segment 
 		afpa_report_miss(work, s);
 }
 
-/* The state diagram. Without user mode (`answering` is false) only what connections with an offset need. */
+/* The state diagram. Without user mode (`answering` is false) only the part that connections with an offset need. */
 static __always_inline int ingress(struct __sk_buff *skb, bool answering)
 {
 	struct afpa_listener listener = {};

@@ -3,7 +3,7 @@
  * Served sockets: tells which processes listen on a port, and marks the sockets that are to be served.
  *
  * An iterator over the files of all processes: user mode reads one `struct afpa_listening` for each socket that listens
- * on a port in its network namespace. Those whose inode is in `served_inodes` are marked. It needs no rights over the
+ * on a port in its network namespace. Sockets whose inode is in `served_inodes` are marked. It needs no rights over the
  * processes, so it works on when user mode has given up its own.
  */
 #include <afpa/conn/served.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Probe: run by user mode's sweep, never attached, for a flow that was not used for some time. Removes it if its socket is
- * gone. One that never had a socket is closed: the client is sent a FIN, as an idle server sends it, and has some time to
- * answer it.
+ * gone. A connection that never had a socket is closed: the client is sent a FIN, as an idle server sends it, and has some
+ * time to answer it.
  *
  * Input: an Ethernet header, of which the protocol counts, then the flow's key.
  * Returns 1 when the flow was removed. TIME_WAIT counts as a socket: it still needs translation.

@@ -43,7 +43,7 @@ static __always_inline int send_empty(struct __sk_buff *skb, struct work *work, 
 
 /* --- what is decided --- */
 
-/* Under the lock: the step, and the numbers of what it sends. */
+/* Under the lock: the step, and the numbers of the segment that it sends. */
 static __always_inline void decide_step(struct afpa_flow *flow, const struct segment *s, const struct turn *turn,
 					__u32 ts_now, struct socketless_reply *r)
 {

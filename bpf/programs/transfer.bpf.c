@@ -12,7 +12,7 @@
 _Static_assert(sizeof(struct segment) == AFPA_SEGMENT_WORDS * 8, "AFPA_SEGMENT_WORDS");
 
 /*
- * Take from the segment what the flow must know, and the numbers of what leaves, and its way. False: the way is not known.
+ * Take the flow's new state from the segment, and the numbers and the way of the segments to send. False: the way is not known.
  * The segment's Ethernet header is in `work->frame`.
  */
 static __always_inline bool note_segment(struct afpa_flow *flow, const struct segment *s, struct afpa_transfer *transfer,
@@ -34,7 +34,7 @@ static __always_inline bool note_segment(struct afpa_flow *flow, const struct se
 	return known;
 }
 
-/* The same of the request itself, whose numbers and way were committed to. */
+/* `note_segment` for the request itself, whose numbers and way were committed to. */
 static __always_inline void note_request(struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
 	bpf_spin_lock(&flow->lock);
@@ -97,7 +97,7 @@ static __always_inline int send_transfer_ack_up(struct __sk_buff *skb, struct wo
 	return deliver(skb);
 }
 
-/* Send what may leave, and decide what becomes of the packet. Afterwards the transfer is unlocked, or removed. */
+/* Send the segments that may leave, and decide about the packet. Afterwards the transfer is unlocked, or removed. */
 static __always_inline int send_and_finish(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 struct afpa_flow *flow, struct afpa_transfer *transfer)
 {
@@ -162,7 +162,7 @@ static __always_inline int on_segment(struct __sk_buff *skb, struct work *work, 
 	return send_and_finish(skb, work, s, flow, transfer);
 }
 
-/* The flow says that there is a transfer, but its entry is gone: nobody knows its bytes any more. */
+/* The flow says that there is a transfer, but its entry is gone: its bytes are not known any more. */
 static __always_inline int without_transfer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					  struct afpa_flow *flow)
 {

@@ -23,7 +23,7 @@ static __always_inline void leave_to_user_mode(struct afpa_flow *flow, const str
 
 /*
  * A fragment that ends within the TCP header never goes on (RFC 1858, 3): the kernel may put a request together behind
- * us, which nobody has counted (F6), and which may come after an answer to the same request.
+ * us, which was not counted (F6), and which may come after an answer to the same request.
  */
 static __always_inline bool is_cut_too_early(const struct shape *shape)
 {
@@ -57,7 +57,7 @@ static __always_inline void leave_unopened(struct __sk_buff *skb, const struct s
 	bpf_sk_release(found);
 }
 
-/* A request may begin here (V5). The rest of a packet's first fragment comes without ports: nobody knows its target. */
+/* A request may begin here (V5). The rest of a packet's first fragment comes without ports: its target is not known. */
 static __always_inline void note_unusual(struct __sk_buff *skb, const struct segment *s, const struct shape *shape)
 {
 	struct afpa_flow *flow;

@@ -34,7 +34,7 @@
 #define AFPA_FIELD_UNKNOWN 0x80000000 /* class of the request fields that are not in `fields` */
 #define AFPA_OTHER_TAG_WHOLE 0x40000000 /* rule of an object: If-None-Match with another tag gets the whole answer */
 #define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
-#define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets what a request that asks for the connection's end gets */
+#define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets the answer to a request that asks for the connection's end */
 #define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
 #define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
@@ -117,7 +117,7 @@ struct afpa_shared {
 	__u32 bypass_time;              /* in units of `rtx_clock`: least time that these passes must span */
 	__u32 firewall_interval;      /* in units of `rtx_clock`: clients are answered for so long after they got through the kernel's own path; 0: for ever */
 	__u32 paused;                 /* not 0: nothing new is answered, whether user mode lives or not */
-	__u32 notes_requests;         /* not 0: requests for what is not pinned are reported, and unsafe ones noted: http/notes.h */
+	__u32 notes_requests;         /* not 0: requests for targets that are not pinned are reported, and unsafe ones noted: http/notes.h */
 	__u64 not_first;              /* bit set: on the interfaces with this index, modulo 64, another program stands before ours */
 	struct afpa_date dates[AFPA_DATES];
 	__u64 ports[65536 / 64];      /* bit set: a listener has, or flows still have, this local port */
@@ -136,14 +136,14 @@ struct afpa_shared {
 	__u32 reserved;
 
 	/* Police: conn/police.h. */
-	__u32 police;                 /* bits of enum afpa_police_part; 0: nobody is refused */
+	__u32 police;                 /* bits of enum afpa_police_part; 0: no client is refused */
 	__u32 next_hops;              /* edition of `routes`: clients are known by their next hop as well; 0: only by themselves */
 	__u64 police_masks[4];        /* which bits of an address make a client: two words for IPv4, as it stands in keys, and two for IPv6 */
 	struct afpa_pace connection_paces[2]; /* new connections: of a client, of all */
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets, however many the others open; 0: none */
 
-	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and nobody counts */
+	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and they are not counted */
 	__u32 flood_syns;             /* from so many SYNs of clients that are not known on, on one processor in 2^AFPA_FLOOD_SHIFT ns, there is a flood, and these are answered, too; 0: never */
 };
 
@@ -487,10 +487,10 @@ enum afpa_kind {
 	AFPA_KIND_NOT_MODIFIED = 2,
 };
 
-/* checked: a header block and what it says, so that its next copy is only compared. */
+/* checked: a header block and its meaning, so that its next copy is only compared. */
 enum afpa_verdict_flags {
 	AFPA_BLOCK_ONE_REQUEST = 1,   /* certainly one request without a body, and the connection stays */
-	AFPA_BLOCK_ANSWERABLE = 2,    /* and no field asks for what only user mode does */
+	AFPA_BLOCK_ANSWERABLE = 2,    /* and no field asks for anything that only user mode does */
 	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards or several lines */
 	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
 	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */

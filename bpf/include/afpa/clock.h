@@ -4,7 +4,7 @@
  *
  * User mode beats at least once a second: it writes the Date entries of this second and the next, then `pulse`, one
  * word, so that no reader sees half of it. A pulse is valid for two seconds from the start of its second; after that
- * nothing new is answered, whatever became of user mode. Entries of the last minutes stay, for answers that have to be
+ * nothing new is answered, whether user mode lives or not. Entries of the last minutes stay, for answers that have to be
  * sent again with the same bytes.
  */
 #ifndef AFPA_CLOCK_H

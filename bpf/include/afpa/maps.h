@@ -152,7 +152,7 @@ struct {
 	__type(value, struct afpa_checked);
 } checked SEC(".maps");
 
-/* One count per reason: first what belongs to no interface, then AFPA_REASONS_MAX counts for each interface. */
+/* One count per reason: first those of no interface, then AFPA_REASONS_MAX counts for each interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, AFPA_REASONS_MAX * (1 + AFPA_INTERFACES));
@@ -180,7 +180,7 @@ struct {
 	__uint(max_entries, 65536);
 } samples SEC(".maps");
 
-/* Requests for targets that are not pinned, on their way to user mode. When it is full, nobody learns of them. */
+/* Requests for targets that are not pinned, on their way to user mode. When it is full, they are lost. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 65536);
@@ -248,7 +248,7 @@ static __always_inline void count_site(__u32 site, bool not_modified)
 		counts->whole += 1;
 }
 
-/* Where an interface is counted. Those beyond AFPA_INTERFACES are counted where there is no interface. */
+/* Where an interface is counted. Interfaces beyond AFPA_INTERFACES are counted with those of no interface. */
 static __always_inline __u32 place_of(__u32 ifindex)
 {
 	__u32 place = ifindex & (AFPA_INTERFACES - 1);

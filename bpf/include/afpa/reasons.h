@@ -3,7 +3,7 @@
  * Every way out of the programs, numbered: counters, metrics and tests share this table.
  *
  * Numbers are stable: append, never reuse. `X(number, NAME, text)`.
- * Packets of ports that nobody serves are not counted: their way out must cost nothing.
+ * Packets of ports that are not served are not counted: their way out must cost nothing.
  */
 #ifndef AFPA_REASONS_H
 #define AFPA_REASONS_H

@@ -190,8 +190,8 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
 
 /*
  * Is `*n`, which a helper gets as a length, from `least` to `most`? All verifiers understand an addition to a value that
- * is bounded above. Those before Linux 6.13 learn nothing of a lower bound when the compiler has made one comparison of
- * two, and those before 6.8 nothing of a comparison with 0.
+ * is bounded above. Verifiers before Linux 6.13 learn no lower bound when the compiler has made one comparison of two,
+ * and those before 6.8 learn nothing from a comparison with 0.
  */
 static __always_inline bool is_within(__u32 *n, __u32 least, __u32 most)
 {

@@ -1,7 +1,7 @@
 //! Nothing that user mode would refuse, or answer otherwise, is answered by the programs.
 //!
 //! The programs' request parser and that of afpa-http are asked about the same bytes: the shared
-//! corpus, heads of real clients, and heads that nobody wrote. The programs' parser runs as a process
+//! corpus, heads of real clients, and generated heads. The programs' parser runs as a process
 //! (`agree/user_space.c`, for very many heads) and in the kernel (`agree/judge.bpf.c`); both are the
 //! headers under `bpf/` and a few lines around them. `fuzz/` has the same comparison as a target.
 
@@ -34,7 +34,7 @@ use agree::property::{Certainty, Verdict, agree, user_mode};
 use agree::user_space::Parser;
 use agree::world::World;
 
-/// Heads that nobody wrote, in the ordinary test.
+/// Generated heads in the ordinary test.
 const GENERATED: usize = 200_000;
 /// The programs look at heads of 2,560 bytes at the most; a few longer ones show that.
 const LONGEST: usize = 10_000;

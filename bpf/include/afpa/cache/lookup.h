@@ -14,9 +14,9 @@
 
 /*
  * The answer that was found.
- *  P4 What is read of a slot is of `version`: that is read before anything else of it, and again behind the last byte that
+ *  P4 All bytes read of a slot are of `version`: that is read before anything else of it, and again behind the last byte that
  *     was copied (`holds_version`). Site and path are compared in between. An element of a map that is deleted may be
- *     another's at once, so what is read of one is compared, or the element is looked up twice.
+ *     another's at once, so its content is compared, or the element is looked up twice.
  */
 struct cached {
 	__u64 version;
@@ -177,7 +177,7 @@ static __always_inline bool is_fresh(struct cached *cached)
 	return age < slot->fresh_for;
 }
 
-/* AFPA_ANSWERED: `cached` is what to send. */
+/* AFPA_ANSWERED: `cached` is the answer to send. */
 static __always_inline enum afpa_reason derive_cached_response(struct work *work, struct cached *cached)
 {
 	const struct request *request = &work->request;

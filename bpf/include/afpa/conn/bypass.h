@@ -98,7 +98,7 @@ static __always_inline const struct bypass_entry *bypass_by(const struct bypassi
 	return epoch && *(volatile __u32 *)epoch == e->epoch ? e : NULL;
 }
 
-/* Does a client's segment with a payload pass as it is? Those without were asked for by `bypass_up`. */
+/* Does a client's segment with a payload pass as it is? `bypass_up` has asked for segments without one. */
 static __always_inline bool bypass_hit(const struct segment *s)
 {
 	struct bypassing b = { .key = s->key, .end = s->seq + s->length, .length = s->length };
@@ -189,7 +189,7 @@ static __always_inline bool bypass_up(const struct __sk_buff *skb)
 	return true;
 }
 
-/* The epoch of a connection's place, for an entry made of what is read from here on (B1). */
+/* The epoch of a connection's place, for an entry made of state that is read from here on (B1). */
 static __always_inline __u32 bypass_epoch(const struct afpa_flow_key *key)
 {
 	__u32 place = bypass_index(key), *epoch = bpf_map_lookup_elem(&bypass_epochs, &place);

@@ -3,7 +3,7 @@
  * How many connections without a socket each client has, so that user mode's limit holds for these, too.
  *
  *  N11 A client that has as many connections without a socket as it may have at all opens no more of them: its SYN is
- *      the kernel's, and what it has opened meanwhile is assigned at its first request. User mode, which counts its own
+ *      the kernel's, and a connection that it has opened meanwhile is assigned at its first request. User mode, which counts its own
  *      connections, asks for this count as well. A client is an IPv4 address, or an IPv6 /64.
  *
  * A word is a tag and a count. A client that finds the connections of another one in its place is not counted.

@@ -6,7 +6,7 @@
  *     server, left lately: within three quarters of `firewall_interval`, or of a second. So netfilter, cgroup programs and
  *     routes have let a SYN of this client through, and the answer leaves as the kernel's left (E4). When that time is over,
  *     the next SYN is the kernel's, and shows it anew. An overwritten entry costs one handshake of the kernel's.
- *     A SYN-ACK of a listener that is not served ends it: somebody else answers from the address now, such as a transparent
+ *     A SYN-ACK of a listener that is not served ends it: another server answers from the address now, such as a transparent
  *     proxy.
  *     A SYN-ACK that connection tracking knows says nothing: rules may refuse a connection that does not begin with a SYN,
  *     and address translation takes an assigned segment from its listener (`nf_nat_ipv4_local_in` compares the ports of
@@ -110,7 +110,7 @@ static __always_inline enum listens whose_syn_ack(struct __sk_buff *skb)
 	return is_served(socket) ? LISTENS_SERVED : LISTENS_OTHER;
 }
 
-/* The client is somebody else's: `entry` shows no way, and says so until a served listener has answered it. */
+/* Another server answers the client: `entry` shows no way, and keeps that until a served listener has answered it. */
 static __always_inline void disown(struct afpa_client_way *entry, __u64 client, __u32 seen)
 {
 	struct afpa_way none = {};
@@ -195,7 +195,7 @@ static __always_inline bool recall_way(struct afpa_client_way *entry, __u64 whos
 
 /*
  * The way to a client that got a SYN-ACK of the kernel's within `life`, in units of `rtx_clock`, or whose next hop did. Returns
- * enum known. If it is not known, `way` is nobody's.
+ * enum known. If it is not known, `way` has no meaning.
  */
 __noinline int afpa_client_way_recall(const struct afpa_flow_key *key, struct afpa_way *way, __u32 life)
 {

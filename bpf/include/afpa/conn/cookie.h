@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * SYN cookies (RFC 4987, 3.6): our first sequence number says what was agreed on, and proves, when it comes back acknowledged,
+ * SYN cookies (RFC 4987, 3.6): our first sequence number has the agreed options, and proves, when it comes back acknowledged,
  * that the client got it.
  *
  *      31             16 15     8 7   6  5  4  3     0
@@ -18,7 +18,7 @@
  *     number, and the cookie. All 32 bits must be those of the record. The records stand in sets of one line of the caches, so
  *     that a flood fills nothing: where a set is full, the oldest one whose cookie has not come back is lost. Only while
  *     records get lost does a cookie count alone, by its MAC and the eight bits above the agreed ones, for a client whose way
- *     is known, and while next to nobody acknowledges wrong ones.
+ *     is known, and while hardly any segment acknowledges a wrong one.
  */
 #ifndef AFPA_CONN_COOKIE_H
 #define AFPA_CONN_COOKIE_H
@@ -35,10 +35,10 @@
 #define COOKIE_NO_SCALE 15 /* no window scaling: shifts end at 14 (RFC 7323, 2.3) */
 #define COOKIE_MSS_VALUES 4
 
-/* Bits of a cookie that nobody looks at. Tests set some, to count how often a stranger has to guess for the rest. */
+/* Bits of a cookie that are not compared. Tests set some, to count how often a stranger has to guess for the rest. */
 const volatile __u32 cookie_ignored SEC(".rodata.cookie") = 0;
 
-/* The largest value that is not larger than what the client announced is kept. Linux keeps the same ones in its cookies. */
+/* The largest value that is not larger than the client's MSS is kept. Linux keeps the same ones in its cookies. */
 const volatile __u16 cookie_mss_ipv4[COOKIE_MSS_VALUES] = { 536, 1300, 1440, 1460 };
 const volatile __u16 cookie_mss_ipv6[COOKIE_MSS_VALUES] = { 1220, 1360, 1420, 1440 };
 
@@ -245,7 +245,7 @@ static __always_inline void record_syn(struct afpa_syn_set *set, struct afpa_syn
 /* --- cookies --- */
 
 /*
- * The cookie by which a SYN is answered at `clock`. One that comes again is answered by the same, and its time is not
+ * The cookie by which a SYN is answered at `clock`. A repeated SYN is answered by the same, and its time is not
  * lengthened. Global functions: verified once, and with a stack of their own.
  */
 __noinline __u32 afpa_cookie(const struct afpa_flow_key *key, __u32 client_isn, __u32 bits, __u32 clock)
@@ -294,7 +294,7 @@ enum cookie_kind {
 	COOKIE_VALID,
 };
 
-#define COOKIE_KIND 0xff /* and above it, what was agreed on */
+#define COOKIE_KIND 0xff /* and above it, the agreed options */
 #define COOKIE_AGREED_SHIFT 8
 
 /* Does a cookie count alone? Not if no record got lost lately, nor when wrong ones come: they would be guessed. */

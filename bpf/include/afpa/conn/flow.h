@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One connection: whose turn it is, what its path has shown, and its entries in `flows` and `transfers`.
+ * One connection: whose turn it is, the state of its path, and its entries in `flows` and `transfers`.
  *
  * Invariants (see abi.h for the fields):
  *  F1 `rx_offset` and `tx_offset` move only while nothing is with user mode: the client has acknowledged every
@@ -8,7 +8,7 @@
  *  F2 Client bytes at or after `client_next` reach the kernel only in requests that make user mode the owner, or
  *     when the owner is final: a later change of the offsets would tear them apart.
  *  F3 Kernel bytes below `stale_below` never leave again: they belong to older offsets, and the client has them.
- *     It follows at a distance what user mode sends (`keep_up`).
+ *     It follows the bytes that user mode sends at a distance (`keep_up`).
  *  F4 A request that was answered here is acknowledged by its answer and by nothing else. Until the client has
  *     acknowledged the answer, no segment of the kernel's TCP may acknowledge the request, or the client would not
  *     ask again when the answer is lost.
@@ -87,8 +87,8 @@ static __always_inline enum afpa_reason whose_turn(const struct afpa_flow *flow,
 
 /*
  * Does payload begin within the request that was answered last, while its answer is not acknowledged? Then the
- * answer was lost, or its acknowledgement was. Stacks merge and split what they retransmit; the answer acknowledges
- * the request alone, so the client sends whatever else there is by itself.
+ * answer was lost, or its acknowledgement was. Stacks merge and split the segments that they retransmit; the answer
+ * acknowledges the request alone, so the client sends the bytes behind it by itself.
  */
 static __always_inline bool is_request_retransmitted(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -166,7 +166,7 @@ static __always_inline void transfer_unlock(struct afpa_transfer *transfer)
 	__sync_lock_test_and_set(&transfer->lock, 0);
 }
 
-/* False: somebody else holds the lock, or the entry is another flow's by now. */
+/* False: another program holds the lock, or the entry is another flow's by now. */
 static __always_inline bool transfer_lock(struct afpa_transfer *transfer, const struct afpa_flow_key *key)
 {
 	__u32 busy = 1;
@@ -182,7 +182,7 @@ static __always_inline bool transfer_lock(struct afpa_transfer *transfer, const 
 }
 
 /*
- * The transfer of a connection that ends. One that somebody works on stays: when its timer is serviced next, it is
+ * Remove the transfer of a connection that ends. One that is locked stays: when its timer is serviced next, it is
  * found to have no flow, and removed.
  */
 static __always_inline void remove_transfer(const struct afpa_flow_key *key)

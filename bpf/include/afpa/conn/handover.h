@@ -139,8 +139,8 @@ static __always_inline bool is_about_client(enum afpa_reason reason)
 
 /*
  * Count the pass: is it the one after which the connection is bypassed? While objects are being pinned, misses say
- * nothing about the client. Neither do those between two versions of an object that many ask for, so the passes
- * must span some time.
+ * nothing about the client. Neither do misses between two versions of a popular object, so the passes must span
+ * some time.
  */
 static __always_inline bool becomes_bypassed(struct afpa_flow *flow, const struct turn *turn)
 {
@@ -191,8 +191,8 @@ static __always_inline void hand_over(struct afpa_flow *flow, const struct segme
 
 /*
  * May the acknowledgement be absorbed here? It must tell us something, and the kernel nothing, because none of the
- * kernel's bytes are on their way. One that tells us nothing either is meant for the kernel: it may be the reply to
- * its keep-alive probe.
+ * kernel's bytes are on their way. An acknowledgement with no news for us either is meant for the kernel: it may be
+ * the reply to its keep-alive probe.
  */
 static __always_inline bool absorbs_ack(const struct afpa_flow *flow, const struct segment *s)
 {
@@ -222,7 +222,7 @@ static __always_inline void keep_up(struct afpa_flow *flow, __u32 acked)
 /*
  * Does the segment go up as it is, without the lock? Without a sequence offset there is nothing to translate. Then
  * nothing has to be kept of the segments of a connection that is final, nor of bare acknowledgements, because
- * `commit` takes from the request what it must know. A bare acknowledgement that crosses the first commit on another
+ * `commit` takes the state that it needs from the request. A bare acknowledgement that crosses the first commit on another
  * processor goes up as it was meant: its client did not have the answer yet.
  */
 static __always_inline bool rx_passes(const struct afpa_flow *flow, const struct segment *s)
@@ -246,7 +246,7 @@ static __always_inline int rx_pass(struct afpa_flow *flow, const struct segment 
 	return TCX_NEXT;
 }
 
-/* Take from an acceptable segment what the flow must know. Called with the lock held. */
+/* Take the flow's new state from an acceptable segment. Called with the lock held. */
 static __always_inline void note(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	flow->used_ns = now;

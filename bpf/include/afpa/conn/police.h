@@ -2,7 +2,7 @@
 /*
  * The police: which clients are let in, and how often they may come. `crates/afpa-police` decides by the same rules.
  *
- *  L1 The longest of the prefixes that contain a client's address decides. One that is allowed is never refused, and
+ *  L1 The longest of the prefixes that contain a client's address decides. An allowed client is never refused, and
  *     takes no token.
  *  L2 A bucket is one word: the time at which it will be full again (the generic cell rate algorithm), behind a tag of
  *     its client. A token is taken by a compare-and-swap of the word, so a rate holds however many processors count. A
@@ -198,7 +198,7 @@ static __always_inline void bucket_return(__u64 *word, __u64 tag, __u64 now, con
 
 /* --- all of them --- */
 
-/* A hash of what makes the client. */
+/* A hash of the bits of an address that make the client. */
 static __always_inline __u64 police_hash(const struct segment *s)
 {
 	const __u64 *client = (const __u64 *)s->key.client;

@@ -3,9 +3,9 @@
  * The first request of a connection: prove that the segment belongs to it, and learn its parameters.
  *
  * A segment is answered only when the server's own TCP has an established connection in exactly the
- * state the segment expects; this is what keeps a forged one from being answered (reflection), so no
+ * state the segment expects; this keeps forged ones from being answered (reflection), so no
  * check here may be weakened. The connection must be one of a listener that is served (conn/served.h), and fresh: when
- * requests went to user mode unseen, nobody can tell whether a response is still pending.
+ * requests went to user mode unseen, it is not known whether a response is still pending.
  */
 #ifndef AFPA_CONN_SOCKET_H
 #define AFPA_CONN_SOCKET_H
@@ -32,7 +32,7 @@ static __always_inline const struct tcp_sock *untrusted(const struct tcp_sock *t
 	return bpf_ksym_exists(bpf_rdonly_cast) ? read_only(tcp, struct tcp_sock) : tcp;
 }
 
-/* Does it drop what comes from too far away (RFC 5082: IP_MINTTL, IPV6_MINHOPCOUNT)? The programs look at no TTL. */
+/* Does it drop packets from too far away (RFC 5082: IP_MINTTL, IPV6_MINHOPCOUNT)? The programs look at no TTL. */
 static __always_inline bool wants_near_peers(const struct tcp_sock *tcp)
 {
 	const struct inet_sock *inet = &untrusted(tcp)->inet_conn.icsk_inet;
@@ -54,7 +54,7 @@ static __always_inline enum afpa_reason prove(const struct tcp_sock *tcp, const 
 		return AFPA_PASS_NO_SOCKET;
 	if (tcp->snd_nxt != s->ack || tcp->write_seq != s->ack)
 		return AFPA_PASS_NO_SOCKET;
-	/* Kernel TLS, microsecond timestamps, a socket under repair: not what the programs are made for. */
+	/* Kernel TLS, microsecond timestamps, a socket under repair: the programs are not made for these. */
 	if (untrusted(tcp)->inet_conn.icsk_ulp_ops || has_microseconds(tcp) || BPF_CORE_READ_BITFIELD(tcp, repair) ||
 	    wants_near_peers(tcp))
 		return AFPA_PASS_NO_SOCKET;

@@ -77,7 +77,7 @@ static __always_inline enum socketless_step challenge(struct afpa_flow *flow, __
 	return STEP_ACK;
 }
 
-/* Take from an acceptable segment what the flow must know. Called with the lock held. */
+/* Take the flow's new state from an acceptable segment. Called with the lock held. */
 static __always_inline void socketless_note(struct afpa_flow *flow, const struct segment *s, __u64 now)
 {
 	flow->used_ns = now;

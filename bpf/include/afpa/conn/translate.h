@@ -31,8 +31,8 @@ static __always_inline void rx_translation(const struct afpa_flow *flow, const s
 		t->seq = flow->kernel_received;
 	t->ack = s->ack - flow->tx_offset;
 	/*
-	 * It acknowledges part of our answer. Anything older stays as old as it is: the kernel's TCP does not take it for an
-	 * acknowledgement of what was sent last (RFC 5961, 5).
+	 * It acknowledges part of our answer. An older number stays as old as it is: the kernel's TCP does not take it for an
+	 * acknowledgement of its last bytes (RFC 5961, 5).
 	 */
 	if (before(t->ack, flow->stale_below) && !before(t->ack, flow->stale_below - flow->answer_size))
 		t->ack = flow->stale_below;

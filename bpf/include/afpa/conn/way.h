@@ -92,7 +92,7 @@ __noinline int afpa_way_prove(struct __sk_buff *skb, const struct afpa_flow_key 
 	return 0;
 }
 
-/* The way of a connection whose SYN-ACK was seen. False: not known; `way` is nobody's then. */
+/* The way of a connection whose SYN-ACK was seen. False: not known; `way` has no meaning then. */
 __noinline int afpa_way_recall(const struct afpa_flow_key *key, struct afpa_way *way)
 {
 	struct afpa_proven_way *entry;
@@ -125,8 +125,8 @@ static __always_inline void put_mac(__u8 *to, const __u8 *from)
 }
 
 /*
- * The client's segment came in by `interface` from `mac`: as the last request did? If not, what is known of the way back
- * may not be true any more. Called with the lock held.
+ * The client's segment came in by `interface` from `mac`: as the last request did? If not, the known way back may not be
+ * true any more. Called with the lock held.
  */
 static __always_inline bool comes_as_before(struct afpa_flow *flow, __u32 interface, const __u8 *mac)
 {

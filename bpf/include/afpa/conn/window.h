@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The window: which of a client's segments may change what is known of its connection (RFC 9293, 3.10.7.4; RFC 5961;
+ * The window: which of a client's segments may change the state of its connection (RFC 9293, 3.10.7.4; RFC 5961;
  * RFC 7323, 5). All numbers here are of the wire.
  *
  *  P2 Before a field of a flow or a transfer changes by a segment of the client, the segment was found to be acceptable:
- *     a reset by its exact number, anything else by the window, by what it acknowledges, and by its timestamp; and its
+ *     a reset by its exact number, anything else by the window, by its acknowledgement, and by its timestamp; and its
  *     checksum holds. A segment that the kernel's TCP would take is always acceptable, so that no request reaches the
  *     server uncounted. Any other segment changes nothing: it goes up, and the kernel's TCP judges it. Where the kernel
  *     knows less than we do, because it has not seen the requests answered here, the segment is dropped.
@@ -62,7 +62,7 @@ static __always_inline enum standing standing_of_ack(const struct afpa_flow *flo
 	}
 	if (sent - s->ack <= span)
 		return STANDING_ACCEPTABLE;
-	/* The kernel's TCP drops what acknowledges bytes that it did not send, but not always what acknowledges old ones. */
+	/* The kernel's TCP drops segments that acknowledge bytes it did not send, but not always those that acknowledge old ones. */
 	return before(sent, s->ack) || s->length == 0 ? STANDING_OUTSIDE : STANDING_STALE;
 }
 

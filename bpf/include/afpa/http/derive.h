@@ -42,7 +42,7 @@ __noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, cons
 		return REQUEST_UNSURE;
 	p = &work->passing;
 	state = checksum_state(skb);
-	/* The kernel may drop what we read wrongly. */
+	/* The kernel would drop a damaged segment, which we read wrongly. */
 	if (state != CHECKSUM_PARTIAL && state != CHECKSUM_UNNECESSARY &&
 	    (!s->plain_ip || !s->plain_tcp || s->length > AFPA_HEAD_MAX || !save_headers(skb, work, s) ||
 	     !checksum_holds(work, s, state, have)))

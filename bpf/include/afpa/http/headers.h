@@ -4,7 +4,7 @@
  *
  * Contract: check_block says whether the block certainly belongs to one request without a body, and
  * what it asks for: site, codings, conditions. Clients repeat their block, so one that was read once,
- * line by line, is remembered whole, and its next copy, from whatever connection, is only compared.
+ * line by line, is remembered whole, and its next copy, from any connection, is only compared.
  * RFC 9112 sections 5 and 6, RFC 9110 sections 7.2, 8.8, 12.5.3 and 13.
  */
 #ifndef AFPA_HTTP_BLOCK_H
@@ -120,7 +120,7 @@ static __always_inline __u64 fold_letters(__u64 word)
 
 /*
  * The site a Host value selects; 0: none. A registered value is known to be valid, others are looked at.
- * A name is the same with any port, so what is registered is not for the site of all other hosts.
+ * A name is the same with any port, so a registered one is not for the site of all other hosts.
  */
 __noinline int afpa_select_site(struct work *work)
 {
@@ -267,7 +267,7 @@ static __always_inline void read_modified_since(struct scan *scan)
 }
 
 /*
- * "keep-alive", the default, or "close", in any case; every other connection option changes what happens next, in ways
+ * "keep-alive", the default, or "close", in any case; every other connection option changes the connection in ways
  * that are not known here.
  */
 static __always_inline bool read_connection(struct work *work, struct scan *scan)
@@ -324,7 +324,7 @@ static __always_inline bool read_field(struct work *work, struct scan *scan)
 	return true;
 }
 
-/* One line of the block; stops (1) at the blank line and at whatever is not sure. */
+/* One line of the block; stops (1) at the blank line and at any line that is not sure. */
 static long scan_request_line(__u32 index, void *context)
 {
 	struct work *work = *(struct work **)context; /* bpf_loop hands on stack pointers only */

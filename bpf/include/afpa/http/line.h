@@ -5,7 +5,7 @@
  * Contract: `work->head` holds the head with 64 zero bytes behind it; positions are offsets into it.
  * Stricter than RFC 9112 section 5 allows a server to be: field names of letters, digits and '-', up
  * to 39 bytes; values of visible ASCII and spaces; lines end in CRLF. Everything else is "unsure", and
- * whoever knows better (user mode) decides. Word tricks: Bit Twiddling Hacks, "zero in word".
+ * user mode, which knows more, decides. Word tricks: Bit Twiddling Hacks, "zero in word".
  *
  * Functions with loops are global (afpa_...): the verifier looks at each once, and forgets by which
  * turn of a loop it was left; inlined, the turns of all loops would multiply.

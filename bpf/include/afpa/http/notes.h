@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Unsafe requests (RFC 9110, 9.2.1) to an attached server whose answers are kept: no answer for their target is given here
- * until the server was asked again (RFC 9111, 4.4); and requests for what is not kept yet, which are reported.
+ * until the server was asked again (RFC 9111, 4.4); and requests for targets without a kept answer, which are reported.
  *
  *  V5 An answer of an attached server is given only if the server was asked for it after the last unsafe request for its
  *     target, and after the last segment of the response to that. Both are noted before they go on: the request before the

@@ -20,7 +20,7 @@
 #define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
 #define VERSION_OLD N('H', 'T', 'T', 'P', '/', '1', '.', '0')
 
-/* Bytes of the method and the space behind it. Those whose request may have content only when framed. */
+/* Bytes of the method and the space behind it. Methods that may have content count only if `framed`. */
 static __always_inline __u32 method_size(__u64 start, bool framed)
 {
 	if ((start & 0xffffffff) == SPACE_GET)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The target of an unsafe request (RFC 9110, 9.2.1), whatever else the request says: it is enough that some server may read it
+ * The target of an unsafe request (RFC 9110, 9.2.1), by its line alone: it is enough that some server may read it
  * so. Its use is in notes.h.
  *
  * A target is hashed as it lies. One whose path is not in its simplest spelling (RFC 3986, 6.2.2: a dot segment, an empty
@@ -43,7 +43,7 @@ __noinline __u32 afpa_pass_over(struct work *work, __u32 at, __u32 first, __u32 
 	return at;
 }
 
-/* Behind the blank that ends the method at `at`, whatever a lenient server takes for one; or TARGET_NONE, or TARGET_CUT. */
+/* Behind the blank that ends the method at `at`, or any byte that a lenient server takes for one; or TARGET_NONE, or TARGET_CUT. */
 __noinline __u32 afpa_method_end(struct work *work, __u32 at)
 {
 	if (!work || at > STRAY_MAX)
@@ -92,7 +92,7 @@ static long find_path_here(__u32 i, void *context)
 	return 1;
 }
 
-/* Where the path of the target at `at` begins, in absolute form as well, of whatever scheme (RFC 9112, 3.2); or TARGET_... */
+/* Where the path of the target at `at` begins, in absolute form as well, with any scheme (RFC 9112, 3.2); or TARGET_... */
 __noinline __u32 afpa_find_path(struct work *work, __u32 at)
 {
 	if (!work || at > UNSAFE_READ)
@@ -108,7 +108,7 @@ static __always_inline __u32 hex_digit(__u32 byte)
 	return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : 16;
 }
 
-/* Is the escape of these two digits needed, and in capitals? Those of unreserved characters are not (RFC 3986, 2.3). */
+/* Is the escape of these two digits needed, and in capitals? Escapes of unreserved characters are not (RFC 3986, 2.3). */
 static __always_inline bool is_simple_escape(__u32 high, __u32 low)
 {
 	__u32 byte = hex_digit(high) << 4 | hex_digit(low), letter = byte | 0x20;

@@ -27,7 +27,7 @@ struct pmtu {
 	__u32 icmp_at, tcp_at;
 	__u32 length;                 /* of the ICMP message */
 	__u32 mtu;
-	__u64 pseudo;                 /* sum of what its checksum covers besides */
+	__u64 pseudo;                 /* sum of the pseudo-header that its checksum covers */
 	__be32 seq;
 	bool ipv6;
 };

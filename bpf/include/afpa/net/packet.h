@@ -3,7 +3,7 @@
  * Cursor parsers: Ethernet, IPv4 or IPv6, TCP.
  *
  * Contract: a cursor stands at an offset from the start of the frame; every step checks the bounds
- * of what it reads and moves on, or says that the packet is not for us. Packets are only read
+ * of its bytes and moves on, or returns that the packet is not for us. Packets are only read
  * here, never written: a direct write anywhere in a program makes the kernel copy every cloned
  * packet before it runs.
  */
@@ -78,8 +78,8 @@ static __always_inline void map_ipv4(__u8 *to, __be32 address)
 }
 
 /*
- * Is an address of IPv6 one of IPv4 in disguise? In keys it would be that one. The kernel drops what comes from there, since
- * no such address is on the wire.
+ * Is an address of IPv6 one of IPv4 in disguise? In keys it would be that one. The kernel drops packets from such an address,
+ * since it is never on the wire.
  */
 static __always_inline bool is_mapped(const __be32 *address)
 {

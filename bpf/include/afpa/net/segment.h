@@ -2,8 +2,8 @@
 /*
  * The TCP segment in hand: parsed from its packet, its bytes in scratch, and whether its checksum is right.
  *
- * The kernel's TCP drops a segment whose checksum is wrong. The programs see a segment before that, so whatever
- * they take from it for good (an answer, an acknowledgement) wants a sound segment.
+ * The kernel's TCP drops a segment whose checksum is wrong. The programs see a segment before that, so every
+ * lasting effect of it (an answer, an acknowledgement) wants a sound segment.
  */
 #ifndef AFPA_NET_SEGMENT_H
 #define AFPA_NET_SEGMENT_H
@@ -52,8 +52,8 @@ static __always_inline int begin_anew(struct __sk_buff *skb)
 #define IPV4_PLAIN 0x45   /* version, and a header without options */
 
 /*
- * Does the IPv4 header at `at` hold, options and all? The kernel drops a packet whose header does not, whatever the card
- * says: no card's word covers it.
+ * Does the IPv4 header at `at` hold, options and all? The kernel drops a packet whose header does not, and computes the
+ * sum itself: the card's result does not cover it.
  */
 __noinline int afpa_ipv4_holds(struct __sk_buff *skb, __u32 at)
 {
@@ -213,7 +213,7 @@ static __always_inline __u32 plain_headers(const struct segment *s)
 	return s->tcp_at + sizeof(struct tcphdr) + (s->timestamps ? TIMESTAMP_SIZE : 0);
 }
 
-/* The headers into `work->frame`, the model for what leaves. Needs `plain_ip`. False: they are too long. */
+/* The headers into `work->frame`, the model for the answer. Needs `plain_ip`. False: they are too long. */
 static __always_inline bool save_headers(struct __sk_buff *skb, struct work *work, const struct segment *s)
 {
 	__u32 headers = plain_headers(s);

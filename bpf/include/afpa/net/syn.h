@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The options of a SYN, in whatever order (RFC 9293, 3.1; RFC 7323; RFC 2018).
+ * The options of a SYN, in any order (RFC 9293, 3.1; RFC 7323; RFC 2018).
  */
 #ifndef AFPA_NET_SYN_H
 #define AFPA_NET_SYN_H
@@ -22,7 +22,7 @@ struct syn_options {
 	__u16 mss;
 	__u8 scale;
 	__u8 scaling, sack, timestamps; /* the option was there */
-	__u8 odd;                /* it is not whole, or not what is made for */
+	__u8 odd;                /* an option is not whole, or has no model here */
 };
 
 /* One option; stops (1) behind the last one. A function for `bpf_loop`: a plain loop has too many states. */

@@ -78,7 +78,7 @@ static __always_inline bool read_ipv4(struct __sk_buff *skb, struct segment *s, 
 	return true;
 }
 
-/* One extension header. False: there is none, or what follows it is not to be seen. */
+/* One extension header. False: there is none, or the bytes behind it cannot be seen. */
 static __always_inline bool skip_extension(struct __sk_buff *skb, struct segment *s, struct shape *shape)
 {
 	__u8 header[EXTENSION_UNIT];

@@ -55,7 +55,7 @@ __noinline int afpa_on_ack(struct work *work, struct afpa_transfer *transfer)
 	return sender_on_ack(sender_of(transfer), work->sending.now, (struct ack *)work->ack);
 }
 
-/* Everything has arrived: the connection is as after any answer, and keeps what its path has shown. */
+/* Everything has arrived: the connection is as after any answer, and keeps the state of its path. */
 static __always_inline void complete(struct afpa_flow *flow, const struct afpa_transfer *transfer)
 {
 	const struct path *path = &((const struct sender *)transfer->sender)->path;
@@ -109,8 +109,8 @@ static __always_inline int on_ack(struct __sk_buff *skb, struct work *work, cons
 }
 
 /*
- * The usual end of a transfer: a request that acknowledges all of it, and says nothing else. Does what the program
- * of transfers would do, but without the tail calls there and back. False: nothing was done, and that program has to.
+ * The usual end of a transfer: a request that acknowledges all of it, and nothing else. This does the work of the program
+ * of transfers, but without the tail calls there and back. False: nothing was done, and that program has to.
  */
 static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, __u64 now)
@@ -125,7 +125,7 @@ static __always_inline bool finish_fast(struct __sk_buff *skb, struct work *work
 	if (!transfer || !transfer_lock(transfer, &s->key))
 		return false;
 	ack_from_segment(ack, s, flow, transfer);
-	/* Not plain: it acknowledges what has not left, or some segments left twice. */
+	/* Not plain: it acknowledges bytes that have not left, or some segments left twice. */
 	if (!sender_ack_is_plain(sender_of(transfer), ack) ||
 	    sender_on_plain_ack(sender_of(transfer), microseconds(), ack) != PROGRESS_DONE) {
 		transfer_unlock(transfer);

@@ -56,7 +56,7 @@ static __always_inline void cut_piece(struct sending *sending)
 	sending->length -= sending->rest;
 }
 
-/* Ask the TCP sender what leaves now. False: nothing may. After the last one, call `afpa_sent_now`. */
+/* Ask the TCP sender for the piece that leaves now. False: none may. After the last one, call `afpa_sent_now`. */
 __noinline int afpa_next_piece(struct work *work, struct afpa_transfer *transfer)
 {
 	struct transmission t = {};
@@ -113,8 +113,8 @@ static __always_inline __u64 sum_piece(struct afpa_page *page, __u32 at, __u32 l
 }
 
 /*
- * The same, from the page if it was computed before, for another client. With a sum the page remembers what it is
- * of: 27 bits of the version, the place in its quarter of the page, the length. If the page has become another
+ * The same, from the page if it was computed before, for another client. With a sum the page remembers its source:
+ * 27 bits of the version, the place in its quarter of the page, the length. If the page has become another
  * object's meanwhile, the version differs, and the sum is not used.
  */
 static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 version, __u32 at, __u32 length)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Timers of retransmission: when an answer that nobody acknowledges is sent again.
+ * Timers of retransmission: when an unacknowledged answer is sent again.
  *
  * Two kinds of answers have one, and one program services both (rtx_timer.bpf.c). A transfer has its deadline in its
  * own entry, because every acknowledgement moves it. Answers of one segment are far more, and nearly all of them are
  * acknowledged in time, so arming a timer for each would cost too much. A connection has at most one entry in a
- * FIFO, `rtx_timers`, whatever it is sent. All entries wait equally long, so the head expires first. User mode polls
+ * FIFO, `rtx_timers`, for all its answers. All entries wait equally long, so the head expires first. User mode polls
  * every 10 ms. An entry that expires is dropped if the last answer was acknowledged, queued again if that answer
  * left only a while ago, and else waits in user mode for its time-out, when the answer is retransmitted.
  *
@@ -36,7 +36,7 @@ static __always_inline __u32 rtx_units(__u64 microseconds)
 	return (microseconds * 1000 >> AFPA_TICK_SHIFT) + 1;
 }
 
-/* Was the connection reset? Then nobody wants the answer any more. */
+/* Was the connection reset? Then the client does not want the answer any more. */
 static __always_inline bool was_reset(const struct afpa_flow *flow)
 {
 	return flow->owner == AFPA_OWNER_CLOSING && !(flow->flags & (AFPA_FLOW_CLIENT_FIN | AFPA_FLOW_SERVER_FIN));

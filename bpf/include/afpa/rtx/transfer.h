@@ -126,8 +126,8 @@ static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *wo
 /* --- what leaves --- */
 
 /*
- * How long may a segment be? A path whose MTU shrank need not say so (a black hole, RFC 4821): after a time-out no
- * segment is longer than what every path takes. If nothing of the answer had arrived by then, the connection's next
+ * How long may a segment be? A path whose MTU shrank need not report it (a black hole, RFC 4821): after a time-out no
+ * segment is longer than every path takes. If nothing of the answer had arrived by then, the connection's next
  * answers begin with such segments.
  */
 static __always_inline void limit_payload(struct afpa_flow *flow, const struct sender *f, struct sending *sending)
@@ -201,7 +201,7 @@ __noinline int afpa_has_more(struct afpa_transfer *transfer)
 	return transfer && sender_ready(sender_of(transfer)) != SENDER_NO_SEGMENT;
 }
 
-/* Send what may leave, BURST segments at most. The last one stays in the packet; returns its `enum built`. */
+/* Send the segments that may leave, BURST at most. The last one stays in the packet; returns its `enum built`. */
 static __always_inline int send_ready(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer)
 {
 	int built = BUILT_NOT;
@@ -264,7 +264,7 @@ __noinline int afpa_make_empty(struct __sk_buff *skb, struct work *work, struct 
 }
 
 /*
- * Reset the connection on both sides: its bytes are gone, which nobody else has, or the client has been silent for
+ * Reset the connection on both sides: the answer's bytes are gone, also for user mode, or the client has been silent for
  * too long. Afterwards the packet is the reset for the kernel. False: that one could not be made.
  */
 static __always_inline bool end_connection(struct __sk_buff *skb, struct work *work, struct afpa_transfer *transfer)

@@ -290,7 +290,7 @@ sender_function int sender_on_plain_ack(struct sender *snd, __u64 now, struct ac
 	return sender_done(snd) ? PROGRESS_DONE : PROGRESS_GOING;
 }
 
-/* An ACK has come. PROGRESS_IMPOSSIBLE: it acknowledges what was never sent, and nothing was changed (S7). */
+/* An ACK has come. PROGRESS_IMPOSSIBLE: it acknowledges bytes that were never sent, and nothing was changed (S7). */
 static __always_inline int sender_on_ack(struct sender *snd, __u64 now, struct ack *ack)
 {
 	int progress = PROGRESS_GOING;

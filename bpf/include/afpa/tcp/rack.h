@@ -6,7 +6,7 @@
 #include <afpa/tcp/sender.h>
 
 /*
- * A sign of congestion outside of a recovery: cwnd is reduced once a window, whatever shows it, a loss, an ECE or several
+ * A sign of congestion outside of a recovery: cwnd is reduced once a window, for a loss, an ECE or several signs
  * at once (RFC 5681, 3.1; RFC 3168, 6.1.2).
  */
 static __always_inline void reduce_cwnd(struct sender *snd)

@@ -7,10 +7,10 @@
  * the same code in user space.
  *
  *   bitset.h   sets of segments
- *   path.h     what outlives a transfer: RTT, cwnd (RFC 5681, 6298, 6928, 9438)
+ *   path.h     the state that outlives a transfer: RTT, cwnd (RFC 5681, 6298, 6928, 9438)
  *   sender.h   state, and the choice of the next segment
  *   rack.h     loss detection and timers (RFC 8985, 6298)
- *   ack.h      what an ACK changes (RFC 2018, 2883, 3168, 4015)
+ *   ack.h      the effects of an ACK (RFC 2018, 2883, 3168, 4015)
  *
  * Order of calls: `sender_begin`; then `sender_poll` until it returns false, and again after each
  * `sender_on_ack` and `sender_on_timer`. `deadline` says when `sender_on_timer` is due.
@@ -46,7 +46,7 @@ struct sender {
 	__u8 rack_fack;              /* one above the highest segment that was delivered */
 	__u8 rack_valid, rack_segment; /* is there such a segment; which one */
 	__u8 ca_state, recovery_point; /* a recovery lasts until all segments below are acknowledged */
-	__u8 fast_retransmit;        /* a loss was just detected: one segment may leave whatever cwnd says */
+	__u8 fast_retransmit;        /* a loss was just detected: one segment may leave beyond cwnd */
 	__u8 tlp, tlp_segment;       /* the segment counts with TLP_RETRANSMITTED alone */
 	__u8 window_probe;           /* the client's window is closed, and a probe is due */
 	__u8 timer, rto_backoff;
@@ -68,8 +68,8 @@ struct transmission {
 };
 
 /*
- * A global function: the verifier checks it once, whoever calls it. It knows only the size of what the
- * pointers point to, so such a function first compares them with NULL.
+ * A global function: the verifier checks it once, for all its callers. It knows only the size of the memory behind
+ * the pointers, so such a function first compares them with NULL.
  */
 #ifdef AFPA_USER_SPACE
 #define sender_function static __noinline

@@ -30,7 +30,7 @@ struct outgoing {
 
 _Static_assert(AFPA_TTL_DIGITS + AFPA_BEFORE_AGE + AFPA_AGE_DIGITS <= AFPA_DATE_LENGTH, "the place of the longest Age");
 
-/* Bytes of what is patched into the answers of a slot. */
+/* Bytes of the text that is patched into the answers of a slot. */
 static __always_inline __u32 date_length(const struct afpa_slot *slot)
 {
 	__u32 digits = slot->age_digits, ttl = slot->ttl_digits;
@@ -203,7 +203,7 @@ static __always_inline void checksum_tcp(struct tcphdr *tcp, const struct segmen
 
 /*
  * The headers of `out` in `work->frame`. Returns their length. A global function, verified once: its branches would
- * multiply with those of everyone who sends something.
+ * multiply with those of every caller.
  */
 __noinline int afpa_build_frame(struct work *work, const struct segment *s, const struct outgoing *out, int partial)
 {
@@ -277,7 +277,7 @@ static __always_inline bool store_payload(struct __sk_buff *skb, const struct se
 		return false;
 	if (bpf_skb_store_bytes(skb, at, bytes, length, 0))
 		return false;
-	/* Looked at behind the call, across which old verifiers forget what is known of a number. */
+	/* Looked at behind the call, across which old verifiers forget the bounds of a number. */
 	date_length = *(const volatile __u32 *)&out->date_length;
 	if (!is_within(&date_length, 1, AFPA_DATE_LENGTH))
 		return false;

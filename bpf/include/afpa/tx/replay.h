@@ -26,7 +26,7 @@ static __always_inline int reset_lost_version(struct __sk_buff *skb, struct work
 
 /*
  * The way back is not known any more, and an answer is to be sent again: only the kernel can show the way. The packet
- * becomes a probe, one byte below what the kernel expects, which it acknowledges (RFC 9293, 3.8.4).
+ * becomes a probe, one byte below the number that the kernel expects, which it acknowledges (RFC 9293, 3.8.4).
  */
 static __always_inline int ask_kernel_for_way(struct __sk_buff *skb, struct work *work, const struct segment *s,
 					      const struct afpa_flow *flow, bool partial)
@@ -45,7 +45,7 @@ static __always_inline int ask_kernel_for_way(struct __sk_buff *skb, struct work
 
 /*
  * A longer answer in two segments: the first one leaves, and the packet becomes the second. Neither acknowledges the
- * request, or the client would not ask again when the other one is lost (F4). Once the client has both, the request
+ * request: else the client would not ask again when the other one is lost (F4). Once the client has both, the request
  * is acknowledged by the answer to its next one, or by the kernel's TCP when the client sends it again.
  */
 static __always_inline bool rebuild_in_two(struct __sk_buff *skb, struct work *work, const struct segment *s,

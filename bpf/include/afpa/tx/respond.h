@@ -71,7 +71,7 @@ static __always_inline bool is_tracked_before(struct __sk_buff *skb, const struc
 	return !flow->tx_offset && !flow->socketless && is_tracked(skb);
 }
 
-/* Derive cached response, and ask what must be asked before it may be sent. AFPA_ANSWERED, or the reason. */
+/* Derive cached response, with the checks before it may be sent. AFPA_ANSWERED, or the reason. */
 static __always_inline enum afpa_reason find_answer(struct __sk_buff *skb, struct work *work, const struct segment *s,
 						    struct afpa_flow *flow, const struct afpa_date *date,
 						    struct cached *cached, const struct turn *turn)

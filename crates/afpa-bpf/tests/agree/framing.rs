@@ -47,7 +47,7 @@ impl Framing {
     }
 }
 
-/// The property. The error says who said what.
+/// The property. The error has the views of both parsers.
 pub fn agree(input: &[u8], framing: &Framing) -> Result<(), String> {
     if !framing.is_sure() {
         return Ok(());
@@ -104,8 +104,8 @@ fn length(request: &Request<'_, '_>, is_head: bool) -> Result<usize, String> {
     }
 }
 
-/// Refusals for what the programs leave to user mode: the server answers, and closes. The bytes of the
-/// target and the value of Host.
+/// Refusals that end the connection, for properties that the programs do not check: the bytes of the target and the value
+/// of Host. The server answers, and closes.
 fn ends_all(refusal: Refusal, input: &[u8]) -> bool {
     let target = input.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
     matches!(refusal, Refusal::HostInvalid | Refusal::TargetBytes)

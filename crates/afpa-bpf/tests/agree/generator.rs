@@ -1,4 +1,4 @@
-//! Heads that nobody wrote: composed of lines and mutated, the same sequence in every run.
+//! Generated heads: composed of lines and mutated, the same sequence in every run.
 
 use super::heads::{LINES, REQUEST_LINES, USUAL};
 

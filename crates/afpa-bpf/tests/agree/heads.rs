@@ -19,7 +19,7 @@ pub fn ordinary() -> Vec<Head> {
     heads
 }
 
-/// Clients that ask for what only user mode does.
+/// Heads of clients that ask for things that only user mode does.
 pub fn for_user_mode() -> Vec<Head> {
     read(include_str!("clients_for_user_mode.txt"))
 }

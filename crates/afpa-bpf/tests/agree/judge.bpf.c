@@ -33,7 +33,7 @@ int agree(struct __sk_buff *skb)
 	return judge(work, s.length);
 }
 
-/* Requests that go up together: the packet's first words become what was read of it. */
+/* Requests that go up together: the packet's first words become the results of the reader. */
 SEC("tc")
 int agree_framing(struct __sk_buff *skb)
 {

@@ -14,7 +14,7 @@ use afpa_http::{
 use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
 
 /// The tightest limits with which the property holds: the programs look at no more. A server with
-/// tighter ones would refuse what they answer.
+/// tighter ones would refuse requests that they answer.
 const LIMITS: RequestLimits = RequestLimits { request_line: 512, head: 2560, fields: 63 };
 
 /// How sure the programs are: `enum certainty` of `http/request.h`.
@@ -156,7 +156,7 @@ fn site_of(request: &Request<'_, '_>) -> u32 {
     named.map_or(ANY_HOST, |(_, site)| *site)
 }
 
-/// The property. The error says who said what.
+/// The property. The error has the views of both parsers.
 pub fn agree(world: &World, input: &[u8], verdict: Verdict) -> Result<(), String> {
     if verdict.changed {
         return Err(format!("read anew and from memory differ; at first {verdict:?}"));
@@ -185,7 +185,7 @@ pub fn agree(world: &World, input: &[u8], verdict: Verdict) -> Result<(), String
 }
 
 /// The programs wait for the end of one response of user mode: that of a whole request, or a refusal
-/// for what they leave to it, the bytes of the target and the value of Host.
+/// for properties that they leave to it: the bytes of the target and the value of Host.
 fn one_response_follows(input: &[u8]) -> Result<(), String> {
     let target = input.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
     let mut slots = FieldSlots::new();

@@ -150,7 +150,7 @@ static __u32 judge_bytes(struct work *work, const __u8 *bytes, __u32 length)
 	return judge(work, length);
 }
 
-/* Each head twice: read line by line, as a rule, and compared with what was remembered. */
+/* Each head twice: read line by line, as a rule, and compared with the remembered block. */
 static void batch(void)
 {
 	struct work *work = own_work();

@@ -79,7 +79,7 @@ fn blind_segments_change_nothing_of_a_connection_without_an_offset() {
     }
 }
 
-/// Nobody else would answer or drop them there: before the first request, behind it, and while an answer is on its way.
+/// The programs alone answer or drop these: before the first request, behind it, and while an answer is on its way.
 #[test]
 fn blind_segments_change_nothing_of_a_connection_without_a_socket() {
     let Some(bench) = Bench::new() else { return };

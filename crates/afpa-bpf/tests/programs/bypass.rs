@@ -30,7 +30,7 @@ fn user_answers(client: &mut RawClient, times: usize) {
     }
 }
 
-/// The same ports again, without a farewell that both programs see to its end.
+/// Uses the same ports again, after a reset instead of an end that both programs see.
 fn again(client: &mut RawClient) {
     client.send(&Segment { flags: RST | ACK, ..client.next() });
     drop(client.collect(SOON));
@@ -104,7 +104,7 @@ fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
     });
 }
 
-/// The test gets what makes a client's segment of a payload.
+/// The test gets a function that makes a client's segment of a payload.
 fn with_both_families(test: impl Fn(&FastPath, &dyn Fn(&str) -> Frame) + Sync) {
     with_fast_path(|fast_path| {
         for ipv6 in [false, true] {
@@ -133,7 +133,7 @@ fn awaiting() -> [u8; size_of::<Flow>()] {
     flow_of(&words, afpa_abi::owner::USER)
 }
 
-/// After the end of a long response, what is sent again of it is looked at: it may carry a later timestamp.
+/// After the end of a long response, its retransmissions are looked at: they may carry a later timestamp.
 #[test]
 fn the_middle_of_a_response_goes_by_until_its_end() {
     with_both_families(|fast_path, request| {
@@ -190,7 +190,7 @@ fn ends_are_seen_and_a_new_connection_is_looked_at() {
                 (0..3).for_each(|_| run(fast_path, Hook::Ingress, &up));
                 (0..3).for_each(|_| run(fast_path, Hook::Egress, &down));
                 run(fast_path, hook, &Frame { flags, payload: Vec::new(), ..frame.clone() });
-                // Anybody may have sent what comes in; the server's end is one.
+                // A stranger may have sent the client's FIN or RST; only the server's ends the connection.
                 let gone = fast_path.flow(&key).expect("asked").is_none();
                 assert_eq!(gone, hook == Hook::Egress, "{hook:?} {flags:#x}");
             }

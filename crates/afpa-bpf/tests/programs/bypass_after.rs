@@ -241,7 +241,7 @@ fn what_follows_on_the_same_ports_begins_anew() {
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 2);
 }
 
-/// Without an offset nobody needs the entry of a connection that ends.
+/// Without an offset the entry of a connection that ends is not needed.
 #[test]
 fn entries_go_with_the_servers_fin() {
     let Some((world, fast_path)) = world(2) else { return };

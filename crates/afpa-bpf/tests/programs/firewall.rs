@@ -42,8 +42,8 @@ fn asks(client: &mut RawClient) -> bool {
     answers.iter().any(|answer| !answer.payload.is_empty())
 }
 
-/// Several connections on which the kernel has answered; then the ban; then nobody gets a byte; then its end, and all
-/// of them are whole.
+/// Several connections on which the kernel has answered; then the ban; then no client gets a byte; then its end,
+/// and all of them are whole.
 fn ends_answers(ban: &Ban) {
     let Some((world, fast_path)) = bed(FIREWALL_INTERVAL) else { return };
     let mut clients: Vec<RawClient> = (0..CONNECTIONS).map(|_| world.connected()).collect();
@@ -157,7 +157,7 @@ fn a_busy_client_passes_about_once_a_second() {
     assert!(passed >= 2 && passed as f64 <= seconds / 0.7 + 1.0, "{passed} in {seconds} s");
 }
 
-/// With an interval of zero nobody is asked.
+/// With an interval of zero the firewall is not asked.
 #[test]
 fn the_firewall_is_not_asked_where_that_is_configured() {
     let Some((world, fast_path)) = bed(Duration::ZERO) else { return };

@@ -139,7 +139,7 @@ fn without_pins_the_end_removes_the_filters() {
     end_without_pins(Settings { without_tcx: true, ..Settings::default() });
 }
 
-/// A filter outlives its process. The next one knows it by what it is.
+/// A filter outlives its process. The next process recognises it by its program.
 #[test]
 fn filters_of_a_killed_process_are_removed_by_the_next() {
     let Some(mut world) = World::new() else { return };

@@ -1,7 +1,7 @@
-//! Whole segments in every shape through both hooks, before a judge who knows what each side must have received.
+//! Whole segments in every shape through both hooks, before a judge that knows the bytes each side must have received.
 //!
 //! A seeded generator plays a client, a server's kernel and the network between them (`oracle/connection.rs`). The
-//! programs run on each frame (`BPF_PROG_TEST_RUN`), and what goes on is given to the models of both ends
+//! programs run on each frame (`BPF_PROG_TEST_RUN`), and packets that go on reach the models of both ends
 //! (`oracle/peers.rs`). These panic when a byte is another one than before at its place, when a response is not the one
 //! to its request, when the server gets a request twice or a part of one, or when something is acknowledged that was
 //! not sent. In the end the network is good, and everything must have arrived.

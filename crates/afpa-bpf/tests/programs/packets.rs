@@ -143,7 +143,7 @@ fn translates_up(fast_path: &FastPath, owner: u8) {
     let old = Frame { ack: 30_000, ..partial.clone() };
     let run = fast_path.dry_run(Hook::Ingress, &old.bytes(), 1).expect("a test run");
     assert_eq!(run.packet, Frame { seq: 50_000, ack: 29_000, ..old }.bytes());
-    // The end is translated, too, and the entry stays for what comes after it.
+    // The end is translated, too, and the entry stays for segments behind it.
     for flags in [FIN | ACK, RST | ACK] {
         let end = Frame { ack: 66_000, flags, payload: Vec::new(), ..partial.clone() };
         let run = fast_path.dry_run(Hook::Ingress, &end.bytes(), 1).expect("a test run");
@@ -179,7 +179,7 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
     }
 }
 
-/// Without an offset, what is left to user mode passes as it is, and so does its end.
+/// Without an offset, the segments of a connection left to user mode pass as they are, and so does its end.
 #[test]
 fn connections_without_offset_that_are_left_to_user_mode() {
     with_fast_path(|fast_path| {
@@ -202,7 +202,7 @@ fn connections_without_offset_that_are_left_to_user_mode() {
                     fast_path.put_flow(&key, &flow).expect("entered");
                     let end = Frame { flags, payload: Vec::new(), ..frame.clone() };
                     let seen = untouched(fast_path, hook, &end.bytes());
-                    // Anybody may have sent what comes in; the server's end is one.
+                    // A stranger may have sent the client's FIN or RST; only the server's ends the connection.
                     let closed = hook == Hook::Egress;
                     assert_eq!(seen.contains(&Reason::FlowClosed), closed, "{hook:?} {flags:#x}");
                     assert_eq!(fast_path.flow(&key).expect("asked").is_none(), closed);

@@ -207,7 +207,7 @@ fn all_clients_together_have_one_bucket_and_allowed_ones_none() {
     assert!(bench.syn(&many(9)).iter().all(|passed| *passed), "they are still");
 }
 
-/// Four thousand SYNs of others take what is left; no token comes back during the test.
+/// Four thousand SYNs of others take the remaining tokens; no token comes back during the test.
 #[test]
 fn a_class_gets_its_share_whatever_others_take_and_user_mode_counts_alike() {
     let Some(bench) = Bench::new() else { return };

@@ -46,7 +46,7 @@ fn again(lab: &Lab, client: &RawClient, time: Duration) -> Vec<Segment> {
     data(client.collect(SOON))
 }
 
-/// The same bytes in the same place, whatever became of time and objects.
+/// The same bytes in the same place, although time passed and objects changed.
 #[track_caller]
 fn is_repetition(one: &Segment, lost: &Segment) {
     assert_eq!((one.seq, one.ack, &one.payload), (lost.seq, lost.ack, &lost.payload));

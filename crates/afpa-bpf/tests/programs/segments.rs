@@ -50,7 +50,7 @@ fn version_that_is_gone_ends_the_connection() {
     assert!(payloads(&end).is_empty() && end.iter().any(|s| s.flags & RST != 0), "{end:?}");
 }
 
-/// Room for others is made of what nobody can ask for again, and of nothing else.
+/// Room for others comes only from answers that no client can ask for again.
 #[test]
 fn a_retired_answer_stays_until_its_client_has_it() {
     let Some((world, fast_path)) =
@@ -178,7 +178,7 @@ fn lost_answer_before_a_user_mode_response() {
         lost.is_from_kernel() && payloads(&segments[1..]).concat().contains("from nginx"),
         "{segments:?}"
     );
-    // The answer was lost, what followed arrived: a client says so by SACK, and repeats the request.
+    // The answer was lost, the segments behind it arrived: the client reports that by SACK, and repeats the request.
     let ends = segments.iter().map(|s| s.seq.wrapping_add(s.payload.len() as u32));
     let end = ends.max_by_key(|end| end.wrapping_sub(lost.seq)).expect("segments");
     let sack = vec![(segments[1].seq, end)];
@@ -290,7 +290,7 @@ fn half_close_after_a_lost_answer() {
     assert_eq!(counted(&fast_path, Reason::AnsweredRetransmission), 1);
 }
 
-/// A client that closes its window gets nothing until it opens it, and then from whoever was asked.
+/// A client that closes its window gets nothing until it opens it, and then from the side that got its request.
 #[test]
 fn zero_window() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };

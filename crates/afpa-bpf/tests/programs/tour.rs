@@ -11,7 +11,7 @@ use afpa_testkit::tcp::RawClient;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Programs on links, or on what there is instead.
+/// Programs on links, or on filters where the kernel has no links.
 #[test]
 fn every_program_and_every_verdict() {
     tour(settings());
@@ -196,7 +196,7 @@ fn several_segments_and_a_loss(lab: &Lab) {
     client.finish();
 }
 
-/// These segments, and what comes after their acknowledgement, until the answer is whole.
+/// Takes these segments, and those after their acknowledgement, until the answer is whole.
 fn take_all(lab: &Lab, client: &mut RawClient, first: &[Segment]) {
     const LENGTH: usize = 5000;
     let mut whole = join(client, first);

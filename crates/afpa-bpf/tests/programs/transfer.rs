@@ -36,7 +36,7 @@ fn exchange(client: &mut afpa_testkit::Client, serial: usize, turn: usize, large
         5 => assert_eq!(ask(client, "GET", "/large.bin", "").body, large),
         6 => assert_eq!(ask(client, "GET", "/absent", "").status, 404),
         _ => {
-            // Two at once: the second must wait for the first, whoever answers.
+            // Two at once: the second must wait for the first, no matter which side answers.
             client.send(b"GET /kernel-0.html HTTP/1.1\r\nHost: server\r\n\r\n");
             client.send(b"GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n");
             assert_eq!(client.receive().body, [b'0'; 200]);

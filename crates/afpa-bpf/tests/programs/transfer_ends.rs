@@ -1,4 +1,4 @@
-//! Answers of several segments that end early, are refused, or meet what is not theirs.
+//! Answers of several segments that end early, are refused, or meet segments that are not theirs.
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ fn a_lost_tail_comes_back_by_time_alone() {
     again.sort_by_key(|segment| segment.seq.wrapping_sub(segments[0].seq));
     assert!(repeats(&again, &segments), "{again:?}");
     for segment in again {
-        // The time-out sends in pieces what the probe before it sent whole.
+        // The time-out sends in pieces the segment that the probe before it sent whole.
         let known = whole.len() - segment.seq.wrapping_sub(segments[0].seq) as usize;
         whole.extend(segment.payload.iter().skip(known));
     }
@@ -118,7 +118,7 @@ fn a_repeated_request_changes_nothing_and_brings_back_what_is_due() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     let (request, segments) = begin(&mut client, "/some.html");
-    let mut got: Vec<Segment> = Vec::new(); // nobody services timers
+    let mut got: Vec<Segment> = Vec::new(); // timers are not serviced
     for _ in 0..4 {
         client.send(&Segment { ts_value: client.next().ts_value, ..request.clone() });
         got.extend(data(client.collect(SOON)));

@@ -27,7 +27,7 @@ fn send(world: &World, fast_path: &FastPath, before: &[&str], pieces: &[&[u8]]) 
     client
 }
 
-/// A request that ends answers for what is at `{}`, but for its end.
+/// Lines of requests that end the answers for the target `{}`, without the end of the line.
 const LENIENT: [&str; 13] = [
     "post {} HTTP/1.1",
     "!odd {} HTTP/1.1",

@@ -52,7 +52,7 @@ fn come_from(frame: &mut [u8], source: [u8; 4]) {
     sum_tcp(frame);
 }
 
-/// Faults for which every segment is dropped, whatever it says.
+/// Faults for which every kind of segment is dropped.
 const DROPPED: [(&str, Spoil); 11] = [
     ("a TCP checksum", |frame| frame[TCP + 16] ^= 0x12),
     ("a TCP checksum of 0", |frame| frame[TCP + 16..TCP + 18].fill(0)),
@@ -174,7 +174,7 @@ fn unanswered(bench: &Bench, client: &RawClient, request: &Segment, round: u32) 
     }
 }
 
-/// A segment that is longer than any head is looked at as well, before it changes what is known.
+/// The checksum of a segment that is longer than any head is checked as well, before the segment changes any state.
 #[test]
 fn a_long_segment_with_a_wrong_checksum_is_not_assigned() {
     let Some(bench) = Bench::new() else { return };
@@ -190,7 +190,7 @@ fn a_long_segment_with_a_wrong_checksum_is_not_assigned() {
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
 }
 
-/// Short frames are filled up to what Ethernet wants: that is no part of the segment.
+/// Short frames are padded to Ethernet's least length: the padding is no part of the segment.
 #[test]
 fn a_frame_with_padding_is_answered() {
     let Some(bench) = Bench::new() else { return };

@@ -1,4 +1,4 @@
-//! One connection: a client, a server's kernel and the network between them, who send what chance wants through both
+//! One connection: a client, a server's kernel and the network between them, which send random segments through both
 //! hooks. In the end the network is good, and everything must arrive.
 
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const CLIENT_MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 9, 1], [2, 0, 0, 0, 9, 2]];
 /// By which interface, and which of the client's routers.
 type Leg = (usize, usize);
 
-/// One client's connection: both ends, and what the network has of theirs.
+/// One client's connection: both ends, and their segments in the network.
 pub(super) struct Connection<'b> {
     bench: &'b Bench,
     random: Random,
@@ -80,8 +80,8 @@ impl<'b> Connection<'b> {
         connection
     }
 
-    /// A SYN-ACK removes what the tuple was; then the connection is as if its handshake were over, or as if answers had
-    /// moved its numbers.
+    /// A SYN-ACK removes the old connection of the tuple; then the new one is as if its handshake were over, or as if
+    /// answers had moved its numbers.
     fn enter(&mut self, [rx_offset, tx_offset]: [u32; 2]) {
         let fast_path = &self.bench.fast_path;
         fast_path.beat();
@@ -189,7 +189,7 @@ impl<'b> Connection<'b> {
         }
     }
 
-    /// A round on a good network: everybody says what the other one lacks.
+    /// A round on a good network: each side sends the bytes that the other one lacks.
     fn catch_up(&mut self) {
         self.release();
         if (self.client.acked as usize) < self.client.sent.len() {

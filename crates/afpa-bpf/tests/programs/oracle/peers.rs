@@ -1,5 +1,5 @@
 //! Both ends of a connection, as far as a judge must know them: the client on the wire, and the server's kernel with the
-//! server behind it. Each panics when it is given what it must not get.
+//! server behind it. Each panics when it gets a segment that it must not get.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ impl Client {
         assert!(arrived.flags & 0x07 == 0, "nobody ends this connection: {arrived:?}");
         if let Some(value) = arrived.ts_value {
             if !arrived.payload.is_empty() && (value.wrapping_sub(self.ts_recent) as i32) < 0 {
-                return; // older than what came (PAWS)
+                return; // older than the latest segment (PAWS)
             }
             self.ts_recent = self.ts_recent.max(value);
         }

@@ -1,4 +1,4 @@
-//! Frames: the shapes that a segment may have on its way, and a reader that takes of a frame what a kernel would take.
+//! Frames: the shapes that a segment may have on its way, and a reader that takes the segment of a frame as a kernel would.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -140,7 +140,7 @@ fn segment([from, to]: [IpAddr; 2], tcp: &[u8]) -> Option<Arrived> {
     })
 }
 
-/// How a segment comes: in which frames, and merged of what sizes.
+/// The form in which a segment comes: its frames, and the size of the segments merged into it.
 pub(super) struct Shaped {
     pub(super) frames: Vec<Vec<u8>>,
     pub(super) gso_size: u32,
@@ -268,7 +268,7 @@ fn extend(random: &mut Random, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// With a TCP option that nobody knows.
+/// The frame with a TCP option of an unknown kind.
 fn with_option(random: &mut Random, frame: &[u8], tcp: usize) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let header = usize::from(frame[tcp + 12] >> 4) * 4;

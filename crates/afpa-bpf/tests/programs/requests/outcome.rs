@@ -1,4 +1,4 @@
-//! One request, and what became of it.
+//! One request, and its outcome.
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ fn a_client_that_lost_its_memory_begins_anew_on_the_same_tuple() {
     let answers = client.answers(SOON);
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(answers[0].flags, ACK, "{answers:?}");
-    // Its TCP resets what it does not know (RFC 9293, 3.5.1), and repeats the SYN.
+    // The client's TCP answers an unknown acknowledgement with a reset (RFC 9293, 3.5.1), and repeats the SYN.
     client.send(&Segment { flags: RST, seq: answers[0].ack, ack: 0, ..client.next() });
     std::thread::sleep(SOON);
     bench.introduce();

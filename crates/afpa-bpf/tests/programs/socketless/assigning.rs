@@ -54,7 +54,7 @@ fn assigned_and_gone(bench: &Bench) -> (RawClient, Segment) {
     (client, request)
 }
 
-/// A duplicate of the segment changes nothing, and nobody accepts anything.
+/// A duplicate of the segment changes nothing, and no connection is accepted for it.
 #[track_caller]
 fn is_not_executed_again(bench: &Bench, client: &RawClient, segment: &Segment) {
     let opens = bench.tcp("TcpPassiveOpens");
@@ -98,13 +98,13 @@ fn a_replayed_request_behind_a_hit_is_executed_once() {
     }
 }
 
-/// Its cookie is valid for the next process, too: so is what was assigned.
+/// Its cookie is valid for the next process, too: so that process must remember assigned connections.
 #[test]
 fn a_request_of_the_process_before_is_not_executed_again() {
     let Some(pins) = Pins::new() else { return };
     let Some(bench) = Bench::with(pins.settings()) else { return };
     let (client, request) = assigned_and_gone(&bench);
-    // As many flows as were kept, whatever the settings are now.
+    // The number of kept flows counts, not that of the new settings.
     let settings = Settings { flows: 32, sizes_as_kept: true, ..pins.settings() };
     let bench = bench.next_process(settings).expect("it could be had before");
     assert_eq!(bench.count(Reason::SocketlessReplayed), 0, "{:?}", bench.counts());
@@ -147,7 +147,7 @@ fn a_connection_for_which_there_was_no_room_is_assigned_once() {
     assert_eq!(bench.tcp("TcpPassiveOpens"), opens);
 }
 
-/// Most of as many as the table of flows has room for are remembered; that is a quarter of what the sets have room for.
+/// Most of as many as the table of flows has room for are remembered; that is a quarter of the sets' room.
 #[test]
 fn those_before_the_last_ones_are_remembered_as_well() {
     let Some(bench) = Bench::with(Settings { flows: 16, ..Settings::default() }) else { return };
@@ -314,7 +314,7 @@ fn a_listener_that_defers_accepting_accepts_at_once() {
 }
 
 /// The client acknowledges a response by its next request and by nothing else, as clients do that ask again at once. The
-/// kernel answers that, and the server's TCP learns what was acknowledged.
+/// kernel answers that, and the server's TCP gets the acknowledgement.
 #[test]
 fn a_request_that_acknowledges_the_response_before_it_is_answered() {
     let Some(bench) = Bench::new() else { return };
@@ -335,7 +335,7 @@ fn a_request_that_acknowledges_the_response_before_it_is_answered() {
     assert_eq!(bench.count(Reason::PassNoSocket), 0, "{:?}", bench.counts());
 }
 
-/// The same before an answer that the client acknowledges on its way.
+/// As the test above, before an answer that the client acknowledges on its way.
 #[test]
 fn a_long_answer_may_follow_a_response_that_only_its_request_acknowledges() {
     let Some(bench) = Bench::new() else { return };

@@ -1,4 +1,4 @@
-//! The end of a connection without a socket: by the client, by time, by a reset, and what crosses it.
+//! The end of a connection without a socket: by the client, by time, by a reset, and with segments that cross it.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ fn a_lost_last_acknowledgement_leaves_nothing() {
     assert_eq!(client.answers(SOON).len(), 1);
     std::thread::sleep(Duration::from_millis(1100));
     bench.sweep();
-    // The client has been in FIN_WAIT since. Eight seconds are what a flow waits: they need not pass here.
+    // The client has been in FIN_WAIT since then. A flow waits for eight seconds: they need not pass here.
     let answers = client.collect(SOON);
     assert!(resets(&answers) == 0 && data(answers).is_empty());
     client.ack = client.ack.wrapping_add(1);
@@ -439,7 +439,7 @@ fn a_last_answer_may_be_longer_than_others() {
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
 }
 
-/// As a server's TCP does it: nobody waits for a FIN of its own, which might come behind a delayed acknowledgement.
+/// As a server's TCP does it: the client need not wait for a separate FIN, which might come behind a delayed acknowledgement.
 #[test]
 fn the_last_segment_of_a_long_answer_carries_the_end() {
     let Some((bench, mut client)) = long() else { return };

@@ -38,7 +38,7 @@ enum Mode {
     WithSockets,
     /// The client's SYNs are answered here; the flood is the kernel's.
     Without,
-    /// The same, and connections have a rate, of which the client's class has a share.
+    /// As `Without`, and connections have a rate, of which the client's class has a share.
     Shares,
     /// All SYNs are answered here, once they come faster than a rate.
     Cookies,
@@ -198,7 +198,7 @@ fn a_flood_of_spoofed_syns_beside_a_client() {
     }
     let raw = bench.world.raw();
     let macs = *raw.frame(&raw.next()).first_chunk::<12>().expect("an Ethernet header");
-    // As a card would: the server's side on one core, who sends on the other.
+    // As a card would: the server's side on one core, the senders on the other.
     server.interface(Bed::DEVICE).steer(Some(0)).expect("steered");
     let police = Police::new(Some(Arc::clone(&bench.fast_path) as Arc<dyn PoliceKernel>), 0, 0);
     for round in 0..setting("AFPA_FLOOD_ROUNDS", 1) {

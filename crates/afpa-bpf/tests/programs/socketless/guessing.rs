@@ -23,7 +23,7 @@ fn spread(number: u32) -> u32 {
     bits.enumerate().map(|(at, bit)| (number >> at & 1) << bit).sum()
 }
 
-/// Guesses that are made before anybody looks what they came to.
+/// Guesses that are made before their results are looked at.
 const AT_ONCE: u32 = 32;
 
 /// All that there is to guess, in some order, until a connection opens. How many guesses it took.
@@ -41,8 +41,8 @@ fn guess(bench: &Bench, client: &RawClient, random: &mut Random) -> Option<u32> 
     (bench.count(Reason::SocketlessOpened) > before).then_some(GUESSES)
 }
 
-/// The bits that are left to a stranger who has sent a SYN in the client's name: all of those that are compared. Each of 32 is,
-/// as `a_forged_cookie_opens_nothing` shows.
+/// The bits that a stranger has to guess after a SYN in the client's name: all those that are compared. Each of the 32 is
+/// compared, as `a_forged_cookie_opens_nothing` shows.
 #[test]
 fn a_guess_behind_a_syn_comes_true_once_in_all_numbers() {
     let Some(bench) = short() else { return };

@@ -24,7 +24,7 @@ fn is_again(one: &Segment, lost: &Segment) {
     assert!(one.checksum_holds && one.ts_value.wrapping_sub(lost.ts_value) < 1 << 31);
 }
 
-/// The same, at another time.
+/// The same segment, with the timestamp of now.
 fn now(client: &RawClient, segment: &Segment) -> Segment {
     Segment { ts_value: client.next().ts_value, ..segment.clone() }
 }
@@ -133,7 +133,7 @@ fn answers_go_on_when_the_client_comes_by_another_way() {
     client.ask_user();
 }
 
-/// Stacks merge and split what they send again.
+/// Stacks merge and split the segments that they retransmit.
 #[test]
 fn a_request_that_comes_again_in_other_pieces_gets_the_same_bytes() {
     let Some(bench) = Bench::new() else { return };

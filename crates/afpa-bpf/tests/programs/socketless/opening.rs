@@ -1,4 +1,4 @@
-//! Opening: which SYNs are answered, what their cookies are worth, and that they make no flows.
+//! Opening: the SYNs that are answered, the worth of their cookies, and that they make no flows.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -185,7 +185,7 @@ fn a_repeated_syn_gets_the_same_answer() {
     other.reset();
 }
 
-/// ... and that ends in time, whatever came between.
+/// ... and that ends in time, whatever came between them.
 #[test]
 fn a_repeated_syn_is_answered_for_four_seconds_after_the_first() {
     let Some(bench) = Bench::new() else { return };
@@ -391,7 +391,7 @@ fn is_left_alone(bench: &Bench) {
     assert!(bench.count(Reason::SocketlessUnfit) >= 1, "{:?}", bench.counts());
 }
 
-/// The listener of another process on the same port, which nobody has marked.
+/// The listener of another process on the same port, which has no mark.
 #[test]
 fn a_listener_that_is_not_served_is_left_alone() {
     let Some(mut bench) = Bench::listening(16, |_| ()) else { return };

@@ -192,7 +192,7 @@ fn is_within(client: &mut RawClient, mss: u16, length: usize) {
     );
 }
 
-/// RFC 7323, 3.2: a segment that lacks what was agreed on is dropped, and the connection stays what it is.
+/// RFC 7323, 3.2: a segment without the agreed timestamps is dropped, and the connection stays as it is.
 #[test]
 fn a_request_without_the_timestamps_that_were_agreed_on_is_dropped() {
     let Some(bench) = Bench::new() else { return };
@@ -245,7 +245,7 @@ fn the_silence_of_a_client_is_no_round_trip() {
         let port = client.tcp().local_addr().expect("an address").port();
         let (rto, rtt) = (told(&bench, port, "rto:"), told(&bench, port, "rtt:"));
         println!("{address}: rto {rto} rtt {rtt}");
-        // Three seconds and more would be what the silence makes of it.
+        // If the silence counted as a round trip, it would be three seconds and more.
         assert!(rto < 1500.0 && rtt < 500.0, "rto {rto} rtt {rtt}");
     }
 }
@@ -264,7 +264,7 @@ fn a_late_echo_is_no_round_trip() {
     let port = client.address().port();
     let (rto, rtt) = (told(&bench, port, "rto:"), told(&bench, port, "rtt:"));
     println!("rto {rto} rtt {rtt}");
-    // Two seconds and more would be what the silence makes of it; less is the client, which may be kept waiting.
+    // If the silence counted, it would be two seconds and more; less comes from the client, which may wait for a processor.
     assert!(rto < 1500.0 && rtt < 500.0, "rto {rto} rtt {rtt}");
 }
 

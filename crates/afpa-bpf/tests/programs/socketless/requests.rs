@@ -1,4 +1,4 @@
-//! Requests in whatever pieces: they are answered here, or the kernel's TCP gets every byte of them.
+//! Requests in any pieces: they are answered here, or the kernel's TCP gets every byte of them.
 
 use std::net::SocketAddr;
 use std::time::Duration;

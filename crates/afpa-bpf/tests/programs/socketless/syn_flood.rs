@@ -38,7 +38,7 @@ fn bench() -> Option<Bench> {
     Some(bench)
 }
 
-/// SYNs of addresses behind the gateway, or of whoever pretends to be there.
+/// SYNs with source addresses behind the gateway, real or spoofed.
 struct Flood<'a> {
     bench: &'a Bench,
     wire: PacketSocket,
@@ -100,7 +100,7 @@ impl<'a> Flood<'a> {
         assert_eq!((count(reason), count(Reason::SocketlessSyn)), (before + 1, answered));
     }
 
-    /// A client that nobody knows, whose SYN was answered as those of the flood are, and that answer.
+    /// An unknown client, whose SYN was answered as those of the flood are, and that answer.
     #[track_caller]
     fn answers(&self, last: u8) -> (RawClient, Segment) {
         for _ in 0..PATIENCE {

@@ -7,7 +7,7 @@ use afpa_testkit::packet::{ACK, PSH, Segment};
 
 use super::{PORT, SERVER_V4, SERVER_V6};
 
-/// One TCP segment in an Ethernet frame. Numbers are as sent, whoever sends it.
+/// One TCP segment in an Ethernet frame. Numbers are as sent, from either side.
 #[derive(Clone, Debug)]
 pub struct Frame {
     pub ipv6: bool,
@@ -58,7 +58,7 @@ impl Frame {
             payload: self.payload.clone(),
             ..Segment::new(from, to)
         };
-        // For `lo`, on which programs are run: a frame for another card would be nobody's.
+        // For `lo`, on which programs are run: a frame for another card would not be taken.
         segment.frame(&[0; 12])
     }
 }

@@ -1,4 +1,4 @@
-//! A server with long answers pinned, and what hand-made clients do with them.
+//! A server with long answers pinned, and the steps of hand-made clients with them.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub fn data(segments: Vec<Segment>) -> Vec<Segment> {
     segments.into_iter().filter(|segment| !segment.payload.is_empty()).collect()
 }
 
-/// Ask, and take what comes of itself; the client has said nothing to it.
+/// Asks, and takes the segments that come before the client acknowledges any.
 pub fn begin(client: &mut RawClient, path: &str) -> (Segment, Vec<Segment>) {
     let request = client.get(path);
     client.send(&request);

@@ -71,7 +71,7 @@ impl World {
         Some(world)
     }
 
-    /// The same, where the server's TCP sends again when it does by itself.
+    /// [`new`](Self::new), with the server's TCP retransmitting at its own time.
     pub fn with_time_outs_of_tcp() -> Option<Self> {
         Self::over(&BedOptions::default())
     }
@@ -153,8 +153,8 @@ impl World {
         std::fs::write(www.join(name), content).expect("written");
     }
 
-    /// nginx with a few files, and the fast path before it, which gives another content for one of them: so that
-    /// who answered is seen. None: SKIP was said.
+    /// nginx with a few files, and the fast path before it, which gives another content for one of them, so that
+    /// the test sees which of the two answered. None: the test is skipped, and SKIP was printed.
     pub fn with_one_pinned(settings: Settings) -> Option<(Self, FastPath)> {
         let mut world = Self::new()?;
         world.file("user.html", b"from nginx");
@@ -211,7 +211,7 @@ impl World {
         client
     }
 
-    /// The same, its handshake done.
+    /// A client by hand, its handshake done.
     pub fn connected(&self) -> RawClient {
         let mut client = self.raw();
         client.connect();
@@ -238,7 +238,7 @@ impl World {
     }
 }
 
-/// Serves whatever listens on the port in the current namespace.
+/// Serves the server that listens on the port in the current namespace.
 pub fn serve_server(fast_path: &FastPath) {
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
     let sockets = fast_path.serve_server(any).expect("its sockets are marked");

@@ -117,7 +117,7 @@ impl Bench {
     /// The process ends without a word, and another one starts, before the same server.
     pub fn next_process(self, settings: Settings) -> Option<Self> {
         let Self { heart, world, fast_path, listeners } = self;
-        drop((heart, fast_path)); // all descriptors are closed; that is what the kernel sees of a kill
+        drop((heart, fast_path)); // all descriptors are closed, as the kernel closes them for a killed process
         Self::before(world, listeners, settings)
     }
 
@@ -157,7 +157,7 @@ impl Bench {
         self.forget_accepted();
     }
 
-    /// So many connections that nobody accepts.
+    /// Opens so many connections that are not accepted.
     pub fn fill_queue(&self, connections: usize) -> Vec<RawClient> {
         let clients: Vec<_> = (0..connections).map(|_| self.unfit()).collect();
         clients
@@ -251,7 +251,7 @@ impl Bench {
         self.try_accept(Duration::from_secs(5)).expect("a connection")
     }
 
-    /// Nobody listens any more. Closing alone is not enough: a process that another test has just forked holds what was open
+    /// Ends the listening. Closing alone is not enough: a process that another test has just forked holds the open sockets
     /// until it becomes its program.
     pub fn stop_listening(&mut self) {
         for listener in self.listeners.drain(..) {
@@ -318,7 +318,7 @@ impl Bench {
     }
 }
 
-/// Its SYN, and what it gets for it.
+/// Sends the client's SYN, and returns the answer.
 #[track_caller]
 pub fn syn_ack(client: &mut RawClient, change: impl FnOnce(&mut Segment)) -> Segment {
     let mut syn = Segment {
