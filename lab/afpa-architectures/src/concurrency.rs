@@ -28,7 +28,7 @@ pub(crate) fn run(listener: &TcpListener, shared: &ServerContext) -> Result<()> 
     }
 }
 
-/// The one there is.
+/// Serves with the thread that calls.
 fn single(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
     let content = shared.open(1)?;
     io::serve(listener, shared.handler(&content), shared)
@@ -87,8 +87,8 @@ fn thread_per_request(listener: &TcpListener, shared: &ServerContext) -> Result<
     })
 }
 
-/// The threads that there are, and what those that have ended left for the next ones: a handler has a
-/// look at the cache that a thread of one request could not pay for anew.
+/// The number of running threads, and the handlers of ended ones for the next ones: a handler has a view of
+/// the cache, which is too expensive to make anew for one request.
 #[derive(Default)]
 struct Crew {
     running: u32,
@@ -113,7 +113,7 @@ fn processes(listener: &TcpListener, shared: &ServerContext) -> Result<()> {
             .context("cannot start a process")?;
         workers.0.push(worker);
     }
-    // None is expected to end before this process does, and then all of them do.
+    // No process of the pool is expected to end before this one. If one does, the others end with this one.
     match workers.0.first_mut() {
         Some(first) => bail!("a process of the pool ended: {}", first.wait()?),
         None => bail!("a pool of no processes"),

@@ -75,7 +75,7 @@ impl Content {
         self.cache.view(Box::new(|| {}))
     }
 
-    /// Loads what `path` names, or waits for the thread that is loading it. Reads files.
+    /// Loads the file that `path` names, or waits for the thread that is loading it. Reads files.
     ///
     /// # Errors
     /// The status to answer with.

@@ -79,8 +79,8 @@ impl Handler {
         &self.content
     }
 
-    /// The answer to the first request of `input`; its head is written into `head`. `loaded` is what
-    /// a [`Step::Miss`] for the same input came to.
+    /// The answer to the first request of `input`; its head is written into `head`. `loaded` is the result of a
+    /// [`Step::Miss`] for the same input.
     pub fn answer(&mut self, input: &[u8], loaded: Option<Loaded>, head: &mut Vec<u8>) -> Step {
         head.clear();
         let mut slots = FieldSlots::default();
@@ -155,7 +155,7 @@ impl Handler {
         self.sent(request, body)
     }
 
-    /// Answers what was no request; the connection ends.
+    /// Answers input that is no request; the connection ends.
     fn refuse(&mut self, status: Status, consumed: usize, head: &mut Vec<u8>) -> Step {
         let (error, page) = error(status);
         error.write(head, self.date.at(clock::today()), Connection::Close);

@@ -77,9 +77,9 @@ fn listen(options: &Options) -> Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// A descriptor for each connection and each file that is not pinned.
+/// Allows a descriptor for each connection and each file that is not pinned.
 fn raise_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without it there are fewer connections, which accept will say.
+    // If this fails, fewer connections fit, and accept will report that.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

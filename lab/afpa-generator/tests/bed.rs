@@ -50,7 +50,7 @@ fn run(bed: &Bed, generator: &dyn Generator, workload: &Workload, load: &Load) -
     measured
 }
 
-/// Each that can and is there, on a workload that needs shares, one that needs header fields and
+/// Each generator that is installed, on a workload that needs shares, one that needs header fields and
 /// one with many segments.
 #[test]
 fn generators_do_what_they_say_they_can() {
@@ -77,7 +77,7 @@ fn generators_do_what_they_say_they_can() {
     }
 }
 
-/// The same mean bytes a request, whoever asks: shares are what the workload says.
+/// All generators have the same mean of bytes a request: the workload decides the shares.
 #[test]
 fn generators_agree_on_what_is_asked() {
     if let Some(reason) = missing_privilege() {

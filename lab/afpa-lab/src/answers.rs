@@ -1,4 +1,4 @@
-//! Whether every server gives the right answers, before anyone asks how fast.
+//! Checks that every server gives the right answers, before its speed is measured.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 const PATIENCE: Duration = Duration::from_secs(10);
 const FOUND: &[u8] = b"HTTP/1.1 200 ";
 
-/// Asks a server for a file, `times` times; the length of the last answer's head.
+/// Asks a server for a file, `times` times. Returns the length of the last answer's head.
 ///
-/// The head's exact length is wanted: it is taken off the bytes that a client counted, so that a talkative server
-/// gains nothing from its header fields.
+/// The exact length of the head is subtracted from the bytes that a client counted, so that a server gains
+/// nothing from long header fields.
 ///
 /// # Errors
 ///

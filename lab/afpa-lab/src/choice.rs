@@ -278,8 +278,8 @@ impl Plan {
     }
 }
 
-/// The noise is what one and the same server differs from itself: a peer that has something to do,
-/// at the other end of the round. AFPA if there is no peer.
+/// The noise is the difference of a server from itself. Measures a peer that takes part a second time, at the
+/// other end of the round; AFPA if there is no peer.
 fn measure_one_twice(servers: &mut Vec<String>, works: impl Fn(&str) -> bool) {
     let able = || servers.iter().filter(|name| works(name));
     if let Some(name) = able().find(|name| !name.starts_with("afpa")).or(able().next()) {

@@ -21,7 +21,7 @@ pub struct Difference {
     pub rates: [Spread; 2],
     /// Second over first, by medians.
     pub ratio: f64,
-    /// The spreads of the two runs do not touch, and are further apart than the noise of either.
+    /// Whether it is a difference: the spreads do not touch, and are further apart than the noise of either.
     pub is_one: bool,
 }
 

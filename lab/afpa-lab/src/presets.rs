@@ -6,7 +6,7 @@ use anyhow::Result;
 /// The servers of a quick run.
 pub(crate) const FEW: &[&str] =
     &["afpa-kernel", "afpa-socketless", "afpa", "nginx", "h2o", "sped", "howl"];
-/// Shown in the experiments in which the architecture is not the question.
+/// The servers of experiments that do not compare architectures.
 const NO_ARCHITECTURES: &[&str] = &[
     "afpa-kernel",
     "afpa-socketless",
@@ -40,10 +40,10 @@ const JAWS_SWEEP: &[&str] =
 const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
 /// A server that no client of today saturates, and some that all clients do.
 const CROSS_CHECKED: &[&str] = &["afpa-kernel", "nginx", "apache-event", "thread-pool"];
-/// The papers' range of sizes, with those of which they say something: 4, 32 and 128 KB.
+/// The papers' range of sizes, with the sizes that they discuss: 4, 32 and 128 KB.
 const SIZES: &[u64] =
     &[64, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
-/// The papers' question what a connection costs: over the fewest and the most, and between them.
+/// For the cost of a connection, as in the papers: the fewest, the most, and numbers between them.
 const CONNECTIONS: [u32; 5] = [FEWEST_CONNECTIONS, 16, 256, 1024, MOST_CONNECTIONS];
 /// The papers' fewest and most connections.
 pub(crate) const FEWEST_CONNECTIONS: u32 = 4;

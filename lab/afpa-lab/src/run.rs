@@ -128,8 +128,8 @@ impl Run<'_> {
         Ok(brought)
     }
 
-    /// White-box turns of every server of a group: each of `tasks` once, with everything counted
-    /// that changes the rate.
+    /// White-box turns of every server of a group: each of `tasks` once, with the counters on, which change
+    /// the rate.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Run<'_> {
         })?;
         let bed = &plan.create()?;
         let folder = self.work.join(session.name().replace([':', '=', ','], "-"));
-        // The last session's files are no business of this one.
+        // The last session's files must not remain.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let setup = ServerSetup {
@@ -242,8 +242,8 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Keeps the configuration with the results. Where this machine had the files and programs is
-    /// nothing that a figure depends on: it is left out.
+    /// Keeps the configuration with the results, without the paths of this machine's files and programs: no figure
+    /// depends on them.
     fn record(&self, server: &dyn Server, running: &Running<'_>) -> Result<ServerRecord> {
         let keep = |path: &Path| -> Result<PathBuf> {
             let name = path.file_name().context("a configuration has a name")?;

@@ -35,7 +35,7 @@ pub struct Row {
     pub rate: Spread,
     /// Body bytes a second.
     pub bytes: Spread,
-    /// Microseconds of the server's core a request.
+    /// Microseconds of the server's core for a request.
     pub cost: Spread,
     /// Medians of its parts.
     pub parts: Cost,
@@ -73,7 +73,7 @@ impl Summary {
             .filter(move |one| first(one).is_some_and(|first| first.point == one.point))
     }
 
-    /// The main points that differ in nothing but what `same` leaves out, by what it keeps.
+    /// Groups the main points by the key that `same` makes; points without a key are left out.
     pub fn grouped<K: Ord>(
         &self,
         same: impl Fn(&PointSummary) -> Option<K>,

@@ -9,7 +9,7 @@ use crate::results::{Busy, Cost, Doubt};
 
 /// A core that is idle for more is not full.
 const MOST_IDLE: f64 = 0.05;
-/// A generator's core that has less left, while the server's has more, was the bottleneck.
+/// A generator's core that is busier than this, while the server's has time left, was the bottleneck.
 const CLIENT_FULL: f64 = 0.95;
 /// Shares of a core above which a turn is marked.
 const MOST_FOREIGN: f64 = 0.05;
@@ -125,8 +125,8 @@ impl Used {
     }
 
     /// User mode on the server's core that was not the server's. The times of many processes, each
-    /// off by up to a step, are together off by about the root of their number: less than that is
-    /// nobody else.
+    /// off by up to a step, are together off by about the root of their number: a smaller rest may be
+    /// the server's own.
     fn foreign(&self) -> Duration {
         let others = self.server_core.user.saturating_sub(self.processes.user);
         let unsure = STEP.mul_f64((self.number as f64).sqrt());

@@ -1,8 +1,8 @@
 //! The folder in which servers work: the document root, configurations, logs.
 //!
 //! It lies below the system's temporary folder, because some servers give up root's rights and must
-//! still read it. Its name carries the owner's process id, so that what a killed run left behind is
-//! found and removed.
+//! still read it. Its name has the owner's process id, so that the next run finds and removes the
+//! folder of a killed one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -45,7 +45,7 @@ impl Lab {
         (Bed::SERVER_V4, PORT).into()
     }
 
-    /// They come one after the other, so one folder does for all.
+    /// Servers are started one after the other, so one folder is enough for all.
     fn try_start(&self, server: &dyn Server) -> anyhow::Result<Running<'_>> {
         server.start(&ServerSetup {
             namespace: Some(self.bed.server()),
@@ -107,10 +107,10 @@ fn ask(server: &str, workload: &Workload, persistent: bool) {
         let host = Lab::address().to_string();
         let bytes = request.bytes(&host, persistent);
         if request.status == 304 && persistent {
-            // The client that has it got it once; so did a cache on the way.
+            // A client that has a copy got it once before, and so did a cache on the way.
             client.exchange(format!("GET {} HTTP/1.1\r\nHost: {host}\r\n\r\n", request.path));
         }
-        // Twice: the second answer may come from a cache.
+        // A second request: its answer may come from a cache.
         for _ in 0..if persistent { 2 } else { 1 } {
             let response = client.exchange(&bytes);
             check(server, workload, request, response.status, &response.body);

@@ -62,7 +62,7 @@ impl Helpers {
 
     /// Gives a job to a free helper; `number` comes back with its result.
     pub(super) fn ask(&self, number: u64, job: Job) {
-        // They live as long as this sender: there is always one to receive.
+        // The helpers live as long as this sender, so there is always one to receive.
         let _ = self.jobs.send((number, job));
     }
 
@@ -93,7 +93,7 @@ fn help(
         if finished.send((number, done)).is_err() {
             return;
         }
-        // It fails when it has been rung 2^64 times unheard.
+        // The write fails only after 2^64 of them without a read.
         let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
     }
 }

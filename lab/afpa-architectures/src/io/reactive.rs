@@ -44,7 +44,7 @@ pub(super) fn serve(
 
 const LISTENER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
-/// Connections accepted before those that are open get their turn.
+/// So many connections are accepted before the open ones get their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 const EVENTS_AT_ONCE: usize = 256;
 
@@ -58,7 +58,7 @@ struct Loop {
     head: Vec<u8>,
     gather: bool,
     most: usize,
-    /// Connections since the start: tells one from the next in the same place.
+    /// Connections since the start: tells a connection from an earlier one in the same place.
     born: u32,
 }
 
@@ -259,7 +259,7 @@ impl Loop {
         }
     }
 
-    /// Closing takes it out of the set, too.
+    /// Closing the socket also removes it from the epoll set.
     fn close(&mut self, place: usize) {
         self.connections.try_remove(place);
     }
@@ -282,7 +282,7 @@ fn send(
     }
 }
 
-/// Names a connection to the helpers, so that the next one in its place gets none of its answers.
+/// The number by which helpers know a connection, so that a later one in its place gets none of its answers.
 fn ticket(place: usize, number: u32) -> u64 {
     (place as u64) << 32 | u64::from(number)
 }

@@ -30,7 +30,7 @@ pub(super) struct Sending {
 /// Whether there is more to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All of it was.
+    /// The whole answer was sent.
     Done,
     /// The socket takes no more for now.
     Blocked,

@@ -65,7 +65,7 @@ fn an_object_is_loaded_once_and_answered_from_memory() {
 
 #[test]
 fn without_an_optimisation_the_answer_is_the_same() {
-    // But for the second in which it is given.
+    // The answers may differ in their second.
     let without_date = |text: &str| {
         let lines = text.lines().filter(|line| !line.starts_with("Date: "));
         lines.map(str::to_owned).collect::<Vec<_>>()

@@ -29,7 +29,7 @@ pub fn fetch_all(to: SocketAddr, workload: &Workload, persistent: bool) -> Resul
     for object in workload.objects().iter().filter(|o| asked.contains(o.path.as_str())) {
         fetcher.fetch(&Request::get(object))?;
     }
-    // Of what is absent, one is like the other.
+    // One absent path is enough: they are all alike.
     let mut absent = 0;
     for wanted in workload.all_requests() {
         absent += usize::from(wanted.status == 404);

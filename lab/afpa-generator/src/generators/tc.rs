@@ -10,14 +10,14 @@ use crate::workload::{Request, Workload};
 
 /// A response is acknowledged in softirq, but its request must fit a segment.
 const LONGEST_REQUEST: usize = 1408;
-/// A core's queue for packets of virtual interfaces holds 1,000; kept connections take turns, but
-/// these are all busy.
+/// A core's queue for packets of virtual interfaces holds 1,000. Kept connections take turns, but
+/// new ones are all busy.
 const MOST_OPENED: u32 = 512;
-/// Connections that take turns: so many come round before a server's TCP takes an answer for lost that
-/// is acknowledged by the next request. Beyond, acknowledgements are packets of their own, which the
-/// server pays for.
+/// Connections that take turns. With no more than these, the turn of a connection comes round before the
+/// server's TCP takes its answer for lost, which only the next request acknowledges. With more,
+/// acknowledgements are packets of their own, which the server pays for.
 const MOST_IN_TIME: u32 = 2048;
-/// Each of them takes a kilobyte and a half of kernel memory.
+/// Each request takes a kilobyte and a half of kernel memory.
 const MOST_REQUESTS: usize = 8_192;
 
 /// Closed loop in softirq on the client's interface.
@@ -57,7 +57,7 @@ impl Generator for Tc {
         if requests.len() > MOST_REQUESTS {
             return Err(format!("it takes {MOST_REQUESTS} different requests at most"));
         }
-        // Of any server: no address is longer than this one in brackets.
+        // The longest possible address, so that the limit holds for any server.
         let host = "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535";
         let longest = requests.iter().map(|request| request.bytes(host, false).len()).max();
         match longest {
@@ -112,9 +112,9 @@ fn options(client: &ClientSetup, workload: &Workload, load: &Load) -> LoadOption
     }
 }
 
-/// Requests at a time; 0: as many as there are connections and the queue holds. Where answers are there
-/// at once the next request is another connection's: a server that reads until there is nothing more
-/// would serve one connection for as long as it likes, and no client elsewhere makes it do so.
+/// Requests at a time; 0: as many as there are connections and the queue holds. Where answers arrive
+/// at once, the next request goes to another connection: a server that reads until there is nothing more
+/// would otherwise serve one connection for as long as it likes, which no client elsewhere makes it do.
 fn outstanding(client: &ClientSetup, load: &Load) -> u32 {
     let taking_turns = client.answers_at_once && load.persistent && load.connections > 1;
     if taking_turns { (load.connections / 2).min(MOST_OPENED) } else { 0 }

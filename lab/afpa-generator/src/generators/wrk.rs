@@ -45,7 +45,7 @@ impl Generator for Wrk {
         if !workload.is_mix() {
             return Err("wrk's requests are the same on each connection".into());
         }
-        // It counts each as an error.
+        // wrk counts each such answer as an error.
         if workload.all_requests().iter().any(|request| request.status >= 400) {
             return Err("wrk takes each answer of 400 and more for an error".into());
         }
@@ -145,7 +145,7 @@ fn measured(summary: Summary, workload: &Workload, load: &Load) -> Measured {
     measured
 }
 
-/// How the script tells what was counted.
+/// The part of the script that prints the counts.
 const DONE: &str = r#"
 function done(s, l, _)
   local e = s.errors

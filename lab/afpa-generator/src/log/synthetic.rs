@@ -41,7 +41,7 @@ const LARGEST: f64 = 8e6;
 /// Files of a page, exponent; seconds between pages, exponent.
 const EMBEDDED_EXPONENT: f64 = 2.43;
 const SILENCE_EXPONENT: f64 = 1.5;
-/// Nobody looks at more, or thinks for longer.
+/// The limits of a visitor: embedded files of a page, and seconds between pages.
 const MOST_EMBEDDED: f64 = 30.0;
 const LONGEST_SILENCE: f64 = 300.0;
 /// Probability that a visit goes on after a page.

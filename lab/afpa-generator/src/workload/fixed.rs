@@ -112,8 +112,8 @@ pub(super) fn absent() -> Workload {
     }
 }
 
-/// Each file once before any comes again: the work of loading it. Pictures, which no server codes,
-/// and text, which some do as they load it.
+/// Each file once before any comes again: this measures loading. Pictures, which no server compresses,
+/// and text, which some servers compress as they load it.
 pub(super) fn cold() -> Vec<Workload> {
     let each = |kind: &str, extension: &str, words: &str| {
         let object = |number| {

@@ -68,7 +68,7 @@ fn build(
     let total: u64 = objects.files.iter().map(|file| file.body.length()).sum();
     ensure!(total <= limits.working_set, "the log's files have {total} bytes altogether");
     let mut requests = Vec::new();
-    // The number is the same for the same question, whoever asks.
+    // Equal requests have one number, from all clients.
     let mut numbers: HashMap<(&str, u16), u32> = HashMap::new();
     let mut connections = Vec::new();
     for session in sessions(entries) {
@@ -76,7 +76,7 @@ fn build(
         for entry in session.into_iter().filter_map(|index| entries.get(index)) {
             let number = *numbers.entry(objects.key(entry)).or_insert_with(|| {
                 requests.push(objects.request(entry));
-                // No more than entries, which are limited.
+                // The number of requests fits: it is at most that of the entries, which are limited.
                 requests.len() as u32 - 1
             });
             connection.push(number);
@@ -118,7 +118,7 @@ impl<'e> Files<'e> {
                 }
             }
         }
-        // The log's own names are others' and may be hostile: numbers are not.
+        // Other people chose the names in the log, and they may be hostile; numbers are not.
         let file = |(index, (length, extension)): (usize, (u64, &str))| {
             Object::new(format!("/replay/{}/{index}.{extension}", index % 256), length)
         };
@@ -147,7 +147,7 @@ impl<'e> Files<'e> {
     }
 }
 
-/// The one that the path has, when servers know what it is.
+/// The extension of the path, if servers know it.
 fn extension(path: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["html", "css", "js", "txt", "png", "gif", "jpg"];
     let found = path.rsplit_once('.').map_or("", |(_, found)| found);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use afpa_generator::Workload;
 
-/// How it behaves.
+/// The origin's behaviour.
 #[derive(Debug, Clone)]
 pub(crate) struct Manners {
-    /// It closes a connection silently after so many requests.
+    /// The origin closes a connection silently after so many requests.
     pub requests_per_connection: u64,
     /// Every so many responses, the last byte of content is another.
     pub corrupt_every: u64,
@@ -70,7 +70,7 @@ pub(crate) fn start(
             let (files, seen, manners) = (files.clone(), shared.clone(), manners.clone());
             std::thread::spawn(move || {
                 seen.connections.fetch_add(1, Ordering::Relaxed);
-                // It ends as the client or its manners will.
+                // The client's end or the chosen behaviour ends the connection.
                 let _ = serve(stream.unwrap(), &files, &seen, &manners);
             });
         }

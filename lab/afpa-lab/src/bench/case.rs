@@ -40,8 +40,8 @@ pub struct Case {
 pub enum Method {
     /// A closed loop in TC: each response becomes the next request in softirq.
     Tc(TcLoad),
-    /// Sockets that ask at a given rate, whether or not the server keeps up: `share` of what the
-    /// slowest server answered in the case `of`.
+    /// Sockets that ask at a given rate, whether or not the server keeps up: `share` of the slowest
+    /// server's rate in the case `of`.
     Rate {
         /// The name of the case that decides the rate.
         of: String,

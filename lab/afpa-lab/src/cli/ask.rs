@@ -57,7 +57,7 @@ impl Ask {
             persistent: true,
             rate: self.rate,
         };
-        // One client address, the kernel's choice: nothing else of the setup matters to sockets.
+        // One client address, which the kernel chooses; sockets use nothing else of the setup.
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let client = ClientSetup {
             to,

@@ -22,7 +22,7 @@ use afpa_lab::{diff, report, work};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-/// A line on stderr; a terminal that went away is no reason to stop measuring.
+/// Prints a line on stderr; a terminal that is gone is no reason to stop measuring.
 macro_rules! say {
     ($($words:tt)*) => {{
         use std::io::Write;

@@ -21,7 +21,7 @@ use clap::{ArgGroup, Args};
 use super::progress::Progress;
 use super::{interrupt, say};
 
-/// They say themselves what is asked, over how many connections and on which beds.
+/// The presets decide by themselves about loads, connections and beds.
 const PRESETS: [&str; 2] = ["quick", "full"];
 
 /// Measure servers beside each other; leave tables, figures and a page in a folder.
@@ -278,7 +278,7 @@ impl Papers {
     }
 }
 
-/// As it was given, but for where this machine has its folders.
+/// The command line as it was given, without the folders of this machine.
 fn command_line() -> String {
     let name = |word: String| match Path::new(&word).file_name() {
         Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),
@@ -300,7 +300,7 @@ fn look_inside(
 /// A quick run has this long, with a minute to spare.
 const QUICK: Duration = Duration::from_secs(8 * 60);
 
-/// The machine as it was when the run began, also when it goes on later.
+/// The machine as it was when the run began, also for a run that is continued.
 fn environment_of(folder: &Path, now: &Environment) -> Result<Environment> {
     let path = folder.join("environment.json");
     if path.exists() {

@@ -17,7 +17,7 @@ use super::hooks::{Hooks, bytes_sent, links_of};
 use super::turn::{Lengths, OnBed, Turns, ask};
 use crate::stats::Spread;
 
-/// Attaching changes code, which interrupts all cores: so long nothing is counted.
+/// Attaching changes code, which interrupts all cores: no bytes are counted for so long.
 const SETTLE: Duration = Duration::from_millis(4);
 const SLICE: Duration = Duration::from_millis(20);
 /// Whether the programs are there.
@@ -70,7 +70,7 @@ pub(super) fn measure(
             let warm_up = Duration::from_secs_f64(case.warm_up);
             let groups =
                 on_bed.bed.server().run(|| groups(on_bed, asked.passing_on, warm_up, seconds))?;
-            // Left to itself it leaves nothing behind.
+            // The load ends by itself, and leaves no connection behind.
             let loaded = loading.join().map_err(|_| anyhow::anyhow!("the load panicked"))?;
             let groups = groups?;
             loaded?;

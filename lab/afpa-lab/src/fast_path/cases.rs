@@ -24,9 +24,9 @@ pub(super) const KERNEL_SOCKETLESS: &str = "afpa kernel, no socket";
 pub(super) const ATTACHED_SOCKETLESS: &str = "nginx attached, no socket";
 
 const ALL: [&str; 6] = [KERNEL, USER, ATTACHED, NGINX, H2O, REFLECTOR];
-/// With other sizes than 512 B: without AFPA's user mode.
+/// The servers for other sizes than 512 B: all but AFPA's user mode.
 const WITHOUT_USER: [&str; 5] = [KERNEL, ATTACHED, NGINX, H2O, REFLECTOR];
-/// On beds where the work of both sides mixes: the servers whose ratios are wanted.
+/// The servers whose ratios are reported on beds where the work of both sides mixes.
 const RIVALS: [&str; 4] = [KERNEL, NGINX, H2O, REFLECTOR];
 
 /// Objects that are answered by one segment.
@@ -38,7 +38,7 @@ pub(super) const LONGEST_ANSWER: u64 = 68 << 10;
 /// ... which has room for a head and this.
 const LONGEST_BODY: u64 = 64 << 10;
 const DOWNLOAD: u64 = 10 << 20;
-/// The largest object that the reflector sends: the client's queue has to take those of all connections.
+/// The largest object that the reflector sends: the client's queue must hold the answers of all connections.
 const REFLECTED: u64 = 14 << 10;
 
 /// The file that is changed while the server is busy.
@@ -277,8 +277,8 @@ pub(super) fn programs() -> Vec<Case> {
     ]
 }
 
-/// The same 64 requests outstanding on 64 connections, each of which asks again at once, and on very many,
-/// which take turns. Acknowledgements leave with requests in both, so that the packets are the same.
+/// 64 requests outstanding on 64 connections, each of which asks again at once; and as many on very many
+/// connections, which take turns. Acknowledgements leave with requests in both, so that the packets are the same.
 pub(super) fn flows(many: u32) -> [Case; 2] {
     [FEW_FLOWS, many].map(|connections| {
         let title = format!("{connections} established connections");

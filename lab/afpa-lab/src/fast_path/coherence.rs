@@ -24,7 +24,7 @@ use super::turn::{Lengths, OnBed, Turns, ask};
 use crate::bench::{Case, fetch};
 use crate::servers::control;
 
-/// Between two changes; many times what a change takes to be seen.
+/// Time between two changes; many times as long as a change takes to become visible.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Load before the first change, and reading after the last one.
 const BEFORE: Duration = Duration::from_secs(1);
@@ -110,8 +110,8 @@ fn change_and_read(
     })
 }
 
-/// Puts the calling thread, and those it starts, before the generator's packet work on the client's core: their
-/// own waiting would be measured otherwise.
+/// Gives the calling thread, and those that it starts, priority over the generator's packet work on the client's
+/// core: otherwise their own waiting would be measured.
 fn go_first() -> Result<()> {
     pin(CLIENT_CORE)?;
     let thread = gettid().as_raw_nonzero().to_string();

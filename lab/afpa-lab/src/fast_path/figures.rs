@@ -44,7 +44,7 @@ pub struct ServerFigures {
     pub cost: Spread,
     /// In microseconds.
     pub p99: Spread,
-    /// How many times this server's requests per core the kernel answers: the case's first server.
+    /// The kernel's requests per core over this server's. The kernel is the case's first server.
     pub kernel_is: Option<Spread>,
     /// The same without the client's part, on beds where the work of both sides mixes.
     pub kernel_is_without_client: Option<Spread>,
@@ -128,9 +128,9 @@ fn server_figures(
     })
 }
 
-/// How many times the kernel's requests another server's cost, round by round, without the client's part of both.
-/// That part is half of what a request to the reflector costs: the generator does at least what the reflector
-/// does, so this is too little rather than too much, and what is left is not in AFPA's favour.
+/// The cost of another server's request over that of a kernel's request, round by round, both without the client's
+/// part. That part is taken as half of the reflector's cost: the generator does at least as much as the reflector, so
+/// the part is too small rather than too large, and the error is not in AFPA's favour.
 fn without_client(samples: &Samples, case: &Case, server: &str) -> Vec<f64> {
     let of = |name| samples.of(&case.name, name, Metric::CoreTime);
     let shares = of(REFLECTOR);

@@ -24,7 +24,7 @@ use crate::usage::{self, Used, doubts};
 const PORT: u16 = 8080;
 /// Connections that the kernel's table has room for, unless a case has more.
 const USUAL_FLOWS: u32 = 65_536;
-/// A table that is full to the brim would be measured otherwise.
+/// Room in the table beyond the connections: a full table would behave differently.
 const SPARE_FLOWS: f64 = 1.25;
 
 /// The common settings of all measurements.
@@ -49,7 +49,7 @@ pub(crate) struct OnBed<'b> {
     pub(crate) bed: &'b Bed,
     pub(crate) running: &'b Running<'b>,
     pub(crate) address: SocketAddr,
-    /// Where it listens for questions about itself, if it is AFPA.
+    /// The path of its control socket, if it is AFPA.
     pub(crate) control: PathBuf,
 }
 
@@ -97,7 +97,7 @@ impl Turns<'_> {
         wait_for_quiet([server_core, client_core], || Instant::now() >= deadline)?;
         let bed = &Bed::create(&load.bed_options())?;
         let folder = self.work.join(server.replace([' ', ','], "-"));
-        // The last measurement's files are no business of this one.
+        // The last measurement's files must not remain.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
         let address = SocketAddr::from((Bed::SERVER_V4, PORT));
@@ -123,7 +123,7 @@ impl Turns<'_> {
             bypass,
             socketless: matches!(name, KERNEL_SOCKETLESS | ATTACHED_SOCKETLESS),
             flows: table_size(case),
-            // Of very many connections, of which some have a request outstanding, most may be held by others.
+            // Of very many connections, of which only some have a request outstanding, other processes may hold most.
             firewall: case.tc().is_none_or(|load| load.active == 0),
             longest: LONGEST_ANSWER,
             paths: kernel_paths(),
@@ -181,7 +181,7 @@ pub(crate) fn ask(
 }
 
 /// On the steered bed a request's cost is the server's core's, and on one core it is all of that core. Where
-/// packets are processed on either core the work of both sides mixes, so it is that of both cores.
+/// packets are processed on either core the work of both sides mixes, so the cost is that of both cores.
 pub(crate) fn sample(
     case: &Case,
     server: &str,

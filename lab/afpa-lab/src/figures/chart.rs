@@ -64,7 +64,7 @@ impl Chart {
         svg.words((28.0, TOP - 6.0), "soft small", "start", up);
     }
 
-    /// In the order of the lines' left ends, the highest first.
+    /// Draws the names in the order of the lines' left ends, the highest first.
     fn draw_legend(&mut self, svg: &mut Svg) {
         let first = |series: &Series| series.points[0].1.median;
         self.series.sort_by(|one, other| first(other).total_cmp(&first(one)));

@@ -1,7 +1,7 @@
 //! Servers that run side by side from first to last, and take turns in being measured: AFPA and its peers in
 //! `afpa-lab compare` and `afpa-lab proxy`.
 //!
-//! An idle server costs nothing, and none is measured with colder caches than another.
+//! An idle server costs nothing, and no server is measured with colder caches than another.
 
 mod figure;
 mod result;
@@ -26,7 +26,7 @@ pub(crate) use result::{Description, write};
 pub(crate) use summary::{CaseSummary, MetricSummary, Summary};
 pub(crate) use turn::{Turn, generator};
 
-/// Where servers of one experiment run, and what it leaves.
+/// The place where the servers of an experiment run, and the folder of its results.
 pub struct Setup<'s> {
     /// The servers' core.
     pub server_core: usize,
@@ -102,7 +102,7 @@ impl Setup<'_> {
     }
 }
 
-/// Asks every server for every file, `times` times, before anyone asks how fast.
+/// Asks every server for every file, `times` times, before the measurements.
 ///
 /// # Errors
 ///

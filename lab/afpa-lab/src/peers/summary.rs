@@ -9,7 +9,7 @@ use crate::bench::{Case, Metric, Sample, Samples};
 use crate::results::Busy;
 use crate::stats::Spread;
 
-/// A client that has no time left while the server has some is what was measured.
+/// If the client has no time left while the server has some, the client was measured.
 const CLIENT_FULL: f64 = 0.95;
 const SERVER_FREE: f64 = 0.90;
 

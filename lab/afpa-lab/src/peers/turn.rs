@@ -10,7 +10,7 @@ use crate::usage::{self, Counted, Used, doubts};
 
 /// How a case is measured.
 pub(crate) struct Turn<'t> {
-    /// Makes the load, on the calling thread: it is the client's.
+    /// Makes the load, on the calling thread, which is the client's.
     pub(crate) generator: &'t dyn Generator,
     pub(crate) client: ClientSetup,
     pub(crate) load: Load,
@@ -41,8 +41,8 @@ impl Turn<'_> {
         let (_, mut busy) = used.told(measured.requests, measured.seconds);
         let mut doubts = doubts(&busy, false);
         if self.load.rate.is_some() {
-            // The generator waits awake for what is due next: its core is always full, which says nothing; and
-            // the server's is not meant to be.
+            // The generator polls for the next due request: its core is always full, which says nothing; and the
+            // server's is not meant to be full.
             busy.client_core = 0.0;
             doubts.retain(|doubt| !doubt.is_of_load());
         }

@@ -66,8 +66,8 @@ pub struct Session<'p> {
 }
 
 impl Plan {
-    /// All sessions in their order: round by round, so that a machine that grows slower or busier
-    /// is not held against anybody; the order of the servers rotates.
+    /// All sessions in their order: round by round, so that a machine that grows slower or busier affects all
+    /// servers alike; the order of the servers rotates.
     pub fn sessions(&self) -> Vec<Session<'_>> {
         let mut sessions = Vec::new();
         for round in 1..=self.rounds {
@@ -149,7 +149,7 @@ impl<'p> Session<'p> {
         group.tasks.iter().filter(|task| group.does(server, task)).collect()
     }
 
-    /// Those that are not done yet.
+    /// The tasks that are not done yet.
     fn missing(&self, done: &Done) -> impl Iterator<Item = &'p Task> {
         let Self { group, server, round } = *self;
         let is_missing = |task: &&Task| !done.has(&task.point(&group.bed), server, round);

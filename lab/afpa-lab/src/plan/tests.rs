@@ -91,7 +91,7 @@ fn what_is_there_takes_no_time_and_is_not_left_out() {
         })
     });
     plan.done = Done::of(&turns.collect::<Vec<_>>(), &[]);
-    // The second group asks for what the first one measured, of another server.
+    // The second group has the measurements of the first one, with another server.
     let second = (1600 + 250) * 2;
     plan.fit(Duration::from_millis(second + 1), Duration::from_millis(900)).unwrap();
     let titles: Vec<&str> = plan.groups.iter().map(|group| group.title.as_str()).collect();

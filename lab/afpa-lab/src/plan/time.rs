@@ -1,4 +1,4 @@
-//! How long a plan takes, and what goes when there is less time.
+//! The time that a plan takes, and the order in which it is shortened.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ const LOOK: f64 = 250e6;
 const AROUND: Duration = Duration::from_millis(200);
 
 impl Plan {
-    /// About how long it takes to measure what is not there yet.
+    /// About the time that the missing measurements take.
     pub fn lasts(&self) -> Duration {
         self.black_box_lasts() + self.white_box_lasts()
     }
 
-    /// The part of it that measurements take; nothing when all of them are there.
+    /// The black-box part of it; zero when all of these measurements are there.
     pub fn black_box_lasts(&self) -> Duration {
         self.sessions().iter().map(|session| session.lasts(&self.done)).sum()
     }
@@ -49,7 +49,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When not even the first group that has something missing fits.
+    /// When there is no time for the first unfinished group.
     pub fn fit(&mut self, within: Duration, shortest: Duration) -> Result<()> {
         self.keep_lengths();
         let first = self.groups.iter().flat_map(|group| &group.tasks);
@@ -100,12 +100,12 @@ impl Plan {
         sum
     }
 
-    /// A group went: the others get the time that they first had.
+    /// After the removal of a group the others get their first length back.
     fn lengthen(&mut self, longest: Duration) {
         self.set_lengths(|_| longest);
     }
 
-    /// New lengths for what has not been begun.
+    /// Sets the length of all tasks that have not been begun.
     fn set_lengths(&mut self, length: impl Fn(Duration) -> Duration) {
         for group in &mut self.groups {
             for task in &mut group.tasks {
@@ -116,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// Rounds of one point are alike.
+    /// Gives a point that has been begun the length of its earlier rounds: all rounds of a point are alike.
     fn keep_lengths(&mut self) {
         for group in &mut self.groups {
             for task in &mut group.tasks {

@@ -13,7 +13,7 @@ pub(super) const SECONDS_AT_RATE: f64 = 0.15;
 /// So many of them for each round of a closed loop.
 pub(super) const ROUNDS_AT_RATE: u32 = 4;
 
-/// Below `/app/` is what the servers behind the proxy answer; `/small.html` is what the proxy has cached.
+/// The servers behind the proxy answer requests below `/app/`; the proxy has `/small.html` in its cache.
 const TINY: (u32, u64, &str) = (1, 102, "/app/tiny");
 const SMALL: (u32, u64, &str) = (4, 512, "/small.html");
 

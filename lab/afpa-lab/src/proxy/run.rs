@@ -99,7 +99,7 @@ impl Run<'_> {
             }
             Method::Tc(_) | Method::Wrk => None,
         };
-        // wrk would take at least a second of it each time.
+        // wrk would take at least a second for each warm-up.
         let warm_up = if self.is_loopback() { 0.0 } else { bench.settings.warm_up };
         Ok(Load {
             connections: case.connections,
@@ -152,7 +152,7 @@ impl Run<'_> {
         matches!(self.network, Network::Loopback(_))
     }
 
-    /// The generator that asks as fast as it is answered.
+    /// The generator of a closed loop.
     fn closed_loop(&self) -> &'static str {
         if self.is_loopback() { "wrk" } else { "tc" }
     }

@@ -43,8 +43,8 @@ fn ratio(own: &[f64], other: &[f64]) -> String {
     }
 }
 
-/// Of a latency that was measured many times: the ratio of the lower quartiles. A machine that stands still now and
-/// then spoils the others.
+/// For a latency that was measured many times: the ratio of the lower quartiles. A machine that stands still now and
+/// then spoils the other quartiles.
 fn calm(metric: Metric, own: &[f64], other: &[f64]) -> Option<String> {
     if metric.more_is_better() || own.len() < MANY {
         return None;
@@ -53,8 +53,7 @@ fn calm(metric: Metric, own: &[f64], other: &[f64]) -> Option<String> {
     Some(format!(" and in the calm quarter {ratio:.2}x"))
 }
 
-/// The figure that a quarter lies below. Between two figures it is in proportion; the figures divide all there could be
-/// into one part more than there are of them.
+/// The lower quartile, interpolated between two figures: of n figures, number (n + 1) / 4 in their order.
 fn lower_quartile(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -11,8 +11,8 @@ use super::files::NGINX;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, control, installed, template};
 
-/// In user mode, in the kernel, attached to nginx; and for the comparison of sending with and without
-/// a copy, in user mode with everything pinned and with nothing pinned.
+/// AFPA in user mode, in the kernel, attached to nginx; and, to compare sending with and without a copy, in
+/// user mode with everything pinned and with nothing pinned.
 pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
     let program = programs.afpa.clone();
     let serve = |name, about, arguments| {
@@ -147,7 +147,7 @@ impl Server for Attached {
             "--user",
             ATTACH_USER,
         ]);
-        // The server ends next: there is no connection to wait for.
+        // The server ends next, so `detach` need not wait for its connections.
         let detach = afpa().args(["detach", "--listen", &listen, "--wait", "0", "--force"]);
         let socket = attach_socket(setup, &folder)?;
         let running = NGINX.start(setup)?.with_farewell(detach);

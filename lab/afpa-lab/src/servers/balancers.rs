@@ -10,9 +10,9 @@ use super::backends::BACKENDS;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, files, installed, template};
 
-/// Names of all of them. Those behind the first three take part where they are asked for by name: AFPA waiting always by
-/// epoll, or by io_uring, and AFPA with its fast path, which answers in the kernel what it has cached and needs an
-/// interface to answer on.
+/// Names of all of them. The last three take part only where they are asked for by name: AFPA always with epoll, AFPA
+/// always with io_uring, and AFPA with its fast path, which answers cached files in the kernel and needs an interface to
+/// answer on.
 pub(crate) const BALANCERS: [&str; 6] =
     ["afpa", "haproxy", "nginx", "afpa-readiness", "afpa-completion", "afpa-kernel"];
 

@@ -138,7 +138,7 @@ impl Server for Varnish {
     }
 
     fn lacks(&self) -> Option<String> {
-        // It compiles its configuration.
+        // Varnish compiles its configuration.
         let varnish = installed::lacks("varnishd", "varnish");
         let compiler = || installed::lacks("cc", "build-essential");
         varnish.or_else(compiler).or_else(|| reference::lacks(&self.0))
@@ -156,7 +156,7 @@ impl Server for Varnish {
     }
 }
 
-/// The parameters that its documentation names for a machine with one core for it.
+/// The parameters that Varnish's documentation names for a machine with one core for it.
 fn varnishd(launch: Launch, setup: &ServerSetup<'_>) -> Launch {
     let threads = template::workers(setup).max(100);
     launch

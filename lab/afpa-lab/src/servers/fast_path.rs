@@ -1,8 +1,8 @@
 //! The servers of `afpa-lab fast-path`: AFPA with its whole configuration in a file, alone and attached to nginx,
 //! and the reflector.
 //!
-//! Where the kernel is to answer, a server is ready when the kernel has answered each path: a connection on
-//! which bytes went by before that belongs to user mode.
+//! Where the kernel is to answer, a server is ready when the kernel has answered each path: earlier connections, on
+//! which bytes passed before that, belong to user mode.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -150,7 +150,7 @@ impl Serve {
         Ok(running)
     }
 
-    /// Besides what is needed at all: limits that 200,000 connections from few addresses would meet.
+    /// The configuration, with limits that 200,000 connections from few addresses do not reach.
     fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
         let FastPathOptions { bypass, flows, firewall, longest, socketless, .. } = &self.options;
         let [bypass_after, _] = BYPASS_AFTER;

@@ -82,7 +82,7 @@ const CADDY: Peer = Peer {
     text: include_str!("../../../servers/Caddyfile"),
     launch: |launch, setup, file| {
         let launch = launch.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
-        // Where it would otherwise write into root's home.
+        // By default Caddy would write into root's home.
         launch.env("XDG_CONFIG_HOME", setup.folder).env("XDG_DATA_HOME", setup.folder)
     },
 };
@@ -142,7 +142,7 @@ fn apache(launch: Launch, _: &ServerSetup<'_>, file: &Path) -> Launch {
     launch.args(["-D", "FOREGROUND", "-f"]).arg(file)
 }
 
-/// Apache serves as another user. Better told here than by a thousand answers of 403.
+/// Apache serves as another user. This check gives a clearer error than a thousand answers of 403.
 fn readable_by_everybody(root: &Path) -> Result<()> {
     for folder in root.ancestors() {
         let about = || format!("cannot look at {}", folder.display());

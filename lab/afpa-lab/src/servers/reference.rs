@@ -1,4 +1,4 @@
-//! The papers' architectures: `afpa-lab serve`, as a process like everybody else.
+//! The papers' architectures: `afpa-lab serve`, as a process like every other server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(super) fn launch(
 struct Reference {
     name: String,
     architecture: &'static Architecture,
-    /// After those of every reference server.
+    /// Options behind the common ones.
     options: Vec<String>,
     programs: Programs,
 }
@@ -98,7 +98,7 @@ impl Server for Reference {
         let launch = launch(&self.programs, self.architecture.name, setup.address, setup)
             .args(self.options.iter().filter(|option| !option.starts_with("--pool=")))
             .args(["--pool", &pool.to_string()]);
-        // The first processes of a pool accept while the last ones are still being started.
+        // The first processes of a pool accept while the last ones are still being started, so all must be there.
         let processes = if self.has_processes() { pool as usize + 1 } else { 1 };
         let namespace = setup.namespace;
         Running::nothing(setup).and_until(setup, launch, START_PATIENCE, || {

@@ -17,7 +17,7 @@ use super::ServerSetup;
 /// A server that runs. Dropping it ends it, like [`Running::stop`].
 #[derive(Debug)]
 pub struct Running<'a> {
-    /// Where it runs; `None`: where the caller is, perhaps beside others.
+    /// The namespace in which the server runs; `None`: that of the caller, perhaps beside other servers.
     namespace: Option<&'a Namespace>,
     /// In the order in which they were started.
     parts: Vec<Part>,
@@ -70,7 +70,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Id of the process that was started last: of several the one that the others are there for.
+    /// Id of the process that was started last; the others, if any, serve this one.
     pub fn main_process(&self) -> Option<u32> {
         self.parts.last().map(|part| part.child.id())
     }
@@ -270,8 +270,8 @@ impl Launch {
         command
     }
 
-    /// `tied`: the kernel ends it when the thread that started it is gone. A namespace's processes need no such
-    /// tie: the next run ends them.
+    /// With `tied` the kernel ends the process when the thread that started it is gone. A namespace's processes need no
+    /// such tie: the next run ends them.
     fn pinned(&self, core: usize, tied: bool) -> Command {
         let mut command = Command::new(if tied { "setpriv" } else { "taskset" });
         if tied {

@@ -28,7 +28,7 @@ pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Only root can become somebody; h2o fails when others try to become even themselves.
+/// Only root can change its user; h2o fails when another user names even itself.
 fn without_user(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with("user")).collect()
 }
@@ -51,7 +51,7 @@ pub(super) fn workers(setup: &ServerSetup<'_>) -> u32 {
     setup.connections.saturating_add(SPARE)
 }
 
-/// More than the connections: a closed one keeps its process until that has noticed.
+/// Processes beyond the number of connections: a closed connection keeps its process until that has noticed.
 const SPARE: u32 = 16;
 
 fn values(setup: &ServerSetup<'_>) -> Vec<(&'static str, String)> {

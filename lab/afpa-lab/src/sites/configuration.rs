@@ -68,7 +68,7 @@ impl Files {
         self.write(site, &self.page(site))
     }
 
-    /// As editors and deployments do it: another file takes the place.
+    /// Replaces the page by another file, as editors and deployments do.
     fn write(&self, site: usize, content: &str) -> Result<()> {
         let root = self.root(site);
         let new = root.join(".new");
@@ -117,7 +117,7 @@ impl Files {
         text
     }
 
-    /// As Debian's configuration has it where it matters: names are hashed, files are not remembered, one worker.
+    /// Like Debian's configuration in the points that matter: names are hashed, files are not remembered, one worker.
     fn nginx(&self, [plain, tls]: [SocketAddr; 2]) -> String {
         let work = self.work.display();
         let mut text = format!(

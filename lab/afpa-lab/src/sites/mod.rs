@@ -181,10 +181,10 @@ fn table(settings: &Settings, turns: &[Vec<Turn>; 2]) -> String {
     text
 }
 
-/// For everything that is waited for.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Folders and configurations may be read by the users that the servers become.
+/// Makes a folder that the servers' users may read.
 fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
 }

@@ -67,7 +67,7 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until what it holds does not change any more: roots are watched in the background.
+    /// Waits until the server's resources do not change any more: roots are watched in the background.
     pub(super) fn settle(&mut self) -> Result<()> {
         let mut last = (0, 0);
         for _ in 0..40 {
@@ -106,7 +106,7 @@ impl Process {
         Ok(held)
     }
 
-    /// Until the new configuration is in use and the old one is not.
+    /// Waits until the new configuration is in use and the old one is not. Returns the time.
     pub(super) fn reload(&mut self) -> Result<Duration> {
         let began = Instant::now();
         let before: BTreeSet<u32> = self.processes().into_iter().collect();

@@ -52,12 +52,12 @@ pub(super) struct Connection {
     reader: Reader,
     /// Counts streams: events of an earlier one are stale.
     generation: u32,
-    /// Steps that are this connection's to take.
+    /// The further steps of this connection.
     pub(super) steps: VecDeque<Step>,
-    /// The step that is taken.
+    /// The present step.
     pub(super) step: Step,
     written: usize,
-    /// Something to read came while the request was being written.
+    /// Bytes arrived while the request was being written.
     readable: bool,
     /// Responses on this stream.
     answered: u32,

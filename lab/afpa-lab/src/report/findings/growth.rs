@@ -8,7 +8,7 @@ use crate::stats::Verdict;
 use crate::summary::{PointSummary, Row, Summary};
 use crate::units::{digits, number, size};
 
-/// The papers' smallest large file, and the two of which they say what not copying is worth.
+/// The papers' smallest large file, and the two sizes for which they give the gain of not copying.
 const LARGE: u64 = 128 << 10;
 const COPIED: [(u64, f64); 2] = [(4 << 10, 1.25), (32 << 10, 2.11)];
 /// Half of what the papers gained, or lost.
@@ -57,7 +57,7 @@ pub(super) fn large_files(results: &Results, summary: &Summary) -> Said {
     Ok((words.join("; "), of_all(&as_good)))
 }
 
-/// All of them, some of them, or none.
+/// Whether all of them hold, some of them, or none.
 fn of_all(hold: &[bool]) -> Holds {
     match (hold.contains(&true), hold.contains(&false)) {
         (true, false) => Holds::Yes,
@@ -66,7 +66,7 @@ fn of_all(hold: &[bool]) -> Holds {
     }
 }
 
-/// In server-core time, for the generator may be the limit of both. Half of the papers' gain is enough.
+/// By server-core time, because the generator may be the limit of both. Half of the papers' gain is enough.
 pub(super) fn zero_copy(results: &Results, summary: &Summary) -> Said {
     let pairs: Vec<(u64, &Row, &Row)> = sizes(results, summary)
         .into_iter()

@@ -52,7 +52,7 @@ fn what_was_not_measured_says_so() {
     assert!(open.iter().all(|row| row[2].starts_with("it takes ")), "{open:?}");
 }
 
-/// The papers had one request a connection. There the AFPA speaks that needs no sockets.
+/// The papers had one request a connection. For that, AFPA without sockets is the one to compare.
 #[test]
 fn persistent_connections_alone_are_not_what_the_papers_measured() {
     const PAPER: &str = "For 64-byte files it is more than three times";
@@ -74,7 +74,7 @@ fn persistent_connections_alone_are_not_what_the_papers_measured() {
     assert!(words.contains("afpa-socketless over nginx"), "{words}");
 }
 
-/// The file of 128 KB has to be among them, and a kernel that is faster is one that the finding does not know.
+/// The file of 128 KB has to be among them. Where the kernel is faster at one of the sizes, the finding holds in part.
 #[test]
 fn large_files_begin_at_the_papers_size() {
     const PAPER: &str = "For 128 KB and more";
