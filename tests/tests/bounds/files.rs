@@ -1,4 +1,4 @@
-//! `[cache] pinned_limit` and `tables_limit`: what the cache of files holds, whatever paths clients ask for.
+//! `[cache] pinned_limit` and `tables_limit`: the memory of the cache of files, for any paths that clients ask for.
 
 use afpa_testkit::{
     Server, Tree,
@@ -8,14 +8,14 @@ use afpa_testkit::{
 
 const PINNED: u64 = MIB / 4;
 const TABLES: u64 = MIB / 2;
-/// Buffers, and what the allocator has not given back.
+/// Buffers, and memory that the allocator has not given back.
 const SLACK: u64 = 5 * MIB / 2;
 
-/// What is asked for, the target and the fields of each request, how many, and the status of the answers.
+/// The name of a kind of requests, the target and the fields of each, their number, and the status of the answers.
 type Kind<'a> = (&'a str, &'a dyn Fn(usize) -> (String, String), usize, u16);
 
-/// Each of these would fill some table. What one has filled is given back for the next, so that they hold no more than the limits
-/// together.
+/// Each of these would fill some table. The cache gives up entries of one kind for the next, so that all kinds together hold no
+/// more than the limits.
 #[test]
 fn whatever_paths_clients_ask_for_the_tables_hold_their_limit() {
     let _alone = exclusive();
