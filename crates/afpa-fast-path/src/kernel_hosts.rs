@@ -97,8 +97,8 @@ impl KernelHosts {
     }
 
     /// Takes the numbers away from all Host values, so that no answer of a server is found: some system calls, however many
-    /// answers there are. Host values that get a number before [`KernelHosts::release`] do not lead to it either. An answer that
-    /// was found before this returns may still leave.
+    /// answers there are. Host values that get a number before [`KernelHosts::release`] do not lead to it either. An
+    /// answer that was found before this returns may still leave.
     ///
     /// # Errors
     /// When the kernel refuses. Nothing is held then.

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! The cache decides which objects are current: it reports every object that comes to the
-//! [`KernelCache`](kernel_cache), and every object that goes, before anything else happens to it. The heartbeat stops when a worker
-//! hangs; the kernel stops answering two seconds after the last beat, and at once when the process is gone.
+//! [`KernelCache`](kernel_cache), and every object that goes, before anything else happens to it. The heartbeat stops
+//! when a worker hangs; the kernel stops answering two seconds after the last beat, and at once when the process is
+//! gone.
 
 mod answer_scope;
 mod eligibility;

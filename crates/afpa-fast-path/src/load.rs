@@ -330,8 +330,8 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
     }
 }
 
-/// Connections are not bypassed while the answers to their requests are on their way into the kernel: uses of servers' answers are
-/// reported once a second, and the last report may just have been made.
+/// Connections are not bypassed while the answers to their requests are on their way into the kernel: uses of
+/// servers' answers are reported once a second, and the last report may just have been made.
 fn bypass_time(settings: &FastPathSettings) -> Duration {
     match settings.sites.iter().any(|site| site.caches_answers) {
         true => Duration::from_secs(3),

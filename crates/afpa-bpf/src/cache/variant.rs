@@ -60,8 +60,9 @@ pub struct Freshness {
     pub digits: u32,
     /// Of an answer that says how long it is fresh.
     pub ttl: Option<Ttl>,
-    /// A time of [`monotonic_ns`](crate::monotonic_ns) before the attached server was asked for the answer. An unsafe request for its target that
-    /// has passed since then ends it, too ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: only an unpin ends it.
+    /// A time of [`monotonic_ns`](crate::monotonic_ns) before the attached server was asked for the answer. An unsafe
+    /// request for its target that has passed since then ends it, too
+    /// ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: only an unpin ends it.
     pub asked: u64,
 }
 

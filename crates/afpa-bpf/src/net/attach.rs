@@ -25,10 +25,10 @@ impl FastPath {
         if attached.contains_key(&interface) {
             return Ok(());
         }
-        // Egress first: no connection may need translation before the server's segments are translated. Its descriptor is the
-        // lower one, too, which is closed first if the process is killed: as long as acknowledgements are still
-        // translated, the server goes on from where the client stands. The guard handles connections that come in by
-        // an interface with only one of the two (E5).
+        // Egress first: no connection may need translation before the server's segments are translated. Its
+        // descriptor is the lower one, too, which is closed first if the process is killed: as long as
+        // acknowledgements are still translated, the server goes on from where the client stands. The guard handles
+        // connections that come in by an interface with only one of the two (E5).
         let egress = self.hook(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
         let ingress = self.hook(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         let key = interface.to_ne_bytes();

@@ -15,9 +15,10 @@ const HOOKS: [(u32, &str); 2] =
     [(BPF_CGROUP_INET_EGRESS, "guard-egress"), (BPF_CGROUP_INET_INGRESS, "guard-ingress")];
 
 impl FastPath {
-    /// Stops packets that no program translates, from now on: a route may change to a device without programs, or to one that
-    /// wraps packets, while connections have sequence offsets. The guard is at the root of the control groups, and looks
-    /// at no packet of other ports or network namespaces than ours. To be called when the interfaces have their programs.
+    /// Stops packets that no program translates, from now on: a route may change to a device without programs, or to
+    /// one that wraps packets, while connections have sequence offsets. The guard is at the root of the control
+    /// groups, and looks at no packet of other ports or network namespaces than ours. To be called when the
+    /// interfaces have their programs.
     pub fn guard(&self) -> Result<(), Unavailable> {
         let group = root_of_control_groups().map_err(|error| Unavailable {
             reason: format!("no control groups of version 2: {error}"),

@@ -193,7 +193,8 @@ fn devices_in_others_say_why() {
     one(|facts| facts.routes = vec![(2, true)], "limited eth0: a route by it encapsulates");
 }
 
-/// A finding names interfaces where connections are tracked before the programs see them: `lo`, and bridges whose frames are filtered.
+/// A finding names interfaces where connections are tracked before the programs see them: `lo`, and bridges whose
+/// frames are filtered.
 #[test]
 fn tracking_before_the_programs_is_named() {
     let bridge = || Device { kind: "bridge".into(), ..device(3, "br0") };

@@ -131,7 +131,8 @@ fn a_syn_that_does_not_come_from_the_gateway_is_the_kernel_s() {
     assert!(answered, "{:?}", bench.counts());
 }
 
-/// The kernel's own SYN-ACK left to another client behind the gateway, so nothing is known yet of this client and this server.
+/// The kernel's own SYN-ACK left to another client behind the gateway, so nothing is known yet of this client and
+/// this server.
 #[test]
 fn a_syn_from_nowhere_or_to_another_machine_is_the_kernel_s() {
     let Some(bench) = bench(Admission::Everyone) else { return };

@@ -439,7 +439,8 @@ fn a_last_answer_may_be_longer_than_others() {
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1, "{:?}", bench.counts());
 }
 
-/// As a server's TCP does it: the client need not wait for a separate FIN, which might come behind a delayed acknowledgement.
+/// As a server's TCP does it: the client need not wait for a separate FIN, which might come behind a delayed
+/// acknowledgement.
 #[test]
 fn the_last_segment_of_a_long_answer_carries_the_end() {
     let Some((bench, mut client)) = long() else { return };
