@@ -23,7 +23,7 @@ impl Facts {
     /// Reads the first certificate of a chain in PEM. Keys may stand between the certificates.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// With the fault, in words.
     pub fn read(pem: &[u8]) -> Result<Self, String> {
         let found = Pem::iter_from_buffer(pem)
             .filter_map(Result::ok)
@@ -44,7 +44,7 @@ impl Facts {
         })
     }
 
-    /// Whether it covers just these names, in whatever order.
+    /// Whether it covers just these names, in any order.
     pub fn is_for(&self, wanted: &[String]) -> bool {
         let covers = |name: &String| self.names.contains(&name.to_ascii_lowercase());
         wanted.iter().all(covers) && self.names.len() == wanted.len()

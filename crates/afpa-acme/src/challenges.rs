@@ -31,7 +31,7 @@ impl Challenges {
     /// The protocol by which TLS-ALPN-01 is asked for (RFC 8737 section 4).
     pub const ALPN: &[u8] = b"acme-tls/1";
 
-    /// The content of the response for a token; `None`: nobody waits for it.
+    /// The content of the response for a token; `None`: no challenge with that token is open.
     pub fn response(&self, token: &str) -> Option<Arc<str>> {
         self.0.load().responses.get(token).cloned()
     }

@@ -67,9 +67,9 @@ struct State {
 /// How it stands with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
-    /// Somebody waits for it. Its order has failed so many times in a row.
+    /// A client waits for its certificate. Its order has failed so many times in a row.
     Wanted { failures: u32 },
-    /// It has a certificate. Somebody has asked for it since that was issued.
+    /// It has a certificate. `asked`: a client has asked for the name since that was issued.
     Here { asked: bool },
     /// Its order has failed so many times in a row. It is not tried again before this second.
     Failed { times: u32, until: u64 },
@@ -127,17 +127,17 @@ impl Demand {
         self.0.settled.notified().await;
     }
 
-    /// Waits until somebody asks for another name.
+    /// Waits until a client asks for another name.
     pub(crate) async fn asked(&self) {
         self.0.asked.notified().await;
     }
 
-    /// The names that somebody waits for.
+    /// The names for whose certificates clients wait.
     pub(crate) fn wanted(&self) -> Vec<String> {
         self.those(|name| matches!(name, Name::Wanted { .. }))
     }
 
-    /// Whether somebody has asked for it since its certificate was issued.
+    /// Whether a client has asked for the name since its certificate was issued.
     pub(crate) fn is_in_use(&self, name: &str) -> bool {
         matches!(self.state().names.get(name), Some(Name::Here { asked: true }))
     }
@@ -158,7 +158,7 @@ impl Demand {
         self.0.settled.notify_one();
     }
 
-    /// Its certificate has ended, and nobody asks for it.
+    /// The name's certificate has expired, and no client asks for it.
     pub(crate) fn forget(&self, name: &str) {
         self.state().names.remove(name);
         self.0.settled.notify_one();

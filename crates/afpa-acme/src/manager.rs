@@ -117,7 +117,7 @@ impl Manager {
                     () = work.go_on() => {}
                 }
             });
-            // A name that is being looked up is nobody's business any more, and its name server may say nothing for long.
+            // Does not wait for a name look-up in progress: its result is of no use, and it may take long.
             runtime.shutdown_background();
         })?;
         Ok(Self { statuses, stop: Some(stop), thread: Some(thread) })
@@ -141,13 +141,13 @@ impl Drop for Manager {
 /// A certificate that is wanted.
 struct Wanted {
     names: Vec<String>,
-    /// Of the one that is there.
+    /// The facts of the certificate that is there.
     facts: Option<Facts>,
     /// The renewal window that the authority suggests, if any.
     window: Option<Window>,
     /// The second at which the authority is asked for the window again.
     ask_at: u64,
-    /// Of this server, below 1000: when within a window it orders, and how it spreads its attempts.
+    /// A random number below 1000: it chooses the time within a window, and spreads the attempts of many servers.
     chance: u64,
     /// Not before this second.
     not_yet: u64,
@@ -169,7 +169,7 @@ impl Work {
         let mut all: Vec<_> = names.map(|names| Wanted::new(names.clone())).collect();
         all.extend(self.found_on_demand());
         loop {
-            // An earlier manager may have left names that somebody waits for.
+            // An earlier manager may have left names that clients wait for.
             self.meet_demand(&mut all).await;
             for index in 0..all.len() {
                 // Clients wait for certificates on demand; renewals can wait, so demand is met before each of them.
@@ -231,7 +231,7 @@ impl Work {
         }
     }
 
-    /// Whether its certificate was ordered on demand, has ended, and nobody asks for it any more.
+    /// Whether its certificate was ordered on demand, has expired, and no client asks for it any more.
     fn is_over(&self, wanted: &Wanted) -> bool {
         let Some(name) = wanted.names.first().filter(|_| wanted.on_demand) else { return false };
         let now = (self.pace.clock)();
@@ -264,7 +264,7 @@ impl Work {
         }
     }
 
-    /// Whether a certificate is there that was ordered on demand, and nobody has asked for it since.
+    /// Whether a certificate is there that was ordered on demand, and no client has asked for it since.
     fn is_idle(&self, wanted: &Wanted) -> bool {
         let is_here = wanted.on_demand && wanted.facts.is_some();
         is_here && !wanted.names.iter().any(|name| self.shared.demand.is_in_use(name))
@@ -373,7 +373,7 @@ impl Wanted {
         self.plan();
     }
 
-    /// When the next one is ordered: at once, if the one that is there is for other names.
+    /// Plans the next order: at once, if the certificate that is there is for other names.
     fn plan(&mut self) {
         let right = self.facts.as_ref().filter(|facts| facts.is_for(&self.names));
         let next = |facts: &Facts| renewal_at(facts.lifetime, self.window, self.chance);

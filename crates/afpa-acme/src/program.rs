@@ -14,7 +14,7 @@ use crate::error::AcmeError;
 /// A program that takes longer is ended.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Of what it says, so many bytes of the end are kept.
+/// The most bytes that are kept of the program's output: those at its end.
 const MOST_SAID: usize = 4096;
 
 /// A record that a program has set.
@@ -37,7 +37,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Runs `PROGRAM cleanup NAME VALUE`. A failure is only told, because the certificate does not depend on it.
+    /// Runs `PROGRAM cleanup NAME VALUE`. A failure is only logged, because the certificate does not depend on it.
     pub(crate) async fn remove(self) {
         if let Err(error) = self.run("cleanup").await {
             tracing::warn!("a record of the DNS may be left: {error}");
@@ -94,7 +94,7 @@ async fn next(pipe: &mut Option<ChildStderr>, room: &mut [u8]) -> usize {
     }
 }
 
-/// Keeps the end of what was said.
+/// Appends output, and keeps only its end.
 fn keep(said: &mut Vec<u8>, more: &[u8]) {
     said.extend_from_slice(more);
     said.drain(..said.len().saturating_sub(MOST_SAID));

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Key and chain are in one file, because a file can be replaced at once, and two cannot. Only its owner may read the
-//! folder. It is refused if somebody else could have put something in it.
+//! folder. A folder in which another user could have put a file is refused.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -24,13 +24,13 @@ pub struct StateFolder {
     path: PathBuf,
 }
 
-/// Nobody else orders while it is held.
+/// While this lock is held, no other process orders.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock ends with the descriptor")] File);
 
 impl StateFolder {
-    /// Makes the folder if it is not there. `owner` is the user and the group that this process becomes, if it becomes
-    /// another: the folder, and what is in it, is given to it.
+    /// Makes the folder if it is not there. `owner`: the user and the group to which this process will change, if it
+    /// does; the folder and its content are given to them.
     ///
     /// # Errors
     /// When others could read or write it, or the system refuses.
