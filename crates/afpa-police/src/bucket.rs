@@ -1,5 +1,5 @@
-//! A token bucket in one word (the generic cell rate algorithm): the time at which it would be full again, behind a tag
-//! that tells whose it is. `bpf/include/afpa/conn/police.h` computes the same.
+//! A token bucket in one word (the generic cell rate algorithm): the time at which it would be full again, behind the
+//! tag of its client. `bpf/include/afpa/conn/police.h` computes the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,8 +43,8 @@ impl Pace {
         Self { interval, tolerance }
     }
 
-    /// So many per cent of it: an empty bucket is full after the same time, and holds at least two tokens, so that none is
-    /// lost between two that come. None of 0.
+    /// A share of this pace, in per cent. An empty bucket of the share is full after the same time, and holds at least
+    /// two tokens, so that no token is lost between two connections. A share of 0 has no bucket.
     pub(crate) fn share(self, percent: u8) -> Self {
         let percent = u64::from(percent.min(100));
         let Some(interval) = (self.interval * 100).checked_div(percent) else {
@@ -53,7 +53,8 @@ impl Pace {
         Self { interval, tolerance: self.tolerance.max(2 * interval) }
     }
 
-    /// As much may be missing in a bucket that was charged more than it had: twice what it holds, and what was rounded.
+    /// The most that may be missing in a bucket that was charged beyond its tokens: twice its size, and a second for
+    /// rounding.
     fn debt(self) -> u64 {
         2 * self.tolerance + SLACK
     }

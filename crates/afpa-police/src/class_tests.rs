@@ -73,7 +73,7 @@ fn a_class_gets_its_share_however_often_others_come() {
     let classes =
         vec![class("paying", 60, &["10.1.0.0/16"]), class("partners", 10, &["10.2.0.0/16"])];
     let police = police(&settings(Rate { per_second: 100, burst: 10 }, classes));
-    // Nine in ten come from others, who empty what is left.
+    // Nine connections in ten come from others, which take all that the shares leave.
     admitted(&police, [10_000, 0, 0], 0, 10 * SECOND);
     let got = admitted(&police, [10_000, 1000, 1000], 10 * SECOND, 20 * SECOND);
     for (class, least) in [(0, 300), (1, 600), (2, 100)] {

@@ -18,7 +18,7 @@ use crate::prefix_map::PrefixMap;
 pub struct Class {
     /// Its name in statistics.
     pub name: String,
-    /// Per cent of the new connections of all clients that it gets whatever the others do, 1 to 100.
+    /// Its share of the new connections of all clients, in per cent, whatever the others do; 1 to 100.
     pub share: u8,
     /// Its clients.
     pub prefixes: Vec<Prefix>,
@@ -26,7 +26,7 @@ pub struct Class {
     pub listeners: Vec<SocketAddr>,
 }
 
-/// All of them. The number 0 is that of the clients in no class, which get what the shares leave.
+/// All classes. Clients in no class have the number 0, and get the tokens that the shares leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classes {
     names: Vec<(String, u8)>,
@@ -35,9 +35,9 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// How many there may be, besides the one that has everybody else.
+    /// The most classes, besides the one of all other clients.
     pub const MOST: usize = POLICE_CLASSES - 1;
-    /// The name of everybody else.
+    /// The name of the class of all other clients.
     pub const OTHERS: &'static str = "others";
 
     /// Leaves out the classes beyond [`Classes::MOST`]. A prefix or listener of two classes belongs to the first.

@@ -42,13 +42,13 @@ impl Current {
         }
     }
 
-    /// The same for user mode, where the kernel has counted connections before.
+    /// The rules for user mode, where the kernel has counted the connections before.
     pub(crate) fn after_the_kernel(self, limits: Limits) -> Self {
         let connections = connection_paces(limits, WAITED_SECONDS);
         Self { connections, class_paces: self.classes.paces(connections[1]), ..self }
     }
 
-    /// The class of a client and what it gets; `None` where there are none.
+    /// The class of a client and its share; `None` where there are no classes.
     pub(crate) fn share(&self, client: IpAddr, listener: Option<SocketAddr>) -> Option<Share> {
         if self.classes.is_empty() {
             return None;
@@ -70,7 +70,7 @@ impl Current {
         }
     }
 
-    /// Whether nobody is ever refused.
+    /// Whether no client can be refused.
     pub(crate) fn is_idle(&self) -> bool {
         let mut paces = self.connections.iter().chain(&self.requests);
         self.rules.is_empty() && !paces.any(|pace| pace.limits())

@@ -97,7 +97,7 @@ impl Counts {
 
 impl Police {
     /// Police that refuse nothing yet. `seed` is the secret of the hash of clients, where no kernel has one; `epoch_ns`
-    /// is what the monotonic clock showed when the steady clock was 0.
+    /// is the monotonic clock at the start of the steady clock.
     pub fn new(kernel: Option<Arc<dyn PoliceKernel>>, seed: u64, epoch_ns: u64) -> Self {
         let seed = kernel.as_ref().map_or(seed, |kernel| kernel.seed());
         let lists = Lists::default();
@@ -164,10 +164,10 @@ impl Police {
         numbered.map(|(class, (name, share))| (name.to_owned(), share, counted(class))).collect()
     }
 
-    /// Decides by this configuration from now on, and by what was ordered since the start.
+    /// Decides by this configuration from now on, and by the orders since the start.
     ///
     /// # Errors
-    /// When the kernel does not take it. User mode decides by it all the same.
+    /// When the kernel does not accept the rules. User mode decides by them all the same.
     pub fn configure(&self, settings: &PoliceSettings) -> std::io::Result<()> {
         let mut lists = self.lists();
         lists.configure(settings);

@@ -14,7 +14,7 @@ pub struct Prefix {
     bits: u8,
 }
 
-/// Why a text is no prefix, and what to write.
+/// Why a text is no prefix, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAPrefix {
     /// It has no address.
@@ -143,7 +143,7 @@ impl fmt::Display for Prefix {
 /// The prefixes of a file: one a line; `#` begins a comment. The error is the number of the first wrong line, from 1.
 ///
 /// # Errors
-/// With the line, and what is wrong with it.
+/// With the number of the line, and its fault.
 pub fn read_lines(text: &str) -> Result<Vec<Prefix>, (usize, NotAPrefix)> {
     let lines = (1..).zip(text.lines());
     let lines = lines.map(|(number, line)| (number, line.split('#').next().unwrap_or("").trim()));

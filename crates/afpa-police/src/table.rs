@@ -1,8 +1,8 @@
 //! The buckets of all clients: sets of a few words, found by a hash of the client's prefix.
 //!
-//! A client takes the word of its set that has its tag, else the one that is fullest: a full bucket is equal to a new
-//! one, so nothing is forgotten before a set has more active clients than words. The layout is that of the kernel's map,
-//! whose words both worlds use.
+//! A client takes the word of its set that has its tag, else the word with the fullest bucket: a full bucket is equal to
+//! a new one, so nothing is forgotten before a set has more active clients than words. The layout is that of the
+//! kernel's map, whose words the kernel and user mode share.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
