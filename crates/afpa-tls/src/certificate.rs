@@ -1,4 +1,4 @@
-//! Certificates with their keys, as they stand in PEM files (RFC 7468), and what is wrong with them.
+//! Certificates with their keys, as they stand in PEM files (RFC 7468), and their faults.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Certificate {
     /// of OCSP in DER (RFC 6960), which is sent as it is.
     ///
     /// # Errors
-    /// With what is wrong, and whose fault it is.
+    /// With the fault; the error tells in which file it is.
     pub fn read(
         chain: &[u8],
         key: &[u8],

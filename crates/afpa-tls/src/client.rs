@@ -49,7 +49,7 @@ impl ClientTls {
         let roots = match &settings.verify {
             Verify::Authorities(roots) => read_roots(roots)?,
             Verify::System => {
-                // Some systems trust certificates that nobody can read any more.
+                // Some systems trust certificates that cannot be parsed any more.
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(system.iter().cloned());
                 roots
@@ -64,7 +64,7 @@ impl ClientTls {
         let mut config = match &settings.own {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
-                // Says what is wrong better than the builder.
+                // This names a fault better than the builder below.
                 Certificate::read(chain, key, None)
                     .map_err(|e| SettingsError::from(e.to_string()))?;
                 let parts = read_chain(chain).and_then(|chain| Ok((chain, read_key(key)?)));

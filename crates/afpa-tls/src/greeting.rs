@@ -1,6 +1,6 @@
-//! Sites of one listener that demand different things of their clients: the name that a client asks for (SNI, RFC 6066
-//! section 3) chooses what it is asked, so its first message is looked at before the connection begins. It may also be a
-//! name whose certificate is on its way.
+//! Sites of one listener that make different demands on their clients. The name that a client asks for (SNI, RFC 6066
+//! section 3) chooses the settings, so its first message is read before the connection begins. The certificate for that
+//! name may also still be on its way.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use rustls::server::Acceptor;
 use crate::resolver::{Waiter, asks_for_challenge};
 use crate::server::ServerTls;
 
-/// How the connections of a listener are taken, whatever their clients ask for.
+/// The settings for the connections of a listener, by the name that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     default: ServerTls,
@@ -21,13 +21,13 @@ pub struct ListenerTls {
 }
 
 impl ListenerTls {
-    /// All connections are taken in the same way.
+    /// The same settings for all connections.
     pub fn new(all: ServerTls) -> Self {
         Self { default: all, by_name: Arc::default() }
     }
 
-    /// Connections for one of these `names`, in lower case, some of which begin with `*.`, are taken in its way. The first
-    /// of two that are the same decides. `default` is for all other names, and for clients that ask for none.
+    /// Settings by name. The `names` are in lower case, and some begin with `*.`; of two equal names the first decides.
+    /// `default` is for all other names, and for clients that ask for none.
     pub fn by_name<N: AsRef<str>>(
         default: ServerTls,
         names: impl IntoIterator<Item = (N, ServerTls)>,
@@ -43,7 +43,7 @@ impl ListenerTls {
         Self { default, by_name: Arc::new(by_name) }
     }
 
-    /// How a connection is taken, if that is known before its first byte.
+    /// The settings for any connection, if there is no choice by its first message.
     pub fn only(&self) -> Option<&ServerTls> {
         let is_one = self.by_name.is_empty() && !self.default.certificates().waits_on_demand();
         is_one.then_some(&self.default)

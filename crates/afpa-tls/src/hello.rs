@@ -23,7 +23,7 @@ const TLS_13: [u8; 2] = [3, 4];
 /// More records than a ClientHello lies in.
 const RECORDS: usize = 64;
 
-/// Reads the message at the front of what has arrived. `None`: it is not complete, or none that rustls would take.
+/// Reads the message at the front of the arrived bytes. `None`: it is not complete, or none that rustls would take.
 pub(crate) fn read(arrived: &[u8]) -> Option<Hello> {
     let (first, rest) = record(arrived)?;
     if let Some(message) = message(first) {

@@ -10,7 +10,7 @@
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`sessions`]: sessions that are kept here and taken once, where early data is accepted;
 //! * `hello`: the fields of a client's first message that concern early data;
-//! * [`server`], [`client`]: the settings of the two sides, made into what the machine needs.
+//! * [`server`], [`client`]: the settings of the two sides, and their form for the machine.
 //!
 //! No secret is ever formatted: keys have no `Debug`, and errors name files and subjects only.
 #![forbid(unsafe_code)]

@@ -108,7 +108,7 @@ pub trait Side {
     #[doc(hidden)]
     fn common(&self) -> &CommonState;
 
-    /// Appends early data to `plain`. Returns how much input it was, beside what rustls says anyway.
+    /// Appends early data to `plain`. Returns the length of its input, beyond the length that rustls reports itself.
     #[doc(hidden)]
     fn take_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Vec<u8>) -> Result<usize, Error> {
         Ok(0)
@@ -183,7 +183,7 @@ impl<S: Side> Machine<S> {
             let mut all = std::mem::take(&mut self.kept);
             all.extend_from_slice(arrived);
             let consumed = self.step(&mut all, plain, out)?;
-            // An idle connection keeps no more than what is not complete, whatever has arrived with it.
+            // An idle connection keeps only the bytes of the incomplete message, not the memory of all that arrived.
             self.kept = match consumed.min(all.len()) {
                 0 => all,
                 consumed => all.split_off(consumed),
@@ -332,7 +332,7 @@ fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends what `write` writes into a room of at least `likely` bytes; a larger one if it asks for that.
+/// Appends the output of `write`, which gets room for at least `likely` bytes, and for more if it asks for more.
 fn append(
     out: &mut Vec<u8>,
     likely: usize,

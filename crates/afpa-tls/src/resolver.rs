@@ -28,12 +28,12 @@ struct Waiting {
     wakers: HashMap<u64, Waker>,
 }
 
-/// The place of a handshake among those that wait. It is left when this is dropped.
+/// The place of a handshake among those that wait. Its drop gives the place up.
 #[derive(Debug, Default)]
 pub(crate) struct Waiter(Option<(Arc<Certificates>, u64)>);
 
 /// The certificate by which the challenge for a name, in lower case, is answered (RFC 8737 section 3), and its key in
-/// PKCS#8, both in DER; `None`: nobody waits for it.
+/// PKCS#8, both in DER; `None`: no challenge for that name is open.
 pub type ChallengeCertificates = Box<dyn Fn(&str) -> Option<(Vec<u8>, Vec<u8>)> + Send + Sync>;
 
 /// Told of a name, in lower case, that a client asks for, and whether there is a certificate for it. If not: whether one is
@@ -57,8 +57,8 @@ impl std::fmt::Debug for Certificates {
 struct Table {
     /// By name; those for `*.example.org` by `.example.org`.
     by_name: HashMap<Box<str>, Vec<Arc<CertifiedKey>>>,
-    /// For clients that ask for no name, or for one that is not there: the first of the configuration, and those that
-    /// have a name in common with it.
+    /// For clients that ask for no name, or for an unknown one: the first certificate of the configuration, and the
+    /// others that share a name with it.
     default: Vec<Arc<CertifiedKey>>,
 }
 
@@ -68,7 +68,7 @@ impl Certificates {
         self.replace_with(certificates, &[]);
     }
 
-    /// As [`replace`](Self::replace), with others that are for their own names alone.
+    /// As [`replace`](Self::replace); `others` are used for their own names alone, never as the default.
     pub fn replace_with(&self, certificates: &[Certificate], others: &[Certificate]) {
         let mut by_name: HashMap<Box<str>, Vec<Arc<CertifiedKey>>> = HashMap::new();
         for certificate in certificates.iter().chain(others) {

@@ -1,10 +1,10 @@
 //! Records of TLS 1.3 that are sealed where they lie (RFC 8446, section 5.2).
 //!
 //! rustls takes application data as a slice, copies it into a vector of its own for each record, seals that, and copies it
-//! once more to where its caller wants it. Long files notice. rustls lets its caller bring the cryptography, though: the
-//! suites here are those of aws-lc-rs, except that a key for sending is *shared*. rustls seals with it what belongs to
-//! the protocol (handshake, tickets, alerts, updates of keys), and the machine seals application data. The number of the
-//! next record is kept with the key, so whoever seals, no number is used twice with it.
+//! once more to where its caller wants it. These copies slow long files down. rustls lets its caller bring the
+//! cryptography, though: the suites here are those of aws-lc-rs, except that a key for sending is *shared*. rustls seals
+//! the records of the protocol with it (handshake, tickets, alerts, updates of keys), and the machine seals application
+//! data. The number of the next record is kept with the key, so no number is used twice, whichever of the two seals.
 //!
 //! ```text
 //! record:  23 | 3 3 | length (2) | content | 23 | tag (16)
@@ -116,7 +116,7 @@ impl SendingKey {
         Ok(())
     }
 
-    /// Seals `content` behind what is in `out`.
+    /// Appends the sealed `content` to `out`.
     pub(crate) fn seal_to(&self, content: &[u8], out: &mut Vec<u8>) -> Result<(), NotSealed> {
         let start = out.len();
         out.extend_from_slice(&[0; HEAD]);
@@ -125,7 +125,7 @@ impl SendingKey {
         self.seal(out.get_mut(start..).unwrap_or_default()).inspect_err(|_| out.truncate(start))
     }
 
-    /// That of the next record, which is used with it.
+    /// The nonce of the next record, which uses its number up.
     fn nonce(&self) -> Option<UsedNonce> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let nonce = Nonce::new(&self.iv, number).0;

@@ -1,4 +1,4 @@
-//! The settings of a server, made into what the machine needs.
+//! The settings of a server, and their form for the machine.
 
 use std::fmt;
 use std::io::Write;
@@ -29,9 +29,9 @@ pub struct ServerSettings {
     pub tickets: usize,
     /// The authorities that issue certificates of clients; `None`: clients are not asked for any.
     pub clients: Option<ClientAuthorities>,
-    /// Where the secrets of connections go, for somebody who looks at the traffic; `None`: nowhere.
+    /// The log of the connections' secrets, with which a recording can be decrypted; `None`: none is written.
     pub key_log: Option<SecretLog>,
-    /// Early data (0-RTT) is accepted from clients that are not asked for a certificate; `None`: from nobody.
+    /// How early data (0-RTT) is accepted from clients that are not asked for a certificate; `None`: never.
     pub early_data: Option<AcceptEarlyData>,
 }
 
@@ -53,13 +53,13 @@ pub struct ClientAuthorities {
     pub required: bool,
 }
 
-/// Which authorities the certificate of a client may come from: a digest of all of theirs, so that it is the same after
-/// a reload, and whichever site demands it.
+/// The identity of a set of authorities: a digest of all their certificates, so that it stays the same after a reload,
+/// and for every site that demands them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthoritiesId(pub [u8; 32]);
 
 impl ClientAuthorities {
-    /// The same for the same certificates in the same order.
+    /// The identity of these authorities: equal for the same certificates in the same order.
     pub fn id(&self) -> AuthoritiesId {
         let mut all = Vec::new();
         for root in &self.roots {

@@ -82,7 +82,7 @@ impl Sessions {
 }
 
 impl Part {
-    /// Lets the oldest go. Those that were taken have a place in the order for a while, which is bounded as well.
+    /// Drops the oldest sessions. Taken sessions stay in the order for a while, so its length is bounded as well.
     fn shorten(&mut self, most: usize) {
         while self.by_id.len() > most || self.order.len() > 2 * most {
             let Some(oldest) = self.order.pop_front() else { break };
@@ -114,7 +114,7 @@ impl StoresServerSessions for Sessions {
         self.take_at(id, now()?)
     }
 
-    /// Asked for TLS 1.2 alone, whose sessions are not to have an ID.
+    /// rustls asks this for TLS 1.2 alone, whose sessions get no ID here.
     fn can_cache(&self) -> bool {
         false
     }

@@ -4,17 +4,17 @@
 //! ticket:  name of the key (8) | salt (16) | AES-256-GCM(last second (8) | state) | tag (16)
 //! ```
 //!
-//! A ticket says itself until when it is good, in seconds since the Unix epoch: keys that machines share may stay for
-//! years, and the sessions that they open must not (RFC 8446 section 4.6.1: seven days).
+//! A ticket carries its own expiry, in seconds since the Unix epoch: keys that machines share may stay for years, and
+//! the sessions that they open must not (RFC 8446 section 4.6.1: seven days).
 //!
 //! Each ticket has a key of its own, HKDF-SHA256(key, salt, context), so that no count of tickets wears a key out. The
-//! context is what the listener demands of clients: a session that began without a certificate is not resumed where
-//! one is required.
+//! context is the listener's demands on clients: a session that began without a certificate is not resumed where one is
+//! required.
 //!
-//! A client that has come with a ticket of TLS 1.2 keeps it for as long as the first key made it, and half of its time is left.
-//! rustls would send another one each time, and OpenSSL's clients then resume with neither: they give up the session that they
-//! had, and do not offer the new one to the program, so that every other handshake of theirs would be a full one. Tickets of TLS
-//! 1.3 are for one handshake each (RFC 8446 appendix C.4).
+//! A client that resumes with a ticket of TLS 1.2 keeps that ticket while its key is still the first one, and half of
+//! its time is left. rustls would send a new ticket each time. OpenSSL's clients then resume with neither: they give up
+//! the old session, and do not offer the new one to the program, so that every other handshake would be a full one.
+//! Tickets of TLS 1.3 are for one handshake each (RFC 8446 appendix C.4).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ thread_local! {
     static IN_STORE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// rustls begins to work on what has arrived. `in_store`: the connection is one of TLS 1.3, on a listener that has a store.
+/// To be called before rustls works on arrived bytes. `in_store`: a connection of TLS 1.3, on a listener with a store.
 pub(crate) fn begin_step(in_store: bool) {
     STEP.set(Step::Begun);
     IN_STORE.set(in_store);

@@ -181,7 +181,7 @@ fn a_replay_finds_no_session() {
         let refused = replay.server.early_data();
         assert_eq!(refused, if at == 0 { EarlyData::Accepted } else { EarlyData::Refused });
     }
-    // The client whose bytes somebody else has sent first has a whole handshake.
+    // The client whose bytes an attacker has sent first gets a full handshake.
     first.serve(sent).unwrap();
     first.finish();
     let facts = first.server.agreed(&bed.server).unwrap();

@@ -51,10 +51,10 @@ impl<S: Side> Machine<S> {
     }
 
     /// Makes `record` a record of application data, whose content is there already: between [`HEAD`] and [`TAIL`], and of at
-    /// most [`RECORD`] bytes. Only behind a [`seals`](Self::seals) that has said so.
+    /// most [`RECORD`] bytes. To be called only after [`seals`](Self::seals) has returned true.
     ///
     /// # Errors
-    /// It must not be sent, and the connection cannot go on.
+    /// The record must not be sent, and the connection cannot go on.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<(), Closed> {
         let fits = (HEAD + TAIL + 1..=HEAD + RECORD + TAIL).contains(&record.len());
         match &self.sealer {

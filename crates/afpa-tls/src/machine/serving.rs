@@ -1,4 +1,4 @@
-//! The server's side of rustls, and what rustls does not tell of it.
+//! The server's side of rustls, with the facts that rustls does not report.
 
 use std::ops::Deref;
 use std::sync::Arc;
