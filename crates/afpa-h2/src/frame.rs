@@ -159,7 +159,7 @@ pub fn put_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
     put(out, kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
 }
 
-/// Appends GOAWAY (section 6.8), with a word for whoever debugs the client.
+/// Appends GOAWAY (section 6.8), with a reason for people who debug the client.
 pub fn put_goaway(out: &mut Vec<u8>, last: u32, code: ErrorCode, why: &str) {
     let mut payload = [0; 8 + 64];
     let why = why.as_bytes().get(..why.len().min(64)).unwrap_or_default();

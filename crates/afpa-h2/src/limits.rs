@@ -19,14 +19,14 @@ pub struct Limits {
     pub block: usize,
     /// CONTINUATION frames of one field block.
     pub continuations: u32,
-    /// Streams that end early: reset by the client, or by us for what the client did on them.
+    /// Streams that end early: reset by the client, or by us for a fault of the client.
     pub resets: Budget,
     /// Frames that carry neither a request nor content nor room for content: SETTINGS, PING, PRIORITY, frames of
     /// unknown types, empty DATA, windows that grow by little.
     pub overhead: Budget,
 }
 
-/// So many at once, and so many more each second.
+/// A token bucket: so many at once, and so many more each second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// At once.

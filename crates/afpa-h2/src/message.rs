@@ -30,7 +30,7 @@ pub(crate) enum MessagePart<'a> {
 #[derive(Debug)]
 pub(crate) struct MessageReader {
     pub(crate) state: State,
-    /// The field block of what was read last.
+    /// The field block of the head or trailer section that was read last.
     pub(crate) block: Vec<u8>,
     /// The beginning of a head whose end has not come.
     partial: Vec<u8>,
@@ -79,7 +79,7 @@ impl MessageReader {
         }
     }
 
-    /// Reads from the front of `input`. Returns how many bytes it took, and what they were.
+    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any.
     pub(crate) fn read<'a>(
         &mut self,
         input: &'a [u8],
@@ -141,7 +141,7 @@ impl MessageReader {
         (self.length, self.chunked) = (None, false);
     }
 
-    /// Encodes a field of a head, and heeds what it says of the content.
+    /// Encodes a field of a head. Notes the length and the coding of the content if the field gives them.
     pub(crate) fn put_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), BadMessage> {
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => {
@@ -213,7 +213,7 @@ pub(crate) fn split_head(head: &[u8]) -> Result<(&[u8], Fields<'_>), BadMessage>
     Ok((line, Fields(rest)))
 }
 
-/// A line without its end, which no CR alone is, and what follows it.
+/// The first line without its end, and the rest. A CR alone ends no line.
 fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = text.iter().position(|&byte| byte == b'\r')?;
     let (line, rest) = text.split_at_checked(end)?;

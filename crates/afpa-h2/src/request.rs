@@ -161,7 +161,7 @@ impl RequestHead {
                 return Ok(());
             }
             b"host" if !self.value(AUTHORITY).is_empty() => {
-                // Two names for one request are an attack on somebody (section 8.3.1), and so is one that stands twice.
+                // Two host names in one request are an attack (section 8.3.1), and so is a name that stands twice.
                 let same = self.value(AUTHORITY).eq_ignore_ascii_case(value);
                 let is_first = !std::mem::replace(&mut self.names_host, true);
                 return if same && is_first { Ok(()) } else { Err(Malformed) };

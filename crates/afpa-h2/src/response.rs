@@ -1,7 +1,7 @@
 //! From a response of HTTP/1.1 to field blocks and content (RFC 9113 section 8.3.2).
 //!
 //! The responses come from our own code: a cache object, an error page, a server's response that the proxy has checked.
-//! They are read strictly all the same, and what is about a connection never goes out.
+//! They are read strictly all the same, and fields about a connection never go out.
 
 use afpa_http::syntax::number;
 
@@ -60,7 +60,7 @@ impl ResponseReader {
         (self.asked_head, self.may_tunnel) = (asked_head, false);
     }
 
-    /// The field block of what was read last.
+    /// The field block of the head or trailer section that was read last.
     pub fn block(&self) -> &[u8] {
         &self.message.block
     }
@@ -80,8 +80,8 @@ impl ResponseReader {
         self.message.skip(bytes);
     }
 
-    /// Reads from the front of `input`. Returns how many bytes it took, and what they were; all bytes are taken in the
-    /// end.
+    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes are
+    /// taken in the end.
     ///
     /// # Errors
     /// [`BadResponse`]: the response cannot go on.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// A server that answers each request with its own head and content: `x-head` has the length of the head, and the
-/// content is the head and what the client has sent.
+/// content is the head and the client's content.
 async fn echo(mut stream: DuplexStream, limits: Limits) {
     let (mut connection, mut head) = (Connection::new(limits), RequestHead::default());
     let mut answers: Vec<(StreamId, Vec<u8>, bool)> = Vec::new();

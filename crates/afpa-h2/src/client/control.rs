@@ -13,7 +13,7 @@ impl Connection {
     ) -> Result<(), Fatal> {
         let (most_streams, takes_tunnels) = (&mut self.most_streams, &mut self.takes_tunnels);
         self.endpoint.on_settings(header, payload, now_ms, |id, value| match id {
-            // Section 6.5.2: a server has nobody to push to it.
+            // Section 6.5.2: a server must not enable push, because clients do not push.
             setting::ENABLE_PUSH if value != 0 => {
                 Err(Fatal::protocol("a server that would be pushed to"))
             }
@@ -21,7 +21,7 @@ impl Connection {
                 *most_streams = value;
                 Ok(())
             }
-            // RFC 8441 section 3: nobody can take back an offer that may have been accepted.
+            // RFC 8441 section 3: a server cannot take back an offer that may have been accepted.
             setting::ENABLE_CONNECT_PROTOCOL if value > 1 || (value == 0 && *takes_tunnels) => {
                 Err(Fatal::protocol(
                     "SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1, or 0 after 1",

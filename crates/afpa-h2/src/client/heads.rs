@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// A whole field block. It is decoded whatever becomes of it, because the blocks behind it depend on it.
+    /// A whole field block. It is decoded in any case, because later blocks depend on it.
     fn on_block<'i>(
         &mut self,
         of: Head,
@@ -104,14 +104,14 @@ impl Connection {
         Some(Event::Trailers { id })
     }
 
-    /// A frame on a stream that has ended: of one that we have reset the server may not know that yet.
+    /// A frame on a stream that has ended. If we have reset the stream, the server may not know that yet.
     pub(super) fn on_late<'i>(
         &mut self,
         id: StreamId,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
         if self.endpoint.streams.get(id).is_some_and(|stream| stream.own.left) {
-            // Trailers that nobody waits for, or more than was announced.
+            // Trailers of a stream whose owner has gone, or more content than was announced.
             self.reset(id, ErrorCode::Cancel);
             return Ok(None);
         }

@@ -215,7 +215,7 @@ impl Connection {
         self.forget(id, true).then_some(Event::Gone { id, why: Gone::Malformed })
     }
 
-    /// Removes a stream. Returns whether somebody has to know.
+    /// Removes a stream. Returns whether its owner is still there and has to know.
     fn forget(&mut self, id: StreamId, by_us: bool) -> bool {
         let Some(own) = self.endpoint.forget(id, by_us) else { return false };
         self.left -= usize::from(own.left);
@@ -250,7 +250,7 @@ impl Connection {
         self.takes_tunnels
     }
 
-    /// Streams that somebody waits for.
+    /// The number of streams whose owners are there.
     pub fn open_streams(&self) -> usize {
         self.endpoint.streams.len() - self.left
     }

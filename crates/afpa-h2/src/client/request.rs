@@ -1,7 +1,7 @@
 //! From a request of HTTP/1.1 to a field block and content (RFC 9113 section 8.3.1).
 //!
-//! The requests come from our own code, which has written them anew from what was parsed. They are read strictly all the
-//! same, and what is about a connection never goes out.
+//! The requests come from our own code, which has written them anew after parsing. They are read strictly all the same,
+//! and fields about a connection never go out.
 
 use super::tunnel::Upgrade;
 use crate::head::is_word;
@@ -54,7 +54,7 @@ impl RequestReader {
         Self { message: MessageReader::new(), scheme, asks_head: false, upgrade: None }
     }
 
-    /// The field block of what was read last.
+    /// The field block of the head or trailer section that was read last.
     pub fn block(&self) -> &[u8] {
         &self.message.block
     }
@@ -70,8 +70,8 @@ impl RequestReader {
         self.upgrade.as_ref()
     }
 
-    /// Reads from the front of `input`. Returns how many bytes it took, and what they were; all bytes are taken in the
-    /// end.
+    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes are
+    /// taken in the end.
     ///
     /// # Errors
     /// [`BadRequest`]: the request cannot go on.

@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// A whole field block. It is decoded whatever becomes of it, because the blocks behind it depend on it.
+    /// A whole field block. It is decoded in any case, because later blocks depend on it.
     fn on_block<'i>(
         &mut self,
         of: Head,

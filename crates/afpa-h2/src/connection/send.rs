@@ -1,4 +1,4 @@
-//! Responses: field blocks, content as far as the windows allow, and whose turn it is.
+//! Responses: field blocks, content as far as the windows allow, and the order of streams.
 
 use super::{Connection, DRAIN_PING, ErrorCode, Leaving, StreamId};
 use crate::endpoint::stream::Stream;
@@ -37,7 +37,7 @@ impl Connection {
         usize::try_from(self.endpoint.send_window.min(window)).unwrap_or_default()
     }
 
-    /// Whether the client lets a stream send nothing, whatever else it takes.
+    /// Whether the client's window for the stream is closed, even if other streams may send.
     pub fn is_stopped(&self, id: StreamId) -> bool {
         self.endpoint.streams.get(id).is_none_or(|stream| stream.send_window <= 0)
     }
@@ -104,8 +104,8 @@ impl Connection {
         }
     }
 
-    /// The stream that sends next, and how much (RFC 9218 section 10): one that has something to send and room for it.
-    /// One that has only its end to send (0 bytes) needs no room.
+    /// The stream that sends next, and how much (RFC 9218 section 10). It has something to send and room for it; a stream
+    /// with only its end to send (0 bytes) needs no room.
     pub fn next_to_send(&self) -> Option<(StreamId, usize)> {
         let waiting = self.endpoint.streams.iter().filter_map(|stream| {
             let bytes = stream.own.pending?;

@@ -35,7 +35,7 @@ impl Fatal {
         Self { code: ErrorCode::Protocol, why }
     }
 
-    /// Of a frame.
+    /// The fault of a frame of a wrong size.
     pub(crate) const fn size() -> Self {
         Self { code: ErrorCode::FrameSize, why: "a frame has a wrong size" }
     }

@@ -44,8 +44,8 @@ impl Table {
         bytes.split_at_checked(entry.name)
     }
 
-    /// Adds an entry; those that have no room any more are evicted. One that is larger than the table empties it
-    /// (section 4.4).
+    /// Adds an entry, and evicts the oldest for which there is no room any more. An entry larger than the table empties
+    /// it (section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let entry = Entry { start: 0, name: name.len(), value: value.len() };
         self.evict_until(self.most.checked_sub(entry.size()));

@@ -100,7 +100,7 @@ proptest! {
     ) {
         let (mut decoder, mut given) = (Decoder::default(), 0);
         let _ = decoder.decode(&block, |name, value| given += name.len() + value.len());
-        // A byte stands for an entry of the table at most, beside what the block itself brings.
+        // A byte stands for one entry of the table at most, beside the bytes of the block itself.
         prop_assert!(given <= block.len() * (TABLE_SIZE + 8));
     }
 }

@@ -43,7 +43,7 @@ fn windows_bound_what_the_client_sends() {
         talk.connection.send_head(id, true, |out| out.push(0x88));
         talk.answer();
     }
-    // Nobody reads: the connection's window is all that arrives.
+    // The owners do not read: no more than the connection's window arrives.
     let mut talk = Talk::with(Limits { stream_window: 1 << 20, ..limits });
     talk.upload(1);
     let mut frame = Vec::new();

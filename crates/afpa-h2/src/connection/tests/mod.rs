@@ -7,7 +7,7 @@ use crate::frame::{MAX_PAYLOAD, flag, kind, put};
 
 const GET: &[u8] = b"\x82\x86\x84\x41\x01h";
 
-/// A connection, and what it said of each input.
+/// A connection, and its events and answers to each input.
 struct Talk {
     connection: Connection,
     head: RequestHead,
