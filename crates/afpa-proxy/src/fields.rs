@@ -32,9 +32,9 @@ pub(crate) enum Kind {
     XForwardedFor,
     XForwardedHost,
     XForwardedProto,
-    /// Another field by which a router in front tells what it was asked for: servers believe it.
+    /// Another field by which a router in front describes the request that it got: servers believe it.
     FrontRequest,
-    /// Another one by which it tells who its client is.
+    /// Another field by which a router in front names its client.
     FrontClient,
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A byte of a name as those read it who tell neither cases nor signs apart.
+/// A byte of a name, as programs read it that distinguish neither cases nor signs.
 pub(crate) fn plain(byte: &u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
 }

@@ -13,11 +13,11 @@ use crate::request::RequestPolicy;
 /// The fields that may trail one message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MayTrail {
-    /// Those that its `Trailer` names, as far as they may pass.
+    /// The fields that its `Trailer` names, as far as they may pass.
     named: Vec<Box<[u8]>>,
-    /// All others that mean something there pass, too.
+    /// All other fields that have a meaning in a trailer section pass, too.
     any: bool,
-    /// Those that concern only the connection it came by.
+    /// The fields that concern only the connection by which the message came.
     nominated: OwnedNominated,
 }
 

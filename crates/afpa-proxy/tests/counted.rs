@@ -125,7 +125,7 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     assert!(ring.is_none_or(|ring| ring.counts().sockets == 1), "the server's connection is there");
 }
 
-/// What was read is with the client or on its way to it: the room for reading is there for others.
+/// All read bytes are with the client or on their way to it: the buffers are there for other exchanges.
 #[test]
 fn exchanges_that_wait_for_their_clients_hold_no_buffers() {
     const EXCHANGES: usize = 20;

@@ -34,8 +34,8 @@ pub(super) struct Terms<'a> {
     pub(super) hsts: Option<&'a str>,
 }
 
-/// The response: its heads, and its content as it arrives. More is read only when what was read has been
-/// sent, so the server is slowed down to the speed of the client.
+/// The response: its heads, and its content as it arrives. More is read only when all read bytes were sent,
+/// so the server is slowed down to the speed of the client.
 #[derive(Debug)]
 pub(super) struct Download {
     buffer: Option<Buffer>,
@@ -50,7 +50,7 @@ pub(super) struct Download {
     taken: u64,
     /// `out` is lent to the kernel.
     lent: bool,
-    /// The client did not take at once what was gathered.
+    /// The client did not take the gathered bytes at once.
     slow: bool,
     phase: Phase,
     /// The fields that may trail the content.
@@ -308,7 +308,7 @@ impl Download {
         }
     }
 
-    /// Whether what was gathered is sent as a whole, and not from where it lies.
+    /// Whether the gathered bytes are lent to the client's side as a whole, and not sent in place.
     fn may_lend(&self, client: &impl ClientStream) -> bool {
         let is_whole = self.sent == 0 && (1..=LARGEST_GATHERED).contains(&self.out.len());
         is_whole && !self.slow && client.gathers()
@@ -393,7 +393,7 @@ impl Download {
         }
     }
 
-    /// Parses what arrived, and gathers what is sent to the client.
+    /// Parses the arrived bytes, and gathers those for the client.
     fn digest(
         &mut self,
         terms: &Terms<'_>,

@@ -187,7 +187,7 @@ impl Fault {
     }
 }
 
-/// The fault for a connection that could not be made. A server is not blamed for what this machine lacks
+/// The fault for a connection that could not be made. A server is not blamed for a lack on this machine
 /// (LIFECYCLE.md, invariant 10).
 pub(super) fn connect_fault(error: &io::Error) -> Fault {
     use io::ErrorKind as Kind;

@@ -122,8 +122,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
-    /// Ends a request that no server is left for. The failure of the last one that was asked tells more than that there
-    /// is no other.
+    /// Ends a request for which no server is left. If all were tried, it ends with the failure of the last one, which
+    /// tells more than that there is no other.
     fn without_server(&self, stop: Stop, last: Option<(String, Failure)>) -> End {
         match (stop, last) {
             (Stop::Failed(none @ Failure::NoServer(why)), Some((server, failure))) => {
@@ -250,7 +250,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                     distrust(&stream);
                 }
                 fault.unprocessed &= self.unprocessed < MOST_UNPROCESSED;
-                // A connection that others use, too, may end by what they do: it is an excuse only once.
+                // A shared connection may end through other requests, too, so its end excuses the server only once.
                 fault.stale &= stale && reuse;
                 if fault.stale || fault.unprocessed {
                     fault.outcome = None;
@@ -288,7 +288,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
     }
 }
 
-/// How often a server that does not look at a request is asked again, before it counts as one that failed.
+/// How often a server that did not process a request is asked again, before it counts as failed.
 const MOST_UNPROCESSED: u32 = 3;
 
 /// Why there is no server.

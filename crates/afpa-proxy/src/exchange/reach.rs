@@ -1,4 +1,4 @@
-//! A connection to the server for an attempt, and what becomes of it.
+//! A connection to the server for an attempt, from its choice to its return.
 
 use std::io;
 use std::rc::Rc;
@@ -41,8 +41,8 @@ impl<C: ClientStream> Exchange<'_, C> {
         Ok(stream.map(|stream| (stream, false)))
     }
 
-    /// A stream for an extended CONNECT. `None`: the server does not take it (RFC 8441 section 3), so what is asked for is a
-    /// change of protocols, which only HTTP/1.1 has (RFC 9113 section 8.6).
+    /// A stream for an extended CONNECT. `None`: the server does not take it (RFC 8441 section 3). The request then has
+    /// to ask for a change of protocols, which only HTTP/1.1 has (RFC 9113 section 8.6).
     async fn reach_for_tunnel(
         &mut self,
         lease: &Lease,
@@ -161,7 +161,7 @@ impl<C: ClientStream> Exchange<'_, C> {
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let now = self.client.cached_now().steady_ms();
         let taken = self.core.pool.take(lease.id(), now, self.most_idle())?;
-        // One of another configuration may be unencrypted, or trust somebody else.
+        // A connection of another configuration may be unencrypted, or trust another authority.
         taken.is_of(self.job.group.tls()).then_some(taken)
     }
 

@@ -1,4 +1,4 @@
-//! Moves request and response at the same time, and applies the time-out of whatever it waits for.
+//! Moves request and response at the same time, and applies the time-out of each wait.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -87,7 +87,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// Gives its memory back. Returns what is known of the response.
+    /// Gives its memory back. Returns the facts known of the response.
     pub(super) fn end(mut self) -> Summary {
         let pool = &self.exchange.core.pool;
         self.upload.end(pool);
@@ -132,7 +132,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         self.poll_time(cx, uploaded || downloaded)
     }
 
-    /// Sets the time-out of what it waits for. Ready when that has expired.
+    /// Sets the time-out of the present wait. Ready when that has expired.
     fn poll_time(&mut self, cx: &mut Context<'_>, moved: bool) -> Poll<Relayed> {
         let waiting = self.waiting();
         if moved || self.armed != Some(waiting) {

@@ -20,7 +20,7 @@ pub struct Settings {
     pub tunnel_idle: Duration,
     /// How often an idempotent request is repeated with another server after its server failed.
     pub repeats: u32,
-    /// Connections to each server that a core keeps though nobody needed them for a while; with 0 it keeps none.
+    /// Connections to each server that a core keeps though no request needed them for a while; with 0 it keeps none.
     pub idle_connections: usize,
     /// How long it keeps them.
     pub idle_connection_timeout: Duration,

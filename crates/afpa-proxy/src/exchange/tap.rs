@@ -7,7 +7,7 @@ use afpa_framework::Now;
 use crate::response::Response;
 
 /// Sees the final response of an exchange as the server sends it. If an attempt fails and another server is
-/// asked, `head` is called again, and what came before counts for nothing.
+/// asked, `head` is called again, and all calls before it count for nothing.
 pub trait Tap: fmt::Debug {
     /// The head has arrived. Says whether the client gets this response.
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing;

@@ -10,8 +10,8 @@ use crate::pool::{Pool, ServerStream};
 use crate::request::RequestHead;
 use crate::trailers::{MayTrail, put_last_chunk};
 
-/// The head of a request, and its content as it arrives. More content is read only when what was read has
-/// been sent, so the client is slowed down to the speed of the server.
+/// The head of a request, and its content as it arrives. More content is read only when all read bytes were
+/// sent, so the client is slowed down to the speed of the server.
 #[derive(Debug)]
 pub(super) struct Upload {
     /// Content that is still to be taken from the client.
@@ -107,7 +107,7 @@ impl Upload {
         self.sent < self.out.len() || self.content.is_none()
     }
 
-    /// Bytes of content that have come; `None` if nobody knows how many are to come.
+    /// Bytes of content that have come; `None` if the content has no announced length.
     pub(super) fn announced(&self) -> Option<u64> {
         self.announced
     }

@@ -1,11 +1,11 @@
-//! The fields by which routers in front tell servers of a request. No standard lists them; frameworks and servers believe those that
-//! they know, because whoever stands in front of them is thought to set or remove them.
+//! The fields by which routers in front tell servers of a request. No standard lists them. Frameworks and servers believe
+//! the ones that they know, because they expect the router in front of them to set or remove these fields.
 
 use afpa_http::syntax::is_alike;
 
 use super::Kind;
 
-/// All names that begin so tell what was asked for.
+/// The beginnings of names of fields that describe the request.
 const FAMILIES: [&str; 3] = ["x-forwarded-", "x-original-", "x-rewrite-"];
 
 /// Others that do: for which host, scheme, port, path or country.
@@ -29,7 +29,7 @@ const REQUEST: [&str; 17] = [
     "x-url-scheme",
 ];
 
-/// Those that name the client.
+/// The fields that name the client.
 const CLIENT: [&str; 21] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -70,7 +70,7 @@ pub(super) fn kind(name: &[u8]) -> Kind {
         () if FAMILIES.iter().any(begins) || REQUEST.iter().any(is) => Kind::FrontRequest,
         () => return Kind::EndToEnd,
     };
-    // Under its other name it is nobody's.
+    // Under a name with another sign than `-` no router sets the field.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     if name.iter().all(is_plain) { kind } else { Kind::HopByHop }
 }

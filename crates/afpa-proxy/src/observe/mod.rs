@@ -26,7 +26,7 @@ pub struct ServerCounts {
     pub downs: u64,
     /// Times it became available again.
     pub ups: u64,
-    /// Probes and checks that failed, and those that succeeded.
+    /// The numbers of probes and checks that failed, and that succeeded.
     pub probes: [u64; 2],
 }
 
@@ -43,7 +43,7 @@ pub const ERRORS: [&str; 8] = [
 ];
 
 impl ServerCounts {
-    /// Counts what became of a request.
+    /// Counts the outcome of an attempt.
     pub(crate) fn outcome(&mut self, outcome: AttemptOutcome) {
         let error = match outcome {
             AttemptOutcome::Ok { status, first_byte_us, total_us } => {
@@ -128,6 +128,6 @@ pub struct ServerReport {
     pub counts: ServerCounts,
     /// Connections to it.
     pub connections: ConnectionCounts,
-    /// Those of HTTP/2.
+    /// The counts of HTTP/2.
     pub http2: Http2Counts,
 }

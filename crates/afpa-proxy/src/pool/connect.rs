@@ -27,7 +27,7 @@ use crate::select::{Address, Lack, Tally};
 /// Where a connection is to lead.
 #[derive(Clone, Copy, Debug)]
 pub struct To<'a> {
-    /// Of the server.
+    /// The address of the server.
     pub address: &'a Address,
     /// Its name in logs.
     pub name: &'a str,
@@ -214,8 +214,8 @@ fn connect(socket: &Socket, to: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Has the kernel look at one span of ports after the other, from one where one was free. Returns the last one that it has
-/// looked at, if it can do so.
+/// Has the kernel search one span of ports after the other, beginning with the span of the last free port. Returns the
+/// span in which a port was free; `None`: there was none, or the kernel cannot search by spans.
 fn search(socket: &Socket, to: SocketAddr, first: u16) -> (io::Result<()>, Option<u16>) {
     let Some((low, high)) = local_ports() else { return (connect(socket, to), None) };
     let spans = (high - low) / SPAN + 1;

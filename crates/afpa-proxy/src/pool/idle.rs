@@ -28,7 +28,7 @@ pub(super) struct IdleList {
     name: Box<str>,
     wanted: Wanted,
     tally: Tally,
-    /// The one that has rested longest comes first.
+    /// The longest unused connection comes first.
     unused: VecDeque<Unused>,
     /// How many may rest for longer than [`REST_MS`].
     most: usize,
@@ -47,10 +47,10 @@ struct Unused {
     until_ms: u64,
 }
 
-/// How long a connection that nobody needed is kept all the same, in milliseconds.
+/// How long an unused connection is kept in any case, in milliseconds.
 pub(crate) const REST_MS: u64 = 5_000;
 
-/// As many are given up in a second whatever their number is; of more it is half of them.
+/// Connections that may be closed in one second in any case; of more than twice as many, half are closed.
 const AT_ONCE: usize = 16;
 
 /// A connection that was in use no longer ago is not suspected when another one turns out to be closed.
@@ -87,8 +87,8 @@ impl IdleList {
         self.unused.push_back(Unused { stream, since_ms: now_ms, until_ms });
     }
 
-    /// The one that was in use last, unless it was idle for longer than `most_idle_ms`: the others were idle for longer
-    /// still, and they are good for other requests.
+    /// The connection that was in use last, unless it was idle for longer than `most_idle_ms`: then all others were idle
+    /// for longer still. They stay, for requests that may take them.
     pub(super) fn take(&mut self, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
         while let Some(mut last) = self.unused.pop_back() {
             let is_fresh =
@@ -105,7 +105,7 @@ impl IdleList {
         None
     }
 
-    /// Those that have not been in use for a moment.
+    /// The connections that have not been in use for a moment.
     pub(super) fn take_old(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
         let old = self.rested(now_ms, FRESH_MS);
         self.unused.drain(..old).map(|one| one.stream)
@@ -121,8 +121,8 @@ impl IdleList {
         self.unused.drain(..self.unused.len().div_ceil(2)).map(|one| one.stream)
     }
 
-    /// To be called once a second. Drops connections that the server has closed, and returns those to be closed now: of
-    /// those that have been idle for too long, and of those that nobody needed lately beyond `most`, half.
+    /// To be called once a second. Drops connections that the server has closed, and returns the ones to close now: half
+    /// of those that were idle for too long, or were unused lately and exceed `most` (see [`AT_ONCE`]).
     pub(super) fn tick(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
         self.count(now_ms);
         self.unused.retain_mut(|one| one.stream.is_silent());

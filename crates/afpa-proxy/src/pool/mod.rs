@@ -102,8 +102,8 @@ impl Pool {
         self.idle.borrow_mut().get_mut(&server)?.take(now_ms, most_idle_ms)
     }
 
-    /// Keeps a connection that waits for the next request until `until_ms`, for as long as the server is wanted. Of those
-    /// that nobody needs, at most `most` are kept for long; with 0 none is kept.
+    /// Keeps a connection that waits for the next request until `until_ms`, for as long as the server is wanted. Of the
+    /// unused connections at most `most` are kept for long; with 0 none is kept.
     pub fn keep(
         &self,
         server: Server<'_>,
@@ -119,7 +119,7 @@ impl Pool {
         list.keep(stream, (now_ms, until_ms), most);
     }
 
-    /// Puts a connection on the list of those that the server will close.
+    /// Puts a connection on the list of connections that the server will close.
     pub fn leave_to_server(&self, mut stream: ServerStream, now_ms: u64) {
         if !stream.is_silent() {
             return;
@@ -146,7 +146,7 @@ impl Pool {
         list.take_old(now_ms).for_each(|stream| self.leave_to_server(stream, now_ms));
     }
 
-    /// Closes connections that nobody uses now, because there is no descriptor left. Returns whether there were any.
+    /// Closes connections that no request uses now, because there is no descriptor left. Returns whether there were any.
     pub(crate) fn relieve(&self) -> bool {
         let mut count = 0;
         for closing in self.closing.borrow_mut().drain(..) {

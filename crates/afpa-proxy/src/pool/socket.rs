@@ -134,7 +134,7 @@ impl ServerSocket {
             None => {
                 self.apart = self.apart.max(APART);
                 ready!(self.poll_leave_ring(cx))?;
-                // It begins with what had arrived in the ring.
+                // The bytes that had arrived in the ring are read first.
                 self.poll_read(cx, room)
             }
         }

@@ -45,7 +45,7 @@ impl ServerStream {
         match self {
             Self::Plain(_) => tls.is_none(),
             Self::Tls(stream) => stream.is_of(tls),
-            // It is never on the list of those that wait for one request after the other.
+            // A stream is never on the list of idle connections.
             Self::Http2(_) => false,
         }
     }

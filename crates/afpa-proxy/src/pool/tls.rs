@@ -19,7 +19,7 @@ pub struct TlsToServers {
     pub tls: ClientTls,
     /// The same, and HTTP/2 is offered before HTTP/1.1.
     pub http2: ClientTls,
-    /// The name that their certificates must be for; `None`: that by which each is configured.
+    /// The name that their certificates must be for; `None`: the name by which each server is configured.
     pub name: Option<ServerName<'static>>,
 }
 
@@ -113,7 +113,7 @@ impl TlsStream {
         }
     }
 
-    /// Receives once, and takes apart what has arrived.
+    /// Receives once, and processes the ciphertext that has arrived.
     fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut room = [0; RECORD];
         let n = ready!(self.below.poll_read(cx, &mut room))?;

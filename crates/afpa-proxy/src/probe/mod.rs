@@ -1,5 +1,5 @@
 //! The prober of the server groups: a thread that probes servers and looks up names when that is due. The
-//! groups decide what is due, and what follows from a result.
+//! groups decide when it is due, and judge the results.
 
 mod ask;
 

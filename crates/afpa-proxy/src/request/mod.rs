@@ -1,4 +1,4 @@
-//! The request as the server gets it: written anew from what was parsed, never copied.
+//! The request as the server gets it: written anew from the parsed request, never copied.
 //!
 //! So AFPA and the server cannot disagree about where a request ends (RFC 9112 section 11.2): there is one Host
 //! field, at most one of Content-Length and Transfer-Encoding, both from parsed values, and no field that

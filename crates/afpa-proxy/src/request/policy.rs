@@ -86,9 +86,9 @@ impl RequestPolicy {
         self.client_subject.as_deref().is_some_and(|own| is_alike(name, own.as_bytes()))
     }
 
-    /// Whether a field of a client reaches the server by which a router in front would say for what it was asked, so that an answer
-    /// may depend on it although no answer says so. A trusted router's word on who its client is counts for none: no
-    /// stranger can choose it, and an answer that is for one client says so.
+    /// Whether a client's field reaches the server under a name by which routers in front describe requests. An answer
+    /// may depend on such a field although no answer says so. A field in which a trusted router names its client is not
+    /// counted: no stranger can choose it, and an answer for one client says so.
     pub fn passes_on(&self, name: &[u8], origin: Origin) -> bool {
         let passes = |mark: Mark| mark.for_origin(origin).passes();
         match fields::kind(name) {
@@ -106,7 +106,7 @@ impl RequestPolicy {
         [self.forwarded, self.x_forwarded].iter().any(|mark| mark.for_origin(origin).passes())
     }
 
-    /// Whether servers get a field of this name that says more than what the client sent, its host and its scheme.
+    /// Whether servers get a field of this name that tells more than the client's request, its host and its scheme.
     pub fn writes(&self, name: &[u8]) -> bool {
         let is_written = |mark: Mark| matches!(mark, Mark::Replace | Mark::Append);
         match fields::kind(name) {

@@ -40,7 +40,8 @@ fn a_request_is_written_anew_without_what_concerns_the_connection() {
     );
 }
 
-/// RFC 8470 section 5.1: it is never taken out, and said once of what is passed on before the end of a handshake.
+/// RFC 8470 section 5.1: the field is never removed, and a request that is passed on before the end of a handshake has
+/// it once.
 #[test]
 fn a_request_in_early_data_is_marked_once() {
     let theirs = "early-data: 1\r\nConnection: early-data\r\n";
@@ -155,7 +156,7 @@ fn what_a_router_in_front_would_say_is_believed_of_a_trusted_one_only() {
         let policy = RequestPolicy { x_forwarded: mark, ..RequestPolicy::default() };
         let output = rewrite(&input, &policy, origin).expect("passed on");
         assert_eq!(output.matches("said").count(), passed, "{mark:?} {output}");
-        // Names with other signs than `-` are nobody's.
+        // No router uses names with other signs than `-`.
         assert!(!output.contains("_") && !output.contains("X."), "{output}");
     }
     let method = "POST / HTTP/1.1\r\nHost: x\r\nX-HTTP-Method-Override: PUT\r\n\r\n";

@@ -15,7 +15,7 @@ pub enum Upgrade {
     Http1,
     /// Servers of HTTP/2 can be asked for it, too (RFC 8441).
     Tunnel,
-    /// The same, but a WebSocket whose key is missing or none, so AFPA could not answer it for a server of HTTP/2.
+    /// As [`Upgrade::Tunnel`], but a WebSocket without a valid key, so AFPA could not answer for a server of HTTP/2.
     WithoutKey,
 }
 

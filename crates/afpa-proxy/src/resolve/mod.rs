@@ -21,7 +21,7 @@ pub struct ResolveSettings {
     pub timeout: Duration,
     /// How often a question is asked before a look-up fails; 1 to 10.
     pub attempts: u32,
-    /// Lower bound of the time to live, whatever the answer says; 100 ms to 1 h.
+    /// Lower bound of the time to live, even if the answer's is shorter; 100 ms to 1 h.
     pub least_ttl: Duration,
     /// Upper bound of the time to live; 1 s to 1 d.
     pub most_ttl: Duration,

@@ -279,7 +279,7 @@ impl Response<'_, '_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Writes an interim response, or the one that changes the protocol.
+    /// Writes an interim response, or a 101.
     pub fn write_interim(&self, out: &mut Vec<u8>) {
         self.put_status_line(out);
         self.put_fields(out, false);

@@ -30,7 +30,7 @@ pub(super) struct Slot {
     pub(super) max: u32,
     pub(super) retired: bool,
     pub(super) in_flight: u32,
-    /// Of these requests.
+    /// The shares of clients in these requests.
     pub(super) held: Held,
     pub(super) life: Life,
     pub(super) counts: ServerCounts,
@@ -68,7 +68,7 @@ pub(super) struct Refusals {
     pub(super) all_down: u64,
 }
 
-/// The state of a group. `W` is what notifies a request that waits.
+/// The state of a group. A `W` notifies a request that waits.
 #[derive(Debug)]
 pub(super) struct Core<W> {
     pub(super) settings: GroupSettings,
@@ -77,7 +77,7 @@ pub(super) struct Core<W> {
     pub(super) order: Vec<usize>,
     /// Addresses of the names, by configured address.
     resolved: Vec<(ServerAddress, Vec<SocketAddr>)>,
-    /// Servers that an administrator has ordered to drain, whatever their weight.
+    /// Servers that an administrator has ordered to drain, with any weight.
     drained: Vec<Address>,
     turns: Turns,
     ring: Ring,
@@ -400,7 +400,7 @@ impl<W> Core<W> {
         Decision::None(if tried { WhyNone::AllTried } else { self.why_none() })
     }
 
-    /// Why no server can be selected: of several reasons, the one that tells most.
+    /// Why no server can be selected: of several reasons, the most informative one.
     fn why_none(&self) -> WhyNone {
         let members = self.order.iter().map(|slot| &self.slots[*slot]);
         let why = members.clone().filter_map(|slot| slot.life.why_down()).min();
@@ -457,7 +457,7 @@ impl Slot {
         self.has_room() && self.held.allows(client, (self.in_flight, self.max), percent)
     }
 
-    /// The same, once a request has ended.
+    /// Whether there would be room for this client once one request has ended.
     fn would_have_room_for(&self, client: Option<Client>, percent: u32) -> bool {
         self.held.allows(client, (self.in_flight.saturating_sub(1), self.max), percent)
     }

@@ -101,8 +101,8 @@ impl Group {
         &self.name
     }
 
-    /// The name of the affinity cookie. It is there whatever the group's own affinity is, because a request
-    /// set may ask for affinity by cookie.
+    /// The name of the affinity cookie. Every group has one, because a request set may ask for affinity by
+    /// cookie even if the group does not.
     pub fn cookie_name(&self) -> Option<&str> {
         self.cookie.as_deref()
     }
@@ -122,7 +122,7 @@ impl Group {
         self.tls.as_ref()
     }
 
-    /// Whether its servers are asked for HTTP/2, and what they may ask of us then.
+    /// Whether its servers are asked for HTTP/2, and the limits for them.
     pub fn http2(&self) -> Option<Limits> {
         self.http2
     }

@@ -109,8 +109,8 @@ impl Future for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        // In this order: if another thread has just taken the request off the queue, what it delivers is
-        // given back.
+        // In this order: if another thread has just taken the request off the queue, its lease is given
+        // back.
         self.shared.leave_queue(self.ticket);
         drop(self.cell.close());
     }
@@ -157,7 +157,7 @@ impl Cell {
         }
     }
 
-    /// Ends the wait. Returns what was delivered and not taken.
+    /// Ends the wait. Returns a pick that was delivered and not taken.
     fn close(&self) -> Option<Pick> {
         let mut waiting = self.lock();
         waiting.gone = true;

@@ -71,7 +71,7 @@ pub enum WhyNone {
     NoServers,
     /// Every server is unavailable.
     AllDown {
-        /// Why: of several reasons, the one that tells most.
+        /// Why: of several reasons, the most informative one.
         why: WhyDown,
         /// When the first of them will be probed.
         retry_after_s: u32,
@@ -80,7 +80,7 @@ pub enum WhyNone {
     AllTried,
     /// The queue is full.
     QueueFull,
-    /// As many requests of this client wait as may.
+    /// The most requests of this client that may wait wait already.
     ClientWaits,
     /// It would have waited longer than the queue's time-out.
     Shed,

@@ -31,7 +31,7 @@ struct Entry<W> {
     waiter: W,
 }
 
-/// The queue has no place. Gives back what was to join it.
+/// The queue has no place. Gives back the waiter that was to join it.
 #[derive(Debug)]
 pub(super) enum Full<W> {
     /// For anybody.
@@ -70,7 +70,7 @@ impl<W> Queue<W> {
         self.waiting.is_empty()
     }
 
-    /// Appends a request, unless `most` requests wait for the same already, or its client has its share of them.
+    /// Appends a request, unless `most` requests with the same bound wait already, or its client has its share of them.
     pub(super) fn enter(
         &mut self,
         wait: Wait,
@@ -106,8 +106,8 @@ impl<W> Queue<W> {
         Some(entry)
     }
 
-    /// Takes the first request that the server at `slot` can serve, and `may` for its client; one that is bound to no
-    /// server only if `unbound`.
+    /// Takes the first request that the server at `slot` can serve, and whose client `may` have it. A request that is
+    /// bound to no server is taken only if `unbound`.
     pub(super) fn next_for(
         &mut self,
         slot: usize,

@@ -38,7 +38,7 @@ pub struct GroupSettings {
     pub queue: QueueSettings,
     /// How its servers are reached by TLS; `None`: without it.
     pub tls: Option<TlsToServers>,
-    /// Whether its servers are asked for HTTP/2, and what they may ask of us then.
+    /// Whether its servers are asked for HTTP/2, and the limits for them.
     pub http2: Option<afpa_h2::Limits>,
     /// Local addresses from which its servers are reached, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,

@@ -35,9 +35,9 @@ impl Held {
         }
     }
 
-    /// Whether a client may have one place more, of `most`, of which `taken` are taken. With a share of so many per cent of
-    /// a server it may hold as many times what it leaves free: alone it gets its share, and any number of clients leave
-    /// room for one more. A client that is not counted may have any.
+    /// Whether a client may have one place more, of `most`, of which `taken` are taken. With a share of p per cent it
+    /// may hold p / (100 - p) times the places that are free: alone it gets its share, and any number of clients leave
+    /// room for one more. A client that is not counted may have any place.
     pub(super) fn allows(
         &self,
         client: Option<Client>,
@@ -48,7 +48,7 @@ impl Held {
         let percent = u64::from(percent.clamp(1, 100));
         let limit = u64::from(most.saturating_sub(taken)) * percent;
         let is_below = |places: u32| u64::from(places) * (100 - percent) < limit;
-        // Nobody holds more than all: so it is not looked up while there is room for everybody.
+        // No client holds more than all together, so the client is not looked up while there is room for any.
         is_below(taken) || is_below(self.0.get(&client).copied().unwrap_or_default())
     }
 }

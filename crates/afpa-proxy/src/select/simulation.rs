@@ -259,7 +259,7 @@ fn overload_is_shed_and_does_not_cascade() {
     assert!(result.longest_wait <= 2000, "nobody waited longer: {}", result.longest_wait);
     let refused = |why: &WhyNone| matches!(why, WhyNone::QueueFull | WhyNone::Shed);
     assert!(result.refused.iter().all(|(_, why)| refused(why)), "with 503, at once");
-    // One of them dies under that load: the others go on as before.
+    // A server dies under that load: the others go on as before.
     let moods = |now, server| match (now, server) {
         (10_000.., 0) => Mood::Refuses,
         _ => Mood::Answers(100),

@@ -245,7 +245,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// A minute in which so much was counted, behind one that began it.
+    /// The verdict on a minute with these counts, after a first call that began it.
     fn minute(opened: u64, reused: u64, by_us: u64, by_server: u64) -> Option<ConnectionCounts> {
         let tally = Tally::default();
         assert_eq!(tally.judge(1_000), None, "the first minute has no beginning");

@@ -89,7 +89,7 @@ impl Drop for Once {
     }
 }
 
-/// Ends a connection that nobody waits for any more.
+/// Ends a connection whose maker does not wait for it any more.
 struct Opening(Option<Rc<Http2Connection>>);
 
 impl Opening {
@@ -189,8 +189,8 @@ impl Http2Connection {
         state.wake();
     }
 
-    /// Whether a server whose answers are waited for says nothing at all. Those may still come: it gets no more requests,
-    /// and the ones that it has keep their time.
+    /// Whether a server with requests is silent, and has not answered a PING either. It gets no more requests; the ones
+    /// that it has keep their time-outs, because their answers may still come.
     fn is_dead(&self, now_ms: u64) -> bool {
         let mut state = self.state.borrow_mut();
         if !state.slots.is_empty() && state.silence.is_due(now_ms) {

@@ -15,7 +15,7 @@ use super::silence::Silence;
 use super::{Http2Connection, Http2Stream, MadeFor};
 use crate::select::Wanted;
 
-/// Connections by [`Lease::id`](crate::select::Lease::id), and who waits for one.
+/// Connections by [`Lease::id`](crate::select::Lease::id), and the requests that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct Http2Servers(RefCell<HashMap<u64, OfServer, RandomState>>);
 
@@ -32,7 +32,7 @@ struct OfServer {
     wakers: Vec<Waker>,
     /// Connections that were made, or could not be.
     changes: u64,
-    /// The last one that could not be made: which change, and why.
+    /// The last connection that could not be made: the number of the change, and the error.
     failed: Option<(u64, Rc<io::Error>)>,
 }
 
@@ -201,7 +201,7 @@ impl Connecting<'_> {
         stream
     }
 
-    /// The server has chosen HTTP/1.1: nobody else waits.
+    /// The server has chosen HTTP/1.1: from now on each request makes a connection of its own.
     pub(crate) fn chose_http1(mut self) {
         self.change(|of_server| of_server.carries = 1);
     }
@@ -228,13 +228,13 @@ impl Connecting<'_> {
 impl Drop for Connecting<'_> {
     fn drop(&mut self) {
         if !self.done {
-            // The client of whoever made it has gone: somebody else makes it.
+            // The client whose request was making it has gone: another request makes it.
             self.change(|_| {});
         }
     }
 }
 
-/// See [`Http2Servers::changed`]. Ready with what was wrong, if a connection could not be made.
+/// See [`Http2Servers::changed`]. Ready with the error, if a connection could not be made.
 #[derive(Debug)]
 pub(crate) struct Changed<'s> {
     servers: &'s Http2Servers,

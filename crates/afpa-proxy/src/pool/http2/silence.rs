@@ -1,5 +1,5 @@
-//! Whether a server that says nothing is still there. It is asked by PING (RFC 9113 section 6.7), which it answers
-//! whatever its applications do.
+//! Whether a silent server is still there. It is asked by PING (RFC 9113 section 6.7), which it answers even while its
+//! applications do not.
 
 /// Silence after which a request does not go to a connection before its server has answered, and after which a
 /// connection with requests is asked, in milliseconds.

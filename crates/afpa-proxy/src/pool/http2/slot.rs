@@ -68,7 +68,7 @@ pub(super) enum Sent {
 const MOST_TEXT: usize = 128 * 1024;
 
 impl Slot {
-    /// A head has arrived; false if there are too many that nobody reads.
+    /// A head has arrived; false if there are too many that the owner has not read.
     pub(super) fn head(&mut self, head: &ResponseHead, end: bool) -> bool {
         if self.text.len() + head.text().len() > MOST_TEXT {
             return false;
@@ -192,7 +192,7 @@ impl Slot {
         self.out_end = end;
     }
 
-    /// Sends one frame of what waits.
+    /// Sends one frame of the content that waits.
     pub(super) fn send(&mut self, id: StreamId, machine: &mut Connection) -> Sent {
         if !machine.may_send(id) {
             self.out = Vec::new();

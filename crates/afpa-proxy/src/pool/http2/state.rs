@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// Takes what has arrived apart.
+    /// Processes bytes that have arrived.
     fn arrived(&mut self, bytes: &[u8]) -> Result<(), afpa_h2::Fatal> {
         let now = steady_ms();
         self.silence.heard(now);
@@ -283,7 +283,7 @@ impl State {
     }
 }
 
-/// Sends what the machine has to say, as far as the server takes it.
+/// Sends the machine's output, as far as the server takes it.
 fn flush(
     machine: &mut Connection,
     sent: &mut usize,

@@ -68,7 +68,7 @@ fn tick(connection: &Http2Connection, now_ms: u64) {
     connection.tick(now_ms, true, u64::MAX);
 }
 
-/// A connection with a request whose server was silent for so long that it is asked: since when.
+/// A connection with a request whose server was silent for so long that it was asked, and the time of the question.
 async fn silent() -> (Rc<Http2Connection>, UnixStream, Http2Stream, u64) {
     let (connection, far) = connected().await;
     let stream = asked(&connection).await;
