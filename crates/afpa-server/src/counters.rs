@@ -34,7 +34,7 @@ pub struct WorkerCounters {
     pub waits: Counter,
     /// Requests that left the deferred-interrupt context for a helper thread or a server.
     pub left_for_thread: Counter,
-    /// Those of them that a server has answered in short.
+    /// Exchanges with servers that were short.
     pub short_exchanges: Counter,
     /// How often something was received from a client.
     pub receives: Counter,

@@ -19,12 +19,12 @@ pub use strategy::{Reason, Strategy};
 /// Which strategy the workers are to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// Each worker takes what its load suggests, and changes with it.
+    /// Each worker takes the strategy that its load suggests, and changes with it.
     #[default]
     Auto,
     /// Always readiness.
     Readiness,
-    /// Completion for whatever it can do.
+    /// Completion for all operations that it can do.
     Completion,
 }
 
@@ -65,7 +65,7 @@ impl Leaving {
     }
 }
 
-/// The rings of the workers. Made while the process has its privileges: some systems let nobody else make one.
+/// The rings of the workers. They are made while the process has its privileges: some systems demand these for a ring.
 #[derive(Debug, Default)]
 pub struct Rings {
     prepared: Vec<PreparedRing>,

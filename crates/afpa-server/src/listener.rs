@@ -42,7 +42,7 @@ pub struct ListenerSettings {
     pub tls: Option<ListenerTls>,
     /// Whether clients may begin with the preface of HTTP/2.
     pub http2: bool,
-    /// Of a unix socket: connections of this process itself are closed. Nobody but a thread that was taken over makes any.
+    /// Of a unix socket: connections of this process itself are closed. Only a hijacked thread would make one.
     pub others_only: bool,
 }
 
@@ -59,7 +59,7 @@ impl ListenerSettings {
 #[derive(Debug)]
 enum Sockets {
     Tcp(Vec<std::net::TcpListener>),
-    /// The file goes first: as long as it is there, clients find somebody who listens, and nobody takes it for stale.
+    /// The file is dropped first: as long as it is there, the socket listens, and no process takes it for stale.
     Unix(#[allow(dead_code, reason = "kept for its drop")] SocketFile, UnixListener),
 }
 
@@ -135,7 +135,7 @@ impl BoundListener {
         self
     }
 
-    /// Its TCP sockets, for whoever must know them.
+    /// Its TCP sockets.
     pub fn tcp_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let sockets = match &self.sockets {
             Sockets::Tcp(sockets) => &sockets[..],
@@ -155,8 +155,8 @@ impl BoundListener {
         }
     }
 
-    /// Gives the unix socket file to `uid`, so that it can be removed after privileges are dropped. A link that
-    /// somebody has put in its place is not followed.
+    /// Gives the unix socket file to `uid`, so that it can be removed after privileges are dropped. A link in its
+    /// place is not followed.
     ///
     /// # Errors
     /// With the error of `lchown`.

@@ -55,7 +55,7 @@ impl SparePipe {
         }
     }
 
-    /// Gives back what was held, of which `sent` bytes were sent. The rest is released.
+    /// Gives the held pages back, of which `sent` bytes were sent. The rest is released.
     pub(crate) fn release(&self, held: Held, sent: usize) {
         if held.pipe.let_go(held.len.saturating_sub(sent)) {
             self.0.set(Some(held.pipe));

@@ -35,10 +35,10 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes a socket file on which nobody listens any more. Anything else with that path is left alone.
+/// Removes a socket file on which no process listens any more. Anything else with that path is left alone.
 ///
 /// # Errors
-/// When there is something else, or somebody listens.
+/// When there is something else, or a process listens.
 pub fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -57,7 +57,7 @@ pub fn remove_stale(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody listens. A queue that is full is not waited for: it is somebody's.
+/// Whether no process listens. A full queue also shows that one listens, and is not waited for.
 fn is_stale(path: &Path) -> io::Result<bool> {
     let client = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     client.set_nonblocking(true)?;

@@ -69,7 +69,7 @@ impl Turns {
         self.left.set(self.left.get().saturating_sub(bytes));
     }
 
-    /// How often somebody had to wait, since the last call.
+    /// How often an answer had to wait, since the last call.
     pub(crate) fn take_waits(&self) -> u64 {
         self.waits.take()
     }

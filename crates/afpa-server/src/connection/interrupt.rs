@@ -13,7 +13,7 @@ use crate::transport::Transport;
 /// Where a connection goes after the deferred-interrupt context. In any case the gathered answers are sent
 /// on the way.
 pub(super) enum Next<M: Module> {
-    /// Wait for data, or look again at what is left of it.
+    /// Wait for data, or look again at the rest of it.
     Receive,
     /// A helper thread has to load the answer.
     Uncached(M::Uncached),

@@ -49,7 +49,7 @@ pub(crate) struct Connection<M: Module, T> {
     /// The client sends nothing more.
     half_closed: bool,
     waiting: Waiting,
-    /// Of the response that is being sent.
+    /// The priority of the response that is being sent.
     priority: Priority,
     /// Bytes of it behind the part that is being sent.
     behind: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Connection<M: Module, T> {
     head_deadline: u64,
     /// The client may turn out to speak HTTP/2 with prior knowledge (RFC 9113 section 3.3).
     may_be_h2: bool,
-    /// The handshake is not complete, and what has arrived is early data.
+    /// The handshake is not complete, and the bytes that have arrived are early data.
     pub(crate) early: Option<Box<Early<M>>>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum End {
     Gone,
     /// The last response was sent; the client may still be sending.
     Finished,
-    /// The last response was sent, and nothing of what the client sends is unread.
+    /// The last response was sent, and no bytes of the client are unread.
     AsAsked,
     /// The worker drains, or the connection was idle for too long.
     Idle,

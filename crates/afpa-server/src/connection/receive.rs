@@ -135,7 +135,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.early.as_ref().map_or(deadline, |early| deadline.min(early.deadline_ms))
     }
 
-    /// Records what the connection waits for from now on, and keeps the rest of the data.
+    /// Records the purpose of the connection's wait from now on, and keeps the rest of the data.
     pub(super) fn wait_for(&mut self, waiting: Waiting, left: &[u8]) {
         let head_begins = waiting == Waiting::Head && self.waiting != Waiting::Head;
         if head_begins {

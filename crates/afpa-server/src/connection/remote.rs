@@ -34,7 +34,7 @@ impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
         Self { worker, connection, lent: false, put_off: false, slow: false, moved: 0 }
     }
 
-    /// Takes back what is still lent when the exchange is over, and sends the rest of it.
+    /// Takes back bytes that are still lent when the exchange is over, and sends the rest of them.
     pub(super) async fn settle(mut self) -> Result<(), End> {
         if self.moved <= SHORT {
             self.worker.counters.short_exchanges.add(1);

@@ -14,7 +14,7 @@ use crate::turns::Claim;
 use crate::worker::Worker;
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// Sends what is in the outbox, and what is left of earlier responses. On success the outbox is empty.
+    /// Sends the outbox, and the rest of earlier responses. On success the outbox is empty.
     pub(super) async fn send_response(&mut self) -> Result<(), End> {
         self.send_outbox().await?;
         if !self.transport.is_flushed() {
@@ -179,7 +179,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         poll_fn(|cx| ticket.poll(cx, claim, || worker.clock.now().steady_ms())).await;
     }
 
-    /// For the rest of the response, of whose present part so many bytes are left.
+    /// The claim for the rest of the response, of whose present part `left` bytes are left.
     fn claim(&self, left: u64) -> Claim {
         Claim { priority: self.priority, bytes_left: left + self.behind }
     }
@@ -192,7 +192,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.worker.table.set(self.entry, Some(until_ms), false);
     }
 
-    /// The client has taken so many bytes of what it is waited for.
+    /// The client for which the response waits has taken so many bytes.
     fn earn_write_time(&mut self, bytes: usize) {
         let Some(until_ms) = self.write_until_ms else { return };
         let settings = self.worker.settings.borrow();

@@ -80,7 +80,7 @@ impl TlsCounters {
         PROTOCOLS.into_iter().zip(self.by_protocol.iter().map(Counter::get))
     }
 
-    /// Connections with early data, by what became of it.
+    /// Connections with early data, by its fate.
     pub fn by_early_data(&self) -> impl Iterator<Item = (&'static str, u64)> {
         EARLY_DATA.into_iter().zip(self.early_data.iter().map(Counter::get))
     }

@@ -74,20 +74,21 @@ impl<M: Module> StreamClient<M> {
         out.receipt.take()
     }
 
-    /// By when the client has to take something of what waits for it from now on.
+    /// By when the client has to take some of the bytes that wait for it from now on.
     fn write_deadline(&self) -> u64 {
         let timeout = self.worker.settings.borrow().write_timeout;
         self.worker.clock.cached_now().steady_ms() + millis(timeout)
     }
 
-    /// Until when the client may take what waits, if the exchange waits for that: not only this stream has to move on.
+    /// Until when the client may take the bytes that wait, if the exchange waits for that. Progress on other streams
+    /// extends it.
     fn sending_deadline(&self) -> Option<u64> {
         let mux = self.mux.borrow();
         mux.streams.get(&self.id)?.sender.as_ref()?;
         mux.deadline(self.id)
     }
 
-    /// Reads a response, and gives the stream what it says.
+    /// Reads a response, and gives its parts to the stream.
     fn convey(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
         let deadline_ms = self.write_deadline();

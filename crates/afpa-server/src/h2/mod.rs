@@ -41,7 +41,7 @@ use time::{Times, Unfinished};
 pub(crate) struct H2<M: Module, T> {
     inner: Connection<M, T>,
     mux: Rc<RefCell<Mux>>,
-    /// The streams whose answers come from elsewhere.
+    /// The tasks of streams whose answers come from helper threads or servers.
     tasks: JoinSet<Outcome<M>>,
     reader: ResponseReader,
     /// Output that is being sent, and how much of it was.
@@ -169,7 +169,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         self.sending.is_empty() && !self.handed_over
     }
 
-    /// Whether there is room for what an arrival may bring about.
+    /// Whether there is room for the output that an arrival may cause.
     fn may_receive(&self) -> bool {
         let waiting = self.sending.len() - self.sent;
         waiting + self.mux.borrow_mut().connection.output().len() < OUTPUT
@@ -253,7 +253,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         self.times.arrived(now, left, progress, &worker.settings.borrow());
     }
 
-    /// The client is gone: nobody waits for the rest of any response.
+    /// The client is gone: drops the rest of every response.
     fn abandon(&mut self) {
         let ids: Vec<StreamId> = self.mux.borrow().streams.keys().copied().collect();
         let now = self.inner.worker.clock.now();

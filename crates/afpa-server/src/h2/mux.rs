@@ -34,7 +34,7 @@ pub(super) struct StreamState {
     pub(super) parts: VecDeque<Part>,
     /// The end of a part that is known to be resident.
     pub(super) resident_to: u64,
-    /// Nothing follows what is here.
+    /// The whole rest of the response is here: nothing is to come.
     pub(super) whole: bool,
     /// All of it was sent, and the client's side of the tunnel is still open.
     pub(super) is_half_closed: bool,
@@ -42,16 +42,16 @@ pub(super) struct StreamState {
     pub(super) held: Option<Held>,
     /// A field block that follows the content.
     pub(super) trailers: Option<Vec<u8>>,
-    /// Of the content, where long responses of a core wait for one another.
+    /// The priority of the content, where long responses of a core wait for one another.
     pub(super) priority: Priority,
     /// Content bytes that were sent.
     pub(super) sent: u64,
     pub(super) receipt: Option<Box<Receipt>>,
-    /// Steady milliseconds by which some of what waits has to be sent, if it is the client that lets it wait.
+    /// Steady milliseconds by which some of the waiting bytes have to be sent, if it is the client that lets them wait.
     pub(super) deadline_ms: u64,
     /// The content of the request, if a server gets it.
     pub(super) upload: Option<Upload>,
-    /// The stream's task, while it waits for the client to take what it has given.
+    /// The stream's task, while it waits for the client to take bytes of the task.
     pub(super) sender: Option<Waker>,
     /// The stream's task, while it waits for content, or for the client to go.
     pub(super) receiver: Option<Waker>,
@@ -71,7 +71,7 @@ pub(super) enum Filled {
     Bytes,
     /// A helper thread has to read the file first, from there on.
     NotResident(Arc<FileBody>, u64, u64),
-    /// The content is not what was announced.
+    /// The content differs from the announced content.
     Broken,
 }
 
@@ -128,7 +128,7 @@ impl Mux {
         }
     }
 
-    /// Says anew what a stream has to send.
+    /// Reports anew how much a stream has to send.
     pub(super) fn announce(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(&id).filter(|stream| stream.held.is_none()) else {
             return;
@@ -218,8 +218,8 @@ impl StreamState {
         }
     }
 
-    /// Appends content to `out`, as much as there is room for. A file's version is looked at behind each read, so what
-    /// was read before is of the version that was announced (see `connection/file.rs`).
+    /// Appends content to `out`, as much as there is room for. A file's version is checked after each read, so all bytes
+    /// that were read before are of the announced version (see `connection/file.rs`).
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, mut room: usize) -> Filled {
         let begin = out.len();
         while room > 0 {

@@ -47,7 +47,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
         };
         match miss {
-            // Content that nobody wants need not be waited for.
+            // The content of a refused request is of no use, and the answer does not wait for it.
             None => self.answer(Asked { early: true, ..asked }, &mut out),
             Some(Miss::Answered(_)) => {
                 worker.counters.answered.add(1);
@@ -130,7 +130,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         out.clear();
     }
 
-    /// Gives a stream the answer in the outbox: one head, and content whose length it says.
+    /// Gives a stream the answer in the outbox: one head, and content of the length in the head.
     fn answer(&mut self, asked: Asked, out: &mut Outbox) {
         let Asked { id, head, early } = asked;
         let Self { reader, mux, .. } = self;

@@ -1,4 +1,4 @@
-//! The tasks of streams whose answers come from elsewhere.
+//! The tasks of streams whose answers come from helper threads or servers.
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! How long is waited for the client, and what happens then.
+//! Time-outs for the client, and their consequences.
 
 use std::task::{Context, Poll};
 

@@ -51,7 +51,7 @@ impl Upload {
         }
     }
 
-    /// Moves what has arrived. Nothing is moved to a room of less than 13 bytes.
+    /// Moves content that has arrived. Nothing is moved to a room of less than 13 bytes.
     pub(super) fn take(&mut self, room: &mut [u8]) -> Taken {
         let mut taken = match self.framing {
             Framing::Chunked => self.take_chunk(room),
@@ -117,7 +117,7 @@ mod tests {
         (all, content)
     }
 
-    /// The content of chunks, and what stands behind the last one.
+    /// The content of chunks, and the bytes behind the last one.
     fn unchunked(mut bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let mut content = Vec::new();
         loop {

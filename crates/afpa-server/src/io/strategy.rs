@@ -40,10 +40,10 @@ pub(crate) struct Load {
     pub(crate) receives: u64,
     /// Requests answered in the deferred-interrupt context, and requests whose exchange with a server was short.
     pub(crate) answered: u64,
-    /// Answers too long to be gathered, and other requests that left that context. One can count as both, which only makes
-    /// it weigh more.
+    /// Answers too long to be gathered, and other requests that left that context. A request can count as both, which
+    /// only makes it weigh more.
     pub(crate) others: u64,
-    /// How often the core asked the kernel what is ready or done: calls of epoll, and of the ring.
+    /// How often the core asked the kernel for ready sockets or completed operations: calls of epoll, and of the ring.
     pub(crate) waits: u64,
 }
 
@@ -65,8 +65,8 @@ const PERSISTENCE: u32 = 2;
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 /// Receives a wait. By completion a lone request takes two, one to arrive and one to be answered.
 const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
-/// Of so many requests one may be among the others. A connection with a long answer leaves the ring, and comes back later:
-/// with SPECweb96's sizes they are one in eight, and completion costs more.
+/// Requests for each one of `others`. A connection with a long answer leaves the ring, and comes back later: with
+/// SPECweb96's sizes these are one in eight, and completion costs more.
 const HERE: Bounds = Bounds { enter: 16, leave: 10 };
 
 /// A ratio at which completion begins to pay, and one at which it no longer does.
@@ -80,7 +80,7 @@ impl Chooser {
         Self { strategy, asked: 0 }
     }
 
-    /// Tells what the core did in a period. Returns the strategy from now on, if it changes, and why.
+    /// Takes the load of a period into account. Returns the strategy from now on, if it changes, and the reason.
     pub(crate) fn observe(&mut self, load: &Load) -> Option<(Strategy, Reason)> {
         let asked = match self.strategy {
             Strategy::Readiness => load.suits().then_some(Reason::BusyKept),

@@ -1,4 +1,4 @@
-//! A socket that the event loop learns of when somebody has to wait for it.
+//! A socket that is registered with the event loop only when a task has to wait for it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// A socket that does not block, and what the event loop knows of it.
+/// A socket that does not block, and its registration with the event loop.
 ///
-/// To register a socket costs a system call, and to take it out again another one. A socket that nobody has to
-/// wait for costs neither.
+/// To register a socket costs a system call, and to take it out again another one. A socket for which no task has
+/// to wait costs neither.
 pub(crate) struct Socket(Registration);
 
 enum Registration {
@@ -19,7 +19,7 @@ enum Registration {
     /// Operations are tried when the event loop says that they may succeed. The type stands for sockets of any
     /// family, and for those that listen: only readiness is used of it, which is the same for all.
     Watched(TcpStream),
-    /// The event loop could not take it, or somebody else has it.
+    /// The event loop could not take it, or it was taken away.
     Lost,
 }
 
@@ -28,7 +28,7 @@ enum Registration {
 pub(crate) enum Direction {
     /// Something to receive, or a connection to accept.
     Receive,
-    /// Room for what is to be sent.
+    /// Room for bytes to send.
     Send,
 }
 
@@ -54,7 +54,7 @@ impl Socket {
         }
     }
 
-    /// Has the event loop watch the socket. It begins with what is ready already.
+    /// Has the event loop watch the socket, beginning with its present readiness.
     pub(crate) fn register(&mut self) -> io::Result<()> {
         self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
             Registration::Unknown(descriptor) => {
@@ -74,7 +74,7 @@ impl Socket {
         }
     }
 
-    /// Tries `op` once, whatever the event loop says.
+    /// Tries `op` once, without regard to the event loop.
     pub(crate) fn attempt<R>(
         &self,
         mut op: impl FnMut(BorrowedFd<'_>) -> io::Result<(R, Exhausted)>,

@@ -19,9 +19,9 @@ use crate::io::WorkerIo;
 /// A connected stream socket of any family. The event loop does not learn of it before it has to wait for the first
 /// time: a connection whose only request had arrived when it was accepted is never registered.
 ///
-/// When something has been received, it waits as the strategy of its core says, and changes with it between two
-/// requests. For a connection of one request the ring would only be more to undo. A long answer, a slow client, or one that
-/// sends much at a time ends completion for a connection until it has been without them for some time.
+/// When something has been received, the connection follows the strategy of its core, and changes with it between two
+/// requests. For a connection of one request the ring would not pay. A long answer, a slow client, or a client that sends
+/// much at a time ends completion for a connection until it has been without these for some time.
 pub(crate) struct Stream {
     way: Way,
     worker: Rc<WorkerIo>,
@@ -129,7 +129,7 @@ impl Stream {
         self.apart = self.apart.max(APART);
     }
 
-    /// Why it is to leave the ring when it has read what has arrived there.
+    /// Why it is to leave the ring when it has read the bytes that have arrived there.
     fn why_leave(&self) -> Option<Leaving> {
         let Way::Completion(stream) = &self.way else { return None };
         if self.leaving.is_some() {
@@ -218,7 +218,7 @@ impl Transport for Stream {
                 }
             }
         }
-        // It begins with what had arrived in the ring.
+        // The bytes that had arrived in the ring are read first.
         self.poll_receive(cx, buffer)
     }
 

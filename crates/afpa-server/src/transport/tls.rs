@@ -183,7 +183,7 @@ impl<T: Transport> Tls<T> {
         }
     }
 
-    /// Receives once, and takes apart what has arrived. Returns how many bytes of ciphertext have.
+    /// Receives once, and processes the ciphertext that has arrived. Returns its length.
     fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
         let Self { below, begun, buffers, ahead, unsent, .. } = self;
         let mut cipher = buffers.cipher.borrow_mut();
@@ -197,7 +197,7 @@ impl<T: Transport> Tls<T> {
         Poll::Ready(Ok(n))
     }
 
-    /// Sends what is left of earlier bursts.
+    /// Sends the rest of earlier bursts.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_lent(cx))?;
         while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
@@ -210,7 +210,7 @@ impl<T: Transport> Tls<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what the handshake has left, without leaving the ring.
+    /// Sends the last output of the handshake, without leaving the ring.
     fn poll_tickets(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.lent.is_none() && self.sent == 0 && !self.unsent.is_empty() && !self.slow {
             self.lent = Some((std::mem::take(&mut self.unsent), 0));
@@ -218,7 +218,7 @@ impl<T: Transport> Tls<T> {
         self.poll_unsent(cx)
     }
 
-    /// Takes back what was lent and stands for no plaintext. Nothing else is sent before.
+    /// Takes back lent ciphertext that stands for no plaintext. Nothing else is sent before.
     fn poll_lent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some((bytes, 0)) = &mut self.lent else { return Poll::Ready(Ok(())) };
         let sent = ready!(self.below.poll_send_gathered(cx, bytes, false));
@@ -233,7 +233,7 @@ impl<T: Transport> Tls<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// The core's buffer with what is to be sent first, and `plain` encrypted behind it.
+    /// The core's buffer with the ciphertext to send first, and `plain` encrypted behind it.
     fn encrypt(&mut self, plain: &[u8]) -> io::Result<Vec<u8>> {
         let mut out = self.buffers.out.take();
         out.clear();
@@ -249,7 +249,7 @@ impl<T: Transport> Tls<T> {
         Ok(out)
     }
 
-    /// Keeps what was not sent, and gives the buffer back.
+    /// Keeps the unsent bytes, and gives the buffer back.
     fn settle(&mut self, out: Vec<u8>, sent: usize) {
         self.slow = sent < out.len();
         if self.slow {
@@ -276,7 +276,7 @@ impl<T: Transport> Tls<T> {
         if self.slow { RECORD } else { BURST }
     }
 
-    /// Copies what has arrived into `room`.
+    /// Copies arrived plaintext into `room`.
     fn give(&mut self, room: &mut [u8]) -> usize {
         let n = self.ahead.len().min(room.len());
         if let (Some(room), Some(ahead)) = (room.get_mut(..n), self.ahead.get(..n)) {
@@ -346,7 +346,7 @@ impl<T: Transport> Transport for Tls<T> {
         ready!(self.poll_lent(cx))?;
         let (mut out, taken) = match self.lent.take() {
             Some(lent) => lent,
-            // A client that has not taken what came before is waited for by others.
+            // The client has not taken earlier bytes yet; other calls wait for it.
             None if self.slow && self.sent < self.unsent.len() => return Poll::Ready(Ok(0)),
             None => (self.encrypt(bytes)?, bytes.len()),
         };
@@ -393,7 +393,7 @@ impl<T: Transport> Transport for Tls<T> {
         _: usize,
         _: bool,
     ) -> Poll<io::Result<usize>> {
-        // Nobody holds pages for it.
+        // Pages of files are not held for TLS.
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 

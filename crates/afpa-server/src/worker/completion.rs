@@ -1,4 +1,4 @@
-//! The ring of a core below its event loop, and what decides whether it is used.
+//! The ring of a core below its event loop, and the decision whether it is used.
 
 use std::future::poll_fn;
 use std::io;

@@ -73,7 +73,7 @@ pub(super) async fn serve<M: Module, T: Transport>(
     input: Vec<u8>,
 ) {
     match shake(&worker, stream, from, &settings, input).await {
-        // The authority has seen what it wanted; nothing else is said (RFC 8737 section 4).
+        // The authority has seen the certificate; nothing else is sent (RFC 8737 section 4).
         Ok(Shaken { mut tls, facts, .. }) if facts.protocol.as_deref() == Some(CHALLENGE) => {
             poll_fn(|cx| tls.poll_goodbye(cx)).await;
         }

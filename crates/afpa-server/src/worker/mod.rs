@@ -1,4 +1,4 @@
-//! One core: its event loop, and what the connections on it share.
+//! One core: its event loop, and the state that its connections share.
 
 mod accept;
 mod clock;

@@ -41,7 +41,7 @@ impl Table {
         self.places.borrow().is_empty()
     }
 
-    /// Sets what the connection waits for from now on.
+    /// Sets the deadline of the connection's wait from now on, and whether it waits for a new request.
     pub(crate) fn set(&self, index: usize, deadline: Option<u64>, idle: bool) {
         if let Some(place) = self.places.borrow_mut().get_mut(index) {
             place.deadline = deadline;

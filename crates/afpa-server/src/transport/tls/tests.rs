@@ -19,7 +19,7 @@ use super::*;
 /// A transport that takes and gives as much as chance has it.
 struct Fickle {
     random: Random,
-    /// Whether what is gathered is lent, as by completion.
+    /// Whether gathered bytes are lent, as by completion.
     lends: bool,
     lent: Option<Vec<u8>>,
     coming: VecDeque<u8>,
@@ -158,7 +158,7 @@ impl Transport for Fickle {
     }
 }
 
-/// Both ends of a connection, and what the client has received.
+/// Both ends of a connection, and the bytes that the client has received.
 struct Bed {
     tls: Tls<Fickle>,
     client: ClientMachine,
