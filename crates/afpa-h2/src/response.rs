@@ -80,8 +80,8 @@ impl ResponseReader {
         self.message.skip(bytes);
     }
 
-    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes are
-    /// taken in the end.
+    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes
+    /// are taken in the end.
     ///
     /// # Errors
     /// [`BadResponse`]: the response cannot go on.

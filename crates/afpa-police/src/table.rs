@@ -1,7 +1,7 @@
 //! The buckets of all clients: sets of a few words, found by a hash of the client's prefix.
 //!
-//! A client takes the word of its set that has its tag, else the word with the fullest bucket: a full bucket is equal to
-//! a new one, so nothing is forgotten before a set has more active clients than words. The layout is that of the
+//! A client takes the word of its set that has its tag, else the word with the fullest bucket: a full bucket is equal
+//! to a new one, so nothing is forgotten before a set has more active clients than words. The layout is that of the
 //! kernel's map, whose words the kernel and user mode share.
 
 use std::net::IpAddr;
@@ -87,8 +87,8 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Takes a token of the client's bucket, then one of everybody's: from the share of the client's class if it has a token,
-/// else from the rest. The first bucket without a token refuses; `Err(true)`: the client's own.
+/// Takes a token of the client's bucket, then one of everybody's: from the share of the client's class if it has a
+/// token, else from the rest. The first bucket without a token refuses; `Err(true)`: the client's own.
 pub(crate) fn take(
     table: &[AtomicU64],
     what: What,

@@ -5,8 +5,8 @@ use afpa_http::syntax::list;
 use crate::response::Response;
 use crate::websocket;
 
-/// Whether a 101 changes only to protocols that the request with this head has asked for. `for_http2`: its client speaks
-/// HTTP/2, so the key of the WebSocket was ours, and only we can check the answer to it (RFC 8441 section 5).
+/// Whether a 101 changes only to protocols that the request with this head has asked for. `for_http2`: its client
+/// speaks HTTP/2, so the key of the WebSocket was ours, and only we can check the answer to it (RFC 8441 section 5).
 pub(crate) fn is_as_asked(request: &[u8], response: &Response<'_, '_>, for_http2: bool) -> bool {
     let asked = field(request, b"upgrade").unwrap_or_default();
     let is_asked = |protocol: &[u8]| list(asked).any(|one| one.eq_ignore_ascii_case(protocol));

@@ -70,8 +70,8 @@ impl Settings {
 }
 
 /// The first work of helper threads, for example to give rights up. It runs once, on a thread from which all helpers of
-/// the engine descend. A reload with another one makes new helpers, because a thread cannot take back the rights that it
-/// has given up.
+/// the engine descend. A reload with another one makes new helpers, because a thread cannot take back the rights that
+/// it has given up.
 #[derive(Clone, Default)]
 pub struct HelperStart(Option<Arc<dyn Fn() + Send + Sync>>);
 

@@ -1,10 +1,11 @@
 //! Records of TLS 1.3 that are sealed where they lie (RFC 8446, section 5.2).
 //!
-//! rustls takes application data as a slice, copies it into a vector of its own for each record, seals that, and copies it
-//! once more to where its caller wants it. These copies slow long files down. rustls lets its caller bring the
-//! cryptography, though: the suites here are those of aws-lc-rs, except that a key for sending is *shared*. rustls seals
-//! the records of the protocol with it (handshake, tickets, alerts, updates of keys), and the machine seals application
-//! data. The number of the next record is kept with the key, so no number is used twice, whichever of the two seals.
+//! rustls takes application data as a slice, copies it into a vector of its own for each record, seals that, and copies
+//! it once more to where its caller wants it. These copies slow long files down. rustls lets its caller bring the
+//! cryptography, though: the suites here are those of aws-lc-rs, except that a key for sending is *shared*. rustls
+//! seals the records of the protocol with it (handshake, tickets, alerts, updates of keys), and the machine seals
+//! application data. The number of the next record is kept with the key, so no number is used twice, whichever of the
+//! two seals.
 //!
 //! ```text
 //! record:  23 | 3 3 | length (2) | content | 23 | tag (16)

@@ -2,10 +2,10 @@
 //! the other end.
 //!
 //! [`Connection::receive`] reads frames until one concerns a stream's owner; [`Connection::open`] sends a request. The
-//! files below have a group of frames each: `heads` those of a response's head, `content` DATA and windows, `control` all
-//! others; `send` writes requests. The part shared with the server's end is in `endpoint`. [`request`] reads a request of
-//! HTTP/1.1, and [`response`] writes a response as HTTP/1.1 has it, so that one parser gives all verdicts on what servers send.
-//! [`tunnel`] has the types of extended CONNECT (RFC 8441) that both use.
+//! files below have a group of frames each: `heads` those of a response's head, `content` DATA and windows, `control`
+//! all others; `send` writes requests. The part shared with the server's end is in `endpoint`. [`request`] reads a
+//! request of HTTP/1.1, and [`response`] writes a response as HTTP/1.1 has it, so that one parser gives all verdicts on
+//! what servers send. [`tunnel`] has the types of extended CONNECT (RFC 8441) that both use.
 
 mod content;
 mod control;

@@ -70,8 +70,8 @@ impl RequestReader {
         self.upgrade.as_ref()
     }
 
-    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes are
-    /// taken in the end.
+    /// Reads from the front of `input`. Returns how many bytes it took, and the part that they are, if any; all bytes
+    /// are taken in the end.
     ///
     /// # Errors
     /// [`BadRequest`]: the request cannot go on.

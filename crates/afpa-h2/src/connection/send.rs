@@ -104,8 +104,8 @@ impl Connection {
         }
     }
 
-    /// The stream that sends next, and how much (RFC 9218 section 10). It has something to send and room for it; a stream
-    /// with only its end to send (0 bytes) needs no room.
+    /// The stream that sends next, and how much (RFC 9218 section 10). It has something to send and room for it; a
+    /// stream with only its end to send (0 bytes) needs no room.
     pub fn next_to_send(&self) -> Option<(StreamId, usize)> {
         let waiting = self.endpoint.streams.iter().filter_map(|stream| {
             let bytes = stream.own.pending?;

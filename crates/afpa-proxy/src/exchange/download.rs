@@ -291,7 +291,8 @@ impl Download {
         Poll::Ready(Ok(moved))
     }
 
-    /// While the client is waited for, only the bytes that wait stay in memory, not the buffer that they were read into.
+    /// While the client is waited for, only the bytes that wait stay in memory, not the buffer that they were read
+    /// into.
     fn hold_little(&mut self, pool: &Pool) {
         if self.lent {
             return;

@@ -164,9 +164,9 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         }
     }
 
-    /// Bytes that the client has moved in the direction that is waited for; `None`: it need not keep to a rate. A client
-    /// that sends is exempt once a response has begun, and where its content has no announced length: client and server
-    /// may be in a conversation.
+    /// Bytes that the client has moved in the direction that is waited for; `None`: it need not keep to a rate. A
+    /// client that sends is exempt once a response has begun, and where its content has no announced length: client and
+    /// server may be in a conversation.
     fn moved_by_client(&self, waiting: WaitCause) -> Option<u64> {
         match waiting {
             WaitCause::ClientReads => Some(self.download.taken()),

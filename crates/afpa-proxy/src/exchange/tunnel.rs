@@ -99,7 +99,8 @@ impl Lane {
         Self { text: first.to_vec(), buffer: None, filled: 0, sent: 0, moved: 0, ended: Ended::No }
     }
 
-    /// While the reader is waited for, only the bytes that wait stay in memory, not the buffer that they were read into.
+    /// While the reader is waited for, only the bytes that wait stay in memory, not the buffer that they were read
+    /// into.
     fn hold_little(&mut self, pool: &Pool) {
         let waiting = self.sent..self.filled;
         let Some(buffer) = self.buffer.take_if(|_| waiting.len() <= MOST_COPIED) else { return };

@@ -1,5 +1,5 @@
-//! The fields by which routers in front tell servers of a request. No standard lists them. Frameworks and servers believe
-//! the ones that they know, because they expect the router in front of them to set or remove these fields.
+//! The fields by which routers in front tell servers of a request. No standard lists them. Frameworks and servers
+//! believe the ones that they know, because they expect the router in front of them to set or remove these fields.
 
 use afpa_http::syntax::is_alike;
 

@@ -1,9 +1,10 @@
 //! Makes connections to servers, and keeps a machine that is short of ports from searching them at length.
 //!
-//! For each connection the kernel looks at one local port after the other until it finds one that is free for the server's
-//! address. When most of them are in use, or rest in TIME_WAIT, that takes milliseconds, in which the core serves nobody.
-//! So where it takes long, the kernel gets a short range of ports to search. It remembers nothing: [`Short`] knows where
-//! the last free port was. Where none is free, the core does not search again for some time (docs/rules/upstream.md, U3).
+//! For each connection the kernel looks at one local port after the other until it finds one that is free for the
+//! server's address. When most of them are in use, or rest in TIME_WAIT, that takes milliseconds, in which the core
+//! serves nobody. So where it takes long, the kernel gets a short range of ports to search. It remembers nothing:
+//! [`Short`] knows where the last free port was. Where none is free, the core does not search again for some time
+//! (docs/rules/upstream.md, U3).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

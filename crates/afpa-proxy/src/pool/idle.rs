@@ -1,8 +1,8 @@
 //! The connections to one server that wait for a request, and how they are given up.
 //!
 //! Connections that were in use at once are kept, because the next rush needs as many: ready sockets are served in
-//! batches, so the connections in use swing between none and all. Unused connections are then closed slowly, the longest
-//! unused first (docs/rules/upstream.md, U1).
+//! batches, so the connections in use swing between none and all. Unused connections are then closed slowly, the
+//! longest unused first (docs/rules/upstream.md, U1).
 
 use std::collections::VecDeque;
 
@@ -87,8 +87,8 @@ impl IdleList {
         self.unused.push_back(Unused { stream, since_ms: now_ms, until_ms });
     }
 
-    /// The connection that was in use last, unless it was idle for longer than `most_idle_ms`: then all others were idle
-    /// for longer still. They stay, for requests that may take them.
+    /// The connection that was in use last, unless it was idle for longer than `most_idle_ms`: then all others were
+    /// idle for longer still. They stay, for requests that may take them.
     pub(super) fn take(&mut self, now_ms: u64, most_idle_ms: u64) -> Option<ServerStream> {
         while let Some(mut last) = self.unused.pop_back() {
             let is_fresh =
@@ -121,8 +121,8 @@ impl IdleList {
         self.unused.drain(..self.unused.len().div_ceil(2)).map(|one| one.stream)
     }
 
-    /// To be called once a second. Drops connections that the server has closed, and returns the ones to close now: half
-    /// of those that were idle for too long, or were unused lately and exceed `most` (see [`AT_ONCE`]).
+    /// To be called once a second. Drops connections that the server has closed, and returns the ones to close now:
+    /// half of those that were idle for too long, or were unused lately and exceed `most` (see [`AT_ONCE`]).
     pub(super) fn tick(&mut self, now_ms: u64) -> impl Iterator<Item = ServerStream> {
         self.count(now_ms);
         self.unused.retain_mut(|one| one.stream.is_silent());

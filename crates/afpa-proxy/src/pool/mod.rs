@@ -146,7 +146,8 @@ impl Pool {
         list.take_old(now_ms).for_each(|stream| self.leave_to_server(stream, now_ms));
     }
 
-    /// Closes connections that no request uses now, because there is no descriptor left. Returns whether there were any.
+    /// Closes connections that no request uses now, because there is no descriptor left. Returns whether there were
+    /// any.
     pub(crate) fn relieve(&self) -> bool {
         let mut count = 0;
         for closing in self.closing.borrow_mut().drain(..) {

@@ -1,8 +1,8 @@
 //! Requests in early data, and the wait of some of them for the end of the handshake.
 //!
-//! Anyone who has recorded the first bytes of a client can send them again (RFC 8446, section 8). So until the handshake
-//! is complete, only requests that change nothing are answered, and the others wait. The wait costs a client one round
-//! trip; 425 would cost it two, and not all clients understand 425 (RFC 8470, section 3).
+//! Anyone who has recorded the first bytes of a client can send them again (RFC 8446, section 8). So until the
+//! handshake is complete, only requests that change nothing are answered, and the others wait. The wait costs a client
+//! one round trip; 425 would cost it two, and not all clients understand 425 (RFC 8470, section 3).
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -218,9 +218,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
         beginning == Beginning::Http2
     }
 
-    /// Whether the connection can be closed at once without destroying a response on its way: nothing that the client has
-    /// sent is unread, and no more than an initial window is in flight. A client may send more against its word, or bytes
-    /// may have come while a server or thread was `waited` for; with them unread, the close resets the connection
+    /// Whether the connection can be closed at once without destroying a response on its way: nothing that the client
+    /// has sent is unread, and no more than an initial window is in flight. A client may send more against its word, or
+    /// bytes may have come while a server or thread was `waited` for; with them unread, the close resets the connection
     /// (RFC 9112, section 9.6).
     fn can_close(&self, waited: bool) -> bool {
         self.input.is_empty()

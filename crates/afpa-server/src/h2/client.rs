@@ -43,8 +43,8 @@ impl<M: Module> StreamClient<M> {
         Self { worker, mux, id, entry, reader, surplus, broken, why_broken, moved }
     }
 
-    /// Ends the exchange. If the server gave no answer, the module has left one in the outbox: an error page, or a stored
-    /// response. Returns the receipt of a response that the client cannot get.
+    /// Ends the exchange. If the server gave no answer, the module has left one in the outbox: an error page, or a
+    /// stored response. Returns the receipt of a response that the client cannot get.
     pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Box<Receipt>> {
         if self.moved <= SHORT {
             self.worker.counters.short_exchanges.add(1);

@@ -218,8 +218,8 @@ impl StreamState {
         }
     }
 
-    /// Appends content to `out`, as much as there is room for. A file's version is checked after each read, so all bytes
-    /// that were read before are of the announced version (see `connection/file.rs`).
+    /// Appends content to `out`, as much as there is room for. A file's version is checked after each read, so all
+    /// bytes that were read before are of the announced version (see `connection/file.rs`).
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, mut room: usize) -> Filled {
         let begin = out.len();
         while room > 0 {

@@ -20,8 +20,8 @@ use crate::io::WorkerIo;
 /// time: a connection whose only request had arrived when it was accepted is never registered.
 ///
 /// When something has been received, the connection follows the strategy of its core, and changes with it between two
-/// requests. For a connection of one request the ring would not pay. A long answer, a slow client, or a client that sends
-/// much at a time ends completion for a connection until it has been without these for some time.
+/// requests. For a connection of one request the ring would not pay. A long answer, a slow client, or a client that
+/// sends much at a time ends completion for a connection until it has been without these for some time.
 pub(crate) struct Stream {
     way: Way,
     worker: Rc<WorkerIo>,

@@ -118,8 +118,8 @@ impl Acceptor {
     }
 }
 
-/// Accepts until the order to stop, then accepts the connections that are already in the queue: closing a `SO_REUSEPORT`
-/// socket would reset the connections that wait on it.
+/// Accepts until the order to stop, then accepts the connections that are already in the queue: closing a
+/// `SO_REUSEPORT` socket would reset the connections that wait on it.
 async fn accept_until<M: Module>(
     worker: Rc<Worker<M>>,
     mut acceptor: Acceptor,

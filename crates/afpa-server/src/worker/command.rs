@@ -11,7 +11,7 @@ pub(crate) enum Command<M> {
     Listen(u64, WorkerSocket, ListenerSettings),
     /// Accept the connections of that socket with other settings from now on.
     Relisten(u64, ListenerSettings),
-    /// Accept the connections that wait on that socket, then close it. They end after the answers that are due.
+    /// Accept the connections that wait on that socket, then close it. Its connections end after the due answers.
     Unlisten(u64),
     /// Change the module and the settings, and have other helpers if there are any; requests in flight are not disturbed.
     Reload(Box<dyn FnOnce(&mut M) + Send>, Box<Settings>, Option<Helpers>),

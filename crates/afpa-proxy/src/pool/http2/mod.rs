@@ -1,8 +1,8 @@
 //! Connections of HTTP/2 to servers, each of which carries many requests of its core.
 //!
 //! A stream of such a connection is a [`ServerStream`] like any other: its owner writes a request of HTTP/1.1 to it,
-//! and reads a response of HTTP/1.1 from it. So an exchange, a probe, and the parser of responses need not know of HTTP/2
-//! (docs/decisions/http2-to-servers.md). [`afpa_h2::client`] speaks the protocol; a task for each connection
+//! and reads a response of HTTP/1.1 from it. So an exchange, a probe, and the parser of responses need not know of
+//! HTTP/2 (docs/decisions/http2-to-servers.md). [`afpa_h2::client`] speaks the protocol; a task for each connection
 //! moves its bytes.
 
 mod servers;
