@@ -9,7 +9,7 @@
 #include <afpa/conn/socketless.h>
 #include <afpa/tx/frame.h>
 
-/* --- what is sent --- */
+/* --- replies --- */
 
 /* The decision that was taken under the lock. */
 struct socketless_reply {
@@ -41,7 +41,7 @@ static __always_inline int send_empty(struct __sk_buff *skb, struct work *work, 
 	return make_packet(skb, work, s, &out, partial) ? bpf_redirect(interface, 0) : TCX_DROP;
 }
 
-/* --- what is decided --- */
+/* --- decisions --- */
 
 /* Under the lock: the step, and the numbers of the segment that it sends. */
 static __always_inline void decide_step(struct afpa_flow *flow, const struct segment *s, const struct turn *turn,

@@ -1,4 +1,4 @@
-//! The lab's own smoke run: two servers, a few seconds; and what happens when it is killed.
+//! The lab's own smoke run: two servers, a few seconds; and a run that is killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

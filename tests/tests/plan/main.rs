@@ -1,5 +1,7 @@
 //! The plan of the house and its words.
 
+mod comments;
 mod house;
+mod prose;
 mod rules;
 mod words;

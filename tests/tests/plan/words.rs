@@ -104,7 +104,7 @@ fn parts(line: &str) -> Vec<String> {
     parts
 }
 
-fn house() -> PathBuf {
+pub(super) fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the house").to_owned()
 }
 
@@ -115,7 +115,7 @@ fn retired() -> Vec<Retired> {
 }
 
 /// Every file that people wrote, by its path below the house.
-fn files() -> Vec<PathBuf> {
+pub(super) fn files() -> Vec<PathBuf> {
     let house = house();
     let mut left: Vec<PathBuf> = PLACES.iter().map(|place| house.join(place)).collect();
     for entry in fs::read_dir(&house).expect("the house") {

@@ -127,7 +127,7 @@ static __always_inline void measure_rtt(struct afpa_flow *flow, __u64 now)
 	path_rtt_sample((struct path *)flow->path, ((__u64)(rtx_clock(now) - flow->answer_sent) << AFPA_TICK_SHIFT) / 1000);
 }
 
-/* --- what a hit does for its rtx timer: see rtx/timers.h, W1 to W4 --- */
+/* --- the rtx timer of a hit: see rtx/timers.h, W1 to W4 --- */
 
 #define RTX_LAPSE 2000 /* rtx_clock: longer than an entry waits, unless it is lost or its path is slow */
 

@@ -123,7 +123,7 @@ static __always_inline int begin_transfer(struct __sk_buff *skb, struct work *wo
 	return TCX_DROP;
 }
 
-/* --- what leaves --- */
+/* --- output --- */
 
 /*
  * How long may a segment be? A path whose MTU shrank need not report it (a black hole, RFC 4821): after a time-out no

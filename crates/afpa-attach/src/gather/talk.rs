@@ -100,7 +100,7 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// What each class is like for requests that ask for the connection's end. It must differ in the Connection field
+    /// Compares the answers to requests that ask for the connection's end, class by class. Such an answer must differ in the Connection field
     /// alone, from every viewpoint and by every name; else such requests are left to the server.
     pub(super) fn closing(&mut self, classes: &mut [AnswerClass]) -> Result<(), Unfit> {
         for class in classes {

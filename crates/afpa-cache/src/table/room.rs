@@ -98,7 +98,7 @@ impl Room {
         self.views = views;
     }
 
-    /// What so many objects take in all views. Each view comes to hold most objects, because the kernel spreads connections.
+    /// Bytes that so many objects take in all views. Each view comes to hold most objects, because the kernel spreads connections.
     fn in_views(&self, objects: usize) -> usize {
         objects * self.views * VIEW_COST
     }

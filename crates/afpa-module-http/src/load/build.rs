@@ -49,7 +49,7 @@ impl From<VersionError> for BuildError {
 /// The header data and payloads of an object, ready to be published.
 pub(super) struct Content {
     pub(super) header: HttpHeader,
-    /// What counts of the object beside what is pinned: what its header data points at, and pages that are in memory otherwise.
+    /// Bytes that count besides the pinned ones: those behind the header, and pages in memory that are not pinned.
     pub(super) bytes: usize,
     pub(super) payloads: Vec<Payload>,
 }

@@ -219,7 +219,7 @@ fn a_large_mss_is_the_kernels() {
     }
 }
 
-// --- what the kernel's TCP believes of the path ---
+// --- the path as the kernel's TCP sees it ---
 
 /// A number behind a name in `ss -ti`, of the server's socket.
 fn told(bench: &Bench, port: u16, name: &str) -> f64 {
