@@ -66,8 +66,8 @@ pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
 pub use tls_files::{
-    LONGEST_TLS_FILE, ReadFile, TlsFileError, not_a_tls_file, read_authorities, read_certificate,
-    read_certificate_by, read_tls_file,
+    LONGEST_TLS_FILE, ReadCertificate, ReadFile, TlsFileError, not_a_tls_file, read_authorities,
+    read_certificate, read_certificate_by, read_tls_file,
 };
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
@@ -104,15 +104,15 @@ pub fn load(
     overrides: &Overrides,
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
-    load_by(&read_tls_file, file, overrides, machine)
+    load_by(&read_certificate, file, overrides, machine)
 }
 
-/// The same for who can read more of keys and certificates than this process, by what reads for it.
+/// The same, with something else that reads certificates: because it may read more than this process, or has read them before.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_by(
-    read_tls: &ReadFile<'_>,
+    read: &ReadCertificate<'_>,
     file: Option<&Path>,
     overrides: &Overrides,
     machine: &Machine,
@@ -126,7 +126,7 @@ pub fn load_by(
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
-    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read_tls));
+    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
 

@@ -36,7 +36,7 @@ impl Server {
     }
 
     fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
-        let loaded = options.configuration_by(&|path| self.tls.read_file(path))?;
+        let loaded = options.configuration_by(&|files| self.tls.read(files))?;
         if !loaded.warnings.is_empty() {
             afpa_say::error(&loaded.rendered_warnings());
         }

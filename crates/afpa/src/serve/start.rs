@@ -24,6 +24,7 @@ use super::acme::AcmeState;
 use super::admin::Administration;
 use super::build::{Next, Opened};
 use super::convert;
+use super::certificate_store::CertificateStore;
 use super::drop_thread::DropThread;
 use super::listeners::{bind, kernel_address};
 use super::observe::Observed;
@@ -71,18 +72,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts serving.
+    /// Starts serving, with the certificates that were read already.
     ///
     /// # Errors
     /// What the system refused, with the remedy where there is one.
-    pub(crate) fn start(config: Config) -> anyhow::Result<Self> {
+    pub(super) fn start(config: Config, certificates: CertificateStore) -> anyhow::Result<Self> {
         let notifier = Notifier::from_environment().unwrap_or_else(|error| {
             tracing::warn!(%error, "the service manager cannot be told anything");
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();
         let mut acme_state = AcmeState::default();
-        let mut tls_state = TlsState::new(acme_state.certificates());
+        let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
         let opening = (&mut handles, &mut tls_state);
         let privileged = Privileged::prepare(config, &mut numbers, opening)?;

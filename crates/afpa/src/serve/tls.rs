@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
-use afpa_config::{
-    CertificateFiles, Config, Listen, TlsFileError, TlsProfile, read_certificate_by,
-};
+use afpa_config::{CertificateFiles, Config, Listen, TlsFileError, TlsProfile};
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
@@ -22,6 +20,7 @@ use afpa_tls::{
 };
 use anyhow::{Context as _, bail};
 
+use super::certificate_store::{CertificateStore, Versions, files_of};
 use super::tls_of_groups::TlsOfGroups;
 use super::tls_of_sites::SitesTls;
 use crate::keys::{KeyReader, Version};
@@ -37,7 +36,7 @@ pub(super) struct TlsState {
     /// What is in use, with the files that it was read from.
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
-    seen: Vec<Option<Version>>,
+    seen: Vec<Versions>,
     /// Certificates that come by themselves, and those that have come because a client has asked for them.
     managed: Vec<ManagedFile>,
     on_demand: Vec<ManagedFile>,
@@ -45,7 +44,7 @@ pub(super) struct TlsState {
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
-    reader: KeyReader,
+    store: CertificateStore,
 }
 
 /// The file of a certificate that comes by itself.
@@ -63,7 +62,7 @@ pub(super) struct PreparedTls {
     pub(super) listeners: Vec<(Listen, ListenerTls)>,
     certificates: Vec<(CertificateFiles, Certificate)>,
     /// Their files as they were before they were read.
-    seen: Vec<Option<Version>>,
+    seen: Vec<Versions>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
     /// What is in use once it is adopted.
@@ -92,9 +91,9 @@ fn protocols(config: &Config) -> Vec<Vec<u8>> {
 }
 
 impl TlsState {
-    /// With the answers to challenges of an authority.
-    pub(super) fn new(challenges: ChallengeCertificates) -> Self {
-        let state = Self::default();
+    /// With the certificates that were read already, and the answers to challenges of an authority.
+    pub(super) fn new(store: CertificateStore, challenges: ChallengeCertificates) -> Self {
+        let state = Self { store, ..Self::default() };
         state.certificates.answer_challenges(Some(challenges));
         state
     }
@@ -105,7 +104,7 @@ impl TlsState {
         let files = files(config);
         let Some(identity) = identity.filter(|_| !files.is_empty()) else { return };
         match KeyReader::start(&files, identity) {
-            Ok(reader) => self.reader = reader,
+            Ok(reader) => self.store.read_with(reader),
             Err(error) => tracing::warn!(
                 "keys that root alone may read are not read again while AFPA runs: {error}"
             ),
@@ -121,24 +120,24 @@ impl TlsState {
         config: &Config,
         managed: Vec<PathBuf>,
     ) -> anyhow::Result<PreparedTls> {
-        let groups = self.servers.prepare(config, &self.reader)?;
+        let groups = self.servers.prepare(config, self.store.reader())?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
             let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
             let adopted = AdoptedTls { groups, clients: vec![None; config.sites.len()] };
             return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
         }
-        let seen = self.versions(config.certificates.iter());
         let running: HashMap<_, _> = self
             .running
             .iter()
             .map(|(files, certificate)| ((&files.chain, &files.key), certificate))
             .collect();
-        let certificates: anyhow::Result<Vec<_>> = config
-            .certificates
-            .iter()
-            .map(|files| self.certificate(files, running.get(&(&files.chain, &files.key)).copied()))
-            .collect();
-        let certificates = certificates?;
+        let (mut seen, mut certificates) = (Vec::new(), Vec::new());
+        for files in &config.certificates {
+            let (versions, read) = self.store.read_version(files);
+            let known = running.get(&(&files.chain, &files.key)).copied();
+            certificates.push((files.clone(), kept_or(read, known)?));
+            seen.push(versions);
+        }
         self.take_ticket_keys(config)?;
         let settings = self.settings(config)?;
         let make = |settings: &ServerSettings| {
@@ -154,6 +153,7 @@ impl TlsState {
     /// Takes it into use. Handshakes in progress go on with what they have.
     pub(super) fn adopt(&mut self, prepared: PreparedTls) -> AdoptedTls {
         self.running = prepared.certificates;
+        self.store.keep(self.running.iter().map(|(files, _)| files));
         self.seen = prepared.seen;
         self.managed = prepared.managed.into_iter().map(ManagedFile::new).collect();
         self.read_managed();
@@ -205,7 +205,8 @@ impl TlsState {
         if let Err(error) = self.reread_ticket_keys(config) {
             tracing::error!("the running ticket keys stay: {error:#}");
         }
-        let seen = self.versions(self.running.iter().map(|(files, _)| files));
+        let seen = self.running.iter().map(|(files, _)| self.store.versions(files));
+        let seen: Vec<Versions> = seen.collect();
         if seen == self.seen {
             return;
         }
@@ -224,20 +225,9 @@ impl TlsState {
         }
     }
 
-    fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
-        read_certificate_by(&|path| self.read_file(path), files)
-    }
-
-    /// Reads what this process may read, or what is read for it.
-    pub(super) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.reader.read(path)
-    }
-
-    fn versions<'a>(
-        &self,
-        certificates: impl Iterator<Item = &'a CertificateFiles>,
-    ) -> Vec<Option<Version>> {
-        certificates.flat_map(files_of).map(|path| self.reader.version(path)).collect()
+    /// The certificate of these files as they are now, by the rights of this process, or of the one that reads for it.
+    pub(super) fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
+        self.store.read(files)
     }
 
     fn replace(&self) {
@@ -247,22 +237,6 @@ impl TlsState {
         };
         let certificates: Vec<_> = running.cloned().chain(of_files(&self.managed)).collect();
         self.certificates.replace_with(&certificates, &of_files(&self.on_demand));
-    }
-
-    /// A certificate that nobody reads for us stays what it was at the start.
-    fn certificate(
-        &self,
-        files: &CertificateFiles,
-        running: Option<&Certificate>,
-    ) -> anyhow::Result<(CertificateFiles, Certificate)> {
-        match (self.read(files), running) {
-            (Ok(certificate), _) => Ok((files.clone(), certificate)),
-            (Err(error), Some(certificate)) if error.is_denied => {
-                tracing::warn!("the running certificate stays: {error}");
-                Ok((files.clone(), certificate.clone()))
-            }
-            (Err(error), _) => Err(error.into()),
-        }
     }
 
     fn settings(&mut self, config: &Config) -> anyhow::Result<ServerSettings> {
@@ -330,7 +304,7 @@ impl TlsState {
     /// Reads the shared ticket keys, if the file has changed.
     fn reread_ticket_keys(&mut self, config: &Config) -> anyhow::Result<()> {
         let Some(path) = &config.tls.ticket_keys else { return Ok(()) };
-        let version = self.reader.version(path);
+        let version = self.store.reader().version(path);
         if version.is_some() && version == self.ticket_file {
             return Ok(());
         }
@@ -340,7 +314,7 @@ impl TlsState {
             return Ok(());
         }
         self.ticket_file = version;
-        let text = self.reader.read(path).and_then(|text| {
+        let text = self.store.reader().read(path).and_then(|text| {
             String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
         });
         let text = text.with_context(shown)?;
@@ -375,13 +349,22 @@ impl ManagedFile {
     }
 }
 
-fn seconds(lifetime: Duration) -> u32 {
-    u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
+/// A certificate that nobody reads for us stays what it was at the start.
+fn kept_or(
+    read: Result<Certificate, TlsFileError>,
+    running: Option<&Certificate>,
+) -> anyhow::Result<Certificate> {
+    match (read, running) {
+        (Err(error), Some(certificate)) if error.is_denied => {
+            tracing::warn!("the running certificate stays: {error}");
+            Ok(certificate.clone())
+        }
+        (read, _) => Ok(read?),
+    }
 }
 
-fn files_of(files: &CertificateFiles) -> impl Iterator<Item = &Path> {
-    let staple = files.staple.as_deref();
-    [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten()
+fn seconds(lifetime: Duration) -> u32 {
+    u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// Those with a secret, and what belongs to it, that are read again while AFPA runs.
