@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afpa_config::Config;
+use afpa_config::{Config, FastPathMode};
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
@@ -118,8 +118,9 @@ impl Server {
             let sink = sinks.map(|sinks| Box::new(sinks.take(config.workers)) as AnswerSink);
             let scope = KernelScope::of(&serving.global);
             fast_path.adopt(&fast_path_settings(config), &serving.cache, scope, bound, sink);
-        } else if let Some(why) =
-            too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
+        } else if config.fast_path.mode != FastPathMode::Off
+            && let Some(why) =
+                too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
         {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);
