@@ -2,7 +2,7 @@
 //! may make.
 
 use afpa_testkit::{
-    Client, Launch, Server, Tree, figure, skip,
+    Client, Launch, Server, Tree, eventually, figure, skip,
     strace::{Counts, Strace},
 };
 use afpa_tests::h2::H2Client;
@@ -439,4 +439,41 @@ fn by_completion_one_request_a_connection_costs_what_it_costs_by_readiness() {
     let all = all_but_checks(&counts) - begun_again;
     assert!(all <= 4 * HITS + 5 * HITS / AT_ONCE + slack, "{all} calls: {counts:?}");
     assert!(sum(&counts, &["io_uring_enter"]) <= slack, "{counts:?}");
+}
+
+/// What each site adds to a reload. The directories that are served already are neither watched anew nor looked into.
+#[test]
+fn a_reload_costs_a_site_few_calls() {
+    const SITES: [usize; 2] = [100, 600];
+    let tree = Tree::new();
+    let mut calls = Vec::new();
+    for sites in SITES {
+        for site in 0..sites {
+            tree.file(format!("s{site}/index.html"), "x");
+        }
+        let server = Server::start(tree.path(), |launch| {
+            launch.written(|listen| {
+                let site = |site| {
+                    let root = tree.path().join(format!("s{site}"));
+                    let root = root.display();
+                    format!("[[site]]\nlisten = [\"{listen}\"]\nhosts = [\"h{site}.example\"]\nroot = \"{root}\"\n")
+                };
+                "workers = 1\n".to_owned() + &(0..sites).map(site).collect::<String>()
+            });
+        });
+        eventually("the roots are watched", || server.log().contains("watched"));
+        let strace = trace!(server);
+        server.signal(Signal::HUP);
+        eventually("it is reloaded", || server.log().contains("reloaded"));
+        let counts = strace.counts();
+        figure!("system calls of a reload of {sites} sites: {counts:?}");
+        assert!(sum(&counts, &["inotify_add_watch", "inotify_rm_watch"]) < 8, "{counts:?}");
+        assert!(sum(&counts, &["getdents64"]) < 50, "{counts:?}");
+        // Locks that threads wait for, and memory, depend on chance.
+        let by_chance = ["futex", "brk", "mmap", "munmap", "madvise", "mprotect", "sched_yield"];
+        let all: u64 = counts.values().sum();
+        calls.push(all - sum(&counts, &by_chance));
+    }
+    let a_site = calls[1].saturating_sub(calls[0]) / (SITES[1] - SITES[0]) as u64;
+    assert!(a_site <= 12, "calls of a site: {a_site}");
 }

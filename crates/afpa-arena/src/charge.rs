@@ -4,8 +4,7 @@
 //! So the pages of the arena and the bytes outside together are never more than the limit, whatever their proportion
 //! was before.
 
-use offset_allocator::Allocation;
-
+use crate::ranges::Taken;
 use crate::{Arena, Space, UNIT};
 
 /// The charged bytes, and the ranges that stand for them.
@@ -14,7 +13,7 @@ pub(crate) struct Charges {
     bytes: usize,
     /// The bytes of these.
     covered: usize,
-    ranges: Vec<(Allocation, usize)>,
+    ranges: Vec<(Taken, usize)>,
 }
 
 /// Bytes of one of these ranges. They are large, because each costs the kernel's work; the small ones are for an arena
@@ -43,7 +42,7 @@ impl Arena {
                 }
                 return false;
             };
-            self.shared.mapping.clear(range.offset as usize * UNIT, len);
+            self.shared.mapping.clear(range.start as usize * UNIT, len);
             space.charges.covered += len;
             space.charges.ranges.push((range, len));
         }

@@ -25,6 +25,7 @@
 mod charge;
 mod lock;
 mod mapping;
+mod ranges;
 
 use std::fmt;
 use std::io;
@@ -32,11 +33,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use offset_allocator::{Allocation, Allocator, ext::min_allocator_size};
-
 use charge::Charges;
 pub use lock::LockReport;
 use mapping::Mapping;
+use ranges::{Ranges, Taken, rounded};
 
 /// Granularity of the arena in bytes: a cache line, so that no two objects share one.
 pub const UNIT: usize = 64;
@@ -86,8 +86,8 @@ impl Arena {
     ///
     /// The content is whatever the range last held (zeros at first): the caller overwrites all of it.
     pub fn allocate(&self, len: usize) -> Option<PinnedMut> {
-        let allocation = self.shared.space().take(len)?;
-        Some(self.grant(allocation, len))
+        let taken = self.shared.space().take(len)?;
+        Some(self.grant(taken, len))
     }
 
     /// As [`Arena::allocate`], but waits up to `timeout` for others to return their ranges.
@@ -95,9 +95,9 @@ impl Arena {
         let deadline = Instant::now() + timeout;
         let mut space = self.shared.space();
         loop {
-            if let Some(allocation) = space.take(len) {
+            if let Some(taken) = space.take(len) {
                 drop(space);
-                return Some(self.grant(allocation, len));
+                return Some(self.grant(taken, len));
             }
             let left = deadline.checked_duration_since(Instant::now())?;
             let woken = self.shared.freed.wait_timeout(space, left);
@@ -131,8 +131,8 @@ impl Arena {
         &self.shared.lock_report
     }
 
-    fn grant(&self, allocation: Allocation, len: usize) -> PinnedMut {
-        PinnedMut { range: Range { shared: Arc::clone(&self.shared), allocation, len } }
+    fn grant(&self, taken: Taken, len: usize) -> PinnedMut {
+        PinnedMut { range: Range { shared: Arc::clone(&self.shared), taken, len } }
     }
 }
 
@@ -217,30 +217,30 @@ struct ArenaInner {
 }
 
 impl ArenaInner {
-    /// The allocator checks before it changes anything, so it is still consistent after a panic.
+    /// A range is only listed when its entry is complete, so the lists are whole after a panic.
     fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One live range. While it lives the allocator gives no byte of it to anyone else; that is what
+/// One live range. While it lives the arena gives no byte of it to anyone else; that is what
 /// makes the slices below sound.
 struct Range {
     shared: Arc<ArenaInner>,
-    allocation: Allocation,
+    taken: Taken,
     /// As it was asked for: how many units it takes follows from that.
     len: usize,
 }
 
 impl Range {
     fn start(&self) -> usize {
-        self.allocation.offset as usize * UNIT
+        self.taken.start as usize * UNIT
     }
 
     #[expect(unsafe_code, reason = "a range reads the bytes that it owns in the mapping")]
     fn bytes(&self) -> &[u8] {
         // JUSTIFICATION: many ranges of one mapping are in use at once, which no safe slice allows.
-        // SAFETY: the range lies in the mapping (the allocator was made with its size) and belongs to
+        // SAFETY: the range lies in the mapping (its ranges were made with its size) and belongs to
         // `self` alone; `&self` excludes `bytes_mut` for as long as the slice lives.
         unsafe { self.shared.mapping.slice(self.start(), self.len) }
     }
@@ -255,14 +255,14 @@ impl Range {
 
 impl Drop for Range {
     fn drop(&mut self) {
-        self.shared.space().give_back(self.allocation, self.len);
+        self.shared.space().give_back(self.taken, self.len);
         self.shared.freed.notify_all();
     }
 }
 
-/// The allocator's free ranges, in units.
+/// The ranges of an arena, in units.
 struct Space {
-    allocator: Allocator,
+    ranges: Ranges,
     limit: u32,
     used: u32,
     objects: usize,
@@ -271,40 +271,40 @@ struct Space {
 
 impl Space {
     fn new(limit: u32) -> Space {
-        let allocator = Allocator::with_max_allocs(limit, most_ranges(limit));
-        Space { allocator, limit, used: 0, objects: 0, charges: Charges::default() }
+        let ranges = Ranges::new(limit, most_ranges(limit));
+        Space { ranges, limit, used: 0, objects: 0, charges: Charges::default() }
     }
 
-    fn take(&mut self, len: usize) -> Option<Allocation> {
+    fn take(&mut self, len: usize) -> Option<Taken> {
         let units = units_for(len)?;
         if units > self.limit - self.used {
             return None;
         }
-        let allocation = self.allocator.allocate(units)?;
+        let taken = self.ranges.take(units)?;
         self.used += units;
         self.objects += 1;
-        Some(allocation)
+        Some(taken)
     }
 
-    fn give_back(&mut self, allocation: Allocation, len: usize) {
+    fn give_back(&mut self, taken: Taken, len: usize) {
         let units = units_for(len).unwrap_or_default();
         debug_assert!(self.used >= units && self.objects > 0);
-        self.allocator.free(allocation);
+        self.ranges.give_back(taken);
         self.used -= units;
         self.objects -= 1;
     }
 }
 
-/// How many ranges, including free ones, the allocator can manage: one for each 2 KiB on average, which keeps
-/// its bookkeeping (32 bytes a range) below two percent of the arena.
-fn most_ranges(limit: u32) -> u32 {
-    (limit / 32).clamp(16_384, 4_194_304)
+/// How many ranges there may be, including free ones: one for each 2 KiB on average, which keeps their table (28 bytes a
+/// range) below two percent of the arena.
+fn most_ranges(limit: u32) -> usize {
+    (limit / 32).clamp(16_384, 4_194_304) as usize
 }
 
 /// An empty object takes a unit, too, so that every range has an address of its own.
 fn units_for(len: usize) -> Option<u32> {
     let units = u32::try_from(len.max(1).div_ceil(UNIT)).ok()?;
-    (units <= u32::MAX / 2).then(|| min_allocator_size(units))
+    (units <= u32::MAX / 2).then(|| rounded(units))
 }
 
 #[cfg(test)]

@@ -66,8 +66,8 @@ pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
 pub use tls_files::{
-    LONGEST_TLS_FILE, ReadFile, TlsFileError, not_a_tls_file, read_authorities, read_certificate,
-    read_certificate_by, read_tls_file,
+    LONGEST_TLS_FILE, ReadCertificate, ReadFile, TlsFileError, not_a_tls_file, read_authorities,
+    read_certificate, read_certificate_by, read_tls_file,
 };
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 
@@ -104,16 +104,16 @@ pub fn load(
     overrides: &Overrides,
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
-    load_by(&read_tls_file, file, overrides, machine)
+    load_by(&read_certificate, file, overrides, machine)
 }
 
-/// [`load`] with another reader of keys and certificates, for a caller that has one with more rights than this
-/// process.
+/// [`load`] with another reader of certificates, for a caller that has one with more rights than this process, or that
+/// has read them before.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_by(
-    read_tls: &ReadFile<'_>,
+    read: &ReadCertificate<'_>,
     file: Option<&Path>,
     overrides: &Overrides,
     machine: &Machine,
@@ -127,7 +127,7 @@ pub fn load_by(
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
-    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read_tls));
+    findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
 

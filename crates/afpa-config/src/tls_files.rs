@@ -38,6 +38,9 @@ pub struct TlsFileError {
 /// A function that reads a whole file, if the file is not longer than [`LONGEST_TLS_FILE`].
 pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
 
+/// What reads the files of a certificate.
+pub type ReadCertificate<'a> = dyn Fn(&CertificateFiles) -> Result<Certificate, TlsFileError> + 'a;
+
 /// Reads the files of a certificate.
 ///
 /// # Errors
@@ -242,14 +245,14 @@ fn site_consistency(
 pub(crate) fn feasibility(
     config: &Config,
     settings: &Settings,
-    read_file: &ReadFile<'_>,
+    read: &ReadCertificate<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     let mut certificates = Vec::new();
     for files in &config.certificates {
-        match read_certificate_by(read_file, files) {
+        match read(files) {
             Ok(certificate) => {
                 findings.extend(remarks(files, settings, &certificate, now));
                 certificates.push(certificate);

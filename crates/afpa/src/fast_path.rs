@@ -9,6 +9,11 @@ use afpa_config::{AccessTarget, CacheMode, Config, FastPathMode, Hierarchy, List
 
 /// The settings of `afpa-fast-path`.
 pub(crate) fn settings(config: &Config) -> FastPathSettings {
+    settings_by(config, &Hierarchy::of(config, &mut |_| 0))
+}
+
+/// The same, where the hierarchy of this configuration is there already.
+pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSettings {
     let wanted = &config.fast_path;
     FastPathSettings {
         mode: match wanted.mode {
@@ -45,7 +50,8 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
             head: config.limits.head,
             fields: config.limits.fields,
         },
-        sites: sites(config),
+        // Of ten thousand sites they are not made for nothing.
+        sites: sites(config, hierarchy),
     }
 }
 
@@ -54,13 +60,12 @@ pub(crate) fn pin_dir_owner(identity: &Identity) -> PinDirOwner {
     PinDirOwner { user: identity.uid.as_raw(), group: identity.gid.as_raw() }
 }
 
-fn sites(config: &Config) -> Vec<KernelSite> {
-    let hierarchy = Hierarchy::of(config, &mut |_| 0);
-    let sites = config.sites.iter().zip(hierarchy.table.sites);
+fn sites(config: &Config, hierarchy: &Hierarchy) -> Vec<KernelSite> {
+    let sites = config.sites.iter().zip(&hierarchy.table.sites);
     let sites = sites.map(|(site, routed)| KernelSite {
-        caches: caches(&routed),
-        caches_answers: caches_answers(site, &routed),
-        name: routed.name,
+        caches: caches(routed),
+        caches_answers: caches_answers(site, routed),
+        name: routed.name.clone(),
         addresses: site.listen.iter().filter_map(tcp_address).collect(),
         hosts: site.hosts.clone(),
         proxy_protocol: !site.proxy_from.is_empty(),

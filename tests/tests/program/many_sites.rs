@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use afpa_testkit::held::MIB;
 use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, skip};
 use rustix::process::Signal;
 
@@ -100,6 +101,30 @@ fn a_site_takes_no_thread_no_instance_and_its_root_one_descriptor() {
     }
     assert!((MANY..MANY + 8).contains(&many.1), "{}", many.1);
     assert!(shared.1 < 8, "{}", shared.1);
+}
+
+#[test]
+fn memory_is_that_of_the_sites_and_not_of_what_the_cache_may_hold() {
+    let tree = folders(MANY);
+    let serve = |numbers| {
+        let server = Server::start(tree.path(), |launch| {
+            launch.written(|listen| {
+                let sites = configuration(listen, tree.path(), 0..numbers, |number| number);
+                // Address space, of which nothing is used.
+                let limits =
+                    "[cache]\npinned_limit = \"64GiB\"\n[shared_cache]\nlimit = \"64GiB\"\n";
+                sites.replacen("[[site]]", &format!("{limits}[[site]]"), 1)
+            });
+        });
+        server.settle();
+        eventually("the roots are watched", || server.log().contains("watched"));
+        server
+    };
+    let (few, many) = (serve(1).held(), serve(MANY).held());
+    assert!(few.memory < 64 * MIB, "of one site: {few:?}");
+    // Twice what it takes of nginx.
+    let a_site = many.memory.saturating_sub(few.memory) / MANY as u64;
+    assert!(a_site < 28 << 10, "bytes a site: {a_site}");
 }
 
 #[test]

@@ -13,6 +13,8 @@ use std::sync::{Arc, Weak};
 pub struct RootHandles {
     /// By device and inode, which are a directory's own as long as its descriptor is held.
     held: HashMap<(u64, u64), Weak<OwnedFd>>,
+    /// The kernel was found to have what is needed.
+    is_probed: bool,
 }
 
 impl RootHandles {
@@ -32,7 +34,11 @@ impl RootHandles {
         if let Some(directory) = held.upgrade() {
             return Ok(DocumentRoot { directory, settings });
         }
-        probe(&opened)?;
+        // That is the kernel's, whichever directory it is asked with.
+        if !self.is_probed {
+            probe(&opened)?;
+            self.is_probed = true;
+        }
         let directory = Arc::new(opened);
         *held = Arc::downgrade(&directory);
         Ok(DocumentRoot { directory, settings })

@@ -196,6 +196,12 @@ impl DocumentRoot {
         }
     }
 
+    /// Whether this process may list and search the directory itself. None of its names is read.
+    pub fn is_readable(&self) -> bool {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        open_beneath(&*self.directory, b".", flags, ResolveFlags::NO_SYMLINKS).is_ok()
+    }
+
     /// The descriptor, shared with the watcher of the tree, which may need it longer.
     pub(crate) fn handle(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.directory)

@@ -118,8 +118,9 @@ impl Hub {
         state.places.get(&place).and_then(|id| state.trees.get(id)).cloned()
     }
 
-    /// From here on events are given to the tree, and its directories are scanned.
-    pub(super) fn enter(&self, tree: &Arc<Watches>) {
+    /// From here on events are given to the tree, and the reader scans its directories when it wakes. Whether it has no other
+    /// tree to scan.
+    pub(super) fn enter(&self, tree: &Arc<Watches>) -> bool {
         let mut state = self.lock();
         state.trees.insert(tree.id(), Arc::clone(tree));
         if let Some(place) = tree.place() {
@@ -127,10 +128,7 @@ impl Hub {
         }
         let first = state.unscanned.is_empty();
         state.unscanned.push(Arc::clone(tree));
-        drop(state);
-        if first {
-            self.ring();
-        }
+        first
     }
 
     /// Has the reader write the summary to the log, as soon as all is scanned.

@@ -36,7 +36,7 @@ use crate::root::{DocumentRoot, OpenFile};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-pub use thread::WatchThread;
+pub use thread::{Held, WatchThread};
 use watches::{SinkId, Watches};
 
 /// Gets the changes. Its functions are called without a lock of the watcher held, mostly by the watcher's

@@ -7,13 +7,23 @@ use super::watches::{SinkId, Watches};
 use super::{ChangeSink, WatchSettings, Watcher};
 use crate::root::DocumentRoot;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// Watches the trees below any number of document roots, with one inotify instance and one thread. It begins with the first
 /// root that is to be watched, and ends when this is dropped.
 #[derive(Default)]
-pub struct WatchThread(Mutex<Option<Running>>);
+pub struct WatchThread {
+    running: Mutex<Option<Running>>,
+    /// How many ask that scans wait.
+    held: AtomicUsize,
+}
+
+/// More roots are coming: until this is dropped, the thread is not woken to scan what is below those that have come, and the
+/// two do not wait for each other's locks.
+#[must_use]
+pub struct Held<'t>(&'t WatchThread);
 
 struct Running {
     hub: Arc<Hub>,
@@ -42,11 +52,20 @@ impl WatchThread {
             let (watches, id) = Watches::new(&hub, root, settings.enabled, sink);
             let watches = Arc::new(watches);
             if settings.enabled {
-                hub.enter(&watches);
+                let is_first = hub.enter(&watches);
+                if is_first && self.held.load(Ordering::Relaxed) == 0 {
+                    hub.ring();
+                }
             }
             (watches, id)
         });
         Ok(Watcher { watches, sink, thread: None })
+    }
+
+    /// For the time in which many roots are given to [`watch`](Self::watch).
+    pub fn hold(&self) -> Held<'_> {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Held(self)
     }
 
     /// Has the thread log the watched and the unwatched directories, as soon as all has been scanned.
@@ -82,7 +101,16 @@ impl WatchThread {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::Relaxed);
+        if let Some(running) = self.0.lock().as_ref() {
+            running.hub.ring();
+        }
     }
 }
 

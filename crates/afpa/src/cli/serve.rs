@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 
 use afpa_config::{
     AccessFormat, Choice, ConfigError, FastPathMode, Io, Level, Loaded, LogFormat, Machine,
-    Overrides, Policy, ReadFile, Symlinks, load_by, read_tls_file,
+    Overrides, Policy, ReadCertificate, Symlinks, load_by, read_certificate,
 };
 
 /// `afpa serve`.
@@ -163,15 +163,15 @@ impl Serve {
     /// # Errors
     /// With all their errors.
     pub fn configuration(&self) -> Result<Loaded, ConfigError> {
-        self.configuration_by(&read_tls_file)
+        self.configuration_by(&read_certificate)
     }
 
-    /// The same, with another reader of keys and certificates.
+    /// The same, with another reader of certificates.
     ///
     /// # Errors
     /// With all their errors.
-    pub fn configuration_by(&self, read_file: &ReadFile<'_>) -> Result<Loaded, ConfigError> {
-        load_by(read_file, self.config.as_deref(), &self.overrides(), &Machine::probe())
+    pub fn configuration_by(&self, read: &ReadCertificate<'_>) -> Result<Loaded, ConfigError> {
+        load_by(read, self.config.as_deref(), &self.overrides(), &Machine::probe())
     }
 
     /// The options as settings.

@@ -1,5 +1,6 @@
 //! The side that asks.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -24,7 +25,8 @@ pub(crate) struct KeyReader(Option<Arc<Helper>>);
 
 #[derive(Debug)]
 struct Helper {
-    files: Vec<PathBuf>,
+    /// The number of each file.
+    files: HashMap<PathBuf, u32>,
     /// `None` once it has failed: later bytes could be the answer to an earlier question.
     talk: Mutex<Option<Talk>>,
 }
@@ -62,7 +64,9 @@ impl KeyReader {
         };
         wire::write_list(&mut socket, &list)?;
         let talk = Mutex::new(Some(Talk { socket, process }));
-        Ok(Self(Some(Arc::new(Helper { files: files.to_owned(), talk }))))
+        // A file that is named twice has two numbers: either will do.
+        let files = files.iter().cloned().zip(0..).collect();
+        Ok(Self(Some(Arc::new(Helper { files, talk }))))
     }
 
     /// The bytes of a file.
@@ -98,9 +102,9 @@ impl KeyReader {
 impl Helper {
     /// `None`: it cannot tell.
     fn ask(&self, path: &Path, question: Question) -> Option<io::Result<Vec<u8>>> {
-        let number = self.files.iter().position(|file| file == path)?;
+        let number = *self.files.get(path)?;
         let mut talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = talk.as_mut()?.ask(question, u32::try_from(number).ok()?);
+        let answer = talk.as_mut()?.ask(question, number);
         match answer {
             Ok(answer) => Some(answer),
             Err(error) => {

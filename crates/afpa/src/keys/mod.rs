@@ -22,6 +22,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use client::KeyReader;
 pub use process::answer;
@@ -42,6 +43,16 @@ impl Version {
     /// As `fs::metadata`.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|about| Self::from(&about))
+    }
+
+    /// Whether it was so long ago, at this time, that the file became this version.
+    pub(crate) fn is_older_than(&self, age: Duration, now: SystemTime) -> bool {
+        let (Ok(s), Ok(ns)) = (u64::try_from(self.changed_s), u32::try_from(self.changed_ns))
+        else {
+            return false;
+        };
+        let changed = UNIX_EPOCH + Duration::new(s, ns.min(999_999_999));
+        now.duration_since(changed).is_ok_and(|passed| passed > age)
     }
 }
 

@@ -17,6 +17,7 @@
 mod acme;
 mod admin;
 mod build;
+mod certificate_store;
 mod convert;
 mod drop_thread;
 mod introduce;
@@ -34,6 +35,7 @@ mod tls_of_sites;
 
 use crate::cli::Serve;
 use crate::logging;
+use certificate_store::CertificateStore;
 use signals::Signals;
 
 pub(crate) use start::Server;
@@ -43,7 +45,8 @@ pub(crate) use start::Server;
 /// # Errors
 /// With every error of the configuration, or what the system refused.
 pub fn serve(options: &Serve) -> anyhow::Result<()> {
-    let loaded = options.configuration()?;
+    let certificates = CertificateStore::default();
+    let loaded = options.configuration_by(&|files| certificates.read(files))?;
     logging::start(&loaded.config.log)?;
     if !loaded.warnings.is_empty() {
         afpa_say::error(&loaded.rendered_warnings());
@@ -54,7 +57,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
         let signals = Signals::listen()?;
         // The text, and where each setting stands in it, are not needed any more.
         let afpa_config::Loaded { config, .. } = loaded;
-        let server = Server::start(config)?;
+        let server = Server::start(config, certificates)?;
         signals.follow(server, options).await
     })
 }

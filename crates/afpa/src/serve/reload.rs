@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afpa_config::Config;
+use afpa_config::{Config, FastPathMode};
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
@@ -36,7 +36,7 @@ impl Server {
     }
 
     fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
-        let loaded = options.configuration_by(&|path| self.tls.read_file(path))?;
+        let loaded = options.configuration_by(&|files| self.tls.read(files))?;
         if !loaded.warnings.is_empty() {
             afpa_say::error(&loaded.rendered_warnings());
         }
@@ -118,8 +118,9 @@ impl Server {
             let sink = sinks.map(|sinks| Box::new(sinks.take(config.workers)) as AnswerSink);
             let scope = KernelScope::of(&serving.global);
             fast_path.adopt(&fast_path_settings(config), &serving.cache, scope, bound, sink);
-        } else if let Some(why) =
-            too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
+        } else if config.fast_path.mode != FastPathMode::Off
+            && let Some(why) =
+                too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
         {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);

@@ -116,12 +116,14 @@ impl Content {
             config.coherency.push,
         )
         .context("cannot start a thread")?;
+        let held = watch_thread.hold();
         let mut sites = Vec::with_capacity(roots.len());
         for ((opened, root), key) in roots.into_iter().zip(&hierarchy.roots).zip(0..) {
             let site = config.sites.get(root.site).context("a root belongs to a site")?;
             let settings = convert::site(config, site, root);
             sites.push(DocRoot::open_in(opened, settings, &common, key)?);
         }
+        drop(held);
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context("cannot start a thread")?;

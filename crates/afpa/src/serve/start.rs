@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use afpa_cache::Arena;
-use afpa_cache::root::{DocumentRoot, Entry, RootHandles};
+use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
 use afpa_config::{Config, Io, ListenerNumbers, human_size};
 use afpa_fast_path::{
-    AttachedPrograms, Availability, FastPathView, KernelScope, RunningFastPath, StartParts,
+    AttachedPrograms, Availability, FastPathSettings, FastPathView, KernelScope, RunningFastPath,
+    StartParts,
 };
 use afpa_module_http::{DocRoot, Http, HttpCounters, Responses};
 use afpa_proxy::exchange;
@@ -23,6 +24,7 @@ use rustix::thread::CapabilitySet;
 use super::acme::AcmeState;
 use super::admin::Administration;
 use super::build::{Next, Opened};
+use super::certificate_store::CertificateStore;
 use super::convert;
 use super::drop_thread::DropThread;
 use super::listeners::{bind, kernel_address};
@@ -71,18 +73,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts serving.
+    /// Starts serving, with the certificates that were read already.
     ///
     /// # Errors
     /// What the system refused, with the remedy where there is one.
-    pub(crate) fn start(config: Config) -> anyhow::Result<Self> {
+    pub(super) fn start(config: Config, certificates: CertificateStore) -> anyhow::Result<Self> {
         let notifier = Notifier::from_environment().unwrap_or_else(|error| {
             tracing::warn!(%error, "the service manager cannot be told anything");
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();
         let mut acme_state = AcmeState::default();
-        let mut tls_state = TlsState::new(acme_state.certificates());
+        let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
         let opening = (&mut handles, &mut tls_state);
         let privileged = Privileged::prepare(config, &mut numbers, opening)?;
@@ -96,6 +98,7 @@ impl Server {
             opened,
             control,
             admin,
+            fast_path_settings,
             fast_path,
             rings,
             snapshot,
@@ -136,7 +139,7 @@ impl Server {
             &sinks,
         )?;
         let parts = StartParts {
-            settings: &fast_path::settings(&config),
+            settings: &fast_path_settings,
             cache: &serving.cache,
             scope: KernelScope::of(&serving.global),
             bound: &bound,
@@ -199,6 +202,7 @@ struct Privileged {
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
+    fast_path_settings: FastPathSettings,
     fast_path: Availability,
     /// Some systems let nobody else make one.
     rings: Rings,
@@ -228,8 +232,9 @@ impl Privileged {
         let admin = admin.transpose()?;
         let control = bind_control(config, owner);
         let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
+        let fast_path_settings = fast_path::settings_by(config, &opened.hierarchy);
         let fast_path = AttachedPrograms::load(
-            &fast_path::settings(config),
+            &fast_path_settings,
             &opened.listeners.tcp(),
             owner.map(fast_path::pin_dir_owner),
         )?;
@@ -250,6 +255,7 @@ impl Privileged {
             opened,
             control,
             admin,
+            fast_path_settings,
             fast_path,
             rings,
             snapshot,
@@ -308,24 +314,13 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
 /// Fails if the new user cannot read a root: every answer from it would be 403.
 fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
     for (root, configured) in opened.roots.iter().zip(&opened.hierarchy.roots) {
-        if !is_readable(root) {
+        if !root.is_readable() {
             let who = identity.map_or("this user", |identity| &identity.name);
             let path = configured.directory.display();
             bail!("{who} may not read {path}: change its permissions, or choose another --user")
         }
     }
     Ok(())
-}
-
-fn is_readable(root: &DocumentRoot) -> bool {
-    match root.resolve(b"/") {
-        Ok(Entry::Directory(directory)) => match directory.list(true, 0) {
-            Ok(_) => true,
-            // There is more to list than nothing.
-            Err(error) => error.kind() == std::io::ErrorKind::FileTooLarge,
-        },
-        _ => false,
-    }
 }
 
 /// The prober of the groups that are served from now on; none while there never were any.

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
-use afpa_config::{
-    CertificateFiles, Config, Listen, TlsFileError, TlsProfile, read_certificate_by,
-};
+use afpa_config::{CertificateFiles, Config, Listen, TlsFileError, TlsProfile};
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
@@ -23,6 +21,7 @@ use afpa_tls::{
 };
 use anyhow::{Context as _, bail};
 
+use super::certificate_store::{CertificateStore, Versions, files_of};
 use super::tls_of_groups::TlsOfGroups;
 use super::tls_of_sites::SitesTls;
 use crate::keys::{KeyReader, Version};
@@ -38,7 +37,7 @@ pub(super) struct TlsState {
     /// The certificates in use, with the files that they were read from.
     running: Vec<(CertificateFiles, Certificate)>,
     /// The files as they were when they were last read, successfully or not.
-    seen: Vec<Option<Version>>,
+    seen: Vec<Versions>,
     /// Certificates that come by themselves, and those that have come because a client has asked for them.
     managed: Vec<ManagedFile>,
     on_demand: Vec<ManagedFile>,
@@ -46,7 +45,7 @@ pub(super) struct TlsState {
     rotated: Option<Instant>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
-    reader: KeyReader,
+    store: CertificateStore,
 }
 
 /// The file of a certificate that comes by itself.
@@ -64,7 +63,7 @@ pub(super) struct PreparedTls {
     pub(super) listeners: Vec<(Listen, ListenerTls)>,
     certificates: Vec<(CertificateFiles, Certificate)>,
     /// Their files as they were before they were read.
-    seen: Vec<Option<Version>>,
+    seen: Vec<Versions>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
     /// The part that is in use once this is adopted.
@@ -93,9 +92,9 @@ fn protocols(config: &Config) -> Vec<Vec<u8>> {
 }
 
 impl TlsState {
-    /// With the answers to challenges of an authority.
-    pub(super) fn new(challenges: ChallengeCertificates) -> Self {
-        let state = Self::default();
+    /// With the certificates that were read already, and the answers to challenges of an authority.
+    pub(super) fn new(store: CertificateStore, challenges: ChallengeCertificates) -> Self {
+        let state = Self { store, ..Self::default() };
         state.certificates.answer_challenges(Some(challenges));
         state
     }
@@ -106,7 +105,7 @@ impl TlsState {
         let files = files(config);
         let Some(identity) = identity.filter(|_| !files.is_empty()) else { return };
         match KeyReader::start(&files, identity) {
-            Ok(reader) => self.reader = reader,
+            Ok(reader) => self.store.read_with(reader),
             Err(error) => tracing::warn!(
                 "keys that root alone may read are not read again while AFPA runs: {error}"
             ),
@@ -123,24 +122,24 @@ impl TlsState {
         config: &Config,
         managed: Vec<PathBuf>,
     ) -> anyhow::Result<PreparedTls> {
-        let groups = self.servers.prepare(config, &self.reader)?;
+        let groups = self.servers.prepare(config, self.store.reader())?;
         if config.sites.iter().all(|site| site.tls.is_empty()) {
             let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
             let adopted = AdoptedTls { groups, clients: vec![None; config.sites.len()] };
             return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
         }
-        let seen = self.versions(config.certificates.iter());
         let running: HashMap<_, _> = self
             .running
             .iter()
             .map(|(files, certificate)| ((&files.chain, &files.key), certificate))
             .collect();
-        let certificates: anyhow::Result<Vec<_>> = config
-            .certificates
-            .iter()
-            .map(|files| self.certificate(files, running.get(&(&files.chain, &files.key)).copied()))
-            .collect();
-        let certificates = certificates?;
+        let (mut seen, mut certificates) = (Vec::new(), Vec::new());
+        for files in &config.certificates {
+            let (versions, read) = self.store.read_version(files);
+            let known = running.get(&(&files.chain, &files.key)).copied();
+            certificates.push((files.clone(), kept_or(read, known)?));
+            seen.push(versions);
+        }
         self.take_ticket_keys(config)?;
         let settings = self.settings(config)?;
         let make = |settings: &ServerSettings| {
@@ -156,6 +155,7 @@ impl TlsState {
     /// Takes the prepared state into use. Handshakes in progress go on with the state that they began with.
     pub(super) fn adopt(&mut self, prepared: PreparedTls) -> AdoptedTls {
         self.running = prepared.certificates;
+        self.store.keep(self.running.iter().map(|(files, _)| files));
         self.seen = prepared.seen;
         self.managed = prepared.managed.into_iter().map(ManagedFile::new).collect();
         self.read_managed();
@@ -207,7 +207,8 @@ impl TlsState {
         if let Err(error) = self.reread_ticket_keys(config) {
             tracing::error!("the running ticket keys stay: {error:#}");
         }
-        let seen = self.versions(self.running.iter().map(|(files, _)| files));
+        let seen = self.running.iter().map(|(files, _)| self.store.versions(files));
+        let seen: Vec<Versions> = seen.collect();
         if seen == self.seen {
             return;
         }
@@ -226,20 +227,10 @@ impl TlsState {
         }
     }
 
-    fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
-        read_certificate_by(&|path| self.read_file(path), files)
-    }
-
-    /// Reads a file, by the rights of this process or through the process that reads keys.
-    pub(super) fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.reader.read(path)
-    }
-
-    fn versions<'a>(
-        &self,
-        certificates: impl Iterator<Item = &'a CertificateFiles>,
-    ) -> Vec<Option<Version>> {
-        certificates.flat_map(files_of).map(|path| self.reader.version(path)).collect()
+    /// The certificate of these files as they are now, read by the rights of this process or through the process that
+    /// reads keys.
+    pub(super) fn read(&self, files: &CertificateFiles) -> Result<Certificate, TlsFileError> {
+        self.store.read(files)
     }
 
     fn replace(&self) {
@@ -249,22 +240,6 @@ impl TlsState {
         };
         let certificates: Vec<_> = running.cloned().chain(of_files(&self.managed)).collect();
         self.certificates.replace_with(&certificates, &of_files(&self.on_demand));
-    }
-
-    /// A certificate that cannot be read any more stays as it was at the start.
-    fn certificate(
-        &self,
-        files: &CertificateFiles,
-        running: Option<&Certificate>,
-    ) -> anyhow::Result<(CertificateFiles, Certificate)> {
-        match (self.read(files), running) {
-            (Ok(certificate), _) => Ok((files.clone(), certificate)),
-            (Err(error), Some(certificate)) if error.is_denied => {
-                tracing::warn!("the running certificate stays: {error}");
-                Ok((files.clone(), certificate.clone()))
-            }
-            (Err(error), _) => Err(error.into()),
-        }
     }
 
     fn settings(&mut self, config: &Config) -> anyhow::Result<ServerSettings> {
@@ -332,7 +307,7 @@ impl TlsState {
     /// Reads the shared ticket keys, if the file has changed.
     fn reread_ticket_keys(&mut self, config: &Config) -> anyhow::Result<()> {
         let Some(path) = &config.tls.ticket_keys else { return Ok(()) };
-        let version = self.reader.version(path);
+        let version = self.store.reader().version(path);
         if version.is_some() && version == self.ticket_file {
             return Ok(());
         }
@@ -342,7 +317,7 @@ impl TlsState {
             return Ok(());
         }
         self.ticket_file = version;
-        let text = self.reader.read(path).and_then(|text| {
+        let text = self.store.reader().read(path).and_then(|text| {
             String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
         });
         let text = text.with_context(shown)?;
@@ -377,13 +352,22 @@ impl ManagedFile {
     }
 }
 
-fn seconds(lifetime: Duration) -> u32 {
-    u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
+/// A certificate that nobody reads for us stays what it was at the start.
+fn kept_or(
+    read: Result<Certificate, TlsFileError>,
+    running: Option<&Certificate>,
+) -> anyhow::Result<Certificate> {
+    match (read, running) {
+        (Err(error), Some(certificate)) if error.is_denied => {
+            tracing::warn!("the running certificate stays: {error}");
+            Ok(certificate.clone())
+        }
+        (read, _) => Ok(read?),
+    }
 }
 
-fn files_of(files: &CertificateFiles) -> impl Iterator<Item = &Path> {
-    let staple = files.staple.as_deref();
-    [Some(&*files.chain), Some(&*files.key), staple].into_iter().flatten()
+fn seconds(lifetime: Duration) -> u32 {
+    u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// Files with a secret, and the files that belong to them, that are read again while AFPA runs.
