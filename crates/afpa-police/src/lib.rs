@@ -38,5 +38,5 @@ pub use orders::{ListedDeny, OrderRefused, Origin};
 pub use police::{Counts, Police, PoliceSettings, Refusal};
 pub use prefix::{NotAPrefix, Prefix, read_lines};
 pub use prefix_map::PrefixMap;
-pub use rules::{Rule, Rules};
+pub use rules::{Rule, Rules, Step};
 pub use table::{Masks, What, words_of_table};

@@ -123,7 +123,12 @@ impl Police {
                 false => OrderRefused::NotDenied(prefix),
             });
         }
-        self.adopt(&lists)?;
+        if let Err(error) = self.adopt(&lists) {
+            lists.ordered.insert(prefix);
+            // The kernel denies it as before; so does user mode.
+            let _ = self.adopt(&lists);
+            return Err(error.into());
+        }
         Ok(prefix)
     }
 

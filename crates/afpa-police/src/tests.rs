@@ -325,6 +325,12 @@ fn an_order_that_the_kernel_refuses_changes_nothing() {
     kernel.refuses.store(false, std::sync::atomic::Ordering::Relaxed);
     police.deny("192.0.2.1").expect("room");
     assert_eq!(kernel.told.lock().unwrap().last().map(|told| told.0), Some(1));
+    kernel.refuses.store(true, std::sync::atomic::Ordering::Relaxed);
+    police.undeny("192.0.2.1").expect_err("it is still there");
+    assert_eq!(police.denied().len(), 1, "so it can be taken back again");
+    kernel.refuses.store(false, std::sync::atomic::Ordering::Relaxed);
+    police.undeny("192.0.2.1").expect("taken back");
+    assert_eq!(police.connection(ip("192.0.2.1"), None, SECOND), Ok(()));
 }
 
 /// The kernel counts at the SYN. Connections that waited a second together are not refused a second time.

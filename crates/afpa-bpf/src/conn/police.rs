@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afpa_abi::{POLICE_CLASS_PREFIXES, POLICE_PREFIXES, Prefix as Key, police_part, police_rule};
-use afpa_police::{Enforced, Pace, PoliceKernel, Prefix, Rule, words_of_table};
+use afpa_police::{Enforced, Pace, PoliceKernel, Prefix, Rule, Step, words_of_table};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::listen::endpoints;
@@ -69,34 +69,27 @@ impl PoliceKernel for FastPath {
 }
 
 impl FastPath {
-    /// Replaces the rules. Allowed prefixes are entered first and removed last, so that no client is refused by a
-    /// half-made change.
+    /// Replaces the rules, in steps that refuse or admit no client against the old and the new ones.
     fn replace_rules(&self, what: &Enforced<'_>) -> io::Result<()> {
         let now = &mut self.in_force().rules;
-        for rule in [Rule::Allow, Rule::Deny] {
-            for (prefix, _) in what.rules.iter().filter(|(_, said)| *said == rule) {
-                if now.get(&prefix) == Some(&rule) {
-                    continue;
+        for step in what.rules.steps_from(&*now) {
+            match step {
+                Step::Put(prefix, rule) => {
+                    let value = match rule {
+                        Rule::Allow => police_rule::ALLOW,
+                        Rule::Deny => police_rule::DENY,
+                    };
+                    let value = u32::from(value).to_ne_bytes();
+                    let prefixes = &self.police_prefixes;
+                    let put = prefixes.update(&key(prefix).to_bytes(), &value, MapFlags::ANY);
+                    put.map_err(io::Error::other)?;
+                    now.insert(prefix, rule);
                 }
-                let value = match rule {
-                    Rule::Allow => police_rule::ALLOW,
-                    Rule::Deny => police_rule::DENY,
-                };
-                let value = u32::from(value).to_ne_bytes();
-                let put =
-                    self.police_prefixes.update(&key(prefix).to_bytes(), &value, MapFlags::ANY);
-                put.map_err(io::Error::other)?;
-                now.insert(prefix, rule);
-            }
-        }
-        for rule in [Rule::Deny, Rule::Allow] {
-            let gone = |(prefix, said): (&Prefix, &Rule)| {
-                (*said == rule && what.rules.exactly(*prefix).is_none()).then_some(*prefix)
-            };
-            for prefix in now.iter().filter_map(gone).collect::<Vec<_>>() {
-                let taken = self.police_prefixes.delete(&key(prefix).to_bytes());
-                taken.map_err(io::Error::other)?;
-                now.remove(&prefix);
+                Step::Remove(prefix) => {
+                    let taken = self.police_prefixes.delete(&key(prefix).to_bytes());
+                    taken.map_err(io::Error::other)?;
+                    now.remove(&prefix);
+                }
             }
         }
         Ok(())
