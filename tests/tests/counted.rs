@@ -441,7 +441,7 @@ fn by_completion_one_request_a_connection_costs_what_it_costs_by_readiness() {
     assert!(sum(&counts, &["io_uring_enter"]) <= slack, "{counts:?}");
 }
 
-/// What each site adds to a reload. The directories that are served already are neither watched anew nor looked into.
+/// System calls that each site adds to a reload. The directories that are served already are neither watched anew nor looked into.
 #[test]
 fn a_reload_costs_a_site_few_calls() {
     const SITES: [usize; 2] = [100, 600];

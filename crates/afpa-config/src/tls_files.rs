@@ -38,7 +38,7 @@ pub struct TlsFileError {
 /// A function that reads a whole file, if the file is not longer than [`LONGEST_TLS_FILE`].
 pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
 
-/// What reads the files of a certificate.
+/// A function that reads the files of a certificate.
 pub type ReadCertificate<'a> = dyn Fn(&CertificateFiles) -> Result<Certificate, TlsFileError> + 'a;
 
 /// Reads the files of a certificate.

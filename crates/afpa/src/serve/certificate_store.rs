@@ -13,7 +13,7 @@ use crate::keys::{KeyReader, Version};
 /// A file that is written twice within a tick of the kernel's clock may have one version for both.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What was read. It is handed out as long as its files are the same.
+/// Certificates that were read. Each is handed out as long as its files are the same.
 #[derive(Default)]
 pub(super) struct CertificateStore {
     reader: KeyReader,
@@ -34,7 +34,7 @@ struct Known {
 }
 
 impl CertificateStore {
-    /// What reads files that this process may not read.
+    /// The reader of files that this process may not read.
     pub(super) fn reader(&self) -> &KeyReader {
         &self.reader
     }
@@ -132,7 +132,7 @@ mod tests {
         issue(&files, "old.test");
         let mut store = CertificateStore::default();
         let reads = Cell::new(0);
-        // What `read` does, so long after the files were written.
+        // `read` at a time so long after the files were written.
         let read = |store: &CertificateStore, after: Duration| {
             let (now, versions) = (SystemTime::now() + after, store.versions(&files));
             let read = || {
