@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Guard: no other way (E5 in LIFECYCLE.md). Sees the packets of all sockets of the machine, both ways, and stops only
+ * Guard: no other way (E5 in docs/rules). Sees the packets of all sockets of the machine, both ways, and stops only
  * packets of a connection with a sequence offset that leave or arrive where no program of ours translates them. Attached
  * to the root of the control groups. TCP recovers from the packets that are dropped here: it sends or asks again.
  */

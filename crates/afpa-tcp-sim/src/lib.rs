@@ -5,7 +5,7 @@
 //!
 //! - a [network] and a [client] in virtual time: seeded, so that a seed that fails replays exactly
 //!   (`AFPA_SEED=n cargo test -p afpa-tcp-sim`);
-//! - an [oracle], which holds the invariants S1 to S8 of `bpf/TCP.md` and the RFCs' rules after each step;
+//! - an [oracle], which holds the invariants S1 to S8 of `docs/rules` and the RFCs' rules after each step;
 //! - [directed] cases with numbers that were computed by hand from the RFCs' formulas;
 //! - a [script] of a client in no state to be believed, for the sanitizers, and for the comparison with the kernel;
 //! - a table of [faults]: each is planted into a copy of the C, and the cases and networks have to find it.

@@ -1,4 +1,4 @@
-//! Checks after every step: the invariants S1 to S7 of bpf/TCP.md, and the rules of the RFCs that hold
+//! Checks after every step: the invariants S1 to S7 of docs/rules, and the rules of the RFCs that hold
 //! at each step of any transfer. Everything is computed from the state before the step, the step and the RFC's
 //! formula; no line is shared with the C. (The client checks S6 and S8.)
 

@@ -1,5 +1,5 @@
 //! The fast path on hosts that are wired in every way: each segment is translated once each way, or it is not the fast
-//! path's (E1 to E5, `bpf/LIFECYCLE.md`).
+//! path's (E1 to E7 of `docs/rules`).
 
 mod chain;
 mod changes;

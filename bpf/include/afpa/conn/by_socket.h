@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The connection of a packet whose segment is not to be seen, because it is wrapped, cut or on another device: its socket
- * knows (E3, E5 in LIFECYCLE.md).
+ * knows (E3, E5 in docs/rules).
  */
 #ifndef AFPA_CONN_BY_SOCKET_H
 #define AFPA_CONN_BY_SOCKET_H

@@ -12,7 +12,7 @@
  *  B1 An entry is made of state that is read after its epoch was. Three events make it untrue, and then move the epoch
  *     (`afpa_bypass_invalidate`): the first answer on a connection, which gives it an offset; the end of a long
  *     response; and the server's SYN, with which another connection has the tuple. Both steps are full barriers.
- *  B2 On a connection that was left to user mode for good nothing is answered any more (R4), so it never gets a
+ *  R1 On a connection that was left to user mode for good nothing is answered any more, so it never gets a
  *     sequence offset while it lasts.
  */
 #ifndef AFPA_CONN_BYPASS_H
@@ -227,7 +227,7 @@ __noinline int afpa_bypass_invalidate(const struct afpa_flow_key *key)
 	return 0;
 }
 
-/* The connection is final: enter it, if nothing was ever answered on it (B2). */
+/* The connection is final: enter it, if nothing was ever answered on it (B3). */
 static __noinline int bypass_insert_final(const struct afpa_flow_key *key)
 {
 	__u32 epoch = bypass_epoch(key);

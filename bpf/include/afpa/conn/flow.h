@@ -56,7 +56,7 @@ static __always_inline bool answer_outstanding(const struct afpa_flow *flow)
 
 /*
  * Has user mode answered everything it was given, completely? Its responses have left up to the end of the last
- * one, and it has all bytes of the requests, which our next answer will acknowledge (LIFECYCLE.md, H1 to H4).
+ * one, and it has all bytes of the requests, which our next answer will acknowledge (docs/rules, H1 to H4).
  */
 static __always_inline bool flow_quiet(const struct afpa_flow *flow)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The way back (E4 in LIFECYCLE.md): answers leave where the kernel's own segments leave, and only once the egress hook
+ * The way back (E4 in docs/rules): answers leave where the kernel's own segments leave, and only once the egress hook
  * has seen that they do.
  *
  * A way is an interface and an Ethernet header. It is learnt from the connection's SYN-ACK, which leaves before there is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Once each way: which of the hooks that a packet passes is the one that works on it (E1, E2 in LIFECYCLE.md).
+ * Once each way: which of the hooks that a packet passes is the one that works on it (E1, E2 in docs/rules).
  *
  * Devices lie on top of others: a macvlan beside its card, a bridge above its ports. A packet passes the hooks of all of
  * them. `tc_index`, of the packet's own memory, says whether one of ours has seen it. No device on the way clears it;

@@ -3,7 +3,7 @@
  * The sender of one transfer, an answer of several segments: its state, and which segment leaves next.
  *
  * This folder is TCP's sending side, without packets, maps or clocks: the caller brings ACKs and the time, and gets
- * segments to send. States, invariants (S1 to S8) and sources are in bpf/TCP.md. The crate afpa-tcp-sim runs
+ * segments to send. States and sources are in bpf/TCP.md, S1 to S8 in docs/rules. The crate afpa-tcp-sim runs
  * the same code in user space.
  *
  *   bitset.h   sets of segments

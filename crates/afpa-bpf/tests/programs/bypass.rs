@@ -1,5 +1,5 @@
 //! Bypass without a look-up: the entry of a connection must be true, or cost nothing but a hit.
-//! `bypass.h`; LIFECYCLE.md, "Bypass without a look-up".
+//! `bypass.h`; B1 to B3 of `docs/rules`.
 
 use crate::support;
 use std::time::Duration;

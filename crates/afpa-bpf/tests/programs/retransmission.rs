@@ -1,4 +1,4 @@
-//! Answers of one segment that get lost come back by time alone: W1 to W4 of `bpf/include/afpa/rtx/timers.h`.
+//! Answers of one segment that get lost come back by time alone: W1 to W4 of `docs/rules`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Answers of servers: V1 to V4 of `bpf/LIFECYCLE.md`.
+//! Answers of servers: V1 to V4 of `docs/rules`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Unsafe requests to an attached server, and requests for targets that are not pinned: V5 of `bpf/LIFECYCLE.md`.
+//! Unsafe requests to an attached server, and requests for targets that are not pinned: V5 of `docs/rules`.
 
 use std::time::Duration;
 

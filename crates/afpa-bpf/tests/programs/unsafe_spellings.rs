@@ -1,4 +1,4 @@
-//! Unsafe requests as adversaries write and cut them: V5 of `bpf/LIFECYCLE.md`.
+//! Unsafe requests as adversaries write and cut them: V5 of `docs/rules`.
 
 use afpa_bpf::{FastPath, Reason, Settings, monotonic_ns};
 use afpa_testkit::eventually;
