@@ -6,7 +6,7 @@ use crate::response::ResponseReader;
 
 /// The field block of a head, complete but for the date (the papers' immutable header data, for HTTP/2).
 ///
-/// Our blocks depend on nothing that was sent before (LIFECYCLE.md, invariant 8), and their values are not in Huffman
+/// Our blocks depend on nothing that was sent before (Y8 of docs/rules), and their values are not in Huffman
 /// code, so the date can be patched as it is in a head of HTTP/1.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldBlock {

@@ -14,7 +14,7 @@
 //!   common part;
 //! * `field_block`: a response's field block, kept with a cache object.
 //!
-//! LIFECYCLE.md in this crate has the states and the numbered invariants that comments and tests cite.
+//! LIFECYCLE.md in this crate has the states, and Y1 to Y13 of `docs/rules` are the rules that comments and tests cite.
 #![forbid(unsafe_code)]
 
 mod budget;

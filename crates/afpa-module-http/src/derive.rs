@@ -187,7 +187,7 @@ impl Module for Http {
                     connection.skipping = None;
                     Derived::Skipped(bytes)
                 }
-                // The request of this content has its answer already (LIFECYCLE.md, invariant 3).
+                // The request of this content has its answer already (I3 of docs/rules).
                 Err(BrokenBody) => Derived::Refused,
             };
         }

@@ -13,7 +13,8 @@
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
 //! [`Global`] is the global data: router, document roots ([`DocRoot`]), server groups, shared by all
-//! cores and replaced as a whole at a reload. LIFECYCLE.md in this crate lists states and invariants.
+//! cores and replaced as a whole at a reload. LIFECYCLE.md in this crate has the states, and I1 to I19 of `docs/rules` are
+//! the rules.
 #![forbid(unsafe_code)]
 
 mod asked;

@@ -60,7 +60,7 @@ enum Phase {
     Dead,
 }
 
-/// How far the connection is on its way to its end (LIFECYCLE.md, invariant 7).
+/// How far the connection is on its way to its end (Y7 of docs/rules).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     No,

@@ -46,7 +46,7 @@ impl Sources {
 }
 
 /// Looks for what `path` names. `depend` is called with every path before that is opened
-/// (LIFECYCLE.md, invariant 6).
+/// (I6 of docs/rules).
 pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8])) -> Found {
     let Some(place) = doc_root.place(path) else {
         depend(path);

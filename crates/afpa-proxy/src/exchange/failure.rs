@@ -188,7 +188,7 @@ impl Fault {
 }
 
 /// The fault for a connection that could not be made. A server is not blamed for a lack on this machine
-/// (LIFECYCLE.md, invariant 10).
+/// (Z10 of docs/rules).
 pub(super) fn connect_fault(error: &io::Error) -> Fault {
     use io::ErrorKind as Kind;
     if let Some(lack) = lack(error) {

@@ -157,7 +157,7 @@ impl<C: ClientStream> Exchange<'_, C> {
     }
 
     /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
-    /// ago, because the server may be closing the others (LIFECYCLE.md, invariant 6).
+    /// ago, because the server may be closing the others (Z6 of docs/rules).
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let now = self.client.cached_now().steady_ms();
         let taken = self.core.pool.take(lease.id(), now, self.most_idle())?;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Filters run when an object is loaded, in the helper thread, so that a hit costs no more than without them. Their
-//! result may depend on other files; a filter announces those before it opens them (LIFECYCLE.md, invariant 6), so that
+//! result may depend on other files; a filter announces those before it opens them (I6 of `docs/rules`), so that
 //! a change drops the object. The result cannot depend on the request.
 
 mod fields;
