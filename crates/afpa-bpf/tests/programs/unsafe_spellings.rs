@@ -9,6 +9,7 @@ use crate::support::World;
 use crate::support::lab::settings;
 use crate::support::socketless::Bench;
 use crate::unsafe_requests::{await_answered, await_ended, is_answered, pin, request, text, world};
+use crate::unsound::sum_ip;
 
 /// The programs are not sure of it, and nginx keeps the connection: they lose count of its requests.
 const ODD: &str = "GET /user.html HTTP/1.1\nHost: server\n\n";
@@ -169,6 +170,7 @@ fn a_request_may_begin_in_a_fragment() {
         fast_path.beat();
         let mut frame = client.frame(&text(&client, line));
         frame[20] = 0x20; // more fragments follow
+        sum_ip(&mut frame);
         client.send_frame(&frame);
     };
     fragment(&request("POST", "/answer"));

@@ -18,7 +18,7 @@ const TCP: usize = 34;
 pub(crate) type Spoil = fn(&mut Vec<u8>);
 
 /// The IPv4 header sums up again.
-fn sum_ip(frame: &mut [u8]) {
+pub(crate) fn sum_ip(frame: &mut [u8]) {
     let end = IP + usize::from(frame[IP] & 15).max(5) * 4;
     frame[IP + 10..IP + 12].fill(0);
     let sum = !checksum::sum(&[&frame[IP..end]]);
