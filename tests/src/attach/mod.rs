@@ -306,7 +306,7 @@ impl Attached {
     /// Waits until nothing is being asked for.
     #[track_caller]
     pub fn settle(&self) {
-        eventually_within(Duration::from_secs(30), "everything was asked for", || {
+        eventually_within(Duration::from_secs(120), "everything was asked for", || {
             self.has_settled()
         });
     }
