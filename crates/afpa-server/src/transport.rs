@@ -1,4 +1,18 @@
-//! The operations of a socket that a connection needs.
+//! The operations of a socket that a connection needs. Its loop does not know how bytes move: *readiness* asks when an
+//! operation may succeed, and then does it; *completion* hands it to the kernel, which reports when it is done.
+//!
+//! | operation | by readiness | by completion |
+//! |---|---|---|
+//! | receive | `recv` | copied from a buffer that the kernel has filled |
+//! | send what was gathered | `send` | the buffer is lent to the kernel, and comes back |
+//! | send long or pinned bytes, and the rest for a slow client | `send` | leaves the ring |
+//! | send a part of a file | `sendfile`, or `splice` from the core's pipe | leaves the ring |
+//! | know whether anything is unread | the last receive did not fill its buffer | the kernel says so with the last receive |
+//! | wait | `registration`: epoll learns of a socket when it has to wait | `afpa_ring::RingStream` |
+//! | time out | the sweep of the worker's table | the same |
+//!
+//! `stream` has both behind one [`Transport`], and changes between them when a connection waits for its next request.
+//! `tls` is a transport over that one.
 
 use std::fs::File;
 use std::io;

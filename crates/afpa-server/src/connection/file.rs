@@ -16,7 +16,7 @@ use crate::pipe::HELD;
 use crate::transport::Transport;
 
 /// How much one `sendfile` is asked to send. The kernel itself moves 64 KB at a time, the chunk of the paper;
-/// one call for many of these was measured to cost less (ARCHITECTURE.md). Between two calls the version of
+/// one call for many of these was measured to cost less (docs/decisions/sending-bytes.md). Between two calls the version of
 /// the file is checked, the next chunk is made resident, and other connections get their turn.
 const CHUNK: u64 = 2 * 1024 * 1024;
 
