@@ -2,6 +2,7 @@
 
 mod comments;
 mod house;
+mod pages;
 mod prose;
 mod rules;
 mod words;
