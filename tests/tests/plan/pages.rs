@@ -1,4 +1,5 @@
-//! The pages that people read: their links lead to files that are there, and ARCHITECTURE.md names code that is there.
+//! The pages that people read: their links lead to files that are there, ARCHITECTURE.md names code that is there, and
+//! CHANGELOG.md has the present version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,19 @@ fn architecture_is_short_and_names_files_and_functions_that_are_there() {
     let (count, faults) = faults_of_names(&text);
     assert!(count > 80, "only {count} functions were found");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_changelog_has_a_section_for_the_version_and_one_for_what_comes_after() {
+    let read = |page: &str| fs::read_to_string(house().join(page)).expect("a file of the house");
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("version = "));
+    let version = version.expect("the version of the workspace").trim_matches('"').to_owned();
+    let changelog = read("CHANGELOG.md");
+    let mut sections = changelog.lines().filter(|line| line.starts_with("## "));
+    assert_eq!(sections.next(), Some("## [Unreleased]"));
+    let newest = sections.next().unwrap_or_default();
+    assert!(newest.starts_with(&format!("## [{version}] - 20")), "{newest}, not {version}");
 }
 
 /// The targets of links to files of the house.
