@@ -187,8 +187,8 @@ impl State {
         let has_room = held < most && self.ordered.len() < per_hour;
         if !has_room && !self.told {
             tracing::warn!(
-                "no certificate is ordered for {name}: there are {held} on demand of at most {most}, and \
-                 {} were ordered within the hour of at most {per_hour}",
+                "no certificate is ordered for {name}: there are {held} on demand of at most {most} ([acme] \
+                 on_demand_limit), and {} were ordered within the hour of at most {per_hour} (on_demand_per_hour)",
                 self.ordered.len()
             );
         }

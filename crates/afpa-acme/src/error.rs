@@ -32,7 +32,9 @@ pub enum AcmeError {
     #[error("{0}")]
     Authority(#[from] instant_acme::Error),
     /// The authority does not answer; seconds that were waited.
-    #[error("the authority has not answered for {0} s")]
+    #[error(
+        "the authority has not answered for {0} s: is [acme] directory its URL, and does this machine reach it?"
+    )]
     Silent(u64),
     /// The authority does not offer the challenge.
     #[error("the authority offers no {challenge} for {name}: choose another [acme] challenge")]

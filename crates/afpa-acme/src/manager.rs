@@ -316,7 +316,9 @@ impl Work {
         tracing::info!("a certificate for {names} is ordered at {}", self.settings.directory);
         let pem = match self.order_once(wanted).await {
             Err(error) if error.is_unknown_account() => {
-                tracing::warn!("the authority does not know the account any more: {error}");
+                tracing::warn!(
+                    "the authority does not know the account any more, so another one is opened: {error}"
+                );
                 self.state.remove_account(&self.settings.directory)?;
                 self.order_once(wanted).await?
             }

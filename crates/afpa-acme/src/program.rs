@@ -40,7 +40,7 @@ impl Record {
     /// Runs `PROGRAM cleanup NAME VALUE`. A failure is only logged, because the certificate does not depend on it.
     pub(crate) async fn remove(self) {
         if let Err(error) = self.run("cleanup").await {
-            tracing::warn!("a record of the DNS may be left: {error}");
+            tracing::warn!("a record of the DNS may be left, remove it by hand: {error}");
         }
     }
 

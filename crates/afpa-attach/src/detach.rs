@@ -55,7 +55,9 @@ pub fn detach(settings: &DetachSettings) -> anyhow::Result<String> {
         done.push_str(if in_use { "" } else { "removed what a killed afpa had left\n" });
     }
     if done.is_empty() {
-        bail!("nothing is attached");
+        bail!(
+            "nothing is attached: no afpa attach runs here, and none has left programs on an interface"
+        );
     }
     Ok(done)
 }
@@ -68,11 +70,12 @@ fn stop(socket: &AttachSocket) -> anyhow::Result<bool> {
     if !socket.is_running() {
         return Ok(false);
     }
-    control::stop(&socket.path).context("the running afpa attach does not answer")?;
+    control::stop(&socket.path)
+        .context("the running afpa attach does not answer: end its process, and detach again")?;
     let deadline = Instant::now() + END_TIMEOUT;
     while socket.is_running() {
         if Instant::now() > deadline {
-            bail!("the running afpa attach does not end");
+            bail!("the running afpa attach does not end: end its process, and detach again");
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -100,7 +103,7 @@ fn left_behind(
             };
         }
         if Instant::now() > deadline {
-            bail!("the running afpa attach does not end");
+            bail!("the running afpa attach does not end: end its process, and detach again");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -115,7 +115,10 @@ impl Attachment {
         let all = interfaces_of_others().context("interfaces cannot be listed")?;
         for address in &settings.listen {
             if !is_reachable(address.ip(), &all) {
-                bail!("no interface has the address {}", address.ip());
+                bail!(
+                    "no interface has the address {}: `ip address` lists those there are",
+                    address.ip()
+                );
             }
         }
         let watch = preflight(&settings)?;
@@ -398,10 +401,13 @@ fn tell(change: Change, settings: &AttachSettings) -> anyhow::Result<()> {
         Change::Added(name) => say(&format!("answering {} on {name}", settings.addresses())),
         Change::Gone(name) => say(&format!("{name} is gone")),
         Change::Refused(name, why) => {
-            return Err(anyhow::Error::new(why).context(format!("{name} refuses")));
+            return Err(anyhow::Error::new(why).context(format!("{name} takes no programs")));
         }
         Change::NotFirst(name) => {
-            say(&format!("another program stands before ours on {name}: not answering there"));
+            say(&format!(
+                "another program stands before ours on {name}: not answering there \
+                 (attach it behind ours, or start afpa after it)"
+            ));
         }
         Change::FirstAgain(name) => say(&format!("answering on {name} again")),
     }

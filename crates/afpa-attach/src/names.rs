@@ -44,7 +44,9 @@ impl Listening {
         for listen in &settings.listen {
             let mut addresses = callable(*listen, all).into_iter();
             if !addresses.any(|address| Server::new(address, PATIENCE).reach().is_ok()) {
-                bail!("no server listens on {listen}");
+                bail!(
+                    "no server listens on {listen}: start it first, or name its address with --listen"
+                );
             }
         }
         if let Some(stranger) = &listening.stranger

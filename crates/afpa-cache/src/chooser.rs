@@ -109,7 +109,11 @@ struct Choosing<H> {
 impl<H> Choosing<H> {
     fn run(mut self) {
         if let Err(error) = rustix::process::nice(NICE) {
-            tracing::warn!(%error, "policies are judged at the priority of requests");
+            tracing::warn!(
+                %error,
+                "the priority of a thread cannot be lowered: policies are judged at that of \
+                 requests"
+            );
         }
         let mut memory: [Vec<Request>; 2] = Default::default();
         while self.ended.recv_timeout(self.period) == Err(RecvTimeoutError::Timeout) {

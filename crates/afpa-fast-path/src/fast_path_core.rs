@@ -168,7 +168,10 @@ impl FastPathCore {
             let _no_beat = self.answering();
             self.fast_path.pause();
         }
-        tracing::error!(%difference, "the fast path is off: the kernel's answer is not what user mode says");
+        tracing::error!(
+            %difference,
+            "the fast path is off: the kernel's answer is not what user mode says"
+        );
         tracing::error!("please report this:\n{}", difference.report());
     }
 
@@ -186,7 +189,9 @@ impl FastPathCore {
     pub(crate) fn sweep(&self, silence: Duration) {
         match self.fast_path.sweep(silence) {
             Ok(swept) => *self.swept.lock().unwrap_or_else(PoisonError::into_inner) = swept,
-            Err(error) => tracing::warn!(%error, "connections cannot be swept"),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel's entries of ended connections cannot be removed")
+            }
         }
     }
 
@@ -235,7 +240,12 @@ impl FastPathCore {
     pub(crate) fn look_at_interfaces(&self) {
         let all = match interfaces() {
             Ok(all) => all,
-            Err(error) => return tracing::warn!(%error, "interfaces cannot be listed"),
+            Err(error) => {
+                return tracing::warn!(
+                    %error,
+                    "interfaces cannot be listed: new ones are served without the fast path"
+                );
+            }
         };
         let bound = self.bound().clone();
         let changes = self.interfaces().update(&self.fast_path, &bound, &all);
@@ -258,7 +268,9 @@ impl FastPathCore {
     pub(crate) fn look_at_chains(&self) {
         match self.interfaces().look_at_chains(&self.fast_path) {
             Ok(changes) => changes.into_iter().for_each(tell),
-            Err(error) => tracing::warn!(%error, "other programs cannot be looked for"),
+            Err(error) => {
+                tracing::warn!(%error, "other programs on the interfaces cannot be looked for")
+            }
         }
     }
 
@@ -277,7 +289,7 @@ impl FastPathCore {
             return;
         };
         if let Err(error) = self.fast_path.reclaim() {
-            tracing::warn!(%error, "retired objects cannot be looked after");
+            tracing::warn!(%error, "the kernel's room of replaced objects cannot be taken back");
         }
         current.files.use_room(self.free());
         if let Some(answers) = &current.answers {
@@ -351,7 +363,7 @@ fn tell(change: Change) {
         }
         Change::Gone(interface) => tracing::info!(interface, "an interface is gone"),
         Change::Refused(interface, error) => {
-            tracing::warn!(interface, %error, "is served without the fast path");
+            tracing::warn!(interface, %error, "an interface is served without the fast path");
         }
         Change::NotFirst(interface) => tracing::warn!(
             interface,

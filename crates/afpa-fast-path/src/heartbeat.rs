@@ -64,7 +64,7 @@ impl Heartbeat {
     pub(crate) fn run(mut self) {
         let fast_path = Arc::clone(&self.core.fast_path);
         let events = fast_path.events().inspect_err(|error| {
-            tracing::error!(%error, "what the kernel answers is not logged");
+            tracing::error!(%error, "the kernel's answers are missing in the access log");
         });
         let events = events.ok();
         while !self.core.ending.load(Ordering::Acquire) {
@@ -80,7 +80,9 @@ impl Heartbeat {
         let hanging = self.hanging() && self.core.wants_to_answer();
         if self.core.hanging.swap(hanging, Ordering::Relaxed) != hanging {
             match hanging {
-                true => tracing::error!("a worker hangs: the kernel stops answering"),
+                true => tracing::error!(
+                    "a worker hangs, so the kernel stops answering: if it goes on, restart afpa"
+                ),
                 false => tracing::warn!("no worker hangs any more: the kernel answers again"),
             }
         }

@@ -352,7 +352,11 @@ impl<H> KernelCache<H> {
         if let Err(error) = self.fast_path.unpin_for(*site, path, *codings) {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
-            tracing::error!(%error, "the fast path is off: an object cannot be taken back");
+            tracing::error!(
+                %error,
+                "the fast path is off until the next start: an object cannot be taken back from \
+                 the kernel"
+            );
         }
         self.register.retire(&place.versions);
     }
@@ -431,7 +435,11 @@ impl<H> Residency<H> for KernelCache<H> {
         self.source.hold().unwrap_or_else(|error| {
             self.counts.broken.store(true, Ordering::SeqCst);
             self.fast_path.pause();
-            tracing::error!(%error, "the fast path is off: objects cannot be taken back");
+            tracing::error!(
+                %error,
+                "the fast path is off until the next start: objects cannot be taken back from the \
+                 kernel"
+            );
             false
         })
     }

@@ -122,7 +122,11 @@ impl AttachedPrograms {
             tracing::warn!(%why, "a route that changes to a device without programs breaks connections");
         }
         if let Some(Err(error)) = pin_dir.as_ref().map(PinDir::hand_over) {
-            tracing::warn!(%error, "what the kernel keeps cannot be given to the user of the process");
+            tracing::warn!(
+                %error,
+                "the user of the process does not get the connections that the kernel keeps: they \
+                 will not outlive the process"
+            );
         }
         let eligible = bound.to_vec();
         Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir, claim, eligible, watch })
@@ -289,9 +293,11 @@ fn load(settings: &FastPathSettings, pin_dir: Option<&PinDir>) -> Result<FastPat
     let Some(pin_dir) = pin_dir.filter(|pin_dir| first.is_err() && pin_dir.was_inherited()) else {
         return Ok(first?);
     };
-    tracing::warn!("the connections of the afpa before cannot be taken over");
+    tracing::warn!(
+        "the connections of the afpa before cannot be taken over, and end: limits of [fast_path] may have changed"
+    );
     if let Err(error) = pin_dir.clear() {
-        tracing::warn!(%error, "what it kept cannot be removed");
+        tracing::warn!(%error, "the maps that the afpa before kept cannot be removed");
     }
     Ok(FastPath::load(program_settings(settings, Some(pin_dir.path())))?)
 }

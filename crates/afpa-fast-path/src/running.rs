@@ -124,7 +124,7 @@ impl AttachedPrograms {
 fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
     let fast_path = Arc::clone(fast_path);
     let complain = |error: &_| {
-        tracing::warn!(%error, "what is lost of answers is not sent again");
+        tracing::warn!(%error, "lost segments of the kernel's answers are not sent again");
     };
     RtxThread::start(move || fast_path.service_timers(), complain)
 }
@@ -226,7 +226,7 @@ impl RunningFastPath {
         if scope.classes().next().is_some()
             && let Err(error) = core.fast_path.let_fields_matter(scope.classes())
         {
-            tracing::warn!(%error, "answers of servers are left to user mode");
+            tracing::warn!(%error, "kept answers of servers are given by user mode alone");
             return None;
         }
         let (fast_path, hosts) = (Arc::clone(&core.fast_path), Arc::clone(&self.hosts));
@@ -271,7 +271,7 @@ impl RunningFastPath {
     ) {
         let answered = self.core.bound().contains(&address);
         if let Err(error) = serve(&self.core.fast_path, answered, sockets) {
-            tracing::warn!(%address, %error, "is served without the fast path");
+            tracing::warn!(%address, %error, "an address is served without the fast path");
         }
     }
 

@@ -179,7 +179,11 @@ impl<M: Module> Engine<M> {
         let new = settings.helper_start != HelperStart::default();
         let count = if new { self.workers.len() } else { 0 };
         let helpers = start_helpers(count, settings).unwrap_or_else(|error| {
-            tracing::error!(%error, "no thread is left for new helpers: the old ones stay");
+            tracing::error!(
+                %error,
+                "no thread can be started for new helpers, so the old ones stay: raise TasksMax \
+                 of the unit, or ulimit -u"
+            );
             Vec::new()
         });
         let mut helpers = helpers.into_iter();
@@ -311,8 +315,10 @@ fn start_helpers(workers: usize, settings: &Settings) -> io::Result<Vec<Helpers>
 
 /// Makes this thread the owner of the ring.
 fn enable(ring: PreparedRing) -> Option<Ring> {
-    let enabled = ring.enable();
-    enabled.inspect_err(|error| tracing::warn!(%error, "a worker has no ring, only readiness")).ok()
+    let tell = |error: &io::Error| {
+        tracing::warn!(%error, "a worker cannot use io_uring, and waits by epoll");
+    };
+    ring.enable().inspect_err(tell).ok()
 }
 
 /// Pins a worker to a core of its own if there is exactly one core for each. Otherwise the scheduler places

@@ -142,7 +142,10 @@ impl Identity {
             None => user.gid,
         };
         if !me.is_root() && (user.uid != me || gid != unistd::getegid()) {
-            bail!("cannot become user {}: afpa was not started as root", user.name);
+            bail!(
+                "cannot become user {}: start afpa as root, or leave `user` and `group` out",
+                user.name
+            );
         }
         Ok(Some(Identity { name: user.name, uid: user.uid, gid }))
     }

@@ -31,7 +31,11 @@ pub(super) fn spawn(hub: Arc<Hub>) -> io::Result<JoinHandle<()>> {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the reader of events panicked".into(),
         };
-        tracing::error!(failed, "watching ends: files are compared with their objects");
+        tracing::error!(
+            failed,
+            "changes of files are heard no more, so objects are compared with their files: reload \
+             to watch them again"
+        );
         hub.fail();
     })
 }
@@ -246,7 +250,10 @@ impl Reader {
     /// Events were lost, of any tree. The sinks hear of it twice: now, because changes were lost, and when the scans
     /// are through, because others may have been missed until each directory was watched again.
     fn overflow(&mut self) {
-        tracing::warn!("events of the file system were lost: every object is checked again");
+        tracing::warn!(
+            "events of the file system were lost, so every object is checked again: if this comes often, raise \
+             fs.inotify.max_queued_events"
+        );
         let trees = self.hub.trees();
         for tree in &trees {
             self.rescan(tree);
@@ -357,7 +364,11 @@ impl Reader {
 }
 
 fn give_up(watches: &Watches, reason: Reason) {
-    tracing::warn!(%reason, "a document root is not watched any more: its files are compared by their stamps");
+    tracing::warn!(
+        %reason,
+        "a document root is not watched any more: its objects have an age, and are compared with \
+         their files; reload to watch it again"
+    );
     watches.give_up(reason);
 }
 

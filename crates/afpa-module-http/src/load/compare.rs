@@ -57,7 +57,11 @@ impl Comparer {
 impl ComparerThread {
     fn run(self) {
         if let Err(error) = rustix::process::nice(NICE) {
-            tracing::warn!(%error, "files are compared at the priority of requests");
+            tracing::warn!(
+                %error,
+                "the priority of a thread cannot be lowered: files are compared at that of \
+                 requests"
+            );
         }
         while self.goes_on_after(PERIOD) {
             let Some(cache) = self.cache.upgrade() else { return };

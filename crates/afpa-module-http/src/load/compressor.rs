@@ -135,7 +135,10 @@ const NICE: i32 = 19;
 impl CompressorThread {
     fn run(self) {
         if let Err(error) = rustix::process::nice(NICE) {
-            tracing::warn!(%error, "codings are made at the priority of requests");
+            tracing::warn!(
+                %error,
+                "the priority of a thread cannot be lowered: codings are made at that of requests"
+            );
         }
         while let Ok(job) = self.queue.recv() {
             // If an encoder panics, one object goes without codings; the thread goes on.

@@ -51,7 +51,7 @@ impl Accepting {
             match Acceptor::new(socket) {
                 Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
                 Err(error) => {
-                    tracing::error!(%error, "a listening socket cannot be used by this core");
+                    tracing::error!(%error, "a core cannot accept connections on a listening socket");
                 }
             }
         });

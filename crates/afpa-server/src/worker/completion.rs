@@ -27,7 +27,7 @@ pub(super) async fn drive(ring: Ring, io: Rc<WorkerIo>) {
         Ok(event) => turn_until_it_fails(&ring, &event).await,
         Err(error) => error,
     };
-    tracing::error!(error = %failed, "the ring of a core has failed; it goes on with readiness");
+    tracing::error!(error = %failed, "io_uring has failed on a core, which goes on with epoll");
     io.lose_ring();
 }
 

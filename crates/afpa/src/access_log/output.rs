@@ -53,7 +53,12 @@ impl Output {
             }
             Err(error) => {
                 let path = path.display();
-                tracing::error!(%path, %error, "cannot open the access log again; the old file is kept");
+                tracing::error!(
+                    %path,
+                    %error,
+                    "cannot open the access log again, so the old file is kept: its directory \
+                     must be writable"
+                );
             }
         }
     }
@@ -102,7 +107,11 @@ impl Output {
     fn failed(&mut self, error: &io::Error, lost: u64) {
         if self.failing.is_none() {
             let path = self.name();
-            tracing::error!(path, %error, "cannot write the access log; lines are dropped until it works again");
+            tracing::error!(
+                path,
+                %error,
+                "cannot write the access log; lines are dropped until it works again"
+            );
         }
         *self.failing.get_or_insert(0) += lost;
     }

@@ -200,7 +200,10 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
             None => privileges::restrict(keep)?,
         }
         if let Err(error) = Confinement::begin_alone() {
-            tracing::warn!(%error, "this process cannot be confined");
+            tracing::warn!(
+                %error,
+                "this process cannot be confined, and keeps rights that it does not need"
+            );
         }
         Ok(())
     })

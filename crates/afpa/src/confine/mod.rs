@@ -155,5 +155,5 @@ fn tell<T, E: std::fmt::Display>(threads: &str, outcome: Result<T, E>) {
 }
 
 fn warn(threads: &str, error: &impl std::fmt::Display) {
-    tracing::error!(%error, "{threads} cannot be confined");
+    tracing::error!(%error, "{threads} cannot be confined, and keep rights that they do not need");
 }

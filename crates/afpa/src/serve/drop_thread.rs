@@ -38,7 +38,13 @@ impl<T: Send + Sync + 'static> DropThread<T> {
         match thread.spawn(move || while drop_some(&shared) {}) {
             Ok(_) => queue.is_served = true,
             // They stay in the queue until the next reload.
-            Err(error) => tracing::warn!(%error, "old document roots are still watched"),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "no thread can be started, so old document roots are watched until the next \
+                     reload"
+                )
+            }
         }
     }
 }

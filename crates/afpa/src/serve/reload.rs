@@ -29,7 +29,9 @@ impl Server {
             }
             Err(error) => {
                 afpa_say::error(&commands::words(&error));
-                tracing::error!("the reload failed, the running configuration stays");
+                tracing::error!(
+                    "the reload failed, the running configuration stays: mend the error above, and reload again"
+                );
             }
         }
         self.notifier.ready();
@@ -155,7 +157,10 @@ impl Server {
         }
         for listener in new {
             if let Err(error) = self.engine.listen(listener) {
-                tracing::error!(%error, "an address was bound but is not listened on");
+                tracing::error!(
+                    %error,
+                    "an address was bound but is not listened on: restart afpa to use it"
+                );
             }
         }
         for address in gone {

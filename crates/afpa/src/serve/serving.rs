@@ -57,6 +57,9 @@ impl Serving {
 /// How often the replacement policy is judged, where AFPA chooses it.
 const POLICY_PERIOD: Duration = Duration::from_secs(10);
 
+/// The error of a thread that cannot be started, with the usual limits.
+const NO_THREAD: &str = "cannot start a thread (TasksMax of the unit and ulimit -u limit them)";
+
 /// Everything of a [`Serving`] that can fail.
 pub(super) struct Content {
     router: Option<Arc<Router>>,
@@ -96,9 +99,8 @@ impl Content {
         watch_thread: &Arc<WatchThread>,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
-        cache.start_choosing(POLICY_PERIOD).context("cannot start a thread")?;
-        let compressor =
-            Compressor::start(config.compression.queue).context("cannot start a thread")?;
+        cache.start_choosing(POLICY_PERIOD).context(NO_THREAD)?;
+        let compressor = Compressor::start(config.compression.queue).context(NO_THREAD)?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -115,7 +117,7 @@ impl Content {
             convert::watch(config),
             config.coherency.push,
         )
-        .context("cannot start a thread")?;
+        .context(NO_THREAD)?;
         let held = watch_thread.hold();
         let mut sites = Vec::with_capacity(roots.len());
         for ((opened, root), key) in roots.into_iter().zip(&hierarchy.roots).zip(0..) {
@@ -126,7 +128,7 @@ impl Content {
         drop(held);
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
-        let comparer = Comparer::start(&cache, &sites).context("cannot start a thread")?;
+        let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
         Ok(Self { router, names, roots: sites, cache, compressor, comparer })
     }
 

@@ -129,7 +129,10 @@ impl Server {
         while self.engine.is_running() {
             if Instant::now() >= deadline {
                 let left = self.engine.open_connections();
-                tracing::warn!(left, "connections did not end in time");
+                tracing::warn!(
+                    left,
+                    "connections did not end within [timeouts] shutdown, and are closed"
+                );
                 return;
             }
             sleep_until(Instant::now() + Duration::from_millis(10)).await;

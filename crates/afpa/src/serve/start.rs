@@ -79,7 +79,7 @@ impl Server {
     /// What the system refused, with the remedy where there is one.
     pub(super) fn start(config: Config, certificates: CertificateStore) -> anyhow::Result<Self> {
         let notifier = Notifier::from_environment().unwrap_or_else(|error| {
-            tracing::warn!(%error, "the service manager cannot be told anything");
+            tracing::warn!(%error, "the service manager is not notified: NOTIFY_SOCKET cannot be used");
             Notifier::default()
         });
         let mut numbers = ListenerNumbers::default();

@@ -107,7 +107,7 @@ impl TlsState {
         match KeyReader::start(&files, identity) {
             Ok(reader) => self.store.read_with(reader),
             Err(error) => tracing::warn!(
-                "keys that root alone may read are not read again while AFPA runs: {error}"
+                "keys that root alone may read are not read again before the next start: {error}"
             ),
         }
     }
@@ -279,7 +279,11 @@ impl TlsState {
             let path = path.display();
             bail!("others can read {path}, the [tls] key_log: chmod 600 {path}, or remove it");
         }
-        tracing::warn!(path = %path.display(), "the secrets of connections are written down");
+        tracing::warn!(
+            path = %path.display(),
+            "the secrets of connections are written down, by which they can be decrypted: leave \
+             [tls] key_log out after use"
+        );
         let log = SecretLog::new(Box::new(file));
         self.key_log = Some((path.to_owned(), log.clone()));
         Ok(log)
