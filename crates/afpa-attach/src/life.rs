@@ -162,7 +162,9 @@ impl Attachment {
             ));
         }
         if let Some(Err(error)) = pin_dir.as_ref().map(PinDir::hand_over) {
-            say(&format!("what is kept of connections cannot be removed later: {error}"));
+            say(&format!(
+                "the maps that are kept for connections cannot be removed later: {error}"
+            ));
         }
         drop_rights(match fast_path.needs_net_admin() {
             true => Rights::NetAdmin,

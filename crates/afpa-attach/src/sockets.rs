@@ -36,7 +36,9 @@ impl Sockets {
                     say_unserved(&sockets, *address);
                     *known = sockets;
                 }
-                Err(error) => say(&format!("the sockets that listen on {address}: {error}")),
+                Err(error) => {
+                    say(&format!("the sockets that listen on {address} cannot be found: {error}"))
+                }
             }
         }
     }
@@ -52,6 +54,6 @@ fn say_unserved(sockets: &ServedSockets, address: SocketAddr) {
         say(&format!("nothing is answered on {address} for now: {why}"));
     } else if !sockets.others.is_empty() {
         let others: Vec<String> = sockets.others.iter().map(ToString::to_string).collect();
-        say(&format!("left to the servers that listen there: {}", others.join(", ")));
+        say(&format!("connections are left to the servers that listen on {}", others.join(", ")));
     }
 }

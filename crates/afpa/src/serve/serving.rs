@@ -105,7 +105,11 @@ impl Content {
             true => None,
             false => {
                 let router = Router::compile(&hierarchy.table);
-                let router = router.map_err(|conflicts| anyhow::anyhow!("{conflicts:?}"))?;
+                let router = router.map_err(|conflicts| {
+                    let conflicts: Vec<String> =
+                        conflicts.iter().map(ToString::to_string).collect();
+                    anyhow::anyhow!(conflicts.join("; "))
+                })?;
                 Some(Arc::new(router))
             }
         };
