@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use afpa_http::target;
-use afpa_module_http::{Global, KernelPlace, KernelRules};
+use afpa_module_http::Global;
 use afpa_router::{Action, Router, SiteId};
+use afpa_shared_cache::{KernelPlace, KernelRules};
 
 use crate::scope::certainly;
 

@@ -10,8 +10,9 @@ use afpa_bpf::preflight::Watch;
 use afpa_bpf::{Carriers, Change, Swept, interfaces};
 use afpa_cache::{Cache, Key, ObjectId};
 use afpa_framework::{AccessSink, Network};
-use afpa_module_http::{HttpHeader, StoredResponse};
+use afpa_module_http::HttpHeader;
 use afpa_self_check::{Difference, SelfCheckCounts};
+use afpa_shared_cache::StoredResponse;
 use arc_swap::ArcSwapOption;
 
 use crate::eligibility::Eligibility;

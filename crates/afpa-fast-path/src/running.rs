@@ -11,10 +11,11 @@ use std::time::Duration;
 use afpa_bpf::{PinDir, PortClaim, RtxThread, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
-use afpa_module_http::{HttpHeader, Responses, StoredResponse};
+use afpa_module_http::HttpHeader;
 use afpa_self_check::{Difference, SelfCheck, SelfCheckSettings};
 use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
+use afpa_shared_cache::{Responses, StoredResponse};
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use afpa_cache::Key;
 use afpa_http::Method;
-use afpa_module_http::{Global, Responses};
+use afpa_module_http::Global;
 use afpa_router::{Action, ListenerId, Question, RequestSet, RequestSetId, Router, SiteId};
+use afpa_shared_cache::Responses;
 
 use crate::answer_scope::AnswerScope;
 

@@ -11,7 +11,7 @@ use afpa_bpf::{
 };
 use afpa_cache::{Key, Object};
 use afpa_framework::{Now, clock};
-use afpa_module_http::{KernelCopy, KernelPlace, KernelTtl, StoredResponse};
+use afpa_shared_cache::{KernelCopy, KernelPlace, KernelTtl, StoredResponse};
 
 use crate::answer_scope::{AnswerScope, AnswerTarget};
 use crate::kernel_cache::{PinCopy, PinTarget, Pinnable};

@@ -38,7 +38,7 @@ pub use counter::Counter;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
-pub use outbox::{Outbox, Part, Priority};
+pub use outbox::{GATHERED, Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface};
 pub use seldom::Seldom;
 pub use state::{Context, Event, State};

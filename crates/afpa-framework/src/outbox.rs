@@ -9,6 +9,9 @@ use afpa_cache::{Pinned, Stamp};
 
 use crate::access::Receipt;
 
+/// Content up to this size is copied behind its head; larger content is sent from the cache object.
+pub const GATHERED: u64 = 16 * 1024;
+
 /// Responses to send, in order: `bytes` first, in one write, then the parts.
 ///
 /// Small answers, also those to pipelined requests, are gathered in `bytes`. A body that is too large to be

@@ -19,6 +19,7 @@ use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
 use afpa_router::ListenerId;
+use afpa_shared_cache::{Answering, Found, KeyRoom, StoredResponse, look_up};
 
 use crate::asked::Asked;
 use crate::counters::HttpCounters;
@@ -28,8 +29,6 @@ use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
 use crate::route::{self, PathRoom, Route};
 use crate::scope_stats::ScopeTable;
-use crate::shared::answer::Answering;
-use crate::shared::{self, Found, KeyRoom, StoredResponse};
 use crate::uncached::{LoadedRequest, Uncached};
 
 pub use miss::Missed;
@@ -277,7 +276,7 @@ impl Module for Http {
             && let Some(lookup) =
                 global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
         {
-            match shared::look_up::look_up(view, keys, lookup) {
+            match look_up(view, keys, lookup) {
                 Found::Bypass => {}
                 Found::Ask(asks) => plan = Some(asks),
                 Found::TooEarly => routed.route = Route::Error(Status::TOO_EARLY),

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use afpa_cache::watch::{Summary, Watcher};
 use afpa_cache::{Cache, View};
-use afpa_framework::{Client, Secured};
+use afpa_framework::{Client, Now, Secured};
 use afpa_http::{BodyLength, Method, Request, RequestLimits};
 use afpa_police::Police;
 use afpa_proxy::exchange;
+use afpa_proxy::request::Origin;
 use afpa_proxy::select::Group;
-use afpa_router::{Router, SiteId};
+use afpa_router::{Action, RequestSet, RequestSetId, Router, SiteId};
+use afpa_shared_cache::{KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
-use crate::shared::look_up::SiteCache;
-use crate::shared::{Responses, StoredResponse};
 use crate::site::Site;
 
 /// The settings and tables that the modules of all cores share.
@@ -158,6 +158,43 @@ impl Global {
     /// The value of Strict-Transport-Security for a site.
     pub(crate) fn hsts(&self, site: Option<SiteId>) -> Option<&Arc<str>> {
         self.sites.get(site?.0 as usize)?.hsts.as_ref()
+    }
+
+    /// A distributed request of a request set as the cache sees it, if it has one.
+    pub(crate) fn shared_request<'a, 's, 'b>(
+        &'a self,
+        request: &'a Request<'s, 'b>,
+        (to, set): (&Distributed<'a>, RequestSetId),
+        (client, tls, now): (Client, Option<&Secured>, Now),
+    ) -> Option<afpa_shared_cache::Distributed<'a, 's, 'b>> {
+        let cache = self.caches.get(set.0 as usize)?.as_ref()?;
+        let site = self.sites.get(to.site.0 as usize)?;
+        let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
+        let trusted = site.trusts(client);
+        let origin = Origin { trusted, secure: tls.is_some(), ..Origin::default() };
+        let told = self.tells_subject(to, tls);
+        let is_early = tls.is_some_and(|tls| tls.is_early);
+        Some(afpa_shared_cache::Distributed {
+            cache,
+            exchange,
+            origin,
+            request,
+            url: to.url,
+            path: to.path,
+            client,
+            is_early,
+            told,
+            now,
+        })
+    }
+
+    /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
+    pub fn kernel_rules(&self, number: usize, set: &RequestSet) -> Option<KernelRules> {
+        let cache = self.caches.get(number)?.as_ref()?;
+        let Action::Distributed { group, .. } = set.behaviour.action else { return None };
+        let exchange = &self.groups.get(group.0 as usize)?.settings;
+        let site = self.sites.get(set.site.0 as usize)?;
+        KernelRules::of(cache, exchange, !site.forwarded_from.is_empty())
     }
 
     /// A summary of the watches below the roots. Several roots may lie in one directory, which is watched once.

@@ -32,7 +32,6 @@ mod respond;
 mod route;
 mod scope_stats;
 mod settings;
-mod shared;
 mod site;
 mod uncached;
 
@@ -47,10 +46,5 @@ pub use path_rule::PathRule;
 pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
-pub use shared::look_up::SiteCache;
-pub use shared::{
-    CachePolicy, KernelCopy, KernelPlace, KernelRules, KernelTtl, Mode, Present, Purge, QueryRule,
-    Refused, Responses, Restored, Saver, SharedStats, StoredResponse,
-};
 pub use site::{ClientDemand, Site};
 pub use uncached::{LoadedRequest, Uncached};

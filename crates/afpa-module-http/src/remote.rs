@@ -14,13 +14,11 @@ use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
 use afpa_router::{self as router, GroupId, SiteId};
+use afpa_shared_cache::{Answer, Answering, ClientHead, Plan, Ran};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::global::{Global, ServerGroup};
 use crate::respond::Responder;
-use crate::shared::answer::Answering;
-use crate::shared::run::{Answer, ClientHead, Ran};
-use crate::shared::{self, Plan};
 use crate::site::Site;
 
 /// A request that a server of a server group answers.
@@ -226,7 +224,7 @@ impl Remote {
             Some(plan) => {
                 let (bytes, limits) = (&self.request.head[..], self.request.limits);
                 let head = ClientHead { bytes, limits };
-                shared::run::run(*plan, head, &mut self.job, &core, client).await
+                afpa_shared_cache::run(*plan, head, &mut self.job, &core, client).await
             }
         };
         ExchangedRequest { remote: self, report, answer }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
-use afpa_framework::{AccessRecord, AccessSink, Now, Outbox, Part, Persistence, Receipt};
+use afpa_framework::{AccessRecord, AccessSink, GATHERED, Now, Outbox, Part, Persistence, Receipt};
 use afpa_h2::hpack::encode::put_field;
 use afpa_http::{
     BodyLength, Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead,
@@ -21,14 +21,12 @@ use afpa_http::{
     page, range,
 };
 use afpa_proxy::exchange::Report;
+use afpa_shared_cache::{Answering, Recipient, Written};
 
 use crate::asked::Asked;
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::DocRootSettings;
-
-/// Content up to this size is copied behind its head; larger content is sent from the cache object.
-pub(crate) const GATHERED: u64 = 16 * 1024;
 
 /// The state that a core needs to write answers.
 pub(crate) struct Responder {
@@ -62,6 +60,27 @@ impl Responder {
             return self.special(asked, object, variant, settings, out);
         }
         self.whole(asked, object, variant, out)
+    }
+
+    /// Answers from a stored response of a server.
+    pub(crate) fn stored(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        answering: Answering<'_>,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let (connection, persistence) = self.connection(asked);
+        let Asked { request, now, .. } = asked;
+        let hsts = asked.hsts.map(|value| &**value);
+        match answering.write(Recipient { request, connection, hsts, boundary, now }, out) {
+            Written::Answer(status, sent) => {
+                self.counters.shared_bytes.add(sent);
+                self.note_code(asked, status, sent, out);
+                persistence
+            }
+            Written::Unsatisfiable(length) => self.unsatisfiable(asked, length, out),
+            Written::Nothing => self.page(asked, Status::INTERNAL_SERVER_ERROR, out),
+        }
     }
 
     /// The whole of a variant: 200.
@@ -311,7 +330,7 @@ fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuild
 }
 
 /// A random boundary, from the keys of a new hasher, so that no file can be made to contain it.
-pub(crate) fn boundary() -> Boundary {
+fn boundary() -> Boundary {
     let half = || u128::from(RandomState::new().hash_one(()));
     Boundary::new(half() << 64 | half())
 }

@@ -9,16 +9,14 @@ use afpa_framework::{
     Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Persistence, steady_ms,
 };
 use afpa_http::FieldSlots;
-use afpa_module_http::{
-    CachePolicy, Global, Http, HttpConnection, HttpCounters, Responses, ServerGroup, Site,
-    SiteCache,
-};
+use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, ServerGroup, Site};
 use afpa_proxy::limit::{Gate, LimitSettings};
 use afpa_proxy::select::{Group, GroupSettings, ServerSettings};
 use afpa_router::{
     Action, Affinity, Conditions, Content, ContentGroup, GroupId, ListenerId, PathEntry, Reach,
     Router, SiteEntry, Table,
 };
+use afpa_shared_cache::{CachePolicy, Responses, SiteCache};
 use tokio::runtime::Runtime;
 
 #[path = "../../afpa-framework/testing/sink.rs"]

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-proxy", &["afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"]),
+    ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
     (
         "afpa-module-http",
         &[
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-police",
             "afpa-proxy",
             "afpa-router",
+            "afpa-shared-cache",
         ],
     ),
     ("afpa-acme", &[]),
@@ -70,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-router",
             "afpa-self-check",
             "afpa-server",
+            "afpa-shared-cache",
         ],
     ),
     (
@@ -89,6 +92,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-router",
             "afpa-say",
             "afpa-server",
+            "afpa-shared-cache",
             "afpa-tls",
         ],
     ),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use afpa_framework::{Client, Miss, Outbox, Persistence};
 use afpa_http::{Status, request::Said, target};
 use afpa_proxy::exchange;
+use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
 use crate::asked::{Asked, KeptRequest};
@@ -14,7 +15,6 @@ use crate::global::Global;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
 use crate::route::{Route, question};
-use crate::shared::Plan;
 use crate::uncached::Uncached;
 
 /// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.

@@ -15,8 +15,8 @@ use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
     ResponseHead, Status, page, request, target,
 };
-use afpa_module_http::Purge;
 use afpa_server::{Address, BoundListener, Engine, Settings};
+use afpa_shared_cache::Purge;
 
 use super::observe::{Exposition, Observed};
 use crate::confine::Confinement;

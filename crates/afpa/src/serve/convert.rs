@@ -9,12 +9,10 @@ use afpa_framework::Priority;
 use afpa_http::caching::freshness::Heuristic;
 use afpa_http::caching::store::SetCookie;
 use afpa_http::{Coding, RequestLimits};
-use afpa_module_http::{
-    CachePolicy, Charset, Compression, DocRootSettings, FileHint, FilterRule, Mode, PathRule,
-    QueryRule,
-};
+use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, Io, KernelActivity, Settings};
+use afpa_shared_cache::{CachePolicy, Mode, QueryRule};
 
 use afpa_config::{self as config, Config, Listen, Policy, Root, SiteSettings, Symlinks};
 

@@ -9,8 +9,8 @@ use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, ClientDemand, Common, Comparer, Compressor, DocRoot, Global, HttpHeader, Responses,
-    ServerGroup, Site, SiteCache,
+    Challenges, ClientDemand, Common, Comparer, Compressor, DocRoot, Global, HttpHeader,
+    ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -18,6 +18,7 @@ use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, RequestSet, Router};
 use afpa_server::HelperStart;
+use afpa_shared_cache::{Responses, SiteCache};
 use anyhow::Context as _;
 
 use super::convert;

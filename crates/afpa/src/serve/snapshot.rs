@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use afpa_config::SharedCache;
 use afpa_framework::{Now, clock};
 use afpa_http::caching::snapshot::Clocks;
-use afpa_module_http::{Present, Responses};
+use afpa_shared_cache::{Present, Responses};
 use rustix::process::nice;
 
 use crate::privileges::Identity;

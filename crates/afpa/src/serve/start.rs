@@ -12,11 +12,12 @@ use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathSettings, FastPathView, KernelScope, RunningFastPath,
     StartParts,
 };
-use afpa_module_http::{DocRoot, Http, HttpCounters, Responses};
+use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::exchange;
 use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
+use afpa_shared_cache::Responses;
 use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;

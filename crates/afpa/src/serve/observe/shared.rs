@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use afpa_module_http::SharedStats;
+use afpa_shared_cache::SharedStats;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

@@ -1,0 +1,263 @@
+//! Writes stored responses: whole, as 304, or in parts.
+//!
+//! A hit copies the head, adds its age and length, and copies the content behind it.
+
+use afpa_cache::{Object, Payload};
+use afpa_framework::{GATHERED, Now, Outbox, Part};
+use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::caching::condition::{is_known_to_client, may_send_part};
+use afpa_http::multipart::{Boundary, Multipart};
+use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, range};
+
+use crate::store::parts::Partial;
+use crate::store::stored::{Response, StoredResponse};
+
+/// Most ranges of one request; with more, the whole is sent.
+const RANGES: usize = 16;
+
+/// A stored response that answers a request.
+#[derive(Clone, Copy)]
+pub struct Answering<'a> {
+    /// The response, or the parts of it.
+    pub object: &'a Object<StoredResponse>,
+    /// The outcome for Cache-Status, if the response has that field.
+    pub told: Option<Outcome>,
+}
+
+/// The request that a stored response answers, and its connection.
+#[derive(Clone, Copy)]
+pub struct Recipient<'a, 's, 'b> {
+    /// The request.
+    pub request: &'a Request<'s, 'b>,
+    /// Whether its connection persists.
+    pub connection: Connection,
+    /// The value of Strict-Transport-Security, if the answer is to have one.
+    pub hsts: Option<&'a str>,
+    /// Makes the boundary of an answer with several ranges, which no content may contain.
+    pub boundary: fn() -> Boundary,
+    /// Now.
+    pub now: Now,
+}
+
+/// The result of writing an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// An answer with this status, and so many bytes of content.
+    Answer(u16, u64),
+    /// Nothing: no range can be satisfied, of so many bytes (416).
+    Unsatisfiable(u64),
+    /// Nothing: there is no response in the object.
+    Nothing,
+}
+
+impl Answering<'_> {
+    /// Appends the answer to the outbox.
+    pub fn write(self, to: Recipient<'_, '_, '_>, out: &mut Outbox) -> Written {
+        let header = self.object.header();
+        if let Some(partial) = header.partial() {
+            return self.part(to, partial, out);
+        }
+        let Some(response) = header.response() else { return Written::Nothing };
+        let request = to.request;
+        let unusual = KnownSet::CONDITIONAL.union(KnownSet::RANGE);
+        if request.has_any(unusual) && response.draft.facts.status == 200 {
+            let validators = response.validators();
+            let conditional =
+                request.has(Known::IfNoneMatch) || request.has(Known::IfModifiedSince);
+            if conditional && is_known_to_client(request, &validators) {
+                response.draft.put_not_modified(&mut out.bytes);
+                self.put_head(b"", response, to, None, out);
+                return Written::Answer(304, 0);
+            }
+            if may_send_part(request, &validators) {
+                return self.ranges(to, response, out);
+            }
+        }
+        self.whole(to, response, out)
+    }
+
+    fn whole(self, to: Recipient<'_, '_, '_>, response: &Response, out: &mut Outbox) -> Written {
+        let draft = &response.draft;
+        let length = (draft.facts.status != 204).then_some(response.len);
+        self.put_head(draft.head(), response, to, length, out);
+        let mut sent = 0;
+        if to.request.method == Method::Get {
+            sent = response.len;
+            push(self.object, 0..sent, out);
+        }
+        Written::Answer(draft.facts.status, sent)
+    }
+
+    /// 206 from parts that have all of the range that the request asks for.
+    fn part(self, to: Recipient<'_, '_, '_>, partial: &Partial, out: &mut Outbox) -> Written {
+        let range = partial.range_for(to.request);
+        let found = range.as_ref().and_then(|range| partial.parts.find(range));
+        let (Some(range), Some(found)) = (range, found) else { return Written::Nothing };
+        let sent = range.end - range.start;
+        let response = &partial.response;
+        let head = head_of_part(response, &range, partial.parts.complete());
+        self.put_head(&head, response, to, Some(sent), out);
+        for (piece, place) in found {
+            if sent <= GATHERED {
+                out.bytes.extend_from_slice(piece.bytes.get(place).unwrap_or_default());
+            } else {
+                out.push(Part::Pinned(piece.bytes.clone(), place));
+            }
+        }
+        Written::Answer(206, sent)
+    }
+
+    /// 206, 416, or the whole after all (RFC 9110 section 14.2).
+    fn ranges(self, to: Recipient<'_, '_, '_>, response: &Response, out: &mut Outbox) -> Written {
+        let len = response.len;
+        let draft = &response.draft;
+        match range::select_current(to.request, len, RANGES) {
+            Ranges::Whole => self.whole(to, response, out),
+            Ranges::One(range) => {
+                let sent = range.end - range.start;
+                let head = head_of_part(response, &range, len);
+                self.put_head(&head, response, to, Some(sent), out);
+                push(self.object, range, out);
+                Written::Answer(206, sent)
+            }
+            Ranges::Many(ranges) => {
+                let of = draft.content_type().unwrap_or("application/octet-stream");
+                let parts = Multipart::new((to.boundary)(), of, len, &ranges);
+                let sent = parts.content_length();
+                let head = status_line_of(draft.head(), "206 Partial Content");
+                let mut head = without(&head, b"content-type");
+                let line = format!("Content-Type: {}\r\n", parts.content_type());
+                head.extend_from_slice(line.as_bytes());
+                self.put_head(&head, response, to, Some(sent), out);
+                for part in parts.parts() {
+                    out.push(Part::Bytes(part.head.clone()));
+                    push_part(self.object, part.range.clone(), out);
+                }
+                out.push(Part::Bytes(parts.closing().to_vec()));
+                Written::Answer(206, sent)
+            }
+            Ranges::Unsatisfiable => Written::Unsatisfiable(len),
+        }
+    }
+
+    fn put_head(
+        self,
+        head: &[u8],
+        response: &Response,
+        to: Recipient<'_, '_, '_>,
+        length: Option<u64>,
+        out: &mut Outbox,
+    ) {
+        let age = response.draft.arrival.age(to.now.steady_ms() / 1000);
+        let Recipient { hsts, connection, .. } = to;
+        Rest { age, told: self.told, hsts, length, connection }.put(head, &mut out.bytes);
+    }
+}
+
+/// The fields after the server's in the head of a stored response.
+pub(crate) struct Rest<'a> {
+    pub(crate) age: u64,
+    /// For Cache-Status.
+    pub(crate) told: Option<Outcome>,
+    /// The value of Strict-Transport-Security.
+    pub(crate) hsts: Option<&'a str>,
+    /// For Content-Length.
+    pub(crate) length: Option<u64>,
+    pub(crate) connection: Connection,
+}
+
+impl Rest<'_> {
+    /// Appends the head. The parts that change each second stand together, because the kernel writes them as one: the
+    /// `ttl` of a hit at the end of Cache-Status, and Age in the next line. Returns where they begin in the head: at
+    /// the `ttl`, or at the value of Age if there is none.
+    pub(crate) fn put(&self, head: &[u8], bytes: &mut Vec<u8>) -> usize {
+        const AGE: &[u8] = b"Age: ";
+        bytes.reserve(head.len() + 192);
+        let begin = bytes.len();
+        bytes.extend_from_slice(head);
+        let ttl_at = self.told.as_ref().and_then(|outcome| put_status(outcome, bytes));
+        bytes.extend_from_slice(AGE);
+        let changing_at = ttl_at.unwrap_or(bytes.len());
+        let mut digits = itoa::Buffer::new();
+        bytes.extend_from_slice(digits.format(self.age).as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+        put_hsts(self.hsts, head, bytes);
+        if let Some(length) = self.length {
+            bytes.extend_from_slice(b"Content-Length: ");
+            bytes.extend_from_slice(digits.format(length).as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(self.connection.ending());
+        changing_at - begin
+    }
+}
+
+/// Appends Cache-Status. Returns where the `ttl` of a hit stands.
+fn put_status(outcome: &Outcome, bytes: &mut Vec<u8>) -> Option<usize> {
+    bytes.extend_from_slice(b"Cache-Status: ");
+    let ttl_at = bytes.len() + cache_status::BEFORE_TTL.len();
+    cache_status::put(outcome, bytes);
+    bytes.extend_from_slice(b"\r\n");
+    matches!(outcome, Outcome::Hit { .. }).then_some(ttl_at)
+}
+
+/// Adds Strict-Transport-Security, unless the server's head has one.
+pub(crate) fn put_hsts(value: Option<&str>, head: &[u8], out: &mut Vec<u8>) {
+    const NAME: &[u8] = b"Strict-Transport-Security: ";
+    let Some(value) = value else { return };
+    let named = NAME.len() - 1;
+    let is = |line: &[u8]| {
+        line.get(..named).is_some_and(|name| name.eq_ignore_ascii_case(&NAME[..named]))
+    };
+    if !head.split_inclusive(|&byte| byte == b'\n').any(is) {
+        for text in [NAME, value.as_bytes(), b"\r\n"] {
+            out.extend_from_slice(text);
+        }
+    }
+}
+
+/// The head of a 206 with one part.
+fn head_of_part(response: &Response, range: &std::ops::Range<u64>, complete: u64) -> Vec<u8> {
+    let mut head = status_line_of(response.draft.head(), "206 Partial Content");
+    let content_range = range::content_range(range, complete);
+    head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
+    head
+}
+
+/// The head with another status.
+fn status_line_of(head: &[u8], status: &str) -> Vec<u8> {
+    let rest = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |end| end + 1);
+    let mut new = format!("HTTP/1.1 {status}\r\n").into_bytes();
+    new.extend_from_slice(head.get(rest..).unwrap_or_default());
+    new
+}
+
+/// The head without the lines of a field.
+fn without(head: &[u8], name: &[u8]) -> Vec<u8> {
+    let is = |line: &[u8]| {
+        let own = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        own.eq_ignore_ascii_case(name)
+    };
+    head.split_inclusive(|&byte| byte == b'\n')
+        .filter(|line| !is(line))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// Appends a range of the content: a short one is copied, a longer one is sent from the object.
+fn push(object: &Object<StoredResponse>, range: std::ops::Range<u64>, out: &mut Outbox) {
+    match object.payloads().first() {
+        Some(Payload::Pinned(bytes)) if range.end - range.start <= GATHERED => {
+            let bytes = bytes.get(range.start as usize..range.end as usize);
+            out.bytes.extend_from_slice(bytes.unwrap_or_default());
+        }
+        _ => push_part(object, range, out),
+    }
+}
+
+fn push_part(object: &Object<StoredResponse>, range: std::ops::Range<u64>, out: &mut Outbox) {
+    if let Some(Payload::Pinned(bytes)) = object.payloads().first() {
+        out.push(Part::Pinned(bytes.clone(), range.start as usize..range.end as usize));
+    }
+}

@@ -1,0 +1,189 @@
+//! A question to a server on behalf of the cache, and its outcome.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Moment, Object, Payload};
+use afpa_framework::Now;
+use afpa_http::caching::cache_status::Forward;
+use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
+use afpa_http::caching::{ResponseFacts, reuse, vary};
+use afpa_http::{FieldSlots, RequestLimits, request};
+use afpa_proxy::exchange;
+
+use crate::fetch::Fetch;
+use crate::key::{LONGEST, host_of, label_of};
+use crate::policy::{CachePolicy, Life, Mode};
+use crate::store::list::{Content, ListPlace};
+use crate::store::parts::Ranged;
+use crate::store::responses::Responses;
+use crate::store::stored::{Circumstances, Draft, Response, StoredResponse};
+
+/// A question to a server on behalf of the cache.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) responses: Arc<Responses>,
+    pub(crate) policy: Arc<CachePolicy>,
+    /// Settings of the exchange with the server.
+    pub(crate) exchange: Arc<exchange::Settings>,
+    pub(crate) primary: Arc<[u8]>,
+    pub(crate) hash: u64,
+    /// An answer that is purged after this moment is not listed.
+    pub(crate) since: Cell<Moment>,
+    pub(crate) requested: Requested,
+    /// The client's head, for the fields that the answer varies by.
+    pub(crate) head: Vec<u8>,
+    pub(crate) limits: RequestLimits,
+    pub(crate) why: Forward,
+    /// The stored response, which may be current, or better than an error.
+    pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are stored.
+    pub(crate) base: Option<Arc<Object<StoredResponse>>>,
+    /// The question is for a part.
+    pub(crate) ranged: Option<Ranged>,
+    /// The question is whether it is current.
+    pub(crate) validates: bool,
+    pub(crate) asked: Now,
+    pub(crate) fetch: Arc<Fetch>,
+    /// Whether the exchange goes on without its client.
+    pub(crate) keeps: Cell<bool>,
+    pub(crate) came: RefCell<Came>,
+}
+
+/// The outcome of the question.
+#[derive(Debug, Default)]
+pub(crate) enum Came {
+    /// No answer was kept or passed on yet.
+    #[default]
+    Nothing,
+    /// The answer was kept.
+    Stored,
+    /// It was passed on, and not kept.
+    Passed,
+    /// The stored response is current, and this is its new head.
+    Current(Box<Draft>),
+    /// The server says that another response than the stored one is current.
+    Mismatch,
+    /// The server failed, and the stored response may be used instead.
+    Error(u16),
+}
+
+impl Asking {
+    pub(crate) fn place<'a>(&'a self, variant: &'a Arc<[u8]>) -> ListPlace<'a> {
+        ListPlace { primary: &self.primary, variant, since: self.since.get() }
+    }
+
+    /// The key of the request among responses that vary by these fields.
+    pub(crate) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
+        variant(&self.primary, names, &self.head, &self.limits)
+    }
+
+    /// The key of a response to it.
+    pub(crate) fn key(&self, draft: &Draft) -> Arc<[u8]> {
+        match draft.vary().is_empty() {
+            true => Arc::clone(&self.primary),
+            false => self.variant(draft.vary()).into(),
+        }
+    }
+
+    pub(crate) fn circumstances(&self, now: Now) -> Circumstances<'_> {
+        let (policy, asked) = (&*self.policy, self.asked);
+        let host = host_of(label_of(&self.primary));
+        Circumstances { policy, asked, now, host }
+    }
+
+    /// The stored response, as an object and as a response.
+    pub(crate) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
+        let object = self.stored.as_ref()?;
+        Some((object, object.header().response()?))
+    }
+
+    /// Whether a response may be kept, as far as its fields say.
+    pub(crate) fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
+        let terms = Terms {
+            lifetime: life.lifetime.into(),
+            age: facts.age,
+            stale_use: life.stale_use.into(),
+            explicit_only: self.policy.mode == Mode::Auto,
+            forced: self.policy.forced(facts.status).is_some(),
+        };
+        judge(facts, &self.requested, self.policy.set_cookie, terms)
+    }
+
+    /// As [`judge`](Self::judge), of a response that has a draft, with a check of its key.
+    pub(crate) fn judge_draft(
+        &self,
+        draft: &Draft,
+        facts: &ResponseFacts,
+    ) -> Result<(), NotStored> {
+        self.judge(facts, draft.life)?;
+        self.judge_vary(draft)
+    }
+
+    /// A response that depends on what only the proxy knows of a request has no key.
+    pub(crate) fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
+        let policy = &self.exchange.request;
+        if draft.vary().iter().any(|name| policy.writes(name.as_bytes())) {
+            return Err(NotStored::VaryStar);
+        }
+        match self.key(draft).len() > LONGEST {
+            true => Err(NotStored::LongKey),
+            false => Ok(()),
+        }
+    }
+
+    /// Drops the stored response and the stored parts: they are not current, unless the reason is one of the request
+    /// alone.
+    pub(crate) fn drop_stored(&self, why: NotStored) {
+        let stored = [&self.stored, &self.base].into_iter().flatten();
+        for stored in stored.filter(|_| !is_about_request(why)) {
+            self.responses.cache().purge(stored.key());
+        }
+    }
+
+    /// Lists the stored response anew, with the head that the server says is current. `None`: it was purged meanwhile.
+    pub(crate) fn freshen(&self, draft: Draft, now: Now) -> Option<Arc<Object<StoredResponse>>> {
+        let (before, response) = self.stored_response()?;
+        response.end_validation();
+        let payload: Option<Payload> = before.payloads().first().cloned();
+        let content =
+            payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
+        let key = self.key(&draft);
+        let place = self.place(&key);
+        let object = self.responses.list(&self.policy, &place, draft, content, now).ok()?;
+        self.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        Some(object)
+    }
+
+    /// Whether the stored response may be used instead of an error.
+    pub(crate) fn may_replace_error(&self, now: Now) -> bool {
+        let stored = self.stored.as_ref().and_then(|object| object.header().response());
+        let control = match self.policy.obey_clients {
+            true => self.requested.control,
+            false => Default::default(),
+        };
+        stored.is_some_and(|stored| reuse::may_replace_error(&stored.at(now), &control))
+    }
+}
+
+/// Whether a response was not kept for a reason that lies in the request, so that others may still get the stored
+/// response.
+pub(crate) fn is_about_request(why: NotStored) -> bool {
+    matches!(why, NotStored::RequestNoStore | NotStored::Authorization | NotStored::LongKey)
+}
+
+/// The key of a request, given by its head, among responses that vary by these fields.
+pub(crate) fn variant(
+    primary: &[u8],
+    names: &[Box<str>],
+    head: &[u8],
+    limits: &RequestLimits,
+) -> Vec<u8> {
+    let mut key = primary.to_vec();
+    let mut slots = FieldSlots::new();
+    if let Ok(Some(request)) = request::parse(head, &mut slots, limits) {
+        vary::put_key(names, &request, &mut key);
+    }
+    key
+}

@@ -1,0 +1,112 @@
+//! The bytes of an answer that a slow client has not taken yet, while the exchange goes on without it.
+
+use std::sync::Arc;
+
+use afpa_cache::{Object, Payload};
+use afpa_framework::ClientStream;
+
+use crate::fetch::send::send_some;
+use crate::store::responses::Responses;
+use crate::store::stored::StoredResponse;
+
+/// Bytes that wait for a client. They count as bytes of answers on their way.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    responses: Arc<Responses>,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// An answer that was kept as a whole, and whose content was sent as it is.
+#[derive(Debug)]
+pub(crate) struct Kept(pub(crate) Arc<Object<StoredResponse>>);
+
+/// The rest of an answer.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    /// In memory of its own.
+    Own(Backlog),
+    /// The content of the kept object, from this position on.
+    OfKept(Kept, usize),
+}
+
+impl Backlog {
+    pub(crate) fn new(responses: Arc<Responses>) -> Self {
+        Self { responses, bytes: Vec::new(), sent: 0 }
+    }
+
+    /// The bytes that wait.
+    pub(crate) fn left(&self) -> &[u8] {
+        self.bytes.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Adds to it. `false`: there is no more memory for that.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
+        let may = self.responses.buffer(bytes.len());
+        if may {
+            self.bytes.extend_from_slice(bytes);
+        }
+        may
+    }
+
+    /// So much was sent.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.left().is_empty() {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.responses.unbuffer(self.bytes.len());
+        (self.bytes, self.sent) = (Vec::new(), 0);
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Kept {
+    fn content(&self) -> &[u8] {
+        match self.0.payloads().first() {
+            Some(Payload::Pinned(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+}
+
+impl Rest {
+    /// The last `left` bytes of the kept object, instead of a copy of them. `None`: its content is shorter.
+    pub(crate) fn of_kept(kept: Kept, left: usize) -> Option<Self> {
+        let from = kept.content().len().checked_sub(left)?;
+        Some(Rest::OfKept(kept, from))
+    }
+
+    fn left(&self) -> &[u8] {
+        match self {
+            Rest::Own(backlog) => backlog.left(),
+            Rest::OfKept(kept, from) => kept.content().get(*from..).unwrap_or_default(),
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        match self {
+            Rest::Own(backlog) => backlog.advance(bytes),
+            Rest::OfKept(_, from) => *from += bytes,
+        }
+    }
+
+    /// Sends it. `false`: the client went away, or stopped reading.
+    pub(crate) async fn send<C: ClientStream>(mut self, client: &mut C) -> bool {
+        while !self.left().is_empty() {
+            match send_some(client, self.left()).await {
+                Some(n) => self.advance(n),
+                None => return false,
+            }
+        }
+        true
+    }
+}

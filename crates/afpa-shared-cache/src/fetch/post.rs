@@ -1,0 +1,118 @@
+//! Keeps the answer to POST for later GET requests (RFC 9110 section 9.3.3).
+
+use std::rc::Rc;
+
+use afpa_cache::Moment;
+use afpa_framework::Now;
+use afpa_http::caching::{ResponseFacts, may_answer_get, same_origin_path};
+use afpa_http::target;
+use afpa_proxy::exchange::{Passing, Tap};
+use afpa_proxy::response::Response;
+
+use crate::fetch::asking::Asking;
+use crate::fetch::invalidate::Invalidating;
+use crate::fetch::tap::Storing;
+use crate::key::label_of;
+use crate::store::stored::Draft;
+
+/// The URL of a request, as its Content-Location has to name it.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// The scheme, with its colon and slashes.
+    pub(crate) scheme: Vec<u8>,
+    /// As [`target::spell`] gives it.
+    pub(crate) path: Vec<u8>,
+    pub(crate) query: Option<Vec<u8>>,
+}
+
+/// The tap of a POST request whose answer may answer GET, if it says so. Like any other it drops the stored responses
+/// for the URL; it is then stored in their place.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    pub(crate) invalidating: Invalidating,
+    pub(crate) own: Own,
+    pub(crate) asking: Rc<Asking>,
+    pub(crate) storing: Option<Storing>,
+}
+
+impl Posted {
+    /// Whether the answer says that it is the one to GET for its own URL.
+    fn is_for_get(&self, response: &Response<'_, '_>) -> bool {
+        let asking = &self.asking;
+        let lines = response.end_to_end();
+        let facts = ResponseFacts::of(response.status, lines.clone(), &asking.policy.targets);
+        let mut locations = lines
+            .filter(|(name, _)| name.eq_ignore_ascii_case(b"content-location"))
+            .map(|(_, value)| value);
+        let (Some(location), None) = (locations.next(), locations.next()) else { return false };
+        may_answer_get(&facts) && self.own.is(location, &self.invalidating.host)
+    }
+
+    /// Drops the responses that the answer supersedes. Returns the moment after that. `None`: another request has
+    /// purged one of the answer's labels since the server was asked.
+    fn invalidate(
+        &mut self,
+        response: &Response<'_, '_>,
+        draft: Option<&Draft>,
+        now: Now,
+    ) -> Option<Moment> {
+        let asking = &self.asking;
+        let cache = asking.responses.cache();
+        let tags = draft.map(Draft::tags).unwrap_or_default();
+        let tags = tags.iter().map(|tag| &**tag);
+        let labels: Vec<&[u8]> = std::iter::once(label_of(&asking.primary)).chain(tags).collect();
+        // The moment is taken before the journal is looked at, so that no purge falls between the two.
+        let before = cache.moment();
+        let is_current = !cache.is_purged_since(asking.since.get(), &labels, |_| false);
+        self.invalidating.head(response, now);
+        let after = before.after(self.invalidating.purges);
+        (is_current && self.asking.responses.cache().moment() == after).then_some(after)
+    }
+}
+
+impl Own {
+    fn is(&self, location: &[u8], host: &[u8]) -> bool {
+        let has_scheme = |scheme: &[u8]| {
+            location.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme))
+        };
+        if !location.starts_with(b"/") && !has_scheme(&self.scheme) {
+            return false;
+        }
+        let Some(path) = same_origin_path(location, host) else { return false };
+        let mut parts = path.splitn(2, |&byte| byte == b'?');
+        let (path, query) = (parts.next().unwrap_or_default(), parts.next());
+        let mut room = Vec::new();
+        query == self.query.as_deref()
+            && target::spell(path, &mut room).is_ok_and(|path| path == self.path)
+    }
+}
+
+impl Tap for Posted {
+    fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing {
+        self.storing = None;
+        let mut storing = Storing::new(Rc::clone(&self.asking));
+        let draft =
+            if self.is_for_get(response) { storing.judge_whole(response, now).ok() } else { None };
+        let after = self.invalidate(response, draft.as_ref(), now);
+        if let (Some(draft), Some(after)) = (draft, after) {
+            self.asking.since.set(after);
+            storing.keep(draft, response.announced(), None, now);
+            self.storing = Some(storing);
+        }
+        Passing::On
+    }
+
+    fn put_fields(&self, _: &mut Vec<u8>) {}
+
+    fn content(&mut self, data: &[u8]) {
+        if let Some(storing) = &mut self.storing {
+            storing.content(data);
+        }
+    }
+
+    fn whole(&mut self, now: Now) {
+        if let Some(storing) = &mut self.storing {
+            storing.whole(now);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Judges the answer of a server as it arrives, and keeps it if it may be kept.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Object, Overtaken, Payload, Pinned};
+use afpa_framework::Now;
+use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::caching::parts::ContentRange;
+use afpa_http::caching::store::NotStored;
+use afpa_http::caching::{ResponseFacts, reuse};
+use afpa_proxy::exchange::{Passing, Tap};
+use afpa_proxy::response;
+use smallvec::SmallVec;
+
+use crate::fetch::Phase;
+use crate::fetch::asking::{Asking, Came, is_about_request};
+use crate::store::list::{Content, room_for};
+use crate::store::parts::Part;
+use crate::store::responses::Responses;
+use crate::store::stored::{Draft, StoredResponse};
+
+/// The tap of a question to a server.
+#[derive(Debug)]
+pub(crate) struct Storing {
+    asking: Rc<Asking>,
+    keeping: Option<Keeping>,
+    verdict: Result<(), NotStored>,
+    /// Bytes of it that are counted among those on their way.
+    counted: usize,
+}
+
+#[derive(Debug)]
+struct Keeping {
+    variant: Arc<[u8]>,
+    /// The length that the head announces; of a part, that of the whole.
+    announced: Option<u64>,
+    bytes: usize,
+    /// Which part of the whole it is, if it is not all of it.
+    part: Option<ContentRange>,
+    /// When its head came.
+    begun: Now,
+    arrival: Arrival,
+}
+
+/// How the content arrives, behind the head.
+#[derive(Debug)]
+enum Arrival {
+    /// It is short, so that it may come all at once. Followers do not see it before.
+    Expected(Draft),
+    /// It came all at once, and lies in the arena.
+    AtOnce(Draft, Pinned),
+    /// In chunks, which followers see.
+    Begun(Arc<Draft>),
+}
+
+impl Arrival {
+    fn draft(&self) -> &Draft {
+        match self {
+            Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => draft,
+            Arrival::Begun(draft) => draft,
+        }
+    }
+}
+
+/// The longest content that may come at once; longer content has followers that want it as it comes.
+const SHORT: u64 = 32 * 1024;
+
+/// The memory for a piece of content beside its bytes: its counts, and its place in the list.
+const CHUNK_COST: usize = 64;
+
+/// Lines of a head that take no memory of their own.
+const LINES: usize = 24;
+
+impl Storing {
+    pub(crate) fn new(asking: Rc<Asking>) -> Self {
+        Self { asking, keeping: None, verdict: Err(NotStored::Status), counted: 0 }
+    }
+
+    /// The meaning of a 304 that answers our own question.
+    fn not_modified(&self, response: &response::Response<'_, '_>, now: Now) -> Option<Came> {
+        let asking = &self.asking;
+        let stored = asking.stored.as_ref().filter(|_| asking.validates)?.header().response()?;
+        if !stored.draft.is_meant_by(response.end_to_end()) {
+            return Some(Came::Mismatch);
+        }
+        let about = asking.circumstances(now);
+        let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
+            return Some(Came::Mismatch);
+        };
+        // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
+        match asking.judge_draft(&draft, &facts) {
+            Ok(()) => Some(Came::Current(Box::new(draft))),
+            Err(why) => {
+                asking.drop_stored(why);
+                Some(Came::Mismatch)
+            }
+        }
+    }
+
+    /// Whether the response may be kept, and as what; of a part, as which one.
+    fn judge(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<(Draft, Option<ContentRange>), NotStored> {
+        let asking = &*self.asking;
+        match response.status {
+            206 => asking.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
+            // Other answers to a request for a part may be about that part.
+            status if asking.ranged.is_some() && status != 200 => Err(NotStored::Status),
+            _ => self.judge_whole(response, now).map(|draft| (draft, None)),
+        }
+    }
+
+    /// Whether a response that is no part may be kept, and as what.
+    pub(crate) fn judge_whole(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<Draft, NotStored> {
+        let asking = &*self.asking;
+        let policy = &*asking.policy;
+        // Which lines concern only the connection is found out once.
+        let lines: SmallVec<[_; LINES]> = response.end_to_end().collect();
+        let lines = lines.iter().copied();
+        // Most answers that are not kept are known by little, so that no head is written for them.
+        let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
+        asking.judge(&facts, policy.life(&facts, now.unix()))?;
+        if response.announced().is_some_and(|length| length > policy.largest as u64) {
+            return Err(NotStored::TooLong);
+        }
+        let line = match (response.status, response.reason()) {
+            (200, "OK") => Cow::Borrowed("HTTP/1.1 200 OK"),
+            (status, reason) => Cow::Owned(format!("HTTP/1.1 {status} {reason}")),
+        };
+        let about = asking.circumstances(now);
+        let draft = Draft::of(facts, line.as_bytes(), lines, about)?;
+        asking.judge_vary(&draft).map(|()| draft)
+    }
+
+    /// Keeps what arrives. `announced`: the length that the head announces.
+    pub(crate) fn keep(
+        &mut self,
+        draft: Draft,
+        announced: Option<u64>,
+        part: Option<ContentRange>,
+        now: Now,
+    ) {
+        let announced = part.as_ref().map_or(announced, |part| Some(part.complete));
+        let asking = &self.asking;
+        let variant = asking.key(&draft);
+        asking.keeps.set(true);
+        let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
+        let (bytes, begun, arrival) = (0, now, Arrival::Expected(draft));
+        let waits = part.is_none() && is_short;
+        let keeping = Keeping { variant, announced, bytes, part, begun, arrival };
+        self.keeping = Some(match waits {
+            true => keeping,
+            false => keeping.begin(asking),
+        });
+        if waits {
+            asking.fetch.decide(true);
+        }
+        self.verdict = Ok(());
+    }
+
+    fn pass(&mut self, why: NotStored, status: u16, now: Now) {
+        let asking = &self.asking;
+        self.verdict = Err(why);
+        asking.keeps.set(false);
+        asking.fetch.end(Phase::Passed);
+        // A reason that lies in this request alone says nothing about the next one.
+        let is_own = is_about_request(why) || asking.ranged.is_some();
+        if !is_own && why != NotStored::Status {
+            let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
+            asking.responses.passes().note(asking.hash, until);
+        }
+        if let Some(count) = asking.responses.counts.passed.get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_about_all = match asking.ranged {
+            None => status < 500,
+            Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
+        };
+        if is_about_all {
+            // The server has given its present answer, and the stored response is another one.
+            asking.drop_stored(why);
+        }
+        asking.came.replace(Came::Passed);
+    }
+
+    fn give_up(&mut self) {
+        self.keeping = None;
+        self.asking.fetch.decide(false);
+        self.asking.keeps.set(false);
+        self.asking.fetch.end(Phase::Gone);
+        self.asking.came.replace(Came::Passed);
+        self.uncount();
+    }
+
+    fn uncount(&mut self) {
+        let counted = std::mem::take(&mut self.counted);
+        self.asking.responses.unbuffer(counted);
+    }
+}
+
+impl Tap for Storing {
+    fn head(&mut self, response: &response::Response<'_, '_>, now: Now) -> Passing {
+        if self.keeping.take().is_some() {
+            self.asking.fetch.decide(false);
+        }
+        self.uncount();
+        let asking = Rc::clone(&self.asking);
+        if response.status == 304
+            && let Some(came) = self.not_modified(response, now)
+        {
+            asking.came.replace(came);
+            return Passing::Withheld;
+        }
+        if reuse::is_error(response.status) && asking.may_replace_error(now) {
+            asking.came.replace(Came::Error(response.status));
+            return Passing::Withheld;
+        }
+        asking.came.replace(Came::Nothing);
+        match self.judge(response, now) {
+            Ok((draft, part)) => self.keep(draft, response.announced(), part, now),
+            Err(why) => self.pass(why, response.status, now),
+        }
+        Passing::On
+    }
+
+    fn put_fields(&self, out: &mut Vec<u8>) {
+        if self.asking.policy.status_field {
+            let (why, stored) = (self.asking.why, self.verdict);
+            let outcome = Outcome::Forwarded { why, status: None, stored, collapsed: false };
+            out.extend_from_slice(b"Cache-Status: ");
+            cache_status::put(&outcome, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn content(&mut self, data: &[u8]) {
+        let Some(mut keeping) = self.keeping.take() else { return };
+        let asking = &self.asking;
+        keeping.bytes = keeping.bytes.saturating_add(data.len());
+        if matches!(keeping.arrival, Arrival::Expected(_)) && !data.is_empty() {
+            keeping = keeping.at_once_or_begin(asking, data);
+            if matches!(keeping.arrival, Arrival::AtOnce(..)) {
+                self.keeping = Some(keeping);
+                return;
+            }
+        }
+        let is_too_long = keeping.bytes > asking.policy.largest;
+        let weight = data.len() + CHUNK_COST;
+        if is_too_long || !asking.responses.buffer(weight) {
+            self.give_up();
+        } else {
+            self.counted += weight;
+            asking.fetch.add(data);
+            self.keeping = Some(keeping);
+        }
+    }
+
+    fn whole(&mut self, now: Now) {
+        let Some(keeping) = self.keeping.take() else { return };
+        let asking = &self.asking;
+        match keeping.arrival {
+            Arrival::AtOnce(draft, bytes) => {
+                let content = Content::Whole(Payload::Pinned(bytes), keeping.bytes as u64);
+                let listed = asking.list(&keeping.variant, draft, content, now);
+                asking.ended(listed.is_ok());
+                // If it was purged meanwhile, the followers get it all the same: they asked before.
+                let (Ok(object) | Err(Overtaken(object))) = listed;
+                asking.fetch.arrive_whole(object);
+            }
+            arrival => {
+                let keeping = Keeping { arrival, ..keeping }.begin(asking);
+                // From here on its bytes count where they are copied to.
+                let counted = std::mem::take(&mut self.counted);
+                asking.responses.unbuffer(counted);
+                let object = keeping.list(asking, now);
+                asking.ended(object.is_some());
+                // An object that a part was kept in is not the answer to the client.
+                asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
+            }
+        }
+        self.uncount();
+    }
+}
+
+impl Asking {
+    fn list(
+        &self,
+        variant: &Arc<[u8]>,
+        draft: Draft,
+        content: Content,
+        now: Now,
+    ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
+        self.responses.list(&self.policy, &self.place(variant), draft, content, now)
+    }
+
+    /// All of the answer has come, and was stored or not.
+    fn ended(&self, is_stored: bool) {
+        self.responses.passes().forget(self.hash);
+        self.came.replace(if is_stored { Came::Stored } else { Came::Passed });
+        self.responses.leave(&self.fetch);
+    }
+}
+
+impl Keeping {
+    /// Takes the first of the content: as all of it, which was expected, if it is that and there is room.
+    fn at_once_or_begin(self, asking: &Asking, data: &[u8]) -> Self {
+        let is_all = self.announced == Some(data.len() as u64);
+        let room = || room_for(&asking.responses, &[data], asking.policy.largest);
+        match (self.arrival, if is_all { room() } else { None }) {
+            (Arrival::Expected(draft), Some(bytes)) => {
+                Self { arrival: Arrival::AtOnce(draft, bytes), ..self }
+            }
+            (arrival, _) => Self { arrival, ..self }.begin(asking),
+        }
+    }
+
+    /// Followers see the head now, and the bytes that arrive from now on.
+    fn begin(self, asking: &Asking) -> Self {
+        let draft = match self.arrival {
+            Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
+            Arrival::Begun(_) => return self,
+        };
+        let answer = (Arc::clone(&draft), Arc::clone(&self.variant));
+        asking.fetch.arrive(answer, self.announced, self.begun.steady_ms());
+        Self { arrival: Arrival::Begun(draft), ..self }
+    }
+
+    /// Lists the content that has come in chunks. `None`: there is no room, or it was purged meanwhile.
+    fn list(&self, asking: &Asking, now: Now) -> Option<Arc<Object<StoredResponse>>> {
+        let chunks = asking.fetch.chunks();
+        match &self.part {
+            None => {
+                let content = content_of(&asking.responses, &chunks, asking.policy.largest)?;
+                asking.list(&self.variant, self.arrival.draft().clone(), content, now).ok()
+            }
+            Some(part) if part.length() == self.bytes as u64 => {
+                asking.keep_part(self.as_part(&chunks.concat()), now)
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The bytes of the response that have arrived, as a part of the whole.
+    fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
+        let (start, complete) = match &self.part {
+            Some(part) => (part.range.start, part.complete),
+            None => (0, self.announced.unwrap_or_default()),
+        };
+        Part { draft: self.arrival.draft(), variant: &self.variant, start, complete, data }
+    }
+}
+
+impl Drop for Storing {
+    /// A response that is still being kept now has broken off: its start is kept as a part.
+    fn drop(&mut self) {
+        if let Some(keeping) = self.keeping.take() {
+            let data = self.asking.fetch.chunks().concat();
+            if data.len() == keeping.bytes {
+                self.asking.keep_start(keeping.as_part(&data), keeping.begun);
+            }
+        }
+        self.uncount();
+    }
+}
+
+/// The chunks as content; `None`: there is no room. No bytes need no room.
+fn content_of(responses: &Responses, chunks: &[Arc<[u8]>], largest: usize) -> Option<Content> {
+    let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &**chunk).collect();
+    let len: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    if len == 0 {
+        return Some(Content::Nothing);
+    }
+    let bytes = room_for(responses, &chunks, largest)?;
+    Some(Content::Whole(Payload::Pinned(bytes), len as u64))
+}

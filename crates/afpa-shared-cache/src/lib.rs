@@ -1,0 +1,47 @@
+//! The shared cache: answers of servers that other requests may have as well (RFC 9111).
+//!
+//! | step | file |
+//! |---|---|
+//! | the configuration | `policy` |
+//! | the key of a request | `key`, with the parts of `key/query` and `key/cookies` that count |
+//! | the labels of a purge | `key/labels` |
+//! | *derive cached response*: look the key up, judge the object | `look_up` |
+//! | how a server is asked, if it is | `plan` |
+//! | write a stored response | `answer` |
+//! | *derive remote response*: ask a server once for all requests that wait | `run`, over `fetch` |
+//! | a question to a server, and its outcome | `fetch/asking` |
+//! | judge and keep the server's answer | `fetch/tap` |
+//! | effects of answers to HEAD, POST, other unsafe methods | `alone`, over `fetch/head`, `fetch/post`, `fetch/invalidate` |
+//! | a kept response, or parts of one | `store/stored`, `store/index`, `store/parts`, put there by `store/list`; its head as `store/text` |
+//! | which answers save most | `store/top` |
+//! | the responses that the kernel may send | `kernel` |
+//! | a snapshot of the cache, from one process to the next | `store/save`, `store/restore` |
+//!
+//! The semantics are those of [`afpa_http::caching`], the objects and their limits those of [`afpa_cache`].
+#![forbid(unsafe_code)]
+
+mod alone;
+mod answer;
+mod background;
+mod fetch;
+mod kernel;
+mod key;
+mod look_up;
+mod plan;
+mod policy;
+mod purge;
+mod run;
+mod store;
+
+pub use answer::{Answering, Recipient, Written};
+pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};
+pub use key::KeyRoom;
+pub use key::labels::Purge;
+pub use look_up::{Distributed, Found, SiteCache, look_up};
+pub use plan::Plan;
+pub use policy::{CachePolicy, Mode, QueryRule};
+pub use run::{Answer, ClientHead, Ran, run};
+pub use store::responses::{Responses, SharedStats};
+pub use store::restore::{Present, Refused, Restored};
+pub use store::stored::StoredResponse;
+pub use store::top::Saver;

@@ -1,0 +1,168 @@
+//! The plan for a request that no stored response answers: how a server is asked, and how its answer is used.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::{Moment, Object};
+use afpa_http::caching::cache_status::Forward;
+use afpa_http::caching::store::Requested;
+use afpa_http::syntax::list;
+use afpa_http::{Known, Method, Request, media};
+use afpa_proxy::request::scheme;
+
+use crate::fetch::post::Own;
+use crate::key::{self, Place};
+use crate::look_up::{Distributed, Found, SiteCache, Survey};
+use crate::store::parts::Ranged;
+use crate::store::stored::StoredResponse;
+
+/// How a server is asked.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) cache: SiteCache,
+    pub(crate) what: What,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    /// For an answer that may be kept.
+    Fetch(Fetching),
+    /// With HEAD, about a stored response.
+    Head(Fetching),
+    /// With a method that may change stored responses.
+    Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
+    /// With POST, whose answer may be kept, too.
+    Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
+}
+
+#[derive(Debug)]
+pub(crate) struct Fetching {
+    pub(crate) primary: Arc<[u8]>,
+    pub(crate) since: Moment,
+    pub(crate) requested: Requested,
+    pub(crate) why: Forward,
+    /// The stored response, which must not be used as it is.
+    pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
+    /// Parts of the response are there, but not those that are wanted.
+    pub(crate) base: Option<Arc<Object<StoredResponse>>>,
+    /// The server is asked for a part.
+    pub(crate) ranged: Option<Ranged>,
+    /// It answers the request, and is validated as well.
+    pub(crate) at_once: bool,
+    /// Whether requests wait for one another.
+    pub(crate) collapses: bool,
+    /// Whether the answer can be sent as it arrives: the request has no conditions.
+    pub(crate) streams: bool,
+}
+
+/// The facts that are known when a server has to be asked.
+pub(crate) struct Asks {
+    pub(crate) primary: Arc<[u8]>,
+    pub(crate) since: Moment,
+    pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
+    pub(crate) base: Option<Arc<Object<StoredResponse>>>,
+    pub(crate) why: Forward,
+    pub(crate) at_once: bool,
+}
+
+/// Asks for the answer to GET, or passes HEAD on.
+pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
+    let Asks { primary, since, stored, base, why, at_once } = asks;
+    let is_plain = !request.has(Known::Range);
+    let is_get = request.method == Method::Get;
+    // A stored response is validated as a whole.
+    let for_part = !is_plain && stored.is_none();
+    let ranged = if for_part { Ranged::of(request) } else { None };
+    let keeps_part = match ranged {
+        Some(Ranged::Plain) => cache.policy.parts > 0,
+        Some(Ranged::IfRange) => base.is_some(),
+        None => false,
+    };
+    // The answer to HEAD only says something about a stored response.
+    if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
+        return Found::Bypass;
+    }
+    cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
+    let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
+    let streams = is_plain && !conditions.iter().any(|field| request.has(*field));
+    // Where nothing is stored, the server gets the conditions of the client, so its answer is for this client alone.
+    let is_for_all = streams || stored.is_some();
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    let fetching = Fetching {
+        primary,
+        since,
+        requested,
+        why,
+        collapses: is_for_all
+            && !requested.authorised
+            && !survey.control.no_store
+            && !wants_events(request),
+        stored,
+        base,
+        ranged,
+        at_once,
+        streams,
+    };
+    let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
+    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// Whether a request asks for a stream of events, whose server may say nothing, not even a head, before there is one.
+fn wants_events(request: &Request<'_, '_>) -> bool {
+    let mut lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
+    lines.any(|(_, value)| list(value).any(media::is_events))
+}
+
+/// Passes on a request whose method is neither GET nor HEAD.
+pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
+    let Distributed { cache, request, .. } = *asked;
+    let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
+    if safe || request.target.path().is_none() {
+        return Found::Bypass;
+    }
+    let (name, path) = (request.host.name().as_bytes(), asked.url.to_vec());
+    let query = request.target.query();
+    let labels = cache.responses.url_labels(name, &path, query);
+    let host = request.host.as_bytes().to_vec();
+    let what = match posted(asked) {
+        None => What::Invalidate { host, labels },
+        Some(fetching) => {
+            let scheme = [scheme(request, asked.origin), b"://"].concat();
+            let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
+            What::Post { host, labels, own, fetching }
+        }
+    };
+    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+}
+
+/// The plan to keep the answer to a POST request; `None`: the answer may not be kept.
+fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
+    let Distributed { cache, request, .. } = *asked;
+    let SiteCache { responses, policy, scope } = cache;
+    if request.method != Method::Post || asked.told {
+        return None;
+    }
+    let survey = Survey::of_any(policy, request)?;
+    let since = responses.cache().moment();
+    let Distributed { url, path, origin, .. } = *asked;
+    let place = Place { scope: *scope, url, path, origin };
+    let mut primary = Vec::new();
+    key::put_primary(policy, asked.exchange, request, place, &mut primary);
+    if primary.len() > key::LONGEST {
+        return None;
+    }
+    let requested = Requested { control: survey.control, authorised: survey.authorised };
+    Some(Fetching {
+        primary: primary.into(),
+        since,
+        requested,
+        why: Forward::UriMiss,
+        stored: None,
+        base: None,
+        ranged: None,
+        at_once: false,
+        collapses: false,
+        streams: false,
+    })
+}

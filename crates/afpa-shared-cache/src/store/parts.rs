@@ -1,0 +1,191 @@
+//! Parts of responses (RFC 9111 sections 3.3 and 3.4): the bytes of a 206, or of a 200 that broke off. They are kept
+//! beside the other parts of the same representation, until these are all of it.
+
+use std::sync::Arc;
+
+use afpa_cache::{Object, Payload, Pinned};
+use afpa_framework::Now;
+use afpa_http::caching::ResponseFacts;
+use afpa_http::caching::condition::{StoredValidators, may_send_part};
+use afpa_http::caching::parts::{ContentRange, Most, NotAdded, Parts, are_of_one, are_strong};
+use afpa_http::caching::store::NotStored;
+use afpa_http::{Known, Ranges, Request, range};
+use afpa_proxy::response;
+
+use crate::fetch::asking::Asking;
+use crate::store::list::{Content, key_of, room_for};
+use crate::store::stored::{Draft, Response, StoredResponse, is};
+
+/// A representation of which parts are stored.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    /// The response that all of it would be.
+    pub(crate) response: Response,
+    pub(crate) parts: Parts<Pinned>,
+}
+
+/// A request for a part, which the server gets as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ranged {
+    Plain,
+    /// With If-Range: a 206 may lack fields of the representation (RFC 9110 section 15.3.7).
+    IfRange,
+}
+
+impl Ranged {
+    /// `None`: the answer may also be one to another condition.
+    pub(crate) fn of(request: &Request<'_, '_>) -> Option<Self> {
+        let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
+        if conditions.iter().any(|field| request.has(*field)) {
+            return None;
+        }
+        Some(if request.has(Known::IfRange) { Ranged::IfRange } else { Ranged::Plain })
+    }
+}
+
+impl Partial {
+    /// The range that a request asks for, if all of it is there, and the request asks for nothing else.
+    pub(crate) fn range_for(&self, request: &Request<'_, '_>) -> Option<std::ops::Range<u64>> {
+        Ranged::of(request)?;
+        if !request.has(Known::Range) || !may_send_part(request, &self.response.validators()) {
+            return None;
+        }
+        let Ranges::One(range) = range::select_current(request, self.parts.complete(), 1) else {
+            return None;
+        };
+        self.parts.find(&range).map(|_| range)
+    }
+}
+
+/// Which part a 206 has. `None`: it has several, or does not say exactly which one.
+fn part_of(response: &response::Response<'_, '_>) -> Option<ContentRange> {
+    let lines = || response.end_to_end();
+    let mut ranges = lines().filter(|(name, _)| is(name, "content-range"));
+    let (Some((_, value)), None) = (ranges.next(), ranges.next()) else { return None };
+    let several = lines().filter(|(name, _)| is(name, "content-type")).any(|(_, value)| {
+        let kind = value.get(..MULTIPART.len()).unwrap_or_default();
+        kind.eq_ignore_ascii_case(MULTIPART)
+    });
+    let part = ContentRange::parse(value).filter(|_| !several)?;
+    response.announced().is_none_or(|length| length == part.length()).then_some(part)
+}
+
+const MULTIPART: &[u8] = b"multipart/byteranges";
+
+impl Asking {
+    /// Whether a 206 may be kept, and as a part of what.
+    pub(crate) fn judge_part(
+        &self,
+        response: &response::Response<'_, '_>,
+        now: Now,
+    ) -> Result<(Draft, ContentRange), NotStored> {
+        let ranged = self.ranged.ok_or(NotStored::Status)?;
+        let part = part_of(response).ok_or(NotStored::Part)?;
+        if part.length() > self.policy.largest as u64 {
+            return Err(NotStored::TooLong);
+        }
+        let lines = response.end_to_end().filter(|(name, _)| !is(name, "content-range"));
+        let about = self.circumstances(now);
+        let draft = match ranged {
+            Ranged::Plain => Draft::new(b"HTTP/1.1 200 OK", 200, lines, about),
+            Ranged::IfRange => {
+                let base = self.base().ok_or(NotStored::Part)?;
+                let facts = ResponseFacts::of(200, lines.clone(), &self.policy.targets);
+                let mut tags = lines.clone().filter(|(name, _)| is(name, "etag"));
+                let new = StoredValidators {
+                    etag: tags.next().map(|(_, value)| value),
+                    last_modified: facts.last_modified,
+                    date: facts.date.unwrap_or_else(|| now.unix()),
+                };
+                if !are_of_one(&base.response.validators(), &new) {
+                    return Err(NotStored::Part);
+                }
+                base.response.draft.freshened(lines, about)
+            }
+        };
+        let (draft, facts) = draft?;
+        self.judge_draft(&draft, &facts)?;
+        Ok((draft, part))
+    }
+
+    fn base(&self) -> Option<&Partial> {
+        self.base.as_ref()?.header().partial()
+    }
+
+    /// Keeps bytes of a representation of `complete` bytes. On a contradiction all parts are purged and the new one is
+    /// dropped. A whole response stays.
+    pub(crate) fn keep_part(
+        &self,
+        part: Part<'_>,
+        now: Now,
+    ) -> Option<Arc<Object<StoredResponse>>> {
+        let Part { draft, variant, start, complete, data } = part;
+        let cache = self.responses.cache();
+        let key = key_of(if draft.vary().is_empty() { &self.primary } else { variant });
+        let held = cache.get(&key);
+        let held = held.as_ref().map(|held| held.header());
+        if held.is_some_and(|held| held.response().is_some()) {
+            return None;
+        }
+        let mut parts = match held.and_then(StoredResponse::partial) {
+            Some(held) if are_of_one(&held.response.validators(), &draft.validators()) => {
+                if held.parts.complete() != complete {
+                    cache.purge(&key);
+                    return None;
+                }
+                held.parts.clone()
+            }
+            _ => Parts::new(complete),
+        };
+        let largest = self.policy.largest;
+        let most = Most { pieces: self.policy.parts, bytes: largest as u64 };
+        let mut room = |all: &[&[u8]]| room_for(&self.responses, all, largest);
+        match parts.add(start, data, most, &mut room) {
+            Ok(()) if parts.pieces().is_empty() => return None,
+            Ok(()) => {}
+            Err(NotAdded::Contradiction) => {
+                cache.purge(&key);
+                return None;
+            }
+            Err(NotAdded::Outside | NotAdded::NoRoom) => return None,
+        }
+        let whole = if parts.is_complete() { whole(&parts, &mut room) } else { None };
+        let content = match whole {
+            Some(bytes) => Content::Whole(Payload::Pinned(bytes), complete),
+            None => Content::Parts(parts),
+        };
+        let place = self.place(variant);
+        self.responses.list(&self.policy, &place, draft.clone(), content, now).ok()
+    }
+
+    /// Keeps the start of a response that broke off, if its validators identify the whole.
+    pub(crate) fn keep_start(&self, part: Part<'_>, now: Now) {
+        let is_useful = self.policy.parts > 0 && !part.data.is_empty();
+        if is_useful && part.draft.facts.status == 200 && are_strong(&part.draft.validators()) {
+            drop(self.keep_part(part, now));
+        }
+    }
+}
+
+/// Bytes of a representation.
+pub(crate) struct Part<'a> {
+    /// The head of the whole.
+    pub(crate) draft: &'a Draft,
+    /// The key, if it varies.
+    pub(crate) variant: &'a Arc<[u8]>,
+    pub(crate) start: u64,
+    /// Bytes of the whole.
+    pub(crate) complete: u64,
+    pub(crate) data: &'a [u8],
+}
+
+/// All pieces as one.
+fn whole(
+    parts: &Parts<Pinned>,
+    room: &mut impl FnMut(&[&[u8]]) -> Option<Pinned>,
+) -> Option<Pinned> {
+    match parts.pieces() {
+        [only] => Some(only.bytes.clone()),
+        pieces => room(&pieces.iter().map(|piece| &*piece.bytes).collect::<Vec<_>>()),
+    }
+}
