@@ -1,6 +1,7 @@
-//! The pages that people read: their links lead to files that are there, ARCHITECTURE.md names code that is there, and
-//! CHANGELOG.md has the present version.
+//! The pages that people read: links lead from README.md to each of them and to nothing that is not there, ARCHITECTURE.md names
+//! code that is there, decisions are short, and CHANGELOG.md has the present version.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,9 @@ use crate::words::{files, house};
 
 /// Bytes of ARCHITECTURE.md at most: it is read as a whole.
 const LONGEST: usize = 18 * 1024;
+
+/// Lines of a decision at most: decision, reason and evidence.
+const DECISION: usize = 60;
 
 /// Folders in which the paths of ARCHITECTURE.md begin.
 const BASES: &[&str] = &["", "crates", "bpf", "bpf/include/afpa"];
@@ -38,6 +42,33 @@ fn links_of_pages_lead_to_files_and_headings_that_are_there() {
 }
 
 #[test]
+fn every_page_is_reached_from_the_first_one_by_links() {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    let pages: BTreeSet<PathBuf> =
+        files().into_iter().filter(is_page).filter_map(|path| path.canonicalize().ok()).collect();
+    let reached = reached_from(&house().join("README.md").canonicalize().expect("README.md"));
+    let lost: Vec<_> = pages.difference(&reached).collect();
+    assert!(pages.len() > 60, "only {} pages were found", pages.len());
+    assert!(lost.is_empty(), "no link leads from README.md to {lost:?}");
+}
+
+#[test]
+fn decisions_are_listed_and_short() {
+    let folder = house().join("docs/decisions");
+    let list = fs::read_to_string(folder.join("README.md")).expect("the list of decisions");
+    for entry in fs::read_dir(folder).expect("docs/decisions") {
+        let path = entry.expect("a decision").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let lines = fs::read_to_string(&path).expect("a decision").lines().count();
+        assert!(
+            name == "README.md" || list.contains(&format!("]({name})")),
+            "{name} is not listed"
+        );
+        assert!(lines <= DECISION, "{name} has {lines} lines");
+    }
+}
+
+#[test]
 fn architecture_is_short_and_names_files_and_functions_that_are_there() {
     let text = fs::read_to_string(house().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     assert!(text.len() <= LONGEST, "ARCHITECTURE.md has {} bytes", text.len());
@@ -57,6 +88,22 @@ fn the_changelog_has_a_section_for_the_version_and_one_for_what_comes_after() {
     assert_eq!(sections.next(), Some("## [Unreleased]"));
     let newest = sections.next().unwrap_or_default();
     assert!(newest.starts_with(&format!("## [{version}] - 20")), "{newest}, not {version}");
+}
+
+/// The pages to which links lead from a page, itself among them.
+fn reached_from(first: &Path) -> BTreeSet<PathBuf> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![first.to_owned()]);
+    while let Some(page) = open.pop() {
+        let is_page = page.extension().is_some_and(|ending| ending == "md");
+        if !is_page || !reached.insert(page.clone()) {
+            continue;
+        }
+        let text = fs::read_to_string(&page).expect("a page");
+        let folder = page.parent().expect("a page is in a folder");
+        let paths = links(&text).map(|link| link.split('#').next().unwrap_or_default());
+        open.extend(paths.filter_map(|path| folder.join(path).canonicalize().ok()));
+    }
+    reached
 }
 
 /// The targets of links to files of the house.
@@ -169,6 +216,8 @@ fn paths_functions_and_links_that_are_not_there_are_found_out() {
     let text = format!("{WALK}\n|---|---|---|\n| x | `nowhere_at_all` | `no/such.rs` |\n");
     assert_eq!(faults_of_names(&text).1.len(), 2, "neither the function nor the file");
     assert_eq!(faults_of_names("`NoSuchType`, `no_such::function`, `SO_REUSEPORT`").1.len(), 2);
+    let glossary = house().join("docs/glossary.md");
+    assert_eq!(reached_from(&glossary).len(), 1, "no other page links a page without links");
     let page = house().join("README.md");
     assert!(fault_of_link(&page, "docs/absent.md").is_some());
     assert!(fault_of_link(&page, "docs/rules/README.md#nothing-of-the-kind").is_some());
