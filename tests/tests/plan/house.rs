@@ -111,12 +111,12 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The three crates in which `unsafe` may stand.
 const UNSAFE: &[&str] = &["afpa-arena", "afpa-bpf", "afpa-ring"];
 
-pub fn house() -> PathBuf {
+fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the house").to_owned()
 }
 
 /// Manifests of the workspace, by the name of the crate.
-pub fn manifests() -> BTreeMap<String, (PathBuf, String)> {
+pub(crate) fn manifests() -> BTreeMap<String, (PathBuf, String)> {
     let within = |folder: &str| {
         let entries = fs::read_dir(house().join(folder)).expect("a folder of crates");
         entries.map(|entry| entry.expect("an entry").path())
@@ -234,7 +234,7 @@ fn crates_of(name: &'static str) -> Vec<&'static str> {
     found
 }
 
-pub fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries
         .map(|entry| entry.expect("an entry").path())

@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A path that leads to an item: of a `use`, or in code.
 #[derive(Debug)]
-pub struct Import {
-    pub path: Vec<String>,
+pub(crate) struct Import {
+    pub(crate) path: Vec<String>,
     /// The name under which the file knows it; empty: it is a path in code.
-    pub name: String,
+    pub(crate) name: String,
     /// It is re-exported.
-    pub is_public: bool,
-    pub line: usize,
+    pub(crate) is_public: bool,
+    pub(crate) line: usize,
 }
 
 /// A source file.
 #[derive(Debug, Default)]
-pub struct Module {
-    pub file: String,
-    pub imports: Vec<Import>,
+pub(crate) struct Module {
+    pub(crate) file: String,
+    pub(crate) imports: Vec<Import>,
     /// The items that it defines.
     items: BTreeSet<String>,
     /// Its children that exist only for tests.
-    pub tests: BTreeSet<String>,
+    pub(crate) tests: BTreeSet<String>,
 }
 
 /// The module whose file defines the item that an import of the module at `from` leads to. `None`: it is of another
 /// crate, or a whole module.
-pub fn target(
+pub(crate) fn target(
     modules: &BTreeMap<Vec<String>, Module>,
     from: &[String],
     import: &Import,
@@ -116,7 +116,7 @@ fn within(
 }
 
 impl Module {
-    pub fn read(file: String, text: &str) -> Self {
+    pub(crate) fn read(file: String, text: &str) -> Self {
         let mut module = Self { file, ..Self::default() };
         let tokens = tokens(text);
         let mut at = 0;
