@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::load::Unavailable;
+use crate::programs::Unavailable;
 
 /// The oldest kernel that the programs are tested on.
 const OLDEST: (u32, u32) = (6, 1);

@@ -1,40 +1,25 @@
-//! Bringing programs and maps into the kernel, or saying why that cannot be.
+//! The fast path over loaded programs: handles of all maps, and the first values of what programs and user mode share.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::{ANSWER_MAX, ASSIGNED_WAYS, PoliceSet, TICK_SHIFT, program};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
+use afpa_abi::{ANSWER_MAX, PoliceSet, TICK_SHIFT, program};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::cache::pinned::Pinned;
 use crate::conn::admission::RoutesInForce;
 use crate::conn::police::InForce;
 use crate::conn::served::Server;
 use crate::conn::socketless::Tracking;
-use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
+use crate::programs::{Programs, Unavailable, explain, header_blocks};
 use crate::region::{Pages, Region, Slots, Words};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
-use crate::verify;
-
-/// Assigned connections that are remembered, as a multiple of the flows; 8 bytes each.
-const ASSIGNED_FOR_EACH_FLOW: u32 = 4;
-
-/// Why the fast path cannot be had, and a remedy.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason} ({remedy})")]
-pub struct Unavailable {
-    /// The missing feature, in a few words.
-    pub reason: String,
-    /// A remedy for the operator.
-    pub remedy: &'static str,
-}
 
 /// The loaded fast path. When it is dropped, or its process ends in any way, nothing is answered
 /// any more, and everything is detached unless [`Settings::keep_in`] keeps it.
@@ -105,27 +90,14 @@ pub struct FastPath {
 
 impl FastPath {
     /// Load programs and maps. Nothing is attached, served or answered yet.
-    pub fn load(mut settings: Settings) -> Result<Self, Unavailable> {
-        if let Some(why) = Kernel::this().refusals().into_iter().next() {
-            return Err(why);
-        }
-        let mut open =
-            verify::open_object().map_err(|error| explain("eBPF object cannot be read", &error))?;
-        let header_blocks = settings.header_blocks.max(1).next_power_of_two();
-        prepare_maps(&mut open, &settings, header_blocks)
-            .map_err(|error| explain("maps cannot be prepared", &error))?;
-        let (object, names) =
-            verify::create_maps(open).map_err(|error| explain("maps cannot be created", &error))?;
-        let mut programs = verify::load_programs(&object, names);
-        let map = |name: &str| {
-            let found = object.maps().find(|map| map.name() == name);
-            let found = found.ok_or_else(|| broken_object(name))?;
-            MapHandle::try_from(&found).map_err(|error| explain("map cannot be kept", &error))
-        };
-        let mut program = |name: &str| {
-            let loaded = programs.remove(name).ok_or_else(|| broken_object(name))?;
-            loaded.map_err(|text| refused(&format!("kernel refuses {name}"), &text))
-        };
+    pub fn load(settings: Settings) -> Result<Self, Unavailable> {
+        Self::over(&Programs::load(&settings)?, settings)
+    }
+
+    /// The fast path over maps as [`Programs::load`] makes them for these settings: all entries are absent or zero.
+    pub fn over(programs: &Programs, mut settings: Settings) -> Result<Self, Unavailable> {
+        let map = |name: &str| programs.map(name);
+        let program = |name: &str| programs.program(name);
         let region = Region::map(&map(".data.shared")?)
             .map_err(|error| explain("region cannot be mapped", &error))?;
         let slots = Slots::map(&map("slots")?)
@@ -140,7 +112,7 @@ impl FastPath {
             .map_err(|error| explain("counts of connections cannot be mapped", &error))?;
         let mut lacks = Vec::new();
         let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
-        let rtx = RtxPrograms::take(&mut program)
+        let rtx = RtxPrograms::take(program)
             .map_err(|why| {
                 lack("what is lost of an answer is sent when the client asks again", why)
             })
@@ -155,7 +127,7 @@ impl FastPath {
                 *most = (*most).min(ANSWER_MAX as u32);
             }
         }
-        let socketless = SocketlessPrograms::take(&mut program)
+        let socketless = SocketlessPrograms::take(program)
             .map_err(|why| {
                 if settings.socketless {
                     lack("all connections have sockets of the kernel's", why);
@@ -221,7 +193,7 @@ impl FastPath {
         };
         let assigned_sets = map("assigned")?.max_entries();
         fast_path
-            .configure(header_blocks, assigned_sets)
+            .configure(header_blocks(&fast_path.settings), assigned_sets)
             .map_err(|error| explain("no random numbers", &error))?;
         fast_path.join().map_err(|error| explain("programs cannot be joined", &error))?;
         Ok(fast_path)
@@ -312,9 +284,7 @@ pub(crate) struct SocketlessPrograms {
 }
 
 impl SocketlessPrograms {
-    fn take(
-        mut program: impl FnMut(&str) -> Result<OwnedFd, Unavailable>,
-    ) -> Result<Self, Unavailable> {
+    fn take(program: impl Fn(&str) -> Result<OwnedFd, Unavailable>) -> Result<Self, Unavailable> {
         Ok(Self { handshake: program("afpa_handshake")?, segments: program("afpa_socketless")? })
     }
 }
@@ -326,72 +296,8 @@ pub(crate) struct RtxPrograms {
 }
 
 impl RtxPrograms {
-    fn take(
-        mut program: impl FnMut(&str) -> Result<OwnedFd, Unavailable>,
-    ) -> Result<Self, Unavailable> {
+    fn take(program: impl Fn(&str) -> Result<OwnedFd, Unavailable>) -> Result<Self, Unavailable> {
         Ok(Self { due: program("afpa_rtx_due")?, timer: program("afpa_rtx_timer")? })
-    }
-}
-
-fn prepare_maps(
-    open: &mut OpenObject,
-    settings: &Settings,
-    header_blocks: u32,
-) -> libbpf_rs::Result<()> {
-    let page = 4096;
-    for mut map in open.maps_mut() {
-        if map.name() == ".rodata.order" {
-            let ordered = u32::from(cfg!(any(target_arch = "x86", target_arch = "x86_64")));
-            map.set_initial_value(&ordered.to_ne_bytes())?;
-            continue;
-        }
-        if map.name() == ".rodata.cookie" {
-            map.set_initial_value(&settings.cookie_ignored.to_ne_bytes())?;
-            continue;
-        }
-        let kept = settings.keep_in.as_ref().zip(kept_as(map.name()));
-        if let Some((folder, name)) = kept {
-            let path = folder.join(name);
-            map.set_pin_path(&path)?;
-            if settings.sizes_as_kept && path.exists() {
-                map.set_max_entries(MapHandle::from_pinned_path(path)?.max_entries())?;
-                continue;
-            }
-        }
-        let entries = match map.name().to_str().unwrap_or_default() {
-            "objects" => settings.objects,
-            "slots" => settings.objects.saturating_add(1),
-            "pages" => settings.pages.saturating_add(1),
-            "transfers" => settings.transfers,
-            "rtx_timers" => settings.rtx_timers,
-            "flows" => settings.flows,
-            "assigned" => settings.flows.div_ceil(ASSIGNED_WAYS as u32 / ASSIGNED_FOR_EACH_FLOW),
-            "sites" => settings.hosts,
-            "partials" => settings.partial_heads,
-            "checked" => header_blocks,
-            "bypass_tables" => map.max_entries() * libbpf_rs::num_possible_cpus()? as u32,
-            "events" => settings.event_bytes.max(page).next_power_of_two(),
-            _ => continue,
-        };
-        map.set_max_entries(entries.max(1))?;
-    }
-    Ok(())
-}
-
-/// The maps that connections need when no process answers, by their names in the folder: the connections' state, the
-/// answers to repeat or to finish, and their dates.
-fn kept_as(map: &OsStr) -> Option<&'static str> {
-    match map.to_str()? {
-        "flows" => Some("flows"),
-        "slots" => Some("slots"),
-        "pages" => Some("pages"),
-        "transfers" => Some("transfers"),
-        "programs" => Some("programs"),
-        "assigned" => Some("assigned"),
-        "syn_answers" => Some("syn_answers"),
-        "cookie_guard" => Some("cookie_guard"),
-        ".data.shared" => Some("shared"),
-        _ => None,
     }
 }
 
@@ -399,26 +305,4 @@ impl Drop for FastPath {
     fn drop(&mut self) {
         self.pause();
     }
-}
-
-fn explain(what: &str, error: &dyn std::error::Error) -> Unavailable {
-    refused(what, &verify::words(error))
-}
-
-fn refused(what: &str, text: &str) -> Unavailable {
-    let denied = text.contains("ermission") || text.contains("not permitted");
-    let remedy = if text.contains("No such file") {
-        "the folder to keep connections in must exist, on a BPF file system"
-    } else if denied {
-        "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, or root"
-    } else if text.contains("emory") && !text.contains("verifier") {
-        "smaller limits of objects, flows or header blocks"
-    } else {
-        "please report this with the kernel's version"
-    };
-    Unavailable { reason: format!("{what}: {text}"), remedy }
-}
-
-fn broken_object(name: &str) -> Unavailable {
-    Unavailable { reason: format!("eBPF object lacks {name}"), remedy: "rebuild AFPA" }
 }

@@ -10,12 +10,13 @@ use libbpf_rs::{MapCore, MapFlags};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::load::{FastPath, Unavailable};
+use crate::load::FastPath;
 use crate::net::clsact::{self, Filter};
 use crate::net::filters;
 use crate::net::hooked::{Hooked, Hooks};
 use crate::net::links::{self, Attachment};
 use crate::pin_dir;
+use crate::programs::Unavailable;
 
 impl FastPath {
     /// Attach to the interface with this index in the current network namespace, before all other programs. Every

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 
-use crate::load::{FastPath, Unavailable};
+use crate::load::FastPath;
 use crate::net::interfaces::{Interface, carrying, is_gone};
+use crate::programs::Unavailable;
 
 /// Interfaces with programs, by number, and those that refused them.
 #[derive(Debug, Default)]
