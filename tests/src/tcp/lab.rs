@@ -15,6 +15,7 @@ use afpa_testkit::tcp::RawClient;
 use afpa_testkit::{Client, Running, eventually, nginx};
 
 use super::Sample;
+use super::lent::Lent;
 
 /// nginx listens here, on every address of both families.
 pub const PORT: u16 = 8080;
@@ -135,7 +136,7 @@ impl Lab {
     /// Load, attach, listen, beat. False: SKIP was said.
     pub fn start_fast_path(&mut self) -> bool {
         let started = self.bed.server().run(|| {
-            let fast_path = FastPath::load(self.plan.settings.clone())?;
+            let fast_path = Lent::new(self.plan.settings.clone())?;
             fast_path.look_at_tcp()?;
             attach(&fast_path, Bed::DEVICE)?;
             let _unguarded = fast_path.guard(); // tests of the guard check whether it is there
@@ -270,7 +271,7 @@ fn write(path: &FilePath, content: &[u8]) {
 
 /// The process that keeps the fast path answering, and forgets connections that are gone.
 struct Pulse {
-    fast_path: Arc<FastPath>,
+    fast_path: Lent,
     hung: Arc<RwLock<bool>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -282,10 +283,10 @@ impl Pulse {
     const BEAT: u64 = 10;
     const IDLE: Duration = Duration::from_secs(30);
 
-    fn start(fast_path: FastPath, bed: &Bed) -> Self {
-        let (fast_path, stop) = (Arc::new(fast_path), Arc::new(AtomicBool::new(false)));
+    fn start(fast_path: Lent, bed: &Bed) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
         let hung = Arc::new(RwLock::new(false));
-        let (ours, asked, hangs) = (fast_path.clone(), stop.clone(), hung.clone());
+        let (ours, asked, hangs) = (Arc::clone(&fast_path), stop.clone(), hung.clone());
         let thread = bed.server().run(|| {
             std::thread::spawn(move || {
                 for tick in 0u64.. {

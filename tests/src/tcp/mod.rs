@@ -7,6 +7,8 @@
 
 pub mod completion;
 mod lab;
+#[path = "../../../crates/afpa-bpf/tests/programs/support/lent.rs"]
+mod lent;
 pub mod networks;
 mod response;
 mod sample;

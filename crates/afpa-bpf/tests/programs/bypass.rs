@@ -5,7 +5,7 @@ use crate::support;
 use std::time::Duration;
 
 use crate::support::frame::Frame;
-use crate::support::{LISTENER, SERVER_V4, SITE, World, counted, kernel_answers};
+use crate::support::{LISTENER, Lent, SERVER_V4, SITE, World, counted, kernel_answers};
 use afpa_bpf::{FastPath, Flow, Hook, Reason, Settings, TCX_NEXT};
 use afpa_testkit::packet::{ACK, FIN, RST, SYN, Segment};
 use afpa_testkit::tcp::RawClient;
@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_millis(150);
 const LONG: u32 = 1 << 20;
 
 /// A server that has pinned one object, with a fast path that is not listening yet.
-fn world() -> Option<(World, FastPath)> {
+fn world() -> Option<(World, Lent)> {
     World::with_one_pinned(Settings {
         bypass_after: 2,
         bypass_time: Duration::ZERO,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::support::{
-    SENT_AGAIN, SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers,
+    Lent, SENT_AGAIN, SERVER_V4, SITE, Sample, World, closes_cleanly, counted, kernel_answers,
 };
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::packet::{ACK, FIN, RST, Segment};
@@ -12,7 +12,7 @@ use afpa_testkit::tcp::RawClient;
 
 const SOON: Duration = Duration::from_millis(150);
 
-fn world(bypass_after: u32) -> Option<(World, FastPath)> {
+fn world(bypass_after: u32) -> Option<(World, Lent)> {
     World::with_one_pinned(Settings {
         bypass_after,
         bypass_time: Duration::ZERO,

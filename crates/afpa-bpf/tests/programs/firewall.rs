@@ -4,10 +4,10 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use afpa_bpf::{FIREWALL_INTERVAL, FastPath, Reason, Settings};
+use afpa_bpf::{FIREWALL_INTERVAL, Reason, Settings};
 use afpa_testkit::tcp::RawClient;
 
-use crate::support::{World, counted};
+use crate::support::{Lent, World, counted};
 
 /// Answers end within this time after a ban.
 const BOUND: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ fn run(world: &World, commands: &[&str], client: &str) -> bool {
     })
 }
 
-fn bed(interval: Duration) -> Option<(World, FastPath)> {
+fn bed(interval: Duration) -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(Settings::default())?;
     fast_path.set_firewall_interval(interval);
     Some((world, fast_path))

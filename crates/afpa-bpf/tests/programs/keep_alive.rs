@@ -1,11 +1,11 @@
 //! One keep-alive connection, answered by the kernel and by an ordinary server in turn.
 
-use crate::support::{SERVER_V4, SERVER_V6, Sample, World};
+use crate::support::{Lent, SERVER_V4, SERVER_V6, Sample, World};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::Client;
 
 /// nginx with a small and a large file of its own, and a pinned object it does not have.
-fn world() -> Option<(World, FastPath, Sample)> {
+fn world() -> Option<(World, Lent, Sample)> {
     let mut world = World::new()?;
     world.file("small.html", b"from nginx");
     world.file("large.bin", &vec![b'z'; 3_000_000]);

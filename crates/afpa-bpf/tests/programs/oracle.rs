@@ -18,12 +18,12 @@ mod wire;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use afpa_bpf::{FastPath, Settings};
+use afpa_bpf::Settings;
 use afpa_netlab::Namespace;
 use afpa_testkit::Random;
 use afpa_testkit::packet::PacketSocket;
 
-use crate::support::{LISTENER, PORT, SITE, Sample, World, index, inside};
+use crate::support::{LISTENER, Lent, PORT, SITE, Sample, World, index, inside};
 use connection::Connection;
 use peers::Page;
 
@@ -66,7 +66,7 @@ struct Side {
 
 /// The programs, and two interfaces of a namespace without traffic.
 struct Bench {
-    fast_path: FastPath,
+    fast_path: Lent,
     sides: Vec<Side>,
     world: World,
 }
@@ -76,7 +76,7 @@ impl Bench {
         let world = World::new()?;
         let fast_path = inside(world.server(), || {
             let settings = Settings { answer_max: 65_536, pages: 64, ..Settings::default() };
-            match FastPath::load(settings) {
+            match Lent::new(settings) {
                 Ok(fast_path) => Some(fast_path),
                 Err(error) if error.reason.contains("verifier") => panic!("{error}"),
                 Err(error) => {

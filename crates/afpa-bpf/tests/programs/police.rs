@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_bpf::{FastPath, Hook, Place, Reason, Settings, TCX_DROP, TCX_NEXT};
+use afpa_bpf::{Hook, Place, Reason, Settings, TCX_DROP, TCX_NEXT};
 use afpa_netlab::Bed;
 use afpa_police::{
     Class, Limits, Police, PoliceKernel, PoliceSettings, Prefix, Rate, Rule, Rules, What,
@@ -14,7 +14,7 @@ use afpa_testkit::Random;
 use afpa_testkit::packet::{ACK, SYN, Segment};
 
 use crate::support::{
-    LISTENER, PORT, SERVER_V4, SERVER_V6, SITE, World, counted, index, inside, kernel_answers,
+    LISTENER, Lent, PORT, SERVER_V4, SERVER_V6, SITE, World, counted, index, inside, kernel_answers,
 };
 
 /// A fast path that listens behind an interface, with police. No traffic reaches it.
@@ -22,8 +22,8 @@ struct Bench {
     world: World,
     /// Of the server's interface, and the client's.
     macs: [u8; 12],
-    fast_path: Arc<FastPath>,
     police: Police,
+    fast_path: Lent,
 }
 
 impl Bench {
@@ -32,7 +32,7 @@ impl Bench {
         let client = world.raw();
         let frame = client.frame(&client.next());
         let macs = *frame.first_chunk().expect("an Ethernet header");
-        let fast_path = inside(world.server(), || match FastPath::load(Settings::default()) {
+        let fast_path = inside(world.server(), || match Lent::new(Settings::default()) {
             Ok(fast_path) => Some(fast_path),
             Err(error) if error.reason.contains("verifier") => panic!("{error}"),
             Err(error) => {
@@ -42,8 +42,7 @@ impl Bench {
         })?;
         let any = SocketAddr::new("::".parse().expect("an address"), PORT);
         fast_path.listen(any, LISTENER, SITE).expect("listening");
-        let fast_path = Arc::new(fast_path);
-        let police = Police::new(Some(Arc::clone(&fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+        let police = Police::new(Some(Arc::clone(&*fast_path) as Arc<dyn PoliceKernel>), 0, 0);
         Some(Self { world, macs, fast_path, police })
     }
 
@@ -265,10 +264,9 @@ fn a_class_gets_its_share_whatever_others_take_and_user_mode_counts_alike() {
     assert!(passed(&many(99, 0, 50)) <= 1, "the bucket of all has not forgotten");
 }
 
-fn in_front_of_nginx() -> Option<(World, Arc<FastPath>, Police)> {
+fn in_front_of_nginx() -> Option<(World, Lent, Police)> {
     let (world, fast_path) = World::with_one_pinned(Settings::default())?;
-    let fast_path = Arc::new(fast_path);
-    let police = Police::new(Some(Arc::clone(&fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+    let police = Police::new(Some(Arc::clone(&*fast_path) as Arc<dyn PoliceKernel>), 0, 0);
     Some((world, fast_path, police))
 }
 

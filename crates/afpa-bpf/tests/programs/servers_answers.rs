@@ -10,7 +10,7 @@ use afpa_testkit::packet::Segment;
 use afpa_testkit::tcp::RawClient;
 
 use crate::support::lab::settings;
-use crate::support::{LAST_MODIFIED, LISTENER, SERVER_V4, SITE, World, counted};
+use crate::support::{LAST_MODIFIED, LISTENER, Lent, SERVER_V4, SITE, World, counted};
 
 pub(crate) const HOST: &str = "shop.example";
 /// Its number.
@@ -85,7 +85,7 @@ impl Pinned<'_> {
 }
 
 /// nginx, which has other content, and the fast path; the host is mapped.
-fn world() -> Option<(World, FastPath)> {
+fn world() -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(settings())?;
     assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
     Some((world, fast_path))

@@ -18,16 +18,16 @@ mod syn_flood;
 
 use std::time::Duration;
 
-use crate::support::{SERVER_V4, SERVER_V6, Sample, World, counted, inside};
+use crate::support::{Lent, SERVER_V4, SERVER_V6, Sample, World, counted, inside};
 use afpa_bpf::{FastPath, Reason, Settings};
 use afpa_testkit::{Client, eventually};
 
 /// nginx, one pinned object, and SYNs answered by the programs.
-fn world() -> Option<(World, FastPath)> {
+fn world() -> Option<(World, Lent)> {
     world_with(Settings::default())
 }
 
-fn world_with(settings: Settings) -> Option<(World, FastPath)> {
+fn world_with(settings: Settings) -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(Settings { socketless: true, ..settings })?;
     match inside(world.server(), || fast_path.look_at_tcp()) {
         Ok(()) => Some((world, fast_path)),

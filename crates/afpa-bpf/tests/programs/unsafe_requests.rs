@@ -9,10 +9,10 @@ use afpa_testkit::tcp::RawClient;
 
 use crate::servers_answers::{HOST, NUMBER, Pinned};
 use crate::support::lab::settings;
-use crate::support::{LISTENER, SITE, World, counted};
+use crate::support::{LISTENER, Lent, SITE, World, counted};
 
 /// nginx, which has other content, and the fast path, which notes requests.
-pub(crate) fn world() -> Option<(World, FastPath)> {
+pub(crate) fn world() -> Option<(World, Lent)> {
     let settings = Settings { bypass_after: 3, bypass_time: Duration::ZERO, ..settings() };
     let (world, fast_path) = World::with_one_pinned(settings)?;
     assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));

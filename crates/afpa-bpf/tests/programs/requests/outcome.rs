@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use afpa_bpf::{FastPath, Reason, Settings};
 
-use crate::support::{SERVER_V4, Sample, World};
+use crate::support::{Lent, SERVER_V4, Sample, World};
 use afpa_testkit::{Asked, Response, eventually};
 
-pub(crate) fn world(settings: Settings) -> Option<(World, FastPath)> {
+pub(crate) fn world(settings: Settings) -> Option<(World, Lent)> {
     let mut world = World::new()?;
     world.file("kernel.html", b"from nginx");
     world.nginx("");

@@ -151,7 +151,7 @@ fn run(percent: u64, seed: u64, socketless: bool, time: Duration) -> Option<Tall
     if !socketless {
         bench.fast_path.drain();
     }
-    let fast_path: std::sync::Arc<FastPath> = std::sync::Arc::clone(&bench.fast_path);
+    let fast_path: std::sync::Arc<FastPath> = std::sync::Arc::clone(&*bench.fast_path);
     let rtx = inside(bench.world.server(), || {
         RtxThread::start(move || fast_path.service_timers(), |error| panic!("{error}"))
     })

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{Reason, Settings};
 
 use afpa_testkit::packet::Segment;
 use afpa_testkit::tcp::RawClient;
 
-use super::{Sample, World};
+use super::{Lent, Sample, World};
 
 pub const SOON: Duration = Duration::from_millis(60);
 pub const UNIT: usize = 1448;
@@ -22,7 +22,7 @@ pub fn body(length: usize) -> Vec<u8> {
 
 pub struct Lab {
     pub world: World,
-    pub fast_path: FastPath,
+    pub fast_path: Lent,
 }
 
 impl Lab {

@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod lab;
+pub mod lent;
 pub mod socketless;
 
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +18,8 @@ use afpa_netlab::inject::{Impairment, Rules};
 use afpa_netlab::{Bed, BedOptions, Namespace, Path, missing_privilege};
 use afpa_testkit::tcp::RawClient;
 use afpa_testkit::{Client, Running, eventually, nginx, sample};
+
+pub use lent::Lent;
 
 pub use afpa_testkit::sample::{ETAG, LAST_MODIFIED};
 
@@ -155,7 +158,7 @@ impl World {
 
     /// nginx with a few files, and the fast path before it, which gives another content for one of them, so that
     /// the test sees which of the two answered. None: the test is skipped, and SKIP was printed.
-    pub fn with_one_pinned(settings: Settings) -> Option<(Self, FastPath)> {
+    pub fn with_one_pinned(settings: Settings) -> Option<(Self, Lent)> {
         let mut world = Self::new()?;
         world.file("user.html", b"from nginx");
         world.file("kernel.html", b"the pinned one, from nginx");
@@ -168,9 +171,9 @@ impl World {
     }
 
     /// The fast path on the server's veth, listening, with a first heartbeat. None: SKIP was said.
-    pub fn fast_path(&self, settings: Settings) -> Option<FastPath> {
+    pub fn fast_path(&self, settings: Settings) -> Option<Lent> {
         inside(self.server(), || {
-            let fast_path = match FastPath::load(settings) {
+            let fast_path = match Lent::new(settings) {
                 Ok(fast_path) => fast_path,
                 Err(error) if error.reason.contains("verifier") => panic!("{error}"),
                 Err(error) => {
@@ -257,7 +260,7 @@ pub fn connect(server: SocketAddr) -> Client {
 pub fn without_traffic(test: impl FnOnce(&FastPath) + Send) {
     let Some(world) = World::new() else { return };
     inside(world.server(), || {
-        let fast_path = match FastPath::load(Settings::default()) {
+        let fast_path = match Lent::new(Settings::default()) {
             Ok(fast_path) => fast_path,
             Err(error) if error.reason.contains("verifier") => panic!("{error}"),
             Err(error) => return println!("SKIP: {error}"),

@@ -14,7 +14,7 @@ use afpa_testkit::tcp::{Habits, RawClient};
 use afpa_testkit::{Client, eventually};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::{PORT, Sample, World, counted, inside};
+use super::{Lent, PORT, Sample, World, counted, inside};
 
 /// Longer than anything that comes at once takes.
 pub const SOON: Duration = Duration::from_millis(60);
@@ -30,7 +30,7 @@ pub struct Bench {
     /// Ends first.
     heart: Heart,
     pub world: World,
-    pub fast_path: Arc<FastPath>,
+    pub fast_path: Lent,
     /// Of the test's own, instead of nginx's.
     pub listeners: Vec<TcpListener>,
 }
@@ -110,7 +110,6 @@ impl Bench {
         }
         Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
         Sample::new(vec![b'k'; 30_000]).pin(&fast_path, "/some.html");
-        let fast_path = Arc::new(fast_path);
         Some(Self { heart: Heart::of(&fast_path), world, fast_path, listeners })
     }
 
