@@ -121,9 +121,10 @@ fn one_request_a_connection(address: &str) {
         assert_eq!(reply.is_from_kernel(), target == "/closing.html", "{:?}", counts(&fast_path));
         client.assert_closed();
         drop(client);
+        // More of them where the connection that made the client known had no socket, either.
         let expected = closed + u64::from(target == "/closing.html");
         std::thread::sleep(Duration::from_millis(20));
-        eventually("it is closed", || counted(&fast_path, Reason::SocketlessClosed) == expected);
+        eventually("it is closed", || counted(&fast_path, Reason::SocketlessClosed) >= expected);
     }
 }
 
