@@ -159,7 +159,6 @@ pub(crate) fn prepare(
         names_server: asker.names_server,
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
-        tap: None,
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
 }
@@ -220,7 +219,10 @@ impl Remote {
         client: &mut C,
     ) -> ExchangedRequest {
         let Ran { report, answer } = match self.plan.take() {
-            None => Ran { report: exchange::run(&mut self.job, &core, client).await, answer: None },
+            None => {
+                let report = exchange::run(&mut self.job, &core, client, None).await;
+                Ran { report, answer: None }
+            }
             Some(plan) => {
                 let (bytes, limits) = (&self.request.head[..], self.request.limits);
                 let head = ClientHead { bytes, limits };

@@ -69,7 +69,6 @@ fn job(place: &str) -> Job {
         names_server: false,
         over_tls: false,
         hsts: None,
-        tap: None,
     }
 }
 
@@ -96,7 +95,7 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     let core = Rc::new(Core::new(core_ring));
     let mut client = Sink::with_room(1 << 20);
     let mut exchange = |client: &mut Sink| {
-        let mut exchanging = pin!(exchange::run(&mut job, &core, client));
+        let mut exchanging = pin!(exchange::run(&mut job, &core, client, None));
         let turning = poll_fn(|cx| {
             let polled = exchanging.as_mut().poll(cx);
             if let Some(ring) = &ring {
@@ -141,7 +140,7 @@ fn exchanges_that_wait_for_their_clients_hold_no_buffers() {
         })
         .collect();
     let counted = allocation_counter::measure(|| {
-        let run = |(job, client)| Box::pin(exchange::run(job, &core, client));
+        let run = |(job, client)| Box::pin(exchange::run(job, &core, client, None));
         let mut exchanges: Vec<_> =
             all.iter_mut().map(|(job, client)| run((job, client))).collect();
         runtime.block_on(poll_fn(|cx| {

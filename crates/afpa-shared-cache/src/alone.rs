@@ -1,20 +1,20 @@
 //! Requests that no other request waits for, and whose answers concern stored responses: HEAD, and methods that are not
 //! safe.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::ClientStream;
-use afpa_framework::Now;
-use afpa_proxy::exchange::{self, Core, Job, Tap};
+use afpa_proxy::exchange::{self, Core, Job};
 
 use crate::fetch::asking::Asking;
 use crate::fetch::head::Comparing;
 use crate::fetch::invalidate::Invalidating;
 use crate::fetch::post::Posted;
 use crate::look_up::SiteCache;
-use crate::plan::{Fetching, What};
-use crate::run::{ClientHead, Ran, Round};
+use crate::plan::What;
+use crate::run::{ClientHead, Ran};
 
 /// Passes such a request on.
 pub(crate) async fn run<C: ClientStream>(
@@ -28,33 +28,24 @@ pub(crate) async fn run<C: ClientStream>(
         let responses = Arc::clone(&cache.responses);
         Invalidating { responses, host, labels, purges: 0 }
     };
-    let now = client.cached_now();
-    let tap: Box<dyn Tap> = match what {
-        What::Invalidate { host, labels } => Box::new(invalidating(host, labels)),
+    let (now, goes_on) = (client.cached_now(), Cell::new(false));
+    let report = match what {
+        What::Invalidate { host, labels } => {
+            let mut tap = invalidating(host, labels);
+            exchange::run(job, core, client, Some(&mut tap)).await
+        }
         What::Head(fetching) | What::Fetch(fetching) => {
-            Box::new(Comparing(Rc::new(asking(cache, fetching, head, job, now))))
+            let fetch = fetching.fetch(&cache.responses);
+            let asking = Asking::new((cache, &fetching, &fetch), head, job, now);
+            exchange::run(job, core, client, Some(&mut Comparing(&asking))).await
         }
         What::Post { host, labels, own, fetching } => {
-            let asking = Rc::new(asking(cache, fetching, head, job, now));
-            let invalidating = invalidating(host, labels);
-            Box::new(Posted { invalidating, own, asking, storing: None })
+            let fetch = fetching.fetch(&cache.responses);
+            let asking = &Asking::new((cache, &fetching, &fetch), head, job, now);
+            let (invalidating, goes_on) = (invalidating(host, labels), &goes_on);
+            let mut tap = Posted { invalidating, own, asking, goes_on, storing: None };
+            exchange::run(job, core, client, Some(&mut tap)).await
         }
     };
-    job.tap = Some(tap);
-    let report = exchange::run(job, core, client).await;
-    job.tap = None;
     Ran { report, answer: None }
-}
-
-/// The question of such an exchange.
-fn asking(
-    cache: &SiteCache,
-    fetching: Fetching,
-    head: ClientHead<'_>,
-    job: &Job,
-    now: Now,
-) -> Asking {
-    let fetch = fetching.fetch(&cache.responses);
-    let bytes = head.bytes.to_vec();
-    Round { cache, fetching, head, tries: 0 }.asking(&fetch, job, false, (bytes, now))
 }

@@ -1,6 +1,6 @@
 //! *Derive remote response* with the shared cache: one request leads and asks a server, the others follow.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -144,7 +144,7 @@ impl Round<'_> {
                 streams: self.fetching.streams,
                 told: policy.status_field.then_some(outcome),
                 hsts: job.hsts.as_deref(),
-                variant: &|names| variant(&self.fetching.primary, names, head.bytes, &head.limits),
+                variant: &|names| variant(&self.fetching.primary, names, head),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
             };
             let followed = follow(&joined, client, who).await;
@@ -204,18 +204,17 @@ impl Round<'_> {
         let responses = Arc::clone(&self.cache.responses);
         let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
-            let mut head = core.pool.text();
-            head.extend_from_slice(self.head.bytes);
-            let asking = Rc::new(self.asking(&fetch, job, keeps, (head, client.cached_now())));
+            let question = (self.cache, &self.fetching, &fetch);
+            let asking = Asking::new(question, self.head, job, client.cached_now());
+            let goes_on = Cell::new(keeps);
             let own = asking.validates.then(|| job.head.clone());
             if asking.validates {
                 condition(&mut job.head, &asking);
             }
-            job.tap = Some(Box::new(Storing::new(Rc::clone(&asking))));
-            let mut outlived = Outlived::new(client, Rc::clone(&asking), for_nobody);
-            let mut report = exchange::run(job, core, &mut outlived).await;
-            job.tap = None;
-            let came = asking.came.take();
+            let mut tap = Storing::new(&asking, &goes_on);
+            let mut outlived = Outlived::new(client, &asking, &goes_on, for_nobody);
+            let mut report = exchange::run(job, core, &mut outlived, Some(&mut tap)).await;
+            let came = tap.end();
             let is_gone = outlived.is_gone();
             if is_gone && matches!(report.end, End::Relayed(_)) {
                 report.end = End::ClientGone;
@@ -232,9 +231,6 @@ impl Round<'_> {
                 Came::Mismatch => Settled::Again,
                 Came::Nothing | Came::Stored | Came::Passed => Settled::Relayed,
             };
-            if let Some(asking) = Rc::into_inner(asking) {
-                core.pool.give_back_text(asking.head);
-            }
             let answer = match settled {
                 Settled::Answer(answer) => Some(answer),
                 Settled::Relayed => None,
@@ -261,56 +257,28 @@ impl Round<'_> {
         }
     }
 
-    pub(crate) fn asking(
-        &self,
-        fetch: &Arc<Fetch>,
-        job: &Job,
-        keeps: bool,
-        (head, now): (Vec<u8>, Now),
-    ) -> Asking {
-        let Fetching { primary, since, requested, why, stored, base, ranged, .. } = &self.fetching;
-        let validates = stored.as_ref().is_some_and(|object| {
-            object.header().response().is_some_and(|stored| stored.draft.has_validator())
-        });
-        Asking {
-            responses: Arc::clone(&self.cache.responses),
-            policy: Arc::clone(&self.cache.policy),
-            exchange: Arc::clone(&job.settings),
-            primary: primary.clone(),
-            hash: fetch.hash,
-            since: Cell::new(*since),
-            requested: *requested,
-            head,
-            limits: self.head.limits,
-            why: *why,
-            stored: stored.clone(),
-            base: base.clone(),
-            ranged: *ranged,
-            validates,
-            asked: now,
-            fetch: Arc::clone(fetch),
-            keeps: Cell::new(keeps),
-            came: RefCell::default(),
-        }
-    }
-
     /// The server says that the stored response is current.
-    fn freshen(&self, asking: &Asking, draft: crate::store::stored::Draft, now: Now) -> Settled {
+    fn freshen(
+        &self,
+        asking: &Asking<'_>,
+        draft: crate::store::stored::Draft,
+        now: Now,
+    ) -> Settled {
         let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
-        let (why, status, stored) = (asking.why, Some(304), Ok(()));
+        let (why, status, stored) = (asking.fetching.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
-        let (outcome, tells) = (Some(outcome), asking.policy.status_field);
+        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
         Settled::Answer(Answer { object, outcome, tells, source: "validated" })
     }
 
     /// The stored response is better than an error.
-    fn stale(&self, asking: &Asking, status: Option<u16>, now: Now) -> Settled {
+    fn stale(&self, asking: &Asking<'_>, status: Option<u16>, now: Now) -> Settled {
         let Some((object, response)) = asking.stored_response() else { return Settled::Again };
         if object.is_dropped() {
             return Settled::Again;
         }
         let (object, stored) = (Arc::clone(object), response.at(now));
-        asking.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
+        asking.cache.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
         let outcome = match status {
             None => Outcome::hit(&stored),
             status => {
@@ -318,7 +286,7 @@ impl Round<'_> {
                 Outcome::Forwarded { why, status, stored, collapsed }
             }
         };
-        let (outcome, tells) = (Some(outcome), asking.policy.status_field);
+        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
         Settled::Answer(Answer { object, outcome, tells, source: "stale" })
     }
 }
@@ -334,8 +302,10 @@ enum Settled {
 }
 
 /// Puts the conditions of the cache in the place of those of the client (RFC 9111 section 4.3.1).
-fn condition(head: &mut RequestHead, asking: &Asking) {
-    let Some(stored) = asking.stored.as_ref().and_then(|object| object.header().response()) else {
+fn condition(head: &mut RequestHead, asking: &Asking<'_>) {
+    let Some(stored) =
+        asking.fetching.stored.as_ref().and_then(|object| object.header().response())
+    else {
         return;
     };
     let draft = &stored.draft;

@@ -215,7 +215,7 @@ impl Download {
         terms: &Terms<'_>,
         client: &mut C,
         stream: &mut ServerStream,
-        (pool, mut tap): (&Pool, Option<&mut (dyn Tap + 'static)>),
+        (pool, mut tap): (&Pool, Option<&mut (dyn Tap + '_)>),
     ) -> Result<(bool, Option<Complete>), Broken> {
         let mut moved = false;
         loop {
@@ -399,7 +399,7 @@ impl Download {
         &mut self,
         terms: &Terms<'_>,
         client: &impl ClientStream,
-        mut tap: Option<&mut (dyn Tap + 'static)>,
+        mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<(), Broken> {
         while let Phase::Head = self.phase {
             if !self.digest_head(terms, client, tap.as_deref_mut())? {
@@ -414,7 +414,7 @@ impl Download {
         &mut self,
         terms: &Terms<'_>,
         client: &impl ClientStream,
-        mut tap: Option<&mut (dyn Tap + 'static)>,
+        mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<bool, Broken> {
         let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
         let mut slots = Slots::default();
@@ -486,7 +486,7 @@ impl Download {
 
     fn digest_content(
         &mut self,
-        mut tap: Option<&mut (dyn Tap + 'static)>,
+        mut tap: Option<&mut (dyn Tap + '_)>,
         client: &impl ClientStream,
     ) -> Result<(), Broken> {
         let Phase::Content(content, delivery) = &mut self.phase else { return Ok(()) };
@@ -521,11 +521,7 @@ impl Download {
         Ok(())
     }
 
-    fn finish_content(
-        &mut self,
-        tap: Option<&mut (dyn Tap + 'static)>,
-        client: &impl ClientStream,
-    ) {
+    fn finish_content(&mut self, tap: Option<&mut (dyn Tap + '_)>, client: &impl ClientStream) {
         if let Some(tap) = tap {
             tap.whole(client.cached_now());
         }
@@ -539,7 +535,7 @@ impl Download {
 
     fn end_of_stream(
         &mut self,
-        tap: Option<&mut (dyn Tap + 'static)>,
+        tap: Option<&mut (dyn Tap + '_)>,
         client: &impl ClientStream,
     ) -> Result<(), Broken> {
         match &mut self.phase {

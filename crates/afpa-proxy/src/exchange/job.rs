@@ -8,7 +8,7 @@ use afpa_framework::Persistence;
 use afpa_http::{BodyLength, Version};
 use afpa_ring::CoreRing;
 
-use super::{Failure, Settings, Tap};
+use super::{Failure, Settings};
 use crate::pool::Pool;
 use crate::request::RequestHead;
 use crate::response::Asked;
@@ -49,12 +49,10 @@ pub struct Job {
     pub over_tls: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
-    /// A second reader of the response, if there is one.
-    pub tap: Option<Box<dyn Tap>>,
 }
 
 impl Job {
-    /// The same job once more, without its tap.
+    /// The same job once more.
     pub fn again(&self) -> Job {
         Job {
             group: Arc::clone(&self.group),
@@ -62,7 +60,6 @@ impl Job {
             head: self.head.clone(),
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
-            tap: None,
             ..*self
         }
     }

@@ -33,9 +33,14 @@ pub use settings::{HalfClosed, Settings};
 pub use tap::{Passing, Tap};
 use wait::{Interrupted, while_client_stays};
 
-/// Passes `job` on to a server, and the server's response to `client`.
-pub async fn run<C: ClientStream>(job: &mut Job, core: &Rc<Core>, client: &mut C) -> Report {
-    let mut exchange = Exchange::begin(job, core, client);
+/// Passes `job` on to a server, and the server's response to `client`. A tap is a second reader of the response.
+pub async fn run<'a, C: ClientStream>(
+    job: &'a mut Job,
+    core: &'a Rc<Core>,
+    client: &'a mut C,
+    tap: Option<&'a mut (dyn Tap + 'a)>,
+) -> Report {
+    let mut exchange = Exchange::begin(job, core, client, tap);
     let end = exchange.run().await;
     exchange.report(end)
 }
@@ -45,6 +50,7 @@ struct Exchange<'a, C> {
     job: &'a mut Job,
     core: &'a Rc<Core>,
     client: &'a mut C,
+    tap: Option<&'a mut (dyn Tap + 'a)>,
     started_us: u64,
     /// Steady milliseconds at which everything must be over.
     total_ms: Option<u64>,
@@ -59,7 +65,12 @@ struct Exchange<'a, C> {
 }
 
 impl<'a, C: ClientStream> Exchange<'a, C> {
-    fn begin(job: &'a mut Job, core: &'a Rc<Core>, client: &'a mut C) -> Self {
+    fn begin(
+        job: &'a mut Job,
+        core: &'a Rc<Core>,
+        client: &'a mut C,
+        tap: Option<&'a mut (dyn Tap + 'a)>,
+    ) -> Self {
         let now = client.cached_now();
         Self {
             started_us: now.unix_us,
@@ -74,6 +85,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             job,
             core,
             client,
+            tap,
         }
     }
 

@@ -98,9 +98,10 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
-        let Job { head, tap, asked, version, keep_alive, settings, over_tls, hsts, .. } =
+        let Job { head, asked, version, keep_alive, settings, over_tls, hsts, .. } =
             &mut *exchange.job;
         let client = &mut *exchange.client;
+        let tap = exchange.tap.as_deref_mut();
 
         let uploaded = match upload.step(cx, head.bytes(), client, stream, &core.pool) {
             Ok(moved) => moved,
@@ -116,16 +117,15 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             set_cookie: lease.set_cookie(*over_tls),
             hsts: hsts.as_deref(),
         };
-        let downloaded =
-            match download.step(cx, &terms, client, stream, (&core.pool, tap.as_deref_mut())) {
-                Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),
-                Ok((_, Some(Complete::Response { surplus }))) => {
-                    let reusable = !surplus && upload.is_done();
-                    return Poll::Ready(Relayed::Whole { reusable });
-                }
-                Ok((moved, None)) => moved,
-                Err(broken) => return Poll::Ready(self.broken(broken)),
-            };
+        let downloaded = match download.step(cx, &terms, client, stream, (&core.pool, tap)) {
+            Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),
+            Ok((_, Some(Complete::Response { surplus }))) => {
+                let reusable = !surplus && upload.is_done();
+                return Poll::Ready(Relayed::Whole { reusable });
+            }
+            Ok((moved, None)) => moved,
+            Err(broken) => return Poll::Ready(self.broken(broken)),
+        };
         if upload.expects_nothing() && has_left(client, settings.half_closed, cx) {
             return Poll::Ready(Relayed::ClientGone);
         }

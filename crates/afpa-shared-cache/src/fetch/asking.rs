@@ -1,54 +1,37 @@
 //! A question to a server on behalf of the cache, and its outcome.
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{Moment, Object, Payload};
 use afpa_framework::Now;
-use afpa_http::caching::cache_status::Forward;
-use afpa_http::caching::store::{NotStored, Requested, Terms, judge};
+use afpa_http::caching::store::{NotStored, Terms, judge};
 use afpa_http::caching::{ResponseFacts, reuse, vary};
-use afpa_http::{FieldSlots, RequestLimits, request};
+use afpa_http::{FieldSlots, request};
 use afpa_proxy::exchange;
 
 use crate::fetch::Fetch;
 use crate::key::{LONGEST, host_of, label_of};
-use crate::policy::{CachePolicy, Life, Mode};
+use crate::look_up::SiteCache;
+use crate::plan::Fetching;
+use crate::policy::{Life, Mode};
+use crate::run::ClientHead;
 use crate::store::list::{Content, ListPlace};
-use crate::store::parts::Ranged;
-use crate::store::responses::Responses;
 use crate::store::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) responses: Arc<Responses>,
-    pub(crate) policy: Arc<CachePolicy>,
+pub(crate) struct Asking<'a> {
+    pub(crate) cache: &'a SiteCache,
+    pub(crate) fetching: &'a Fetching,
+    pub(crate) fetch: &'a Arc<Fetch>,
     /// Settings of the exchange with the server.
     pub(crate) exchange: Arc<exchange::Settings>,
-    pub(crate) primary: Arc<[u8]>,
-    pub(crate) hash: u64,
-    /// An answer that is purged after this moment is not listed.
-    pub(crate) since: Cell<Moment>,
-    pub(crate) requested: Requested,
-    /// The client's head, for the fields that the answer varies by.
-    pub(crate) head: Vec<u8>,
-    pub(crate) limits: RequestLimits,
-    pub(crate) why: Forward,
-    /// The stored response, which may be current, or better than an error.
-    pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
-    /// Parts of the response are stored.
-    pub(crate) base: Option<Arc<Object<StoredResponse>>>,
-    /// The question is for a part.
-    pub(crate) ranged: Option<Ranged>,
+    /// For the fields that the answer varies by.
+    pub(crate) head: ClientHead<'a>,
     /// The question is whether it is current.
     pub(crate) validates: bool,
     pub(crate) asked: Now,
-    pub(crate) fetch: Arc<Fetch>,
-    /// Whether the exchange goes on without its client.
-    pub(crate) keeps: Cell<bool>,
-    pub(crate) came: RefCell<Came>,
 }
 
 /// The outcome of the question.
@@ -69,33 +52,49 @@ pub(crate) enum Came {
     Error(u16),
 }
 
-impl Asking {
-    pub(crate) fn place<'a>(&'a self, variant: &'a Arc<[u8]>) -> ListPlace<'a> {
-        ListPlace { primary: &self.primary, variant, since: self.since.get() }
+impl<'a> Asking<'a> {
+    /// The question that `job` asks.
+    pub(crate) fn new(
+        (cache, fetching, fetch): (&'a SiteCache, &'a Fetching, &'a Arc<Fetch>),
+        head: ClientHead<'a>,
+        job: &exchange::Job,
+        asked: Now,
+    ) -> Self {
+        let stored = fetching.stored.as_ref().and_then(|object| object.header().response());
+        let validates = stored.is_some_and(|stored| stored.draft.has_validator());
+        let exchange = Arc::clone(&job.settings);
+        Self { cache, fetching, fetch, exchange, head, validates, asked }
+    }
+}
+
+impl Asking<'_> {
+    /// The place of an answer. If it is purged after the moment `since`, it is not listed.
+    pub(crate) fn place<'p>(&'p self, variant: &'p Arc<[u8]>, since: Moment) -> ListPlace<'p> {
+        ListPlace { primary: &self.fetch.primary, variant, since }
     }
 
     /// The key of the request among responses that vary by these fields.
     pub(crate) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
-        variant(&self.primary, names, &self.head, &self.limits)
+        variant(&self.fetch.primary, names, self.head)
     }
 
     /// The key of a response to it.
     pub(crate) fn key(&self, draft: &Draft) -> Arc<[u8]> {
         match draft.vary().is_empty() {
-            true => Arc::clone(&self.primary),
+            true => Arc::clone(&self.fetch.primary),
             false => self.variant(draft.vary()).into(),
         }
     }
 
     pub(crate) fn circumstances(&self, now: Now) -> Circumstances<'_> {
-        let (policy, asked) = (&*self.policy, self.asked);
-        let host = host_of(label_of(&self.primary));
+        let (policy, asked) = (&*self.cache.policy, self.asked);
+        let host = host_of(label_of(&self.fetch.primary));
         Circumstances { policy, asked, now, host }
     }
 
     /// The stored response, as an object and as a response.
     pub(crate) fn stored_response(&self) -> Option<(&Arc<Object<StoredResponse>>, &Response)> {
-        let object = self.stored.as_ref()?;
+        let object = self.fetching.stored.as_ref()?;
         Some((object, object.header().response()?))
     }
 
@@ -105,10 +104,10 @@ impl Asking {
             lifetime: life.lifetime.into(),
             age: facts.age,
             stale_use: life.stale_use.into(),
-            explicit_only: self.policy.mode == Mode::Auto,
-            forced: self.policy.forced(facts.status).is_some(),
+            explicit_only: self.cache.policy.mode == Mode::Auto,
+            forced: self.cache.policy.forced(facts.status).is_some(),
         };
-        judge(facts, &self.requested, self.policy.set_cookie, terms)
+        judge(facts, &self.fetching.requested, self.cache.policy.set_cookie, terms)
     }
 
     /// As [`judge`](Self::judge), of a response that has a draft, with a check of its key.
@@ -136,9 +135,9 @@ impl Asking {
     /// Drops the stored response and the stored parts: they are not current, unless the reason is one of the request
     /// alone.
     pub(crate) fn drop_stored(&self, why: NotStored) {
-        let stored = [&self.stored, &self.base].into_iter().flatten();
+        let stored = [&self.fetching.stored, &self.fetching.base].into_iter().flatten();
         for stored in stored.filter(|_| !is_about_request(why)) {
-            self.responses.cache().purge(stored.key());
+            self.cache.responses.cache().purge(stored.key());
         }
     }
 
@@ -150,17 +149,18 @@ impl Asking {
         let content =
             payload.map_or(Content::Nothing, |payload| Content::Whole(payload, response.len));
         let key = self.key(&draft);
-        let place = self.place(&key);
-        let object = self.responses.list(&self.policy, &place, draft, content, now).ok()?;
-        self.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
+        let place = self.place(&key, self.fetching.since);
+        let object =
+            self.cache.responses.list(&self.cache.policy, &place, draft, content, now).ok()?;
+        self.cache.responses.counts.validated.fetch_add(1, Ordering::Relaxed);
         Some(object)
     }
 
     /// Whether the stored response may be used instead of an error.
     pub(crate) fn may_replace_error(&self, now: Now) -> bool {
-        let stored = self.stored.as_ref().and_then(|object| object.header().response());
-        let control = match self.policy.obey_clients {
-            true => self.requested.control,
+        let stored = self.fetching.stored.as_ref().and_then(|object| object.header().response());
+        let control = match self.cache.policy.obey_clients {
+            true => self.fetching.requested.control,
             false => Default::default(),
         };
         stored.is_some_and(|stored| reuse::may_replace_error(&stored.at(now), &control))
@@ -174,15 +174,10 @@ pub(crate) fn is_about_request(why: NotStored) -> bool {
 }
 
 /// The key of a request, given by its head, among responses that vary by these fields.
-pub(crate) fn variant(
-    primary: &[u8],
-    names: &[Box<str>],
-    head: &[u8],
-    limits: &RequestLimits,
-) -> Vec<u8> {
+pub(crate) fn variant(primary: &[u8], names: &[Box<str>], head: ClientHead<'_>) -> Vec<u8> {
     let mut key = primary.to_vec();
     let mut slots = FieldSlots::new();
-    if let Ok(Some(request)) = request::parse(head, &mut slots, limits) {
+    if let Ok(Some(request)) = request::parse(head.bytes, &mut slots, &head.limits) {
         vary::put_key(names, &request, &mut key);
     }
     key

@@ -1,10 +1,9 @@
 //! Client streams that do not hold up an exchange whose answer is to be kept.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,6 +12,7 @@ use afpa_framework::clock::steady;
 use afpa_framework::{BreakOff, ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
+use crate::fetch::Fetch;
 use crate::fetch::asking::Asking;
 use crate::fetch::backlog::{Backlog, Kept, Rest};
 
@@ -20,17 +20,23 @@ use crate::fetch::backlog::{Backlog, Kept, Rest};
 /// server: bytes that a slow client does not take wait here, and a client that has gone does not end the exchange.
 pub(crate) struct Outlived<'c, C> {
     client: &'c mut C,
-    /// It knows whether the answer is to be kept, as far as that is known.
-    asking: Rc<Asking>,
+    fetch: &'c Fetch,
+    /// Whether the exchange goes on without its client: the answer is to be kept, as far as that is known.
+    goes_on: &'c Cell<bool>,
     is_gone: bool,
     for_nobody: bool,
     backlog: Backlog,
 }
 
 impl<'c, C: ClientStream> Outlived<'c, C> {
-    pub(crate) fn new(client: &'c mut C, asking: Rc<Asking>, for_nobody: bool) -> Self {
-        let backlog = Backlog::new(Arc::clone(&asking.responses));
-        Self { client, asking, is_gone: false, for_nobody, backlog }
+    pub(crate) fn new(
+        client: &'c mut C,
+        asking: &'c Asking<'c>,
+        goes_on: &'c Cell<bool>,
+        for_nobody: bool,
+    ) -> Self {
+        let backlog = Backlog::new(Arc::clone(&asking.cache.responses));
+        Self { client, fetch: asking.fetch, goes_on, is_gone: false, for_nobody, backlog }
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -77,7 +83,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.for_nobody && !self.asking.keeps.get() {
+        if self.for_nobody && !self.goes_on.get() {
             return Poll::Ready(());
         }
         if !self.is_gone {
@@ -86,7 +92,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
         // Before its head has come, an answer that no other request waits for is not worth the server's work.
         let is_wanted = || {
             let now_ms = self.client.cached_now().steady_ms();
-            self.asking.keeps.get() && self.asking.fetch.is_wanted(now_ms)
+            self.goes_on.get() && self.fetch.is_wanted(now_ms)
         };
         match self.is_gone && !is_wanted() {
             true => Poll::Ready(()),
@@ -97,7 +103,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
     fn has_ended(&self) -> bool {
         // While others wait for the answer, this client does not decide.
         let now_ms = self.client.cached_now().steady_ms();
-        let is_wanted = self.asking.keeps.get() && self.asking.fetch.is_wanted(now_ms);
+        let is_wanted = self.goes_on.get() && self.fetch.is_wanted(now_ms);
         !is_wanted && self.client.has_ended()
     }
 
@@ -113,7 +119,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         };
-        if !self.asking.keeps.get() {
+        if !self.goes_on.get() {
             return sent;
         }
         match sent {
@@ -125,7 +131,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             Poll::Pending if self.backlog.push(bytes) => Poll::Ready(Ok(bytes.len())),
             Poll::Pending => {
                 // There is no more memory for that: the exchange goes on at the speed of its client.
-                self.asking.keeps.set(false);
+                self.goes_on.set(false);
                 Poll::Pending
             }
         }
@@ -141,7 +147,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
             return Poll::Ready(Ok(0));
         }
         match self.client.poll_send_gathered(cx, bytes, more) {
-            Poll::Ready(Err(_)) if self.asking.keeps.get() => {
+            Poll::Ready(Err(_)) if self.goes_on.get() => {
                 self.is_gone = true;
                 Poll::Ready(Ok(bytes.len()))
             }
@@ -159,7 +165,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
 
     fn appetite(&self) -> usize {
         // Bytes that the client does not take now wait in the backlog, once it is known that the answer is to be kept.
-        match self.asking.keeps.get() && self.asking.fetch.has_begun() {
+        match self.goes_on.get() && self.fetch.has_begun() {
             true => usize::MAX,
             false => self.client.appetite(),
         }

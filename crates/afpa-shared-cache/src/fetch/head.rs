@@ -1,7 +1,5 @@
 //! Compares the answer to a HEAD request with the stored response to GET (RFC 9111 section 4.3.5).
 
-use std::rc::Rc;
-
 use afpa_framework::Now;
 use afpa_http::caching::{HeadSays, Version, head_says};
 use afpa_proxy::exchange::{Passing, Tap};
@@ -12,21 +10,23 @@ use crate::store::stored;
 
 /// The tap of a HEAD request for which there is a stored response that could not answer it.
 #[derive(Debug)]
-pub(crate) struct Comparing(pub(crate) Rc<Asking>);
+pub(crate) struct Comparing<'a>(pub(crate) &'a Asking<'a>);
 
-impl Comparing {
+impl Comparing<'_> {
     fn compare(&self, response: &Response<'_, '_>, now: Now) {
-        let asking = &self.0;
+        let asking = self.0;
         let Some((object, stored)) = asking.stored_response() else { return };
         match head_says(&stored.version(), &version(response)) {
             HeadSays::Nothing => {}
-            HeadSays::Other => asking.responses.cache().recall(object.key(), |_| stored.recall()),
+            HeadSays::Other => {
+                asking.cache.responses.cache().recall(object.key(), |_| stored.recall())
+            }
             HeadSays::Same => self.freshen(stored, response, now),
         }
     }
 
     fn freshen(&self, stored: &stored::Response, response: &Response<'_, '_>, now: Now) {
-        let asking = &self.0;
+        let asking = self.0;
         let about = asking.circumstances(now);
         let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
             return;
@@ -48,7 +48,7 @@ fn version<'r>(response: &'r Response<'_, '_>) -> Version<'r> {
     Version { etag, last_modified, length: response.announced() }
 }
 
-impl Tap for Comparing {
+impl Tap for Comparing<'_> {
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing {
         if response.status == 200 {
             self.compare(response, now);

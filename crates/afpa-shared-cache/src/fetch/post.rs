@@ -1,6 +1,6 @@
 //! Keeps the answer to POST for later GET requests (RFC 9110 section 9.3.3).
 
-use std::rc::Rc;
+use std::cell::Cell;
 
 use afpa_cache::Moment;
 use afpa_framework::Now;
@@ -28,19 +28,20 @@ pub(crate) struct Own {
 /// The tap of a POST request whose answer may answer GET, if it says so. Like any other it drops the stored responses
 /// for the URL; it is then stored in their place.
 #[derive(Debug)]
-pub(crate) struct Posted {
+pub(crate) struct Posted<'a> {
     pub(crate) invalidating: Invalidating,
     pub(crate) own: Own,
-    pub(crate) asking: Rc<Asking>,
-    pub(crate) storing: Option<Storing>,
+    pub(crate) asking: &'a Asking<'a>,
+    pub(crate) goes_on: &'a Cell<bool>,
+    pub(crate) storing: Option<Storing<'a>>,
 }
 
-impl Posted {
+impl Posted<'_> {
     /// Whether the answer says that it is the one to GET for its own URL.
     fn is_for_get(&self, response: &Response<'_, '_>) -> bool {
-        let asking = &self.asking;
+        let asking = self.asking;
         let lines = response.end_to_end();
-        let facts = ResponseFacts::of(response.status, lines.clone(), &asking.policy.targets);
+        let facts = ResponseFacts::of(response.status, lines.clone(), &asking.cache.policy.targets);
         let mut locations = lines
             .filter(|(name, _)| name.eq_ignore_ascii_case(b"content-location"))
             .map(|(_, value)| value);
@@ -56,17 +57,18 @@ impl Posted {
         draft: Option<&Draft>,
         now: Now,
     ) -> Option<Moment> {
-        let asking = &self.asking;
-        let cache = asking.responses.cache();
+        let asking = self.asking;
+        let cache = asking.cache.responses.cache();
         let tags = draft.map(Draft::tags).unwrap_or_default();
         let tags = tags.iter().map(|tag| &**tag);
-        let labels: Vec<&[u8]> = std::iter::once(label_of(&asking.primary)).chain(tags).collect();
+        let labels: Vec<&[u8]> =
+            std::iter::once(label_of(&asking.fetch.primary)).chain(tags).collect();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.
         let before = cache.moment();
-        let is_current = !cache.is_purged_since(asking.since.get(), &labels, |_| false);
+        let is_current = !cache.is_purged_since(asking.fetching.since, &labels, |_| false);
         self.invalidating.head(response, now);
         let after = before.after(self.invalidating.purges);
-        (is_current && self.asking.responses.cache().moment() == after).then_some(after)
+        (is_current && self.asking.cache.responses.cache().moment() == after).then_some(after)
     }
 }
 
@@ -87,15 +89,15 @@ impl Own {
     }
 }
 
-impl Tap for Posted {
+impl Tap for Posted<'_> {
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing {
         self.storing = None;
-        let mut storing = Storing::new(Rc::clone(&self.asking));
+        let mut storing = Storing::new(self.asking, self.goes_on);
         let draft =
             if self.is_for_get(response) { storing.judge_whole(response, now).ok() } else { None };
         let after = self.invalidate(response, draft.as_ref(), now);
         if let (Some(draft), Some(after)) = (draft, after) {
-            self.asking.since.set(after);
+            storing.since = after;
             storing.keep(draft, response.announced(), None, now);
             self.storing = Some(storing);
         }

@@ -1,11 +1,11 @@
 //! Judges the answer of a server as it arrives, and keeps it if it may be kept.
 
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_cache::{Object, Overtaken, Payload, Pinned};
+use afpa_cache::{Moment, Object, Overtaken, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::parts::ContentRange;
@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::fetch::Phase;
 use crate::fetch::asking::{Asking, Came, is_about_request};
+use crate::look_up::SiteCache;
 use crate::store::list::{Content, room_for};
 use crate::store::parts::Part;
 use crate::store::responses::Responses;
@@ -24,8 +25,13 @@ use crate::store::stored::{Draft, StoredResponse};
 
 /// The tap of a question to a server.
 #[derive(Debug)]
-pub(crate) struct Storing {
-    asking: Rc<Asking>,
+pub(crate) struct Storing<'a> {
+    asking: &'a Asking<'a>,
+    /// Whether the exchange goes on without its client.
+    goes_on: &'a Cell<bool>,
+    /// If the answer is purged after this moment, it is not kept.
+    pub(crate) since: Moment,
+    came: Came,
     keeping: Option<Keeping>,
     verdict: Result<(), NotStored>,
     /// Bytes of it that are counted among those on their way.
@@ -71,18 +77,28 @@ const SHORT: u64 = 32 * 1024;
 /// The memory for a piece of content beside its bytes: its counts, and its place in the list.
 const CHUNK_COST: usize = 64;
 
+/// No head has come.
+const NOT_YET: Result<(), NotStored> = Err(NotStored::Status);
+
 /// Lines of a head that take no memory of their own.
 const LINES: usize = 24;
 
-impl Storing {
-    pub(crate) fn new(asking: Rc<Asking>) -> Self {
-        Self { asking, keeping: None, verdict: Err(NotStored::Status), counted: 0 }
+impl<'a> Storing<'a> {
+    pub(crate) fn new(asking: &'a Asking<'a>, goes_on: &'a Cell<bool>) -> Self {
+        let (since, came) = (asking.fetching.since, Came::Nothing);
+        Self { asking, goes_on, since, came, keeping: None, verdict: NOT_YET, counted: 0 }
+    }
+
+    /// The outcome, when the exchange has ended.
+    pub(crate) fn end(mut self) -> Came {
+        std::mem::take(&mut self.came)
     }
 
     /// The meaning of a 304 that answers our own question.
     fn not_modified(&self, response: &response::Response<'_, '_>, now: Now) -> Option<Came> {
-        let asking = &self.asking;
-        let stored = asking.stored.as_ref().filter(|_| asking.validates)?.header().response()?;
+        let asking = self.asking;
+        let stored =
+            asking.fetching.stored.as_ref().filter(|_| asking.validates)?.header().response()?;
         if !stored.draft.is_meant_by(response.end_to_end()) {
             return Some(Came::Mismatch);
         }
@@ -106,11 +122,11 @@ impl Storing {
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<(Draft, Option<ContentRange>), NotStored> {
-        let asking = &*self.asking;
+        let asking = self.asking;
         match response.status {
             206 => asking.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
             // Other answers to a request for a part may be about that part.
-            status if asking.ranged.is_some() && status != 200 => Err(NotStored::Status),
+            status if asking.fetching.ranged.is_some() && status != 200 => Err(NotStored::Status),
             _ => self.judge_whole(response, now).map(|draft| (draft, None)),
         }
     }
@@ -121,8 +137,8 @@ impl Storing {
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<Draft, NotStored> {
-        let asking = &*self.asking;
-        let policy = &*asking.policy;
+        let asking = self.asking;
+        let policy = &*asking.cache.policy;
         // Which lines concern only the connection is found out once.
         let lines: SmallVec<[_; LINES]> = response.end_to_end().collect();
         let lines = lines.iter().copied();
@@ -150,9 +166,9 @@ impl Storing {
         now: Now,
     ) {
         let announced = part.as_ref().map_or(announced, |part| Some(part.complete));
-        let asking = &self.asking;
+        let asking = self.asking;
         let variant = asking.key(&draft);
-        asking.keeps.set(true);
+        self.goes_on.set(true);
         let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
         let (bytes, begun, arrival) = (0, now, Arrival::Expected(draft));
         let waits = part.is_none() && is_short;
@@ -168,20 +184,20 @@ impl Storing {
     }
 
     fn pass(&mut self, why: NotStored, status: u16, now: Now) {
-        let asking = &self.asking;
+        let asking = self.asking;
         self.verdict = Err(why);
-        asking.keeps.set(false);
+        self.goes_on.set(false);
         asking.fetch.end(Phase::Passed);
         // A reason that lies in this request alone says nothing about the next one.
-        let is_own = is_about_request(why) || asking.ranged.is_some();
+        let is_own = is_about_request(why) || asking.fetching.ranged.is_some();
         if !is_own && why != NotStored::Status {
-            let until = (now.steady_ms() / 1000).saturating_add(asking.policy.pass_for);
-            asking.responses.passes().note(asking.hash, until);
+            let until = (now.steady_ms() / 1000).saturating_add(asking.cache.policy.pass_for);
+            asking.cache.responses.passes().note(asking.fetch.hash, until);
         }
-        if let Some(count) = asking.responses.counts.passed.get(why as usize) {
+        if let Some(count) = asking.cache.responses.counts.passed.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let is_about_all = match asking.ranged {
+        let is_about_all = match asking.fetching.ranged {
             None => status < 500,
             Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
         };
@@ -189,42 +205,50 @@ impl Storing {
             // The server has given its present answer, and the stored response is another one.
             asking.drop_stored(why);
         }
-        asking.came.replace(Came::Passed);
+        self.came = Came::Passed;
     }
 
     fn give_up(&mut self) {
         self.keeping = None;
         self.asking.fetch.decide(false);
-        self.asking.keeps.set(false);
+        self.goes_on.set(false);
         self.asking.fetch.end(Phase::Gone);
-        self.asking.came.replace(Came::Passed);
+        self.came = Came::Passed;
         self.uncount();
+    }
+
+    /// All of the answer has come, and was stored or not.
+    fn ended(&mut self, is_stored: bool) {
+        let responses = &self.asking.cache.responses;
+        responses.passes().forget(self.asking.fetch.hash);
+        self.came = if is_stored { Came::Stored } else { Came::Passed };
+        responses.leave(self.asking.fetch);
     }
 
     fn uncount(&mut self) {
         let counted = std::mem::take(&mut self.counted);
-        self.asking.responses.unbuffer(counted);
+        self.asking.cache.responses.unbuffer(counted);
     }
 }
 
-impl Tap for Storing {
+impl Tap for Storing<'_> {
     fn head(&mut self, response: &response::Response<'_, '_>, now: Now) -> Passing {
         if self.keeping.take().is_some() {
             self.asking.fetch.decide(false);
         }
         self.uncount();
-        let asking = Rc::clone(&self.asking);
+        let asking = self.asking;
         if response.status == 304
             && let Some(came) = self.not_modified(response, now)
         {
-            asking.came.replace(came);
+            self.came = came;
             return Passing::Withheld;
         }
         if reuse::is_error(response.status) && asking.may_replace_error(now) {
-            asking.came.replace(Came::Error(response.status));
+            self.came = Came::Error(response.status);
             return Passing::Withheld;
         }
-        asking.came.replace(Came::Nothing);
+        self.came = Came::Nothing;
         match self.judge(response, now) {
             Ok((draft, part)) => self.keep(draft, response.announced(), part, now),
             Err(why) => self.pass(why, response.status, now),
@@ -233,8 +257,8 @@ impl Tap for Storing {
     }
 
     fn put_fields(&self, out: &mut Vec<u8>) {
-        if self.asking.policy.status_field {
-            let (why, stored) = (self.asking.why, self.verdict);
+        if self.asking.cache.policy.status_field {
+            let (why, stored) = (self.asking.fetching.why, self.verdict);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed: false };
             out.extend_from_slice(b"Cache-Status: ");
             cache_status::put(&outcome, out);
@@ -244,7 +268,7 @@ impl Tap for Storing {
 
     fn content(&mut self, data: &[u8]) {
         let Some(mut keeping) = self.keeping.take() else { return };
-        let asking = &self.asking;
+        let asking = self.asking;
         keeping.bytes = keeping.bytes.saturating_add(data.len());
         if matches!(keeping.arrival, Arrival::Expected(_)) && !data.is_empty() {
             keeping = keeping.at_once_or_begin(asking, data);
@@ -253,9 +277,9 @@ impl Tap for Storing {
                 return;
             }
         }
-        let is_too_long = keeping.bytes > asking.policy.largest;
+        let is_too_long = keeping.bytes > asking.cache.policy.largest;
         let weight = data.len() + CHUNK_COST;
-        if is_too_long || !asking.responses.buffer(weight) {
+        if is_too_long || !asking.cache.responses.buffer(weight) {
             self.give_up();
         } else {
             self.counted += weight;
@@ -266,12 +290,12 @@ impl Tap for Storing {
 
     fn whole(&mut self, now: Now) {
         let Some(keeping) = self.keeping.take() else { return };
-        let asking = &self.asking;
+        let asking = self.asking;
         match keeping.arrival {
             Arrival::AtOnce(draft, bytes) => {
                 let content = Content::Whole(Payload::Pinned(bytes), keeping.bytes as u64);
-                let listed = asking.list(&keeping.variant, draft, content, now);
-                asking.ended(listed.is_ok());
+                let listed = asking.list((&keeping.variant, self.since), draft, content, now);
+                self.ended(listed.is_ok());
                 // If it was purged meanwhile, the followers get it all the same: they asked before.
                 let (Ok(object) | Err(Overtaken(object))) = listed;
                 asking.fetch.arrive_whole(object);
@@ -280,9 +304,9 @@ impl Tap for Storing {
                 let keeping = Keeping { arrival, ..keeping }.begin(asking);
                 // From here on its bytes count where they are copied to.
                 let counted = std::mem::take(&mut self.counted);
-                asking.responses.unbuffer(counted);
-                let object = keeping.list(asking, now);
-                asking.ended(object.is_some());
+                asking.cache.responses.unbuffer(counted);
+                let object = keeping.list(asking, self.since, now);
+                self.ended(object.is_some());
                 // An object that a part was kept in is not the answer to the client.
                 asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
             }
@@ -291,30 +315,24 @@ impl Tap for Storing {
     }
 }
 
-impl Asking {
+impl Asking<'_> {
     fn list(
         &self,
-        variant: &Arc<[u8]>,
+        (variant, since): (&Arc<[u8]>, Moment),
         draft: Draft,
         content: Content,
         now: Now,
     ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
-        self.responses.list(&self.policy, &self.place(variant), draft, content, now)
-    }
-
-    /// All of the answer has come, and was stored or not.
-    fn ended(&self, is_stored: bool) {
-        self.responses.passes().forget(self.hash);
-        self.came.replace(if is_stored { Came::Stored } else { Came::Passed });
-        self.responses.leave(&self.fetch);
+        let SiteCache { responses, policy, .. } = self.cache;
+        responses.list(policy, &self.place(variant, since), draft, content, now)
     }
 }
 
 impl Keeping {
     /// Takes the first of the content: as all of it, which was expected, if it is that and there is room.
-    fn at_once_or_begin(self, asking: &Asking, data: &[u8]) -> Self {
+    fn at_once_or_begin(self, asking: &Asking<'_>, data: &[u8]) -> Self {
         let is_all = self.announced == Some(data.len() as u64);
-        let room = || room_for(&asking.responses, &[data], asking.policy.largest);
+        let room = || room_for(&asking.cache.responses, &[data], asking.cache.policy.largest);
         match (self.arrival, if is_all { room() } else { None }) {
             (Arrival::Expected(draft), Some(bytes)) => {
                 Self { arrival: Arrival::AtOnce(draft, bytes), ..self }
@@ -324,7 +342,7 @@ impl Keeping {
     }
 
     /// Followers see the head now, and the bytes that arrive from now on.
-    fn begin(self, asking: &Asking) -> Self {
+    fn begin(self, asking: &Asking<'_>) -> Self {
         let draft = match self.arrival {
             Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
             Arrival::Begun(_) => return self,
@@ -335,37 +353,43 @@ impl Keeping {
     }
 
     /// Lists the content that has come in chunks. `None`: there is no room, or it was purged meanwhile.
-    fn list(&self, asking: &Asking, now: Now) -> Option<Arc<Object<StoredResponse>>> {
+    fn list(
+        &self,
+        asking: &Asking<'_>,
+        since: Moment,
+        now: Now,
+    ) -> Option<Arc<Object<StoredResponse>>> {
         let chunks = asking.fetch.chunks();
         match &self.part {
             None => {
-                let content = content_of(&asking.responses, &chunks, asking.policy.largest)?;
-                asking.list(&self.variant, self.arrival.draft().clone(), content, now).ok()
+                let content =
+                    content_of(&asking.cache.responses, &chunks, asking.cache.policy.largest)?;
+                asking.list((&self.variant, since), self.arrival.draft().clone(), content, now).ok()
             }
             Some(part) if part.length() == self.bytes as u64 => {
-                asking.keep_part(self.as_part(&chunks.concat()), now)
+                asking.keep_part(self.as_part(&chunks.concat(), since), now)
             }
             Some(_) => None,
         }
     }
 
     /// The bytes of the response that have arrived, as a part of the whole.
-    fn as_part<'a>(&'a self, data: &'a [u8]) -> Part<'a> {
+    fn as_part<'p>(&'p self, data: &'p [u8], since: Moment) -> Part<'p> {
         let (start, complete) = match &self.part {
             Some(part) => (part.range.start, part.complete),
             None => (0, self.announced.unwrap_or_default()),
         };
-        Part { draft: self.arrival.draft(), variant: &self.variant, start, complete, data }
+        Part { draft: self.arrival.draft(), variant: &self.variant, since, start, complete, data }
     }
 }
 
-impl Drop for Storing {
+impl Drop for Storing<'_> {
     /// A response that is still being kept now has broken off: its start is kept as a part.
     fn drop(&mut self) {
         if let Some(keeping) = self.keeping.take() {
             let data = self.asking.fetch.chunks().concat();
             if data.len() == keeping.bytes {
-                self.asking.keep_start(keeping.as_part(&data), keeping.begun);
+                self.asking.keep_start(keeping.as_part(&data, self.since), keeping.begun);
             }
         }
         self.uncount();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use afpa_cache::{Object, Payload, Pinned};
+use afpa_cache::{Moment, Object, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::ResponseFacts;
 use afpa_http::caching::condition::{StoredValidators, may_send_part};
@@ -72,16 +72,16 @@ fn part_of(response: &response::Response<'_, '_>) -> Option<ContentRange> {
 
 const MULTIPART: &[u8] = b"multipart/byteranges";
 
-impl Asking {
+impl Asking<'_> {
     /// Whether a 206 may be kept, and as a part of what.
     pub(crate) fn judge_part(
         &self,
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<(Draft, ContentRange), NotStored> {
-        let ranged = self.ranged.ok_or(NotStored::Status)?;
+        let ranged = self.fetching.ranged.ok_or(NotStored::Status)?;
         let part = part_of(response).ok_or(NotStored::Part)?;
-        if part.length() > self.policy.largest as u64 {
+        if part.length() > self.cache.policy.largest as u64 {
             return Err(NotStored::TooLong);
         }
         let lines = response.end_to_end().filter(|(name, _)| !is(name, "content-range"));
@@ -90,7 +90,7 @@ impl Asking {
             Ranged::Plain => Draft::new(b"HTTP/1.1 200 OK", 200, lines, about),
             Ranged::IfRange => {
                 let base = self.base().ok_or(NotStored::Part)?;
-                let facts = ResponseFacts::of(200, lines.clone(), &self.policy.targets);
+                let facts = ResponseFacts::of(200, lines.clone(), &self.cache.policy.targets);
                 let mut tags = lines.clone().filter(|(name, _)| is(name, "etag"));
                 let new = StoredValidators {
                     etag: tags.next().map(|(_, value)| value),
@@ -109,7 +109,7 @@ impl Asking {
     }
 
     fn base(&self) -> Option<&Partial> {
-        self.base.as_ref()?.header().partial()
+        self.fetching.base.as_ref()?.header().partial()
     }
 
     /// Keeps bytes of a representation of `complete` bytes. On a contradiction all parts are purged and the new one is
@@ -119,9 +119,9 @@ impl Asking {
         part: Part<'_>,
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
-        let Part { draft, variant, start, complete, data } = part;
-        let cache = self.responses.cache();
-        let key = key_of(if draft.vary().is_empty() { &self.primary } else { variant });
+        let Part { draft, variant, since, start, complete, data } = part;
+        let cache = self.cache.responses.cache();
+        let key = key_of(if draft.vary().is_empty() { &self.fetch.primary } else { variant });
         let held = cache.get(&key);
         let held = held.as_ref().map(|held| held.header());
         if held.is_some_and(|held| held.response().is_some()) {
@@ -137,9 +137,9 @@ impl Asking {
             }
             _ => Parts::new(complete),
         };
-        let largest = self.policy.largest;
-        let most = Most { pieces: self.policy.parts, bytes: largest as u64 };
-        let mut room = |all: &[&[u8]]| room_for(&self.responses, all, largest);
+        let largest = self.cache.policy.largest;
+        let most = Most { pieces: self.cache.policy.parts, bytes: largest as u64 };
+        let mut room = |all: &[&[u8]]| room_for(&self.cache.responses, all, largest);
         match parts.add(start, data, most, &mut room) {
             Ok(()) if parts.pieces().is_empty() => return None,
             Ok(()) => {}
@@ -154,13 +154,13 @@ impl Asking {
             Some(bytes) => Content::Whole(Payload::Pinned(bytes), complete),
             None => Content::Parts(parts),
         };
-        let place = self.place(variant);
-        self.responses.list(&self.policy, &place, draft.clone(), content, now).ok()
+        let place = self.place(variant, since);
+        self.cache.responses.list(&self.cache.policy, &place, draft.clone(), content, now).ok()
     }
 
     /// Keeps the start of a response that broke off, if its validators identify the whole.
     pub(crate) fn keep_start(&self, part: Part<'_>, now: Now) {
-        let is_useful = self.policy.parts > 0 && !part.data.is_empty();
+        let is_useful = self.cache.policy.parts > 0 && !part.data.is_empty();
         if is_useful && part.draft.facts.status == 200 && are_strong(&part.draft.validators()) {
             drop(self.keep_part(part, now));
         }
@@ -173,6 +173,8 @@ pub(crate) struct Part<'a> {
     pub(crate) draft: &'a Draft,
     /// The key, if it varies.
     pub(crate) variant: &'a Arc<[u8]>,
+    /// If it is purged after this moment, it is not kept.
+    pub(crate) since: Moment,
     pub(crate) start: u64,
     /// Bytes of the whole.
     pub(crate) complete: u64,
