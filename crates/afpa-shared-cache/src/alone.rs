@@ -12,9 +12,9 @@ use crate::fetch::asking::Asking;
 use crate::fetch::head::Comparing;
 use crate::fetch::invalidate::Invalidating;
 use crate::fetch::post::Posted;
-use crate::look_up::SiteCache;
+use crate::lead::Ran;
 use crate::plan::What;
-use crate::run::{ClientHead, Ran};
+use crate::request::{ClientHead, SiteCache};
 
 /// Passes such a request on.
 pub(crate) async fn run<C: ClientStream>(

@@ -9,7 +9,7 @@ use afpa_http::caching::condition::{is_known_to_client, may_send_part};
 use afpa_http::multipart::{Boundary, Multipart};
 use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, range};
 
-use crate::store::parts::Partial;
+use crate::store::partial::Partial;
 use crate::store::stored::{Response, StoredResponse};
 
 /// Most ranges of one request; with more, the whole is sent.

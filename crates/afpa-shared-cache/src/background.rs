@@ -5,9 +5,9 @@ use std::rc::Rc;
 use afpa_proxy::exchange::{Core, Job};
 
 use crate::fetch::client::Nobody;
-use crate::look_up::SiteCache;
+use crate::lead::{Lead, Round};
 use crate::plan::Fetching;
-use crate::run::{ClientHead, Lead, Round};
+use crate::request::{ClientHead, SiteCache};
 
 /// Asks the server, in a task of its own on this core.
 pub(crate) fn validate(

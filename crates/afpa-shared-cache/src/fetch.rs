@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod follow;
 pub(crate) mod head;
 pub(crate) mod invalidate;
+pub(crate) mod part;
 pub(crate) mod post;
 pub(crate) mod send;
 pub(crate) mod tap;
@@ -20,7 +21,6 @@ use std::task::{Context, Poll, Waker};
 use afpa_cache::{Moment, Object};
 use afpa_proxy::exchange::Failure;
 
-use crate::fetch::backlog::Kept;
 use crate::store::stored::{Draft, StoredResponse};
 
 /// A question to a server that is under way.
@@ -202,12 +202,12 @@ impl Fetch {
     }
 
     /// The kept object of an answer whose length was announced.
-    pub(crate) fn kept(&self) -> Option<Kept> {
+    pub(crate) fn kept(&self) -> Option<Arc<Object<StoredResponse>>> {
         match &self.state().phase {
             Phase::Arriving(Arriving { announced, object: Some(object), .. }) => {
-                announced.map(|_| Kept(Arc::clone(object)))
+                announced.map(|_| Arc::clone(object))
             }
-            Phase::Whole(object) => Some(Kept(Arc::clone(object))),
+            Phase::Whole(object) => Some(Arc::clone(object)),
             _ => None,
         }
     }

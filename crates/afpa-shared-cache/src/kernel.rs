@@ -13,8 +13,8 @@ use afpa_proxy::request::Origin;
 
 use crate::answer::Rest;
 use crate::key;
-use crate::look_up::{METHOD_FIELDS, SiteCache};
 use crate::policy::CachePolicy;
+use crate::request::{METHOD_FIELDS, SiteCache};
 use crate::store::stored::{Response, StoredResponse};
 
 /// How the kernel may answer for a request set.

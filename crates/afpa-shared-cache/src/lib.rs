@@ -5,14 +5,15 @@
 //! | the configuration | `policy` |
 //! | the key of a request | `key`, with the parts of `key/query` and `key/cookies` that count |
 //! | the labels of a purge | `key/labels` |
+//! | a request as the cache sees it | `request` |
 //! | *derive cached response*: look the key up, judge the object | `look_up` |
 //! | how a server is asked, if it is | `plan` |
 //! | write a stored response | `answer` |
-//! | *derive remote response*: ask a server once for all requests that wait | `run`, over `fetch` |
+//! | *derive remote response*: ask a server once for all requests that wait | `run`, over `lead` and `fetch` |
 //! | a question to a server, and its outcome | `fetch/asking` |
-//! | judge and keep the server's answer | `fetch/tap` |
+//! | judge and keep the server's answer, or a part of it | `fetch/tap`, `fetch/part` |
 //! | effects of answers to HEAD, POST, other unsafe methods | `alone`, over `fetch/head`, `fetch/post`, `fetch/invalidate` |
-//! | a kept response, or parts of one | `store/stored`, `store/index`, `store/parts`, put there by `store/list`; its head as `store/text` |
+//! | a kept response, or parts of one | `store/stored`, `store/index`, `store/partial`, put there by `store/list`; its head as `store/text` |
 //! | which answers save most | `store/top` |
 //! | the responses that the kernel may send | `kernel` |
 //! | a snapshot of the cache, from one process to the next | `store/save`, `store/restore` |
@@ -26,10 +27,12 @@ mod background;
 mod fetch;
 mod kernel;
 mod key;
+mod lead;
 mod look_up;
 mod plan;
 mod policy;
 mod purge;
+mod request;
 mod run;
 mod store;
 
@@ -37,10 +40,12 @@ pub use answer::{Answering, Recipient, Written};
 pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};
 pub use key::KeyRoom;
 pub use key::labels::Purge;
-pub use look_up::{Distributed, Found, SiteCache, look_up};
+pub use lead::{Answer, Ran};
+pub use look_up::{Found, look_up};
 pub use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
-pub use run::{Answer, ClientHead, Ran, run};
+pub use request::{ClientHead, Distributed, SiteCache};
+pub use run::run;
 pub use store::responses::{Responses, SharedStats};
 pub use store::restore::{Present, Refused, Restored};
 pub use store::stored::StoredResponse;

@@ -10,10 +10,11 @@ use afpa_http::syntax::list;
 use afpa_http::{Known, Method, Request, media};
 use afpa_proxy::request::scheme;
 
-use crate::fetch::post::Own;
+use crate::fetch::Fetch;
 use crate::key::{self, Place};
-use crate::look_up::{Distributed, Found, SiteCache, Survey};
-use crate::store::parts::Ranged;
+use crate::request::{Distributed, Own, SiteCache, Survey};
+use crate::store::partial::Ranged;
+use crate::store::responses::Responses;
 use crate::store::stored::StoredResponse;
 
 /// How a server is asked.
@@ -55,6 +56,13 @@ pub(crate) struct Fetching {
     pub(crate) streams: bool,
 }
 
+impl Fetching {
+    /// A fetch of that.
+    pub(crate) fn fetch(&self, responses: &Responses) -> Arc<Fetch> {
+        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since)
+    }
+}
+
 /// The facts that are known when a server has to be asked.
 pub(crate) struct Asks {
     pub(crate) primary: Arc<[u8]>,
@@ -66,7 +74,7 @@ pub(crate) struct Asks {
 }
 
 /// Asks for the answer to GET, or passes HEAD on.
-pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Found<'static> {
+pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Option<Plan> {
     let Distributed { cache, request, .. } = *asked;
     let Asks { primary, since, stored, base, why, at_once } = asks;
     let is_plain = !request.has(Known::Range);
@@ -81,7 +89,7 @@ pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
     };
     // The answer to HEAD only says something about a stored response.
     if (!is_get && stored.is_none()) || (for_part && !(is_get && keeps_part)) {
-        return Found::Bypass;
+        return None;
     }
     cache.responses.counts.misses.fetch_add(u64::from(is_get && !at_once), Ordering::Relaxed);
     let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
@@ -105,7 +113,7 @@ pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) 
         streams,
     };
     let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
-    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+    Some(Plan { cache: cache.clone(), what })
 }
 
 /// Whether a request asks for a stream of events, whose server may say nothing, not even a head, before there is one.
@@ -115,11 +123,11 @@ fn wants_events(request: &Request<'_, '_>) -> bool {
 }
 
 /// Passes on a request whose method is neither GET nor HEAD.
-pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
+pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Option<Plan> {
     let Distributed { cache, request, .. } = *asked;
     let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
     if safe || request.target.path().is_none() {
-        return Found::Bypass;
+        return None;
     }
     let (name, path) = (request.host.name().as_bytes(), asked.url.to_vec());
     let query = request.target.query();
@@ -133,7 +141,7 @@ pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Found<'static> {
             What::Post { host, labels, own, fetching }
         }
     };
-    Found::Ask(Box::new(Plan { cache: cache.clone(), what }))
+    Some(Plan { cache: cache.clone(), what })
 }
 
 /// The plan to keep the answer to a POST request; `None`: the answer may not be kept.

@@ -8,8 +8,6 @@ use afpa_http::caching::freshness::{Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
 use afpa_http::caching::{ResponseFacts, StoredControl};
 
-use crate::store::stored::Draft;
-
 /// Which answers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -140,15 +138,6 @@ impl CachePolicy {
         let by_status = |wanted| self.forced.iter().find(|(status, _)| *status == wanted);
         let any = || by_status(0).filter(|_| status < 400);
         by_status(status).or_else(any).map(|(_, seconds)| *seconds)
-    }
-
-    /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is
-    /// kept longer, because a server may say that it is still current.
-    pub(crate) fn keep_for(&self, draft: &Draft) -> u32 {
-        const VALIDATED: u32 = 24 * 3600;
-        let useful = draft.life.lifetime.saturating_sub(draft.arrival.initial_age);
-        let after = draft.life.stale_use.max(if draft.has_validator() { VALIDATED } else { 0 });
-        useful.saturating_add(after)
     }
 }
 

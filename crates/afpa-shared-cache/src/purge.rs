@@ -5,8 +5,9 @@ use afpa_framework::Client;
 use afpa_http::{Method, Request};
 
 use crate::key::labels::Purge;
-use crate::look_up::{Distributed, Found};
+use crate::look_up::Found;
 use crate::policy::CachePolicy;
+use crate::request::Distributed;
 
 /// Carries out a PURGE request. `None`: it is none, or goes to the server like any other method.
 pub(crate) fn by_method(asked: &Distributed<'_, '_, '_>) -> Option<Found<'static>> {

@@ -43,9 +43,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-proxy", "pool/http2/mod.rs", 5),
     ("afpa-proxy", "request/mod.rs", 3),
     ("afpa-server", "connection/interrupt.rs", 14),
-    ("afpa-shared-cache", "alone.rs", 3),
-    ("afpa-shared-cache", "fetch.rs", 12),
-    ("afpa-shared-cache", "look_up.rs", 3),
     ("afpa-tests", "reference/mod.rs", 3),
 ];
 

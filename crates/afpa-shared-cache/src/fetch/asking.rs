@@ -12,10 +12,9 @@ use afpa_proxy::exchange;
 
 use crate::fetch::Fetch;
 use crate::key::{LONGEST, host_of, label_of};
-use crate::look_up::SiteCache;
 use crate::plan::Fetching;
 use crate::policy::{Life, Mode};
-use crate::run::ClientHead;
+use crate::request::{ClientHead, SiteCache};
 use crate::store::list::{Content, ListPlace};
 use crate::store::stored::{Circumstances, Draft, Response, StoredResponse};
 

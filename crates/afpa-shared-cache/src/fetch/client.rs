@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use afpa_cache::Object;
 use afpa_framework::clock::steady;
 use afpa_framework::{BreakOff, ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
@@ -15,6 +16,7 @@ use tokio::time::Sleep;
 use crate::fetch::Fetch;
 use crate::fetch::asking::Asking;
 use crate::fetch::backlog::{Backlog, Kept, Rest};
+use crate::store::stored::StoredResponse;
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
 /// server: bytes that a slow client does not take wait here, and a client that has gone does not end the exchange.
@@ -44,12 +46,12 @@ impl<'c, C: ClientStream> Outlived<'c, C> {
     }
 
     /// The bytes that the client has not taken when the exchange is over. `kept`: the answer, if it was kept.
-    pub(crate) fn into_rest(self, kept: Option<Kept>) -> Option<Rest> {
+    pub(crate) fn into_rest(self, kept: Option<Arc<Object<StoredResponse>>>) -> Option<Rest> {
         let left = self.backlog.left().len();
         if self.is_gone || left == 0 {
             return None;
         }
-        let of_kept = kept.and_then(|kept| Rest::of_kept(kept, left));
+        let of_kept = kept.and_then(|kept| Rest::of_kept(Kept(kept), left));
         Some(of_kept.unwrap_or(Rest::Own(self.backlog)))
     }
 

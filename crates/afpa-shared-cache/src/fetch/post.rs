@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use afpa_cache::Moment;
 use afpa_framework::Now;
-use afpa_http::caching::{ResponseFacts, may_answer_get, same_origin_path};
-use afpa_http::target;
+use afpa_http::caching::{ResponseFacts, may_answer_get};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response::Response;
 
@@ -13,17 +12,8 @@ use crate::fetch::asking::Asking;
 use crate::fetch::invalidate::Invalidating;
 use crate::fetch::tap::Storing;
 use crate::key::label_of;
+use crate::request::Own;
 use crate::store::stored::Draft;
-
-/// The URL of a request, as its Content-Location has to name it.
-#[derive(Debug)]
-pub(crate) struct Own {
-    /// The scheme, with its colon and slashes.
-    pub(crate) scheme: Vec<u8>,
-    /// As [`target::spell`] gives it.
-    pub(crate) path: Vec<u8>,
-    pub(crate) query: Option<Vec<u8>>,
-}
 
 /// The tap of a POST request whose answer may answer GET, if it says so. Like any other it drops the stored responses
 /// for the URL; it is then stored in their place.
@@ -69,23 +59,6 @@ impl Posted<'_> {
         self.invalidating.head(response, now);
         let after = before.after(self.invalidating.purges);
         (is_current && self.asking.cache.responses.cache().moment() == after).then_some(after)
-    }
-}
-
-impl Own {
-    fn is(&self, location: &[u8], host: &[u8]) -> bool {
-        let has_scheme = |scheme: &[u8]| {
-            location.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme))
-        };
-        if !location.starts_with(b"/") && !has_scheme(&self.scheme) {
-            return false;
-        }
-        let Some(path) = same_origin_path(location, host) else { return false };
-        let mut parts = path.splitn(2, |&byte| byte == b'?');
-        let (path, query) = (parts.next().unwrap_or_default(), parts.next());
-        let mut room = Vec::new();
-        query == self.query.as_deref()
-            && target::spell(path, &mut room).is_ok_and(|path| path == self.path)
     }
 }
 

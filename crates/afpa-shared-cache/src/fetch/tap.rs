@@ -17,9 +17,9 @@ use smallvec::SmallVec;
 
 use crate::fetch::Phase;
 use crate::fetch::asking::{Asking, Came, is_about_request};
-use crate::look_up::SiteCache;
+use crate::fetch::part::Part;
+use crate::request::SiteCache;
 use crate::store::list::{Content, room_for};
-use crate::store::parts::Part;
 use crate::store::responses::Responses;
 use crate::store::stored::{Draft, StoredResponse};
 

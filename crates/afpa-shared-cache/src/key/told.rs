@@ -10,7 +10,7 @@ use afpa_proxy::request::{HostPolicy, Mark, RequestHead, RequestPolicy};
 use proptest::prelude::*;
 
 use super::*;
-use crate::look_up::{METHOD_FIELDS, Survey};
+use crate::request::{METHOD_FIELDS, Survey};
 
 /// A request as a client sends it, over a connection of some kind.
 #[derive(Clone, Debug)]

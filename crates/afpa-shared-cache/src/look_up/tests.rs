@@ -1,7 +1,11 @@
 use afpa_cache::{Arena, CacheSettings, Key, Payload};
-use afpa_http::{FieldSlots, RequestLimits, request};
+use afpa_framework::{Client, Now};
+use afpa_http::{FieldSlots, Request, RequestLimits, request};
+use afpa_proxy::exchange;
+use afpa_proxy::request::Origin;
 
 use super::*;
+use crate::policy::CachePolicy;
 use crate::store::list::{Content, ListPlace};
 use crate::store::stored::{Circumstances, Draft};
 

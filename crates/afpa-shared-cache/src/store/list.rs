@@ -28,7 +28,7 @@ impl Responses {
         now: Now,
     ) -> Result<Arc<Object<StoredResponse>>, Overtaken<StoredResponse>> {
         let now = Millis(now.steady_ms());
-        let object = self.cache().list(labelled(policy, place, draft, content), now)?;
+        let object = self.cache().list(labelled(place, draft, content), now)?;
         if let Some(draft) = varying(&object) {
             self.note_variant(policy, place, (&object, draft), now);
         }
@@ -56,7 +56,7 @@ impl Responses {
                 return false;
             }
         }
-        let new = labelled(policy, place, draft, content);
+        let new = labelled(place, draft, content);
         let Ok(object) = self.cache().list_restored(new, hits, now) else { return false };
         if let Some(index) = index {
             self.note_in(&index, policy, &object);
@@ -107,14 +107,9 @@ fn varying(object: &Object<StoredResponse>) -> Option<&Draft> {
 }
 
 /// A response as an object.
-fn labelled(
-    policy: &CachePolicy,
-    place: &ListPlace<'_>,
-    draft: Draft,
-    content: Content,
-) -> Labelled<StoredResponse> {
+fn labelled(place: &ListPlace<'_>, draft: Draft, content: Content) -> Labelled<StoredResponse> {
     // Ages are counted in whole seconds, so the last one of them may be longer.
-    let life = policy.keep_for(&draft).saturating_add(1);
+    let life = draft.kept_for().saturating_add(1);
     let family = Family::of(draft.content_type().unwrap_or_default());
     let hint = Hint { expiry: Some(life), ..Hint::default() };
     let (key, header_bytes, since) = (place.key(&draft), draft.bytes(), place.since);

@@ -2,7 +2,7 @@
 
 pub(crate) mod index;
 pub(crate) mod list;
-pub(crate) mod parts;
+pub(crate) mod partial;
 pub(crate) mod passes;
 pub(crate) mod responses;
 pub(crate) mod restore;

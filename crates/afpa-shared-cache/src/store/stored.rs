@@ -16,7 +16,7 @@ use afpa_http::caching::{ResponseFacts, StoredFacts, Version, fields, vary};
 use crate::key::{group_label, tag_label};
 use crate::policy::{CachePolicy, Life};
 use crate::store::index::Index;
-use crate::store::parts::Partial;
+use crate::store::partial::Partial;
 use crate::store::text::{Text, Value, Writer};
 
 /// Header data of an object of the shared cache, of any kind.
@@ -227,6 +227,15 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Draft {
+    /// Seconds for which a response is kept: until nothing can be done with it any more. One with a validator is
+    /// kept longer, because a server may say that it is still current.
+    pub(crate) fn kept_for(&self) -> u32 {
+        const VALIDATED: u32 = 24 * 3600;
+        let useful = self.life.lifetime.saturating_sub(self.arrival.initial_age);
+        let after = self.life.stale_use.max(if self.has_validator() { VALIDATED } else { 0 });
+        useful.saturating_add(after)
+    }
+
     /// Names of the fields that it varies by.
     pub(crate) fn vary(&self) -> &[Box<str>] {
         self.more.as_ref().map(|more| &*more.vary).unwrap_or_default()

@@ -1,61 +1,20 @@
-//! Parts of responses (RFC 9111 sections 3.3 and 3.4): the bytes of a 206, or of a 200 that broke off. They are kept
-//! beside the other parts of the same representation, until these are all of it.
+//! Keeps parts of responses: the bytes of a 206, or of a 200 that broke off. They are kept beside the other parts of the
+//! same representation, until these are all of it.
 
 use std::sync::Arc;
 
 use afpa_cache::{Moment, Object, Payload, Pinned};
 use afpa_framework::Now;
 use afpa_http::caching::ResponseFacts;
-use afpa_http::caching::condition::{StoredValidators, may_send_part};
+use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::parts::{ContentRange, Most, NotAdded, Parts, are_of_one, are_strong};
 use afpa_http::caching::store::NotStored;
-use afpa_http::{Known, Ranges, Request, range};
 use afpa_proxy::response;
 
 use crate::fetch::asking::Asking;
 use crate::store::list::{Content, key_of, room_for};
-use crate::store::stored::{Draft, Response, StoredResponse, is};
-
-/// A representation of which parts are stored.
-#[derive(Debug)]
-pub(crate) struct Partial {
-    /// The response that all of it would be.
-    pub(crate) response: Response,
-    pub(crate) parts: Parts<Pinned>,
-}
-
-/// A request for a part, which the server gets as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ranged {
-    Plain,
-    /// With If-Range: a 206 may lack fields of the representation (RFC 9110 section 15.3.7).
-    IfRange,
-}
-
-impl Ranged {
-    /// `None`: the answer may also be one to another condition.
-    pub(crate) fn of(request: &Request<'_, '_>) -> Option<Self> {
-        let conditions = [Known::IfNoneMatch, Known::IfModifiedSince];
-        if conditions.iter().any(|field| request.has(*field)) {
-            return None;
-        }
-        Some(if request.has(Known::IfRange) { Ranged::IfRange } else { Ranged::Plain })
-    }
-}
-
-impl Partial {
-    /// The range that a request asks for, if all of it is there, and the request asks for nothing else.
-    pub(crate) fn range_for(&self, request: &Request<'_, '_>) -> Option<std::ops::Range<u64>> {
-        Ranged::of(request)?;
-        if !request.has(Known::Range) || !may_send_part(request, &self.response.validators()) {
-            return None;
-        }
-        let Ranges::One(range) = range::select_current(request, self.parts.complete(), 1) else {
-            return None;
-        };
-        self.parts.find(&range).map(|_| range)
-    }
-}
+use crate::store::partial::{Partial, Ranged};
+use crate::store::stored::{Draft, StoredResponse, is};
 
 /// Which part a 206 has. `None`: it has several, or does not say exactly which one.
 fn part_of(response: &response::Response<'_, '_>) -> Option<ContentRange> {

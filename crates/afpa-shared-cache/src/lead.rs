@@ -1,0 +1,302 @@
+//! One request leads and asks a server, the others follow.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afpa_cache::Object;
+use afpa_framework::access::duration_us;
+use afpa_framework::{ClientStream, Now};
+use afpa_http::caching::cache_status::{Forward, Outcome};
+use afpa_proxy::exchange::{self, Core, End, Job, Report};
+use afpa_proxy::request::RequestHead;
+
+use crate::fetch::asking::{Asking, Came, variant};
+use crate::fetch::backlog::Rest;
+use crate::fetch::client::Outlived;
+use crate::fetch::follow::{Followed, Follower, follow};
+use crate::fetch::tap::Storing;
+use crate::fetch::{Fetch, Phase};
+use crate::plan::Fetching;
+use crate::request::{ClientHead, SiteCache};
+use crate::store::responses::Responses;
+use crate::store::stored::{Draft, StoredResponse};
+
+/// How a request was answered.
+#[derive(Debug)]
+pub struct Ran {
+    /// How the exchange ended.
+    pub report: Report,
+    /// The stored response that answers the request, if one does. It has not been sent.
+    pub answer: Option<Answer>,
+}
+
+/// A stored response that answers a request.
+#[derive(Debug)]
+pub struct Answer {
+    /// The response.
+    pub object: Arc<Object<StoredResponse>>,
+    /// The outcome for Cache-Status.
+    pub outcome: Option<Outcome>,
+    /// Whether the answer has a Cache-Status field.
+    pub tells: bool,
+    /// The source of the answer, as the log calls it.
+    pub source: &'static str,
+}
+
+/// The attempts to answer one request.
+pub(crate) struct Round<'a> {
+    pub(crate) cache: &'a SiteCache,
+    pub(crate) fetching: Fetching,
+    pub(crate) head: ClientHead<'a>,
+    pub(crate) tries: u32,
+}
+
+/// The lead of a fetch.
+pub(crate) struct Lead {
+    pub(crate) fetch: Arc<Fetch>,
+    /// Whether others may follow, so that the exchange goes on if the client leaves before the head has come.
+    pub(crate) keeps: bool,
+    /// There is no client: an answer that is not kept is not read.
+    pub(crate) for_nobody: bool,
+}
+
+/// How often a request begins anew because its leading request has gone, or the response to be validated has.
+const TRIES: u32 = 4;
+
+impl Round<'_> {
+    pub(crate) async fn run<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+    ) -> Ran {
+        let begun = client.cached_now();
+        let SiteCache { responses, policy, .. } = self.cache;
+        loop {
+            self.tries += 1;
+            let fetch = self.fetching.fetch(responses);
+            let now = client.cached_now();
+            let alone = !self.fetching.collapses
+                || self.tries > TRIES
+                || responses.passes().has(fetch.hash, now.steady_ms() / 1000);
+            if alone {
+                let lead = Lead { fetch, keeps: false, for_nobody: false };
+                return self.lead(job, core, client, lead).await;
+            }
+            let (joined, leads) = responses.join(&fetch);
+            if leads {
+                drop(joined);
+                let lead = Lead { fetch, keeps: true, for_nobody: false };
+                return self.lead(job, core, client, lead).await;
+            }
+            let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
+            let outcome = Outcome::Forwarded { why, status: None, stored, collapsed };
+            let head = self.head;
+            let who = Follower {
+                version: job.version,
+                keep_alive: job.keep_alive && !core.draining.get(),
+                streams: self.fetching.streams,
+                told: policy.status_field.then_some(outcome),
+                hsts: job.hsts.as_deref(),
+                variant: &|names| variant(&self.fetching.primary, names, head),
+                wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
+            };
+            let followed = follow(&joined, client, who).await;
+            let collapsed = matches!(followed, Followed::Stored(_) | Followed::Sent { .. });
+            responses.counts.collapsed.fetch_add(u64::from(collapsed), Ordering::Relaxed);
+            let end = match followed {
+                Followed::Stored(object) => {
+                    let outcome = Some(outcome);
+                    let tells = policy.status_field;
+                    let answer = Answer { object, outcome, tells, source: "collapsed" };
+                    return Ran::stored(answer, client.cached_now());
+                }
+                Followed::Again => continue,
+                Followed::Alone => {
+                    self.fetching.collapses = false;
+                    continue;
+                }
+                Followed::Sent { status, bytes, persistence } => {
+                    (End::Relayed(persistence), status, bytes)
+                }
+                Followed::Broken { status, bytes } => (End::Broken, status, bytes),
+                Followed::Failed(failure) => (End::Failed(failure), 0, 0),
+                Followed::ClientGone => (End::ClientGone, 0, 0),
+            };
+            return Ran { report: report(end, begun, client.now()), answer: None };
+        }
+    }
+
+    /// Asks a server, for all.
+    pub(crate) async fn lead<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+        lead: Lead,
+    ) -> Ran {
+        let (mut ran, rest) = self.ask(job, core, client, lead).await;
+        // A slow client holds nothing of the fetch.
+        if let Some(rest) = rest
+            && !rest.send(client).await
+            && matches!(ran.report.end, End::Relayed(_))
+        {
+            ran.report.end = End::ClientGone;
+        }
+        ran
+    }
+
+    /// Asks a server. Also returns the bytes that the client has not taken yet.
+    async fn ask<C: ClientStream>(
+        &mut self,
+        job: &mut Job,
+        core: &Rc<Core>,
+        client: &mut C,
+        lead: Lead,
+    ) -> (Ran, Option<Rest>) {
+        let Lead { fetch, keeps, for_nobody } = lead;
+        let responses = Arc::clone(&self.cache.responses);
+        let _leading = Leading { responses: &responses, fetch: &fetch };
+        loop {
+            let question = (self.cache, &self.fetching, &fetch);
+            let asking = Asking::new(question, self.head, job, client.cached_now());
+            let goes_on = Cell::new(keeps);
+            let own = asking.validates.then(|| job.head.clone());
+            if asking.validates {
+                condition(&mut job.head, &asking);
+            }
+            let mut tap = Storing::new(&asking, &goes_on);
+            let mut outlived = Outlived::new(client, &asking, &goes_on, for_nobody);
+            let mut report = exchange::run(job, core, &mut outlived, Some(&mut tap)).await;
+            let came = tap.end();
+            let is_gone = outlived.is_gone();
+            if is_gone && matches!(report.end, End::Relayed(_)) {
+                report.end = End::ClientGone;
+            }
+            let rest = outlived.into_rest(fetch.kept());
+            let now = client.now();
+            let has_failed = matches!(report.end, End::Failed(_));
+            let settled = match came {
+                Came::Current(draft) => self.freshen(&asking, *draft, now),
+                Came::Error(status) => self.stale(&asking, Some(status), now),
+                Came::Nothing if has_failed && asking.may_replace_error(now) => {
+                    self.stale(&asking, None, now)
+                }
+                Came::Mismatch => Settled::Again,
+                Came::Nothing | Came::Stored | Came::Passed => Settled::Relayed,
+            };
+            let answer = match settled {
+                Settled::Answer(answer) => Some(answer),
+                Settled::Relayed => None,
+                Settled::Again => {
+                    // The response to be validated was purged: the server is asked for all of it.
+                    if let Some(own) = own {
+                        job.head = own;
+                    }
+                    self.fetching.stored = None;
+                    self.fetching.since = responses.cache().moment();
+                    continue;
+                }
+            };
+            match (&answer, report.end) {
+                (Some(answer), _) => fetch.end(Phase::Stored(Arc::clone(&answer.object))),
+                (None, End::Failed(failure)) => fetch.end(Phase::Failed(failure)),
+                (None, _) => fetch.end(Phase::Gone),
+            }
+            if is_gone && answer.is_some() {
+                report.end = End::ClientGone;
+                return (Ran { report, answer: None }, None);
+            }
+            return (Ran { report, answer }, rest);
+        }
+    }
+
+    /// The server says that the stored response is current.
+    fn freshen(&self, asking: &Asking<'_>, draft: Draft, now: Now) -> Settled {
+        let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
+        let (why, status, stored) = (asking.fetching.why, Some(304), Ok(()));
+        let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
+        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
+        Settled::Answer(Answer { object, outcome, tells, source: "validated" })
+    }
+
+    /// The stored response is better than an error.
+    fn stale(&self, asking: &Asking<'_>, status: Option<u16>, now: Now) -> Settled {
+        let Some((object, response)) = asking.stored_response() else { return Settled::Again };
+        if object.is_dropped() {
+            return Settled::Again;
+        }
+        let (object, stored) = (Arc::clone(object), response.at(now));
+        asking.cache.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
+        let outcome = match status {
+            None => Outcome::hit(&stored),
+            status => {
+                let (why, stored, collapsed) = (Forward::Stale, Ok(()), false);
+                Outcome::Forwarded { why, status, stored, collapsed }
+            }
+        };
+        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
+        Settled::Answer(Answer { object, outcome, tells, source: "stale" })
+    }
+}
+
+/// The outcome of an exchange.
+enum Settled {
+    /// This stored response is the answer.
+    Answer(Answer),
+    /// The client has the server's answer, or will get the reason why there is none.
+    Relayed,
+    /// The stored response was purged meanwhile: the server has to be asked anew.
+    Again,
+}
+
+/// Puts the conditions of the cache in the place of those of the client (RFC 9111 section 4.3.1).
+fn condition(head: &mut RequestHead, asking: &Asking<'_>) {
+    let Some(stored) =
+        asking.fetching.stored.as_ref().and_then(|object| object.header().response())
+    else {
+        return;
+    };
+    let draft = &stored.draft;
+    let etag = draft.etag().map(|etag| ("If-None-Match", etag));
+    let modified = draft.facts.last_modified.get().and(draft.last_modified());
+    let modified = modified.map(|date| ("If-Modified-Since", date));
+    let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
+    head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);
+}
+
+/// The lead of a fetch. When it ends, no request follows any more.
+struct Leading<'a> {
+    responses: &'a Responses,
+    fetch: &'a Arc<Fetch>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.responses.leave(self.fetch);
+        self.fetch.abandon();
+    }
+}
+
+impl Ran {
+    pub(crate) fn stored(answer: Answer, now: Now) -> Self {
+        let end = End::Relayed(afpa_framework::Persistence::Keep);
+        Self { report: report((end, 0, 0), now, now), answer: Some(answer) }
+    }
+}
+
+/// The report of an answer for which this request has asked no server.
+fn report((end, status, content_bytes): (End, u16, u64), begun: Now, now: Now) -> Report {
+    Report {
+        end,
+        status,
+        content_bytes,
+        server: None,
+        attempts: 0,
+        connect_us: 0,
+        first_byte_us: 0,
+        total_us: duration_us(begun.unix_us, now.unix_us),
+    }
+}
