@@ -278,7 +278,7 @@ impl Module for Http {
         {
             match look_up(view, keys, lookup) {
                 Found::Bypass => {}
-                Found::Ask(asks) => plan = Some(asks),
+                Found::Plan(found) => plan = Some(found),
                 Found::TooEarly => routed.route = Route::Error(Status::TOO_EARLY),
                 Found::MayNotPurge => routed.route = Route::Error(Status::FORBIDDEN),
                 Found::Purged(count) => {
@@ -290,9 +290,9 @@ impl Module for Http {
                 Found::Hit(object, stored) => {
                     responder.counters.shared_hits.add(1);
                     let tells = lookup.cache.policy.status_field;
-                    let told = tells.then(|| Outcome::hit(&stored));
+                    let cache_status = tells.then(|| Outcome::hit(&stored));
                     let asked = Asked { source: "hit", ..asked };
-                    let answering = Answering { object, told };
+                    let answering = Answering { object, cache_status };
                     return Cached::Hit(responder.stored(asked, answering, out));
                 }
             }

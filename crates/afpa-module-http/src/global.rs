@@ -13,7 +13,7 @@ use afpa_proxy::exchange;
 use afpa_proxy::request::Origin;
 use afpa_proxy::select::Group;
 use afpa_router::{Action, RequestSet, RequestSetId, Router, SiteId};
-use afpa_shared_cache::{KernelRules, Responses, SiteCache, StoredResponse};
+use afpa_shared_cache::{CacheRequest, KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
@@ -166,15 +166,15 @@ impl Global {
         request: &'a Request<'s, 'b>,
         (to, set): (&Distributed<'a>, RequestSetId),
         (client, tls, now): (Client, Option<&Secured>, Now),
-    ) -> Option<afpa_shared_cache::Distributed<'a, 's, 'b>> {
+    ) -> Option<CacheRequest<'a, 's, 'b>> {
         let cache = self.caches.get(set.0 as usize)?.as_ref()?;
         let site = self.sites.get(to.site.0 as usize)?;
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let trusted = site.trusts(client);
         let origin = Origin { trusted, secure: tls.is_some(), ..Origin::default() };
-        let told = self.tells_subject(to, tls);
+        let names_client = self.tells_subject(to, tls);
         let is_early = tls.is_some_and(|tls| tls.is_early);
-        Some(afpa_shared_cache::Distributed {
+        Some(CacheRequest {
             cache,
             exchange,
             origin,
@@ -183,7 +183,7 @@ impl Global {
             path: to.path,
             client,
             is_early,
-            told,
+            names_client,
             now,
         })
     }

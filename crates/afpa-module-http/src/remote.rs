@@ -14,7 +14,7 @@ use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
 use afpa_router::{self as router, GroupId, SiteId};
-use afpa_shared_cache::{Answer, Answering, ClientHead, Plan, Ran};
+use afpa_shared_cache::{Answer, Answered, Answering, ClientHead, Plan};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::global::{Global, ServerGroup};
@@ -218,10 +218,10 @@ impl Remote {
         core: Rc<Core>,
         client: &mut C,
     ) -> ExchangedRequest {
-        let Ran { report, answer } = match self.plan.take() {
+        let Answered { report, answer } = match self.plan.take() {
             None => {
                 let report = exchange::run(&mut self.job, &core, client, None).await;
-                Ran { report, answer: None }
+                Answered { report, answer: None }
             }
             Some(plan) => {
                 let (bytes, limits) = (&self.request.head[..], self.request.limits);
@@ -302,8 +302,8 @@ impl ExchangedRequest {
         if let Some(scope) = self.remote.request.scope() {
             scope.took(duration_us(self.remote.request.arrived.unix_us, now.unix_us));
         }
-        let told = answer.outcome.filter(|_| answer.tells);
-        let answering = Answering { object: &answer.object, told };
+        let cache_status = answer.outcome.filter(|_| answer.tells);
+        let answering = Answering { object: &answer.object, cache_status };
         let must_close = !self.remote.job.keep_alive;
         let answered = self.with_request(peer, now, |asked| {
             let asked = Asked { source: answer.source, must_close, ..asked };

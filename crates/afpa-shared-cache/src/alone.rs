@@ -8,11 +8,11 @@ use std::sync::Arc;
 use afpa_framework::ClientStream;
 use afpa_proxy::exchange::{self, Core, Job};
 
-use crate::fetch::asking::Asking;
 use crate::fetch::head::Comparing;
 use crate::fetch::invalidate::Invalidating;
 use crate::fetch::post::Posted;
-use crate::lead::Ran;
+use crate::fetch::question::Question;
+use crate::lead::Answered;
 use crate::plan::What;
 use crate::request::{ClientHead, SiteCache};
 
@@ -23,7 +23,7 @@ pub(crate) async fn run<C: ClientStream>(
     job: &mut Job,
     core: &Rc<Core>,
     client: &mut C,
-) -> Ran {
+) -> Answered {
     let invalidating = |host, labels| {
         let responses = Arc::clone(&cache.responses);
         Invalidating { responses, host, labels, purges: 0 }
@@ -36,16 +36,16 @@ pub(crate) async fn run<C: ClientStream>(
         }
         What::Head(fetching) | What::Fetch(fetching) => {
             let fetch = fetching.fetch(&cache.responses);
-            let asking = Asking::new((cache, &fetching, &fetch), head, job, now);
-            exchange::run(job, core, client, Some(&mut Comparing(&asking))).await
+            let question = Question::new((cache, &fetching, &fetch), head, job, now);
+            exchange::run(job, core, client, Some(&mut Comparing(&question))).await
         }
         What::Post { host, labels, own, fetching } => {
             let fetch = fetching.fetch(&cache.responses);
-            let asking = &Asking::new((cache, &fetching, &fetch), head, job, now);
+            let question = &Question::new((cache, &fetching, &fetch), head, job, now);
             let (invalidating, goes_on) = (invalidating(host, labels), &goes_on);
-            let mut tap = Posted { invalidating, own, asking, goes_on, storing: None };
+            let mut tap = Posted { invalidating, own, question, goes_on, storing: None };
             exchange::run(job, core, client, Some(&mut tap)).await
         }
     };
-    Ran { report, answer: None }
+    Answered { report, answer: None }
 }

@@ -21,7 +21,7 @@ pub struct Answering<'a> {
     /// The response, or the parts of it.
     pub object: &'a Object<StoredResponse>,
     /// The outcome for Cache-Status, if the response has that field.
-    pub told: Option<Outcome>,
+    pub cache_status: Option<Outcome>,
 }
 
 /// The request that a stored response answers, and its connection.
@@ -150,7 +150,8 @@ impl Answering<'_> {
     ) {
         let age = response.draft.arrival.age(to.now.steady_ms() / 1000);
         let Recipient { hsts, connection, .. } = to;
-        Rest { age, told: self.told, hsts, length, connection }.put(head, &mut out.bytes);
+        Rest { age, cache_status: self.cache_status, hsts, length, connection }
+            .put(head, &mut out.bytes);
     }
 }
 
@@ -158,7 +159,7 @@ impl Answering<'_> {
 pub(crate) struct Rest<'a> {
     pub(crate) age: u64,
     /// For Cache-Status.
-    pub(crate) told: Option<Outcome>,
+    pub(crate) cache_status: Option<Outcome>,
     /// The value of Strict-Transport-Security.
     pub(crate) hsts: Option<&'a str>,
     /// For Content-Length.
@@ -175,7 +176,7 @@ impl Rest<'_> {
         bytes.reserve(head.len() + 192);
         let begin = bytes.len();
         bytes.extend_from_slice(head);
-        let ttl_at = self.told.as_ref().and_then(|outcome| put_status(outcome, bytes));
+        let ttl_at = self.cache_status.as_ref().and_then(|outcome| put_status(outcome, bytes));
         bytes.extend_from_slice(AGE);
         let changing_at = ttl_at.unwrap_or(bytes.len());
         let mut digits = itoa::Buffer::new();

@@ -3,7 +3,6 @@
 //! One request *leads*: it has the exchange with the server, and puts the bytes that arrive here. The others *follow*:
 //! they take the bytes from here, each as fast as its client reads.
 
-pub(crate) mod asking;
 pub(crate) mod backlog;
 pub(crate) mod client;
 pub(crate) mod follow;
@@ -11,6 +10,7 @@ pub(crate) mod head;
 pub(crate) mod invalidate;
 pub(crate) mod part;
 pub(crate) mod post;
+pub(crate) mod question;
 pub(crate) mod send;
 pub(crate) mod tap;
 

@@ -203,11 +203,11 @@ impl StoredResponse {
         let age_digits = digits(stored.age);
         let ttl = if tells { Some(KernelTtl::of(&stored)?) } else { None };
         let until_ttl = ttl.map_or(Some(u64::MAX), KernelTtl::until_age)?;
-        let told = tells.then(|| Outcome::hit(&stored));
+        let cache_status = tells.then(|| Outcome::hit(&stored));
         let heads = |head: &[u8], length: Option<u64>| {
             let one = |connection| {
                 let mut bytes = Vec::new();
-                let rest = Rest { age: stored.age, told, hsts: None, length, connection };
+                let rest = Rest { age: stored.age, cache_status, hsts: None, length, connection };
                 let changing_at = rest.put(head, &mut bytes);
                 (bytes, changing_at)
             };

@@ -223,6 +223,6 @@ pub(crate) fn is_simple(request: &Request<'_, '_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod sent;
 #[cfg(test)]
-mod told;
+mod tests;

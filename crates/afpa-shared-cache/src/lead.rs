@@ -12,10 +12,10 @@ use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
-use crate::fetch::asking::{Asking, Came, variant};
 use crate::fetch::backlog::Rest;
 use crate::fetch::client::Outlived;
 use crate::fetch::follow::{Followed, Follower, follow};
+use crate::fetch::question::{Question, Tapped, variant};
 use crate::fetch::tap::Storing;
 use crate::fetch::{Fetch, Phase};
 use crate::plan::Fetching;
@@ -25,7 +25,7 @@ use crate::store::stored::{Draft, StoredResponse};
 
 /// How a request was answered.
 #[derive(Debug)]
-pub struct Ran {
+pub struct Answered {
     /// How the exchange ended.
     pub report: Report,
     /// The stored response that answers the request, if one does. It has not been sent.
@@ -71,7 +71,7 @@ impl Round<'_> {
         job: &mut Job,
         core: &Rc<Core>,
         client: &mut C,
-    ) -> Ran {
+    ) -> Answered {
         let begun = client.cached_now();
         let SiteCache { responses, policy, .. } = self.cache;
         loop {
@@ -98,7 +98,7 @@ impl Round<'_> {
                 version: job.version,
                 keep_alive: job.keep_alive && !core.draining.get(),
                 streams: self.fetching.streams,
-                told: policy.status_field.then_some(outcome),
+                cache_status: policy.status_field.then_some(outcome),
                 hsts: job.hsts.as_deref(),
                 variant: &|names| variant(&self.fetching.primary, names, head),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
@@ -111,7 +111,7 @@ impl Round<'_> {
                     let outcome = Some(outcome);
                     let tells = policy.status_field;
                     let answer = Answer { object, outcome, tells, source: "collapsed" };
-                    return Ran::stored(answer, client.cached_now());
+                    return Answered::stored(answer, client.cached_now());
                 }
                 Followed::Again => continue,
                 Followed::Alone => {
@@ -125,7 +125,7 @@ impl Round<'_> {
                 Followed::Failed(failure) => (End::Failed(failure), 0, 0),
                 Followed::ClientGone => (End::ClientGone, 0, 0),
             };
-            return Ran { report: report(end, begun, client.now()), answer: None };
+            return Answered { report: report(end, begun, client.now()), answer: None };
         }
     }
 
@@ -136,41 +136,41 @@ impl Round<'_> {
         core: &Rc<Core>,
         client: &mut C,
         lead: Lead,
-    ) -> Ran {
-        let (mut ran, rest) = self.ask(job, core, client, lead).await;
+    ) -> Answered {
+        let (mut answered, rest) = self.exchange(job, core, client, lead).await;
         // A slow client holds nothing of the fetch.
         if let Some(rest) = rest
             && !rest.send(client).await
-            && matches!(ran.report.end, End::Relayed(_))
+            && matches!(answered.report.end, End::Relayed(_))
         {
-            ran.report.end = End::ClientGone;
+            answered.report.end = End::ClientGone;
         }
-        ran
+        answered
     }
 
     /// Asks a server. Also returns the bytes that the client has not taken yet.
-    async fn ask<C: ClientStream>(
+    async fn exchange<C: ClientStream>(
         &mut self,
         job: &mut Job,
         core: &Rc<Core>,
         client: &mut C,
         lead: Lead,
-    ) -> (Ran, Option<Rest>) {
+    ) -> (Answered, Option<Rest>) {
         let Lead { fetch, keeps, for_nobody } = lead;
         let responses = Arc::clone(&self.cache.responses);
         let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
-            let question = (self.cache, &self.fetching, &fetch);
-            let asking = Asking::new(question, self.head, job, client.cached_now());
+            let of = (self.cache, &self.fetching, &fetch);
+            let question = Question::new(of, self.head, job, client.cached_now());
             let goes_on = Cell::new(keeps);
-            let own = asking.validates.then(|| job.head.clone());
-            if asking.validates {
-                condition(&mut job.head, &asking);
+            let own = question.validates.then(|| job.head.clone());
+            if question.validates {
+                condition(&mut job.head, &question);
             }
-            let mut tap = Storing::new(&asking, &goes_on);
-            let mut outlived = Outlived::new(client, &asking, &goes_on, for_nobody);
+            let mut tap = Storing::new(&question, &goes_on);
+            let mut outlived = Outlived::new(client, &question, &goes_on, for_nobody);
             let mut report = exchange::run(job, core, &mut outlived, Some(&mut tap)).await;
-            let came = tap.end();
+            let tapped = tap.end();
             let is_gone = outlived.is_gone();
             if is_gone && matches!(report.end, End::Relayed(_)) {
                 report.end = End::ClientGone;
@@ -178,14 +178,14 @@ impl Round<'_> {
             let rest = outlived.into_rest(fetch.kept());
             let now = client.now();
             let has_failed = matches!(report.end, End::Failed(_));
-            let settled = match came {
-                Came::Current(draft) => self.freshen(&asking, *draft, now),
-                Came::Error(status) => self.stale(&asking, Some(status), now),
-                Came::Nothing if has_failed && asking.may_replace_error(now) => {
-                    self.stale(&asking, None, now)
+            let settled = match tapped {
+                Tapped::Current(draft) => self.freshen(&question, *draft, now),
+                Tapped::Error(status) => self.stale(&question, Some(status), now),
+                Tapped::Nothing if has_failed && question.may_replace_error(now) => {
+                    self.stale(&question, None, now)
                 }
-                Came::Mismatch => Settled::Again,
-                Came::Nothing | Came::Stored | Came::Passed => Settled::Relayed,
+                Tapped::Mismatch => Settled::Again,
+                Tapped::Nothing | Tapped::Stored | Tapped::Passed => Settled::Relayed,
             };
             let answer = match settled {
                 Settled::Answer(answer) => Some(answer),
@@ -207,29 +207,29 @@ impl Round<'_> {
             }
             if is_gone && answer.is_some() {
                 report.end = End::ClientGone;
-                return (Ran { report, answer: None }, None);
+                return (Answered { report, answer: None }, None);
             }
-            return (Ran { report, answer }, rest);
+            return (Answered { report, answer }, rest);
         }
     }
 
     /// The server says that the stored response is current.
-    fn freshen(&self, asking: &Asking<'_>, draft: Draft, now: Now) -> Settled {
-        let Some(object) = asking.freshen(draft, now) else { return Settled::Again };
-        let (why, status, stored) = (asking.fetching.why, Some(304), Ok(()));
+    fn freshen(&self, question: &Question<'_>, draft: Draft, now: Now) -> Settled {
+        let Some(object) = question.freshen(draft, now) else { return Settled::Again };
+        let (why, status, stored) = (question.fetching.why, Some(304), Ok(()));
         let outcome = Outcome::Forwarded { why, status, stored, collapsed: false };
-        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
+        let (outcome, tells) = (Some(outcome), question.cache.policy.status_field);
         Settled::Answer(Answer { object, outcome, tells, source: "validated" })
     }
 
     /// The stored response is better than an error.
-    fn stale(&self, asking: &Asking<'_>, status: Option<u16>, now: Now) -> Settled {
-        let Some((object, response)) = asking.stored_response() else { return Settled::Again };
+    fn stale(&self, question: &Question<'_>, status: Option<u16>, now: Now) -> Settled {
+        let Some((object, response)) = question.stored_response() else { return Settled::Again };
         if object.is_dropped() {
             return Settled::Again;
         }
         let (object, stored) = (Arc::clone(object), response.at(now));
-        asking.cache.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
+        question.cache.responses.counts.stale.fetch_add(1, Ordering::Relaxed);
         let outcome = match status {
             None => Outcome::hit(&stored),
             status => {
@@ -237,7 +237,7 @@ impl Round<'_> {
                 Outcome::Forwarded { why, status, stored, collapsed }
             }
         };
-        let (outcome, tells) = (Some(outcome), asking.cache.policy.status_field);
+        let (outcome, tells) = (Some(outcome), question.cache.policy.status_field);
         Settled::Answer(Answer { object, outcome, tells, source: "stale" })
     }
 }
@@ -253,9 +253,9 @@ enum Settled {
 }
 
 /// Puts the conditions of the cache in the place of those of the client (RFC 9111 section 4.3.1).
-fn condition(head: &mut RequestHead, asking: &Asking<'_>) {
+fn condition(head: &mut RequestHead, question: &Question<'_>) {
     let Some(stored) =
-        asking.fetching.stored.as_ref().and_then(|object| object.header().response())
+        question.fetching.stored.as_ref().and_then(|object| object.header().response())
     else {
         return;
     };
@@ -280,7 +280,7 @@ impl Drop for Leading<'_> {
     }
 }
 
-impl Ran {
+impl Answered {
     pub(crate) fn stored(answer: Answer, now: Now) -> Self {
         let end = End::Relayed(afpa_framework::Persistence::Keep);
         Self { report: report((end, 0, 0), now, now), answer: Some(answer) }

@@ -10,7 +10,7 @@
 //! | how a server is asked, if it is | `plan` |
 //! | write a stored response | `answer` |
 //! | *derive remote response*: ask a server once for all requests that wait | `run`, over `lead` and `fetch` |
-//! | a question to a server, and its outcome | `fetch/asking` |
+//! | a question to a server, and its outcome | `fetch/question` |
 //! | judge and keep the server's answer, or a part of it | `fetch/tap`, `fetch/part` |
 //! | effects of answers to HEAD, POST, other unsafe methods | `alone`, over `fetch/head`, `fetch/post`, `fetch/invalidate` |
 //! | a kept response, or parts of one | `store/stored`, `store/index`, `store/partial`, put there by `store/list`; its head as `store/text` |
@@ -40,11 +40,11 @@ pub use answer::{Answering, Recipient, Written};
 pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};
 pub use key::KeyRoom;
 pub use key::labels::Purge;
-pub use lead::{Answer, Ran};
+pub use lead::{Answer, Answered};
 pub use look_up::{Found, look_up};
 pub use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
-pub use request::{ClientHead, Distributed, SiteCache};
+pub use request::{CacheRequest, ClientHead, SiteCache};
 pub use run::run;
 pub use store::responses::{Responses, SharedStats};
 pub use store::restore::{Present, Refused, Restored};

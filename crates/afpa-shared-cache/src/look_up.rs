@@ -10,9 +10,9 @@ use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
 
 use crate::key::{self, KeyRoom, Place};
-use crate::plan::{self, Asks, Plan};
+use crate::plan::{self, Miss, Plan};
 use crate::purge;
-use crate::request::{Distributed, SiteCache, Survey};
+use crate::request::{CacheRequest, SiteCache, Survey};
 use crate::store::responses::Responses;
 use crate::store::stored::StoredResponse;
 
@@ -25,7 +25,7 @@ pub enum Found<'v> {
     /// Only a stored response is wanted, and there is none.
     NotThere,
     /// A server has to be asked.
-    Ask(Box<Plan>),
+    Plan(Box<Plan>),
     /// It was a purge, of so many answers.
     Purged(usize),
     /// It is a purge, but not from this client.
@@ -38,32 +38,33 @@ pub enum Found<'v> {
 pub fn look_up<'v>(
     view: &'v mut View<StoredResponse>,
     room: &mut KeyRoom,
-    asked: Distributed<'_, '_, '_>,
+    wanted: CacheRequest<'_, '_, '_>,
 ) -> Found<'v> {
-    let Distributed { cache, request, .. } = asked;
+    let CacheRequest { cache, request, .. } = wanted;
     let SiteCache { responses, policy, scope } = cache;
     if !request.method.is_get_or_head() {
-        return purge::by_method(&asked).unwrap_or_else(|| planned(plan::unsafe_method(&asked)));
+        return purge::by_method(&wanted)
+            .unwrap_or_else(|| planned(plan::for_unsafe_method(&wanted)));
     }
-    let Some(survey) = Survey::of(policy, request).filter(|_| !asked.told) else {
+    let Some(survey) = Survey::of(policy, request).filter(|_| !wanted.names_client) else {
         return bypass(responses);
     };
     // The moment is taken before the look-up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let Distributed { url, path, origin, .. } = asked;
+    let CacheRequest { url, path, origin, .. } = wanted;
     let place = Place { scope: *scope, url, path, origin };
-    key::put_primary(policy, asked.exchange, request, place, &mut room.primary);
+    key::put_primary(policy, wanted.exchange, request, place, &mut room.primary);
     if room.primary.len() > key::LONGEST {
         return bypass(responses);
     }
-    let (looked, nothing) = match put_variant(view, room, &asked) {
+    let (looked, nothing) = match put_variant(view, room, &wanted) {
         Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
         // It has been counted as used.
-        Primary::Response => (view.peek(KEYS, &room.primary, asked.steady()), Forward::UriMiss),
-        Primary::Index => (view.get(KEYS, &room.variant, asked.steady()), Forward::VaryMiss),
+        Primary::Response => (view.peek(KEYS, &room.primary, wanted.steady()), Forward::UriMiss),
+        Primary::Index => (view.get(KEYS, &room.variant, wanted.steady()), Forward::VaryMiss),
     };
     let there = match looked {
-        Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &asked),
+        Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &wanted),
         Lookup::Miss => There::Nothing,
     };
     let (stored, base, why, at_once) = match there {
@@ -76,12 +77,12 @@ pub fn look_up<'v>(
         return Found::NotThere;
     }
     let primary = room.primary.as_slice().into();
-    planned(plan::ask(&asked, &survey, Asks { primary, since, stored, base, why, at_once }))
+    planned(plan::for_miss(&wanted, &survey, Miss { primary, since, stored, base, why, at_once }))
 }
 
 /// Without a plan the request is not the cache's affair.
 fn planned(plan: Option<Plan>) -> Found<'static> {
-    plan.map_or(Found::Bypass, |plan| Found::Ask(Box::new(plan)))
+    plan.map_or(Found::Bypass, |plan| Found::Plan(Box::new(plan)))
 }
 
 fn bypass(responses: &Responses) -> Found<'static> {
@@ -103,15 +104,15 @@ enum Primary {
 fn put_variant(
     view: &mut View<StoredResponse>,
     room: &mut KeyRoom,
-    asked: &Distributed<'_, '_, '_>,
+    wanted: &CacheRequest<'_, '_, '_>,
 ) -> Primary {
-    let Lookup::Hit(object) = view.get(KEYS, &room.primary, asked.steady()) else {
+    let Lookup::Hit(object) = view.get(KEYS, &room.primary, wanted.steady()) else {
         return Primary::Nothing;
     };
     let Some(index) = object.header().index() else { return Primary::Response };
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
-    vary::put_key(&index.names, asked.request, &mut room.variant);
+    vary::put_key(&index.names, wanted.request, &mut room.variant);
     Primary::Index
 }
 
@@ -129,26 +130,26 @@ enum There<'v> {
 fn judge<'v>(
     object: &'v Arc<Object<StoredResponse>>,
     survey: &Survey,
-    asked: &Distributed<'_, '_, '_>,
+    wanted: &CacheRequest<'_, '_, '_>,
 ) -> There<'v> {
-    let SiteCache { responses, policy, .. } = asked.cache;
+    let SiteCache { responses, policy, .. } = wanted.cache;
     if let Some(partial) = object.header().partial() {
-        let stored = partial.response.at(asked.now);
+        let stored = partial.response.at(wanted.now);
         let is_fresh = reuse::judge(&stored, &survey.control(policy)) == Reuse::Fresh;
-        return match is_fresh && partial.range_for(asked.request).is_some() {
+        return match is_fresh && partial.range_for(wanted.request).is_some() {
             true => There::Answer(object, stored),
             false => There::Partial(Arc::clone(object)),
         };
     }
     let Some(response) = object.header().response() else { return There::Nothing };
-    let stored = response.at(asked.now);
+    let stored = response.at(wanted.now);
     match reuse::judge(&stored, &survey.control(policy)) {
         Reuse::Fresh => There::Answer(object, stored),
         Reuse::Validate(why) => There::Stale(Arc::clone(object), why.into(), false),
         // One request has it validated; the others just use it.
         Reuse::WhileRevalidating => {
-            let is_get = asked.request.method == Method::Get;
-            if is_get && response.claim_validation(asked.now, VALIDATION) {
+            let is_get = wanted.request.method == Method::Get;
+            if is_get && response.claim_validation(wanted.now, VALIDATION) {
                 return There::Stale(Arc::clone(object), Forward::Stale, true);
             }
             responses.counts.stale.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use afpa_proxy::request::scheme;
 
 use crate::fetch::Fetch;
 use crate::key::{self, Place};
-use crate::request::{Distributed, Own, SiteCache, Survey};
+use crate::request::{CacheRequest, Own, SiteCache, Survey};
 use crate::store::partial::Ranged;
 use crate::store::responses::Responses;
 use crate::store::stored::StoredResponse;
@@ -64,7 +64,7 @@ impl Fetching {
 }
 
 /// The facts that are known when a server has to be asked.
-pub(crate) struct Asks {
+pub(crate) struct Miss {
     pub(crate) primary: Arc<[u8]>,
     pub(crate) since: Moment,
     pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
@@ -73,10 +73,14 @@ pub(crate) struct Asks {
     pub(crate) at_once: bool,
 }
 
-/// Asks for the answer to GET, or passes HEAD on.
-pub(crate) fn ask(asked: &Distributed<'_, '_, '_>, survey: &Survey, asks: Asks) -> Option<Plan> {
-    let Distributed { cache, request, .. } = *asked;
-    let Asks { primary, since, stored, base, why, at_once } = asks;
+/// Plans to ask for the answer to GET, or to pass HEAD on.
+pub(crate) fn for_miss(
+    wanted: &CacheRequest<'_, '_, '_>,
+    survey: &Survey,
+    miss: Miss,
+) -> Option<Plan> {
+    let CacheRequest { cache, request, .. } = *wanted;
+    let Miss { primary, since, stored, base, why, at_once } = miss;
     let is_plain = !request.has(Known::Range);
     let is_get = request.method == Method::Get;
     // A stored response is validated as a whole.
@@ -123,20 +127,20 @@ fn wants_events(request: &Request<'_, '_>) -> bool {
 }
 
 /// Passes on a request whose method is neither GET nor HEAD.
-pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Option<Plan> {
-    let Distributed { cache, request, .. } = *asked;
+pub(crate) fn for_unsafe_method(wanted: &CacheRequest<'_, '_, '_>) -> Option<Plan> {
+    let CacheRequest { cache, request, .. } = *wanted;
     let safe = matches!(request.method, Method::Options | Method::Trace | Method::Connect);
     if safe || request.target.path().is_none() {
         return None;
     }
-    let (name, path) = (request.host.name().as_bytes(), asked.url.to_vec());
+    let (name, path) = (request.host.name().as_bytes(), wanted.url.to_vec());
     let query = request.target.query();
     let labels = cache.responses.url_labels(name, &path, query);
     let host = request.host.as_bytes().to_vec();
-    let what = match posted(asked) {
+    let what = match posted(wanted) {
         None => What::Invalidate { host, labels },
         Some(fetching) => {
-            let scheme = [scheme(request, asked.origin), b"://"].concat();
+            let scheme = [scheme(request, wanted.origin), b"://"].concat();
             let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
             What::Post { host, labels, own, fetching }
         }
@@ -145,18 +149,18 @@ pub(crate) fn unsafe_method(asked: &Distributed<'_, '_, '_>) -> Option<Plan> {
 }
 
 /// The plan to keep the answer to a POST request; `None`: the answer may not be kept.
-fn posted(asked: &Distributed<'_, '_, '_>) -> Option<Fetching> {
-    let Distributed { cache, request, .. } = *asked;
+fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
+    let CacheRequest { cache, request, .. } = *wanted;
     let SiteCache { responses, policy, scope } = cache;
-    if request.method != Method::Post || asked.told {
+    if request.method != Method::Post || wanted.names_client {
         return None;
     }
     let survey = Survey::of_any(policy, request)?;
     let since = responses.cache().moment();
-    let Distributed { url, path, origin, .. } = *asked;
+    let CacheRequest { url, path, origin, .. } = *wanted;
     let place = Place { scope: *scope, url, path, origin };
     let mut primary = Vec::new();
-    key::put_primary(policy, asked.exchange, request, place, &mut primary);
+    key::put_primary(policy, wanted.exchange, request, place, &mut primary);
     if primary.len() > key::LONGEST {
         return None;
     }

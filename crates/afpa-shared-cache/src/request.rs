@@ -28,7 +28,7 @@ pub struct SiteCache {
 
 /// A distributed request as the cache sees it.
 #[derive(Clone, Copy)]
-pub struct Distributed<'a, 's, 'b> {
+pub struct CacheRequest<'a, 's, 'b> {
     /// The shared cache of its site.
     pub cache: &'a SiteCache,
     /// Settings of the exchange with the server.
@@ -47,12 +47,12 @@ pub struct Distributed<'a, 's, 'b> {
     pub is_early: bool,
     /// Whether the server gets the subject of the client's certificate. Its answer is for that client then, as with
     /// Authorization, and there is no field that its Vary could name for it.
-    pub told: bool,
+    pub names_client: bool,
     /// Now.
     pub now: Now,
 }
 
-impl Distributed<'_, '_, '_> {
+impl CacheRequest<'_, '_, '_> {
     pub(crate) fn steady(&self) -> Millis {
         Millis(self.now.steady_ms())
     }

@@ -6,7 +6,7 @@ use afpa_framework::ClientStream;
 use afpa_http::caching::cache_status::Outcome;
 use afpa_proxy::exchange::{Core, Job};
 
-use crate::lead::{Answer, Ran, Round};
+use crate::lead::{Answer, Answered, Round};
 use crate::plan::{Plan, What};
 use crate::request::ClientHead;
 use crate::{alone, background};
@@ -18,7 +18,7 @@ pub async fn run<C: ClientStream>(
     job: &mut Job,
     core: &Rc<Core>,
     client: &mut C,
-) -> Ran {
+) -> Answered {
     let Plan { cache, what } = plan;
     let fetching = match what {
         What::Fetch(fetching) => fetching,
@@ -31,7 +31,7 @@ pub async fn run<C: ClientStream>(
         background::validate(cache, fetching, head, job.again(), Rc::clone(core));
         let stored = object.header().response().map(|response| response.at(now));
         let outcome = stored.as_ref().map(Outcome::hit);
-        return Ran::stored(Answer { object, outcome, tells, source: "stale" }, now);
+        return Answered::stored(Answer { object, outcome, tells, source: "stale" }, now);
     }
     let mut round = Round { cache: &cache, fetching, head, tries: 0 };
     round.run(job, core, client).await

@@ -103,7 +103,11 @@ fn modules_of(files: impl Iterator<Item = (String, String)>) -> Modules {
         modules.insert(path, Module::read(name, &text));
     }
     let below = |(path, module): (&Vec<String>, &Module)| -> Vec<Vec<String>> {
-        module.tests.iter().map(|name| [path.as_slice(), &[name.clone()]].concat()).collect()
+        module
+            .tests
+            .iter()
+            .map(|name| [path.as_slice(), std::slice::from_ref(name)].concat())
+            .collect()
     };
     let tests: Vec<Vec<String>> = modules.iter().flat_map(below).collect();
     modules.retain(|path, _| !tests.iter().any(|test| path.starts_with(test)));

@@ -86,7 +86,7 @@ fn within(
     depth: usize,
 ) -> Option<Found> {
     while let Some(name) = rest.first() {
-        let child = [at.as_slice(), &[name.clone()]].concat();
+        let child = [at.as_slice(), std::slice::from_ref(name)].concat();
         if modules.contains_key(&child) {
             (at, rest) = (child, &rest[1..]);
             continue;

@@ -14,8 +14,8 @@ use afpa_framework::{BreakOff, ClientStream, Now, Timeouts};
 use tokio::time::Sleep;
 
 use crate::fetch::Fetch;
-use crate::fetch::asking::Asking;
 use crate::fetch::backlog::{Backlog, Kept, Rest};
+use crate::fetch::question::Question;
 use crate::store::stored::StoredResponse;
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
@@ -33,12 +33,12 @@ pub(crate) struct Outlived<'c, C> {
 impl<'c, C: ClientStream> Outlived<'c, C> {
     pub(crate) fn new(
         client: &'c mut C,
-        asking: &'c Asking<'c>,
+        question: &'c Question<'c>,
         goes_on: &'c Cell<bool>,
         for_nobody: bool,
     ) -> Self {
-        let backlog = Backlog::new(Arc::clone(&asking.cache.responses));
-        Self { client, fetch: asking.fetch, goes_on, is_gone: false, for_nobody, backlog }
+        let backlog = Backlog::new(Arc::clone(&question.cache.responses));
+        Self { client, fetch: question.fetch, goes_on, is_gone: false, for_nobody, backlog }
     }
 
     pub(crate) fn is_gone(&self) -> bool {

@@ -42,7 +42,7 @@ pub(crate) struct Follower<'a> {
     /// Whether it can be answered as the answer arrives.
     pub(crate) streams: bool,
     /// The outcome to tell the client.
-    pub(crate) told: Option<Outcome>,
+    pub(crate) cache_status: Option<Outcome>,
     /// The value of Strict-Transport-Security that it is to get, unless the server has sent one.
     pub(crate) hsts: Option<&'a str>,
     /// Its own key among responses that vary.
@@ -262,7 +262,7 @@ fn head(
     out.extend_from_slice(draft.head());
     let age = draft.arrival.age(now_s);
     out.extend_from_slice(format!("Age: {age}\r\n").as_bytes());
-    if let Some(outcome) = &who.told {
+    if let Some(outcome) = &who.cache_status {
         out.extend_from_slice(b"Cache-Status: ");
         cache_status::put(outcome, &mut out);
         out.extend_from_slice(b"\r\n");

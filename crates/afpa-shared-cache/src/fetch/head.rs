@@ -5,35 +5,35 @@ use afpa_http::caching::{HeadSays, Version, head_says};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response::Response;
 
-use crate::fetch::asking::Asking;
+use crate::fetch::question::Question;
 use crate::store::stored;
 
 /// The tap of a HEAD request for which there is a stored response that could not answer it.
 #[derive(Debug)]
-pub(crate) struct Comparing<'a>(pub(crate) &'a Asking<'a>);
+pub(crate) struct Comparing<'a>(pub(crate) &'a Question<'a>);
 
 impl Comparing<'_> {
     fn compare(&self, response: &Response<'_, '_>, now: Now) {
-        let asking = self.0;
-        let Some((object, stored)) = asking.stored_response() else { return };
+        let question = self.0;
+        let Some((object, stored)) = question.stored_response() else { return };
         match head_says(&stored.version(), &version(response)) {
             HeadSays::Nothing => {}
             HeadSays::Other => {
-                asking.cache.responses.cache().recall(object.key(), |_| stored.recall())
+                question.cache.responses.cache().recall(object.key(), |_| stored.recall())
             }
             HeadSays::Same => self.freshen(stored, response, now),
         }
     }
 
     fn freshen(&self, stored: &stored::Response, response: &Response<'_, '_>, now: Now) {
-        let asking = self.0;
-        let about = asking.circumstances(now);
+        let question = self.0;
+        let about = question.circumstances(now);
         let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
             return;
         };
-        match asking.judge_draft(&draft, &facts) {
-            Ok(()) => drop(asking.freshen(draft, now)),
-            Err(why) => asking.drop_stored(why),
+        match question.judge_draft(&draft, &facts) {
+            Ok(()) => drop(question.freshen(draft, now)),
+            Err(why) => question.drop_stored(why),
         }
     }
 }

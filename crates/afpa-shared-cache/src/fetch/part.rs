@@ -11,7 +11,7 @@ use afpa_http::caching::parts::{ContentRange, Most, NotAdded, Parts, are_of_one,
 use afpa_http::caching::store::NotStored;
 use afpa_proxy::response;
 
-use crate::fetch::asking::Asking;
+use crate::fetch::question::Question;
 use crate::store::list::{Content, key_of, room_for};
 use crate::store::partial::{Partial, Ranged};
 use crate::store::stored::{Draft, StoredResponse, is};
@@ -31,7 +31,7 @@ fn part_of(response: &response::Response<'_, '_>) -> Option<ContentRange> {
 
 const MULTIPART: &[u8] = b"multipart/byteranges";
 
-impl Asking<'_> {
+impl Question<'_> {
     /// Whether a 206 may be kept, and as a part of what.
     pub(crate) fn judge_part(
         &self,

@@ -8,8 +8,8 @@ use afpa_http::caching::{ResponseFacts, may_answer_get};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response::Response;
 
-use crate::fetch::asking::Asking;
 use crate::fetch::invalidate::Invalidating;
+use crate::fetch::question::Question;
 use crate::fetch::tap::Storing;
 use crate::key::label_of;
 use crate::request::Own;
@@ -21,7 +21,7 @@ use crate::store::stored::Draft;
 pub(crate) struct Posted<'a> {
     pub(crate) invalidating: Invalidating,
     pub(crate) own: Own,
-    pub(crate) asking: &'a Asking<'a>,
+    pub(crate) question: &'a Question<'a>,
     pub(crate) goes_on: &'a Cell<bool>,
     pub(crate) storing: Option<Storing<'a>>,
 }
@@ -29,9 +29,10 @@ pub(crate) struct Posted<'a> {
 impl Posted<'_> {
     /// Whether the answer says that it is the one to GET for its own URL.
     fn is_for_get(&self, response: &Response<'_, '_>) -> bool {
-        let asking = self.asking;
+        let question = self.question;
         let lines = response.end_to_end();
-        let facts = ResponseFacts::of(response.status, lines.clone(), &asking.cache.policy.targets);
+        let facts =
+            ResponseFacts::of(response.status, lines.clone(), &question.cache.policy.targets);
         let mut locations = lines
             .filter(|(name, _)| name.eq_ignore_ascii_case(b"content-location"))
             .map(|(_, value)| value);
@@ -47,25 +48,25 @@ impl Posted<'_> {
         draft: Option<&Draft>,
         now: Now,
     ) -> Option<Moment> {
-        let asking = self.asking;
-        let cache = asking.cache.responses.cache();
+        let question = self.question;
+        let cache = question.cache.responses.cache();
         let tags = draft.map(Draft::tags).unwrap_or_default();
         let tags = tags.iter().map(|tag| &**tag);
         let labels: Vec<&[u8]> =
-            std::iter::once(label_of(&asking.fetch.primary)).chain(tags).collect();
+            std::iter::once(label_of(&question.fetch.primary)).chain(tags).collect();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.
         let before = cache.moment();
-        let is_current = !cache.is_purged_since(asking.fetching.since, &labels, |_| false);
+        let is_current = !cache.is_purged_since(question.fetching.since, &labels, |_| false);
         self.invalidating.head(response, now);
         let after = before.after(self.invalidating.purges);
-        (is_current && self.asking.cache.responses.cache().moment() == after).then_some(after)
+        (is_current && self.question.cache.responses.cache().moment() == after).then_some(after)
     }
 }
 
 impl Tap for Posted<'_> {
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing {
         self.storing = None;
-        let mut storing = Storing::new(self.asking, self.goes_on);
+        let mut storing = Storing::new(self.question, self.goes_on);
         let draft =
             if self.is_for_get(response) { storing.judge_whole(response, now).ok() } else { None };
         let after = self.invalidate(response, draft.as_ref(), now);

@@ -16,8 +16,8 @@ use afpa_proxy::response;
 use smallvec::SmallVec;
 
 use crate::fetch::Phase;
-use crate::fetch::asking::{Asking, Came, is_about_request};
 use crate::fetch::part::Part;
+use crate::fetch::question::{Question, Tapped, is_about_request};
 use crate::request::SiteCache;
 use crate::store::list::{Content, room_for};
 use crate::store::responses::Responses;
@@ -26,12 +26,12 @@ use crate::store::stored::{Draft, StoredResponse};
 /// The tap of a question to a server.
 #[derive(Debug)]
 pub(crate) struct Storing<'a> {
-    asking: &'a Asking<'a>,
+    question: &'a Question<'a>,
     /// Whether the exchange goes on without its client.
     goes_on: &'a Cell<bool>,
     /// If the answer is purged after this moment, it is not kept.
     pub(crate) since: Moment,
-    came: Came,
+    tapped: Tapped,
     keeping: Option<Keeping>,
     verdict: Result<(), NotStored>,
     /// Bytes of it that are counted among those on their way.
@@ -84,34 +84,39 @@ const NOT_YET: Result<(), NotStored> = Err(NotStored::Status);
 const LINES: usize = 24;
 
 impl<'a> Storing<'a> {
-    pub(crate) fn new(asking: &'a Asking<'a>, goes_on: &'a Cell<bool>) -> Self {
-        let (since, came) = (asking.fetching.since, Came::Nothing);
-        Self { asking, goes_on, since, came, keeping: None, verdict: NOT_YET, counted: 0 }
+    pub(crate) fn new(question: &'a Question<'a>, goes_on: &'a Cell<bool>) -> Self {
+        let (since, tapped) = (question.fetching.since, Tapped::Nothing);
+        Self { question, goes_on, since, tapped, keeping: None, verdict: NOT_YET, counted: 0 }
     }
 
     /// The outcome, when the exchange has ended.
-    pub(crate) fn end(mut self) -> Came {
-        std::mem::take(&mut self.came)
+    pub(crate) fn end(mut self) -> Tapped {
+        std::mem::take(&mut self.tapped)
     }
 
     /// The meaning of a 304 that answers our own question.
-    fn not_modified(&self, response: &response::Response<'_, '_>, now: Now) -> Option<Came> {
-        let asking = self.asking;
-        let stored =
-            asking.fetching.stored.as_ref().filter(|_| asking.validates)?.header().response()?;
+    fn not_modified(&self, response: &response::Response<'_, '_>, now: Now) -> Option<Tapped> {
+        let question = self.question;
+        let stored = question
+            .fetching
+            .stored
+            .as_ref()
+            .filter(|_| question.validates)?
+            .header()
+            .response()?;
         if !stored.draft.is_meant_by(response.end_to_end()) {
-            return Some(Came::Mismatch);
+            return Some(Tapped::Mismatch);
         }
-        let about = asking.circumstances(now);
+        let about = question.circumstances(now);
         let Ok((draft, facts)) = stored.draft.freshened(response.end_to_end(), about) else {
-            return Some(Came::Mismatch);
+            return Some(Tapped::Mismatch);
         };
         // The 304 may have made it an answer for one user, which only the whole of it can be for this one.
-        match asking.judge_draft(&draft, &facts) {
-            Ok(()) => Some(Came::Current(Box::new(draft))),
+        match question.judge_draft(&draft, &facts) {
+            Ok(()) => Some(Tapped::Current(Box::new(draft))),
             Err(why) => {
-                asking.drop_stored(why);
-                Some(Came::Mismatch)
+                question.drop_stored(why);
+                Some(Tapped::Mismatch)
             }
         }
     }
@@ -122,11 +127,11 @@ impl<'a> Storing<'a> {
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<(Draft, Option<ContentRange>), NotStored> {
-        let asking = self.asking;
+        let question = self.question;
         match response.status {
-            206 => asking.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
+            206 => question.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
             // Other answers to a request for a part may be about that part.
-            status if asking.fetching.ranged.is_some() && status != 200 => Err(NotStored::Status),
+            status if question.fetching.ranged.is_some() && status != 200 => Err(NotStored::Status),
             _ => self.judge_whole(response, now).map(|draft| (draft, None)),
         }
     }
@@ -137,14 +142,14 @@ impl<'a> Storing<'a> {
         response: &response::Response<'_, '_>,
         now: Now,
     ) -> Result<Draft, NotStored> {
-        let asking = self.asking;
-        let policy = &*asking.cache.policy;
+        let question = self.question;
+        let policy = &*question.cache.policy;
         // Which lines concern only the connection is found out once.
         let lines: SmallVec<[_; LINES]> = response.end_to_end().collect();
         let lines = lines.iter().copied();
         // Most answers that are not kept are known by little, so that no head is written for them.
         let facts = ResponseFacts::of(response.status, lines.clone(), &policy.targets);
-        asking.judge(&facts, policy.life(&facts, now.unix()))?;
+        question.judge(&facts, policy.life(&facts, now.unix()))?;
         if response.announced().is_some_and(|length| length > policy.largest as u64) {
             return Err(NotStored::TooLong);
         }
@@ -152,9 +157,9 @@ impl<'a> Storing<'a> {
             (200, "OK") => Cow::Borrowed("HTTP/1.1 200 OK"),
             (status, reason) => Cow::Owned(format!("HTTP/1.1 {status} {reason}")),
         };
-        let about = asking.circumstances(now);
+        let about = question.circumstances(now);
         let draft = Draft::of(facts, line.as_bytes(), lines, about)?;
-        asking.judge_vary(&draft).map(|()| draft)
+        question.judge_vary(&draft).map(|()| draft)
     }
 
     /// Keeps what arrives. `announced`: the length that the head announces.
@@ -166,8 +171,8 @@ impl<'a> Storing<'a> {
         now: Now,
     ) {
         let announced = part.as_ref().map_or(announced, |part| Some(part.complete));
-        let asking = self.asking;
-        let variant = asking.key(&draft);
+        let question = self.question;
+        let variant = question.key(&draft);
         self.goes_on.set(true);
         let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
         let (bytes, begun, arrival) = (0, now, Arrival::Expected(draft));
@@ -175,80 +180,80 @@ impl<'a> Storing<'a> {
         let keeping = Keeping { variant, announced, bytes, part, begun, arrival };
         self.keeping = Some(match waits {
             true => keeping,
-            false => keeping.begin(asking),
+            false => keeping.begin(question),
         });
         if waits {
-            asking.fetch.decide(true);
+            question.fetch.decide(true);
         }
         self.verdict = Ok(());
     }
 
     fn pass(&mut self, why: NotStored, status: u16, now: Now) {
-        let asking = self.asking;
+        let question = self.question;
         self.verdict = Err(why);
         self.goes_on.set(false);
-        asking.fetch.end(Phase::Passed);
+        question.fetch.end(Phase::Passed);
         // A reason that lies in this request alone says nothing about the next one.
-        let is_own = is_about_request(why) || asking.fetching.ranged.is_some();
+        let is_own = is_about_request(why) || question.fetching.ranged.is_some();
         if !is_own && why != NotStored::Status {
-            let until = (now.steady_ms() / 1000).saturating_add(asking.cache.policy.pass_for);
-            asking.cache.responses.passes().note(asking.fetch.hash, until);
+            let until = (now.steady_ms() / 1000).saturating_add(question.cache.policy.pass_for);
+            question.cache.responses.passes().note(question.fetch.hash, until);
         }
-        if let Some(count) = asking.cache.responses.counts.passed.get(why as usize) {
+        if let Some(count) = question.cache.responses.counts.passed.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let is_about_all = match asking.fetching.ranged {
+        let is_about_all = match question.fetching.ranged {
             None => status < 500,
             Some(_) => matches!(status, 200 | 404 | 410) || status == 206 && why != NotStored::Part,
         };
         if is_about_all {
             // The server has given its present answer, and the stored response is another one.
-            asking.drop_stored(why);
+            question.drop_stored(why);
         }
-        self.came = Came::Passed;
+        self.tapped = Tapped::Passed;
     }
 
     fn give_up(&mut self) {
         self.keeping = None;
-        self.asking.fetch.decide(false);
+        self.question.fetch.decide(false);
         self.goes_on.set(false);
-        self.asking.fetch.end(Phase::Gone);
-        self.came = Came::Passed;
+        self.question.fetch.end(Phase::Gone);
+        self.tapped = Tapped::Passed;
         self.uncount();
     }
 
     /// All of the answer has come, and was stored or not.
     fn ended(&mut self, is_stored: bool) {
-        let responses = &self.asking.cache.responses;
-        responses.passes().forget(self.asking.fetch.hash);
-        self.came = if is_stored { Came::Stored } else { Came::Passed };
-        responses.leave(self.asking.fetch);
+        let responses = &self.question.cache.responses;
+        responses.passes().forget(self.question.fetch.hash);
+        self.tapped = if is_stored { Tapped::Stored } else { Tapped::Passed };
+        responses.leave(self.question.fetch);
     }
 
     fn uncount(&mut self) {
         let counted = std::mem::take(&mut self.counted);
-        self.asking.cache.responses.unbuffer(counted);
+        self.question.cache.responses.unbuffer(counted);
     }
 }
 
 impl Tap for Storing<'_> {
     fn head(&mut self, response: &response::Response<'_, '_>, now: Now) -> Passing {
         if self.keeping.take().is_some() {
-            self.asking.fetch.decide(false);
+            self.question.fetch.decide(false);
         }
         self.uncount();
-        let asking = self.asking;
+        let question = self.question;
         if response.status == 304
-            && let Some(came) = self.not_modified(response, now)
+            && let Some(tapped) = self.not_modified(response, now)
         {
-            self.came = came;
+            self.tapped = tapped;
             return Passing::Withheld;
         }
-        if reuse::is_error(response.status) && asking.may_replace_error(now) {
-            self.came = Came::Error(response.status);
+        if reuse::is_error(response.status) && question.may_replace_error(now) {
+            self.tapped = Tapped::Error(response.status);
             return Passing::Withheld;
         }
-        self.came = Came::Nothing;
+        self.tapped = Tapped::Nothing;
         match self.judge(response, now) {
             Ok((draft, part)) => self.keep(draft, response.announced(), part, now),
             Err(why) => self.pass(why, response.status, now),
@@ -257,8 +262,8 @@ impl Tap for Storing<'_> {
     }
 
     fn put_fields(&self, out: &mut Vec<u8>) {
-        if self.asking.cache.policy.status_field {
-            let (why, stored) = (self.asking.fetching.why, self.verdict);
+        if self.question.cache.policy.status_field {
+            let (why, stored) = (self.question.fetching.why, self.verdict);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed: false };
             out.extend_from_slice(b"Cache-Status: ");
             cache_status::put(&outcome, out);
@@ -268,54 +273,54 @@ impl Tap for Storing<'_> {
 
     fn content(&mut self, data: &[u8]) {
         let Some(mut keeping) = self.keeping.take() else { return };
-        let asking = self.asking;
+        let question = self.question;
         keeping.bytes = keeping.bytes.saturating_add(data.len());
         if matches!(keeping.arrival, Arrival::Expected(_)) && !data.is_empty() {
-            keeping = keeping.at_once_or_begin(asking, data);
+            keeping = keeping.at_once_or_begin(question, data);
             if matches!(keeping.arrival, Arrival::AtOnce(..)) {
                 self.keeping = Some(keeping);
                 return;
             }
         }
-        let is_too_long = keeping.bytes > asking.cache.policy.largest;
+        let is_too_long = keeping.bytes > question.cache.policy.largest;
         let weight = data.len() + CHUNK_COST;
-        if is_too_long || !asking.cache.responses.buffer(weight) {
+        if is_too_long || !question.cache.responses.buffer(weight) {
             self.give_up();
         } else {
             self.counted += weight;
-            asking.fetch.add(data);
+            question.fetch.add(data);
             self.keeping = Some(keeping);
         }
     }
 
     fn whole(&mut self, now: Now) {
         let Some(keeping) = self.keeping.take() else { return };
-        let asking = self.asking;
+        let question = self.question;
         match keeping.arrival {
             Arrival::AtOnce(draft, bytes) => {
                 let content = Content::Whole(Payload::Pinned(bytes), keeping.bytes as u64);
-                let listed = asking.list((&keeping.variant, self.since), draft, content, now);
+                let listed = question.list((&keeping.variant, self.since), draft, content, now);
                 self.ended(listed.is_ok());
                 // If it was purged meanwhile, the followers get it all the same: they asked before.
                 let (Ok(object) | Err(Overtaken(object))) = listed;
-                asking.fetch.arrive_whole(object);
+                question.fetch.arrive_whole(object);
             }
             arrival => {
-                let keeping = Keeping { arrival, ..keeping }.begin(asking);
+                let keeping = Keeping { arrival, ..keeping }.begin(question);
                 // From here on its bytes count where they are copied to.
                 let counted = std::mem::take(&mut self.counted);
-                asking.cache.responses.unbuffer(counted);
-                let object = keeping.list(asking, self.since, now);
+                question.cache.responses.unbuffer(counted);
+                let object = keeping.list(question, self.since, now);
                 self.ended(object.is_some());
                 // An object that a part was kept in is not the answer to the client.
-                asking.fetch.complete(object.filter(|_| keeping.part.is_none()));
+                question.fetch.complete(object.filter(|_| keeping.part.is_none()));
             }
         }
         self.uncount();
     }
 }
 
-impl Asking<'_> {
+impl Question<'_> {
     fn list(
         &self,
         (variant, since): (&Arc<[u8]>, Moment),
@@ -330,44 +335,46 @@ impl Asking<'_> {
 
 impl Keeping {
     /// Takes the first of the content: as all of it, which was expected, if it is that and there is room.
-    fn at_once_or_begin(self, asking: &Asking<'_>, data: &[u8]) -> Self {
+    fn at_once_or_begin(self, question: &Question<'_>, data: &[u8]) -> Self {
         let is_all = self.announced == Some(data.len() as u64);
-        let room = || room_for(&asking.cache.responses, &[data], asking.cache.policy.largest);
+        let room = || room_for(&question.cache.responses, &[data], question.cache.policy.largest);
         match (self.arrival, if is_all { room() } else { None }) {
             (Arrival::Expected(draft), Some(bytes)) => {
                 Self { arrival: Arrival::AtOnce(draft, bytes), ..self }
             }
-            (arrival, _) => Self { arrival, ..self }.begin(asking),
+            (arrival, _) => Self { arrival, ..self }.begin(question),
         }
     }
 
     /// Followers see the head now, and the bytes that arrive from now on.
-    fn begin(self, asking: &Asking<'_>) -> Self {
+    fn begin(self, question: &Question<'_>) -> Self {
         let draft = match self.arrival {
             Arrival::Expected(draft) | Arrival::AtOnce(draft, _) => Arc::new(draft),
             Arrival::Begun(_) => return self,
         };
         let answer = (Arc::clone(&draft), Arc::clone(&self.variant));
-        asking.fetch.arrive(answer, self.announced, self.begun.steady_ms());
+        question.fetch.arrive(answer, self.announced, self.begun.steady_ms());
         Self { arrival: Arrival::Begun(draft), ..self }
     }
 
     /// Lists the content that has come in chunks. `None`: there is no room, or it was purged meanwhile.
     fn list(
         &self,
-        asking: &Asking<'_>,
+        question: &Question<'_>,
         since: Moment,
         now: Now,
     ) -> Option<Arc<Object<StoredResponse>>> {
-        let chunks = asking.fetch.chunks();
+        let chunks = question.fetch.chunks();
         match &self.part {
             None => {
                 let content =
-                    content_of(&asking.cache.responses, &chunks, asking.cache.policy.largest)?;
-                asking.list((&self.variant, since), self.arrival.draft().clone(), content, now).ok()
+                    content_of(&question.cache.responses, &chunks, question.cache.policy.largest)?;
+                question
+                    .list((&self.variant, since), self.arrival.draft().clone(), content, now)
+                    .ok()
             }
             Some(part) if part.length() == self.bytes as u64 => {
-                asking.keep_part(self.as_part(&chunks.concat(), since), now)
+                question.keep_part(self.as_part(&chunks.concat(), since), now)
             }
             Some(_) => None,
         }
@@ -387,9 +394,9 @@ impl Drop for Storing<'_> {
     /// A response that is still being kept now has broken off: its start is kept as a part.
     fn drop(&mut self) {
         if let Some(keeping) = self.keeping.take() {
-            let data = self.asking.fetch.chunks().concat();
+            let data = self.question.fetch.chunks().concat();
             if data.len() == keeping.bytes {
-                self.asking.keep_start(keeping.as_part(&data, self.since), keeping.begun);
+                self.question.keep_start(keeping.as_part(&data, self.since), keeping.begun);
             }
         }
         self.uncount();

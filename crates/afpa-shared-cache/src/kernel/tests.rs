@@ -70,7 +70,7 @@ fn a_copy_ends_when_what_is_left_of_its_lifetime_has_a_digit_less() {
 /// The programs know of the bytes between them, and that they are next to each other.
 #[test]
 fn what_changes_with_the_second_stands_together() {
-    for (told, expected) in [
+    for (cache_status, expected) in [
         (None, "X: y\r\nAge: |7\r\n\r\n"),
         (
             Some(Outcome::Hit { ttl: 42 }),
@@ -78,7 +78,7 @@ fn what_changes_with_the_second_stands_together() {
         ),
     ] {
         let connection = Connection::Implied;
-        let rest = Rest { age: 7, told, hsts: None, length: None, connection };
+        let rest = Rest { age: 7, cache_status, hsts: None, length: None, connection };
         let mut bytes = b"before".to_vec();
         let at = rest.put(b"X: y\r\n", &mut bytes);
         bytes.drain(..b"before".len());

@@ -33,8 +33,8 @@ impl Rig {
     fn look_up(&mut self, fields: &str) -> (bool, u64) {
         with_request(fields, |request| {
             let Self { cache, view, room, exchange } = self;
-            let (path, client, told) = (&b"/"[..], Client::Unix, false);
-            let asked = Distributed {
+            let (path, client, names_client) = (&b"/"[..], Client::Unix, false);
+            let wanted = CacheRequest {
                 cache,
                 exchange,
                 origin: Origin::default(),
@@ -43,12 +43,12 @@ impl Rig {
                 path,
                 client,
                 is_early: false,
-                told,
+                names_client,
                 now: NOW,
             };
             let mut hit = false;
             let counted = allocation_counter::measure(|| {
-                hit = matches!(look_up(view, room, asked), Found::Hit(..));
+                hit = matches!(look_up(view, room, wanted), Found::Hit(..));
             });
             (hit, counted.count_total)
         })
@@ -61,7 +61,7 @@ impl Rig {
             let lines = [("Cache-Control", "max-age=60"), line];
             let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             let host = &b"test"[..];
-            let about = Circumstances { policy, asked: NOW, now: NOW, host };
+            let about = Circumstances { policy, asked_at: NOW, now: NOW, host };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = draft.expect("no star").0;
             let place = Place { scope: *scope, url: b"/", path: b"/", origin: Origin::default() };

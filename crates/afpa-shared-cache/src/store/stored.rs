@@ -220,7 +220,7 @@ impl Response {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
     pub(crate) policy: &'a CachePolicy,
-    pub(crate) asked: Now,
+    pub(crate) asked_at: Now,
     pub(crate) now: Now,
     /// Without its port.
     pub(crate) host: &'a [u8],
@@ -311,9 +311,9 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let Circumstances { policy, asked, now, host } = about;
+        let Circumstances { policy, asked_at, now, host } = about;
         let arrival =
-            Arrival::of(&facts, asked.steady_ms() / 1000, now.unix(), now.steady_ms() / 1000);
+            Arrival::of(&facts, asked_at.steady_ms() / 1000, now.unix(), now.steady_ms() / 1000);
         let values = |wanted: &'static str| {
             let lines = lines.clone().filter(move |(name, _)| is(name, wanted));
             lines.map(|(_, value)| value)
@@ -351,7 +351,7 @@ impl Draft {
         }
         tags.truncate(MOST_TAGS);
         Ok(Draft {
-            took_us: u32::try_from(now.steady_us.saturating_sub(asked.steady_us))
+            took_us: u32::try_from(now.steady_us.saturating_sub(asked_at.steady_us))
                 .unwrap_or(u32::MAX),
             life: policy.life(&facts, now.unix()),
             text: head.finish().ok_or(NotStored::TooLong)?,

@@ -20,7 +20,7 @@ use crate::store::stored::{Circumstances, Draft, Response, StoredResponse};
 
 /// A question to a server on behalf of the cache.
 #[derive(Debug)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct Question<'a> {
     pub(crate) cache: &'a SiteCache,
     pub(crate) fetching: &'a Fetching,
     pub(crate) fetch: &'a Arc<Fetch>,
@@ -30,12 +30,12 @@ pub(crate) struct Asking<'a> {
     pub(crate) head: ClientHead<'a>,
     /// The question is whether it is current.
     pub(crate) validates: bool,
-    pub(crate) asked: Now,
+    pub(crate) asked_at: Now,
 }
 
 /// The outcome of the question.
 #[derive(Debug, Default)]
-pub(crate) enum Came {
+pub(crate) enum Tapped {
     /// No answer was kept or passed on yet.
     #[default]
     Nothing,
@@ -51,22 +51,22 @@ pub(crate) enum Came {
     Error(u16),
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Question<'a> {
     /// The question that `job` asks.
     pub(crate) fn new(
         (cache, fetching, fetch): (&'a SiteCache, &'a Fetching, &'a Arc<Fetch>),
         head: ClientHead<'a>,
         job: &exchange::Job,
-        asked: Now,
+        asked_at: Now,
     ) -> Self {
         let stored = fetching.stored.as_ref().and_then(|object| object.header().response());
         let validates = stored.is_some_and(|stored| stored.draft.has_validator());
         let exchange = Arc::clone(&job.settings);
-        Self { cache, fetching, fetch, exchange, head, validates, asked }
+        Self { cache, fetching, fetch, exchange, head, validates, asked_at }
     }
 }
 
-impl Asking<'_> {
+impl Question<'_> {
     /// The place of an answer. If it is purged after the moment `since`, it is not listed.
     pub(crate) fn place<'p>(&'p self, variant: &'p Arc<[u8]>, since: Moment) -> ListPlace<'p> {
         ListPlace { primary: &self.fetch.primary, variant, since }
@@ -86,9 +86,9 @@ impl Asking<'_> {
     }
 
     pub(crate) fn circumstances(&self, now: Now) -> Circumstances<'_> {
-        let (policy, asked) = (&*self.cache.policy, self.asked);
+        let (policy, asked_at) = (&*self.cache.policy, self.asked_at);
         let host = host_of(label_of(&self.fetch.primary));
-        Circumstances { policy, asked, now, host }
+        Circumstances { policy, asked_at, now, host }
     }
 
     /// The stored response, as an object and as a response.
