@@ -36,12 +36,14 @@ impl Default for CacheSettings {
             pin_threshold: 256 << 10,
             largest_share: 8,
             open_files_limit: 4096,
+            // The limits of bytes are reached before.
             objects_limit: 1_000_000,
             bookkeeping_limit: 1 << 30,
             counts_all: false,
             max_age_unwatched: Duration::from_secs(2),
             release_wait: Duration::from_millis(50),
             policy: PolicySetting::Fixed(PolicyKind::default()),
+            // Half of the room stays for everything that no hint names.
             kept_percent: 50,
         }
     }

@@ -24,6 +24,9 @@ choice! {
     }
 }
 
+/// Let's Encrypt takes 300 orders of an account in three hours; the rest is for renewals.
+const PER_HOUR: usize = 60;
+
 const STATE: &str = "/var/lib/afpa/acme";
 
 /// `[acme]`: one certificate for each of its names.
@@ -32,7 +35,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> AcmeSettings {
     let on_demand = OnDemand {
         names: s.texts("on_demand", "host names", Vec::new(), domain),
         most: s.count("on_demand_limit", 1000, 1..=100_000),
-        per_hour: s.count("on_demand_per_hour", 60, 1..=10_000),
+        per_hour: PER_HOUR,
     };
     let email = s.text_or("email", "address", "none", email);
     let directory = s.text("directory", "URL", LETS_ENCRYPT.to_owned(), directory);
@@ -127,11 +130,10 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let cause = "no program sets the record in the DNS".to_owned();
         error("challenge", cause, "write dns_program = \"/usr/local/bin/dns-record\"");
     }
-    for key in ["on_demand_limit", "on_demand_per_hour"] {
-        if settings.differs("acme", Instance::default(), key) && acme.on_demand.names.is_empty() {
-            let cause = format!("`{key}` without names that may be asked for");
-            error(key, cause, "write for example on_demand = [\"*.example.org\"]");
-        }
+    let key = "on_demand_limit";
+    if settings.differs("acme", Instance::default(), key) && acme.on_demand.names.is_empty() {
+        let cause = format!("`{key}` without names that may be asked for");
+        error(key, cause, "write for example on_demand = [\"*.example.org\"]");
     }
     if given("account_key_id") != given("account_key_file") {
         let cause = "an account of an authority has an identifier and a key".to_owned();

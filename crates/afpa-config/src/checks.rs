@@ -9,9 +9,9 @@ use std::path::Path;
 use crate::accounts;
 use crate::finding::{Finding, Location};
 use crate::machine::Machine;
-use crate::model::{AccessTarget, Admission, Config, SiteSettings, Symlinks};
+use crate::model::{AccessTarget, Cache, Coherency, Config, SiteSettings, Symlinks};
 use crate::settings::Settings;
-use crate::units::{Listen, human_size, show_size};
+use crate::units::{Listen, human_size};
 
 /// Descriptors beyond connections and files: listeners, logs, watches, event loops.
 const DESCRIPTOR_RESERVE: usize = 256;
@@ -44,7 +44,6 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.required_root(config);
     checks.listeners(config);
     checks.sizes(config);
-    checks.admission(config);
     checks.findings
 }
 
@@ -75,25 +74,6 @@ impl Checks<'_> {
     fn warning(&mut self, section: &str, key: &str, cause: String, remedy: impl Into<String>) {
         let location = self.settings.location(section, key);
         self.findings.push(Finding::warning(location, cause, remedy));
-    }
-
-    /// With `admission = "everyone"` no client is checked, so `firewall_interval` has no effect.
-    fn admission(&mut self, config: &Config) {
-        let admission = config.fast_path.admission;
-        let asks_nobody = admission == Admission::Everyone;
-        if admission != Admission::Recent && !config.fast_path.socketless {
-            let cause = "`admission` has no effect on connections that have sockets".to_owned();
-            self.error("fast_path", "admission", cause, "set `socketless = true`, or remove it");
-        }
-        if asks_nobody
-            && self.settings.location("fast_path", "firewall_interval") != Location::Nowhere
-        {
-            let cause =
-                "`firewall_interval` has no effect where everyone is admitted: nobody is asked"
-                    .to_owned();
-            let remedy = "remove it, or set `admission = \"recent\"`";
-            self.error("fast_path", "firewall_interval", cause, remedy);
-        }
     }
 
     /// A site that serves nothing.
@@ -135,12 +115,6 @@ impl Checks<'_> {
     }
 
     fn sizes(&mut self, config: &Config) {
-        if config.limits.request_line > config.limits.head {
-            let (line, head) =
-                (show_size(config.limits.request_line), show_size(config.limits.head));
-            let cause = format!("`request_line` ({line}) is more than the whole `head` ({head})");
-            self.error("limits", "request_line", cause, format!("use at most {head}"));
-        }
         if config.compression.min_size > config.compression.max_size {
             let cause =
                 "`min_size` is more than `max_size`: nothing would be compressed".to_owned();
@@ -151,13 +125,10 @@ impl Checks<'_> {
                 "to switch compression off: enabled = false",
             );
         }
-        if config.cache.max_object > config.cache.pinned_limit {
-            let limit = human_size(config.cache.pinned_limit as u64);
-            let cause = format!("`max_object` is more than `pinned_limit` ({limit})");
-            self.error("cache", "max_object", cause, "use a share of it, such as \"10%\"");
-        } else if config.cache.pin_threshold > config.cache.max_object {
-            let share = human_size(config.cache.max_object as u64);
-            let cause = format!("`pin_threshold` is more than `max_object` ({share})");
+        let share = config.cache.pinned_limit / Cache::LARGEST_SHARE;
+        if config.cache.pin_threshold > share {
+            let share = human_size(share as u64);
+            let cause = format!("`pin_threshold` is more than a tenth of `pinned_limit` ({share})");
             let remedy = "files between the two sizes are sent from the page cache: lower the first or raise the second";
             self.warning("cache", "pin_threshold", cause, remedy);
         }
@@ -272,11 +243,11 @@ impl Checks<'_> {
             let remedy = format!("set LimitNOFILE={needed} in the unit, or ulimit -Hn {needed}");
             self.warning("limits", "connections", cause, remedy);
         }
-        if config.coherency.watch && config.coherency.max_watches > machine.watches {
-            let (wanted, allowed) = (config.coherency.max_watches, machine.watches);
+        if config.coherency.watch && machine.watches < Coherency::MOST_WATCHES {
+            let (wanted, allowed) = (Coherency::MOST_WATCHES, machine.watches);
             let cause = format!("the system allows {allowed} watches, not {wanted}");
             let remedy = format!("sysctl fs.inotify.max_user_watches={wanted}");
-            self.warning("coherency", "max_watches", cause, remedy);
+            self.warning("coherency", "watch", cause, remedy);
         }
     }
 

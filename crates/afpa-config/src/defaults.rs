@@ -13,13 +13,14 @@ use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
 use crate::machine::Machine;
 use crate::model::{
-    AccessFormat, AccessTarget, Admission, Cache, Coding, Coherency, Compression, Config, Confine,
-    Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log, LogFormat, Policy,
-    SiteSettings, Timeouts,
+    AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Confine,
+    Connections, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels, Limits, Log,
+    LogFormat, Policy, SiteSettings, Timeouts,
 };
 use crate::police::Police;
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::settings::INTERNALS;
 use crate::shared_cache::SharedCache;
 use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
@@ -32,13 +33,20 @@ impl Config {
         if workers.is_none() {
             top.note("workers", machine.cores.to_string());
         }
+        let (user, group) = ("user name or number as text", "group name or number as text");
+        let (user, group) = (
+            top.text_or("user", user, "auto", rules::account),
+            top.text_or("group", group, "auto", rules::account),
+        );
+        let engine = Engine::read(reader.section("engine"));
+        let limits = Limits::read(reader.section("limits"));
         let mut config = Config {
             workers: workers.unwrap_or(machine.cores),
-            user: top.text_or("user", "user name or number as text", "auto", rules::account),
-            group: top.text_or("group", "group name or number as text", "auto", rules::account),
-            engine: Engine::read(reader.section("engine")),
-            limits: Limits::read(reader.section("limits")),
-            http2: Http2::read(reader.section("http2")),
+            user,
+            group,
+            engine,
+            http2: Http2::read(reader.section("http2"), limits.head),
+            limits,
             police: Police::read(reader),
             timeouts: Timeouts::read(reader.section("timeouts")),
             tls: Tls::read(reader.section("tls")),
@@ -55,6 +63,7 @@ impl Config {
             resolver: groups::read_resolver(reader.section("resolver")),
             groups: Vec::new(),
             sites: Vec::new(),
+            internals: Internals::read(reader.section(INTERNALS)),
         };
         for item in reader.items("certificate", None) {
             config.certificates.push(CertificateFiles::read(reader, &item));
@@ -80,14 +89,8 @@ impl Limits {
         Limits {
             connections: s.count("connections", 10_000, 1..=1_000_000),
             connections_per_client: s.count("connections_per_client", 2_000, 1..=1_000_000),
-            request_line: s.size("request_line", 8 * KIB, 64..=64 * KIB),
             head: s.size("head", 32 * KIB, 256..=256 * KIB),
-            fields: s.count("fields", 100, 1..=128),
             body: s.size("body", MIB, 0..=GIB),
-            pipelined: s.count("pipelined", 128, 1..=1024),
-            long_sends: s.size("long_sends", MIB, 0..=64 * MIB),
-            least_rate: s.size("least_rate", 240, 0..=MIB),
-            counted_request_sets: s.count("counted_request_sets", 1000, 0..=1_000_000),
         }
     }
 }
@@ -111,12 +114,10 @@ impl Cache {
         Cache {
             pinned_limit,
             pin_threshold: s.size("pin_threshold", 64 * KIB, 0..=64 * MIB),
-            max_object: s.amount("max_object", Amount::Percent(10), "`pinned_limit`", pinned_limit),
             open_files: s.count("open_files", 4096, 16..=1_000_000),
-            objects: s.count("objects", 1_000_000, 16..=100_000_000),
-            tables_limit: s.amount("tables_limit", Amount::Percent(5), "memory", memory),
+            // With files of 20 KiB on average, each of which takes some 4 KiB of tables, both are full at once.
+            tables_limit: pinned_limit / 5,
             policy: s.choice("policy", Policy::AfpaLru),
-            kept_percent: s.count("kept_percent", 50, 0..=90),
         }
     }
 }
@@ -126,7 +127,6 @@ impl Coherency {
         let hour = Duration::from_secs(3600);
         Coherency {
             watch: s.flag("watch", true),
-            max_watches: s.count("max_watches", 65_536, 1..=10_000_000),
             unwatched_max_age: s.duration(
                 "unwatched_max_age",
                 Duration::from_secs(1),
@@ -143,33 +143,34 @@ const ONE_SEGMENT: usize = afpa_abi::ANSWER_MAX;
 /// cross behind 14 KB (`make bench-fast-path`), and a mix of sizes is served best so (`docs/figures.md`).
 const LONG_ENOUGH: usize = 16 * KIB;
 
-/// Where user mode would need a socket for that one answer, longer ones still cost the kernel less, but from here on clearly
-/// more than nginx without AFPA (`docs/decisions/answer-size.md`).
-const LAST_LONG_ENOUGH: usize = 34 * KIB;
-
 impl FastPath {
     fn read(mut s: Section<'_, '_>) -> Self {
         FastPath {
             mode: s.choice("mode", FastPathMode::Auto),
-            objects: s.count("objects", 8192, 16..=1_000_000),
+            connections: s.choice("connections", Connections::Kernel),
+            memory: s.size("memory", 64 * MIB, 128 * KIB..=2 * GIB),
             answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
-            last_answer_max: s.size("last_answer_max", LAST_LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
-            memory: s.size("memory", 64 * MIB, 64 * KIB..=2 * GIB),
-            retired: s.size("retired", 16 * MIB, 0..=2 * GIB),
-            transfers: s.count("transfers", 4096, 16..=1_000_000),
-            flows: s.count("flows", 65_536, 16..=10_000_000),
             log_every: s.count("log_every", 1, 0..=1_000_000),
-            bypass_after: s.count("bypass_after", 64, 0..=60_000),
-            self_check: s.count("self_check", 4096, 0..=10_000_000),
-            firewall_interval: s.duration(
-                "firewall_interval",
-                Duration::from_secs(1),
-                Duration::ZERO..=Duration::from_secs(3600),
-            ),
-            socketless: s.flag("socketless", false),
-            admission: s.choice("admission", Admission::Recent),
-            flood_syns: s.count("flood_syns", 10_000, 100..=100_000_000),
             survive_restart: s.flag("survive_restart", true),
+        }
+    }
+}
+
+impl Internals {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+        Internals {
+            // `afpa_bpf::BYPASS_AFTER` has the reason.
+            bypass_after: s.count("bypass_after", 64, 0..=60_000),
+            // A ban ends the answers on open connections within two of these.
+            firewall_interval: s.duration("firewall_interval", second, Duration::ZERO..=hour),
+            // `afpa_server::Settings` has the reason.
+            least_rate: s.size("least_rate", 240, 0..=MIB),
+            // Less than a millisecond of a link of 10 Gbit/s, so long do short responses wait.
+            long_sends: s.size("long_sends", MIB, 0..=64 * MIB),
+            // At a million answers a second some 250, of which ten are compared: no load, and a wrong byte in an answer that
+            // is asked for often is found within minutes.
+            self_check: s.count("self_check", 4096, 0..=10_000_000),
         }
     }
 }
@@ -195,7 +196,6 @@ impl Compression {
             min_size: s.size("min_size", 512, 0..=64 * MIB),
             max_size: s.size("max_size", MIB, 1..=64 * MIB),
             codings: s.choices("codings", Coding::ALL),
-            queue: s.count("queue", 1024, 1..=100_000),
             levels: Levels::read(reader.section("compression.levels")),
         }
     }
@@ -230,10 +230,13 @@ impl Log {
             format,
             access,
             access_format: s.choice("access_format", AccessFormat::Combined),
-            access_queue: s.size("access_queue", MIB, 128 * KIB..=GIB),
+            access_queue: ACCESS_QUEUE,
         }
     }
 }
+
+/// Some 5,000 records: the disk may stop for a second at 5,000 requests a second of a worker.
+const ACCESS_QUEUE: usize = MIB;
 
 fn read_control(mut s: Section<'_, '_>) -> Option<PathBuf> {
     let path = s.path_or("path", "path, or `auto`", &["auto"], "auto");

@@ -139,17 +139,8 @@ impl ServerGroup {
                 ),
             },
             cookie_secret: s.text_or("cookie_secret", "text", "auto", rules::secret),
-            load_bound_percent: small(s.count(
-                "load_bound",
-                default.load_bound_percent as usize,
-                101..=10_000,
-            )),
             client_share: small(s.count("client_share", default.client_share as usize, 1..=100)),
-            health: HealthSettings::default(),
-            queue: QueueSettings::default(),
-            tls: None,
-            http2: None,
-            sources: Vec::new(),
+            ..default
         };
         let tls = s.flag("tls", false);
         let asks_http2 = s.flag("http2", false);
@@ -204,7 +195,6 @@ fn read_health(mut s: Section<'_, '_>) -> HealthSettings {
         probe_every: s.duration("probe_every", default.probe_every, from_to(100, HOUR)),
         probe_timeout: s.duration("probe_timeout", default.probe_timeout, from_to(10, 60_000)),
         slow_start: s.duration("slow_start", default.slow_start, from_to(0, HOUR)),
-        last_resort: s.duration("last_resort", default.last_resort, from_to(0, HOUR)),
         ..default
     }
 }
@@ -232,15 +222,9 @@ fn read_errors(mut s: Section<'_, '_>) -> ErrorSettings {
     let default = ErrorSettings::default();
     ErrorSettings {
         percent: small(s.count("percent", default.percent as usize, 0..=100)),
-        requests: small(s.count("requests", default.requests as usize, 5..=100_000)),
-        within: s.duration("within", default.within, from_to(100, HOUR)),
         statuses: s.flag("statuses", default.statuses),
         eject: s.duration("eject", default.eject, from_to(100, HOUR)),
-        most_ejected_percent: small(s.count(
-            "most_ejected",
-            default.most_ejected_percent as usize,
-            0..=100,
-        )),
+        ..default
     }
 }
 
@@ -290,10 +274,8 @@ pub(crate) fn read_resolver(mut s: Section<'_, '_>) -> ResolveSettings {
     ResolveSettings {
         name_servers: s.texts("name_servers", "addresses", default.name_servers, rules::tcp),
         timeout: s.duration("timeout", default.timeout, from_to(50, 60_000)),
-        attempts: small(s.count("attempts", default.attempts as usize, 1..=10)),
-        least_ttl: s.duration("least_ttl", default.least_ttl, from_to(100, HOUR)),
         most_ttl: s.duration("most_ttl", default.most_ttl, from_to(1000, 24 * HOUR)),
-        retry: s.duration("retry", default.retry, from_to(100, HOUR)),
+        ..default
     }
 }
 

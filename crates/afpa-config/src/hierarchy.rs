@@ -202,7 +202,6 @@ struct RootSettings<'c> {
     homes: Option<&'c str>,
     headers: &'c [(String, String)],
     types: &'c [(String, String)],
-    includes_size: usize,
 }
 
 impl<'c> RootSettings<'c> {
@@ -214,7 +213,6 @@ impl<'c> RootSettings<'c> {
             homes: site.homes.then_some(&site.homes_directory),
             headers: &site.headers,
             types: &site.types,
-            includes_size: site.includes_size,
         }
     }
 }

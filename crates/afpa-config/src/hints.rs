@@ -113,7 +113,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     let mut findings = Vec::new();
     for site in &config.sites {
         for (index, hint) in site.hints.iter().enumerate() {
-            findings.extend(one(config, settings, site, hint));
+            findings.extend(one(settings, site, hint));
             let twin = site.hints.iter().take(index).find(|other| overlap(other, hint));
             if twin.is_some() {
                 let cause = format!("another hint of this site is for \"{}\", too", hint.prefix);
@@ -125,12 +125,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     findings
 }
 
-fn one(
-    config: &Config,
-    settings: &Settings,
-    site: &SiteSettings,
-    hint: &SiteHint,
-) -> Option<Finding> {
+fn one(settings: &Settings, site: &SiteSettings, hint: &SiteHint) -> Option<Finding> {
     let at = |key| settings.location_in("site.hint", hint.instance, key);
     let weighs = hint.weight != 1;
     let expires = hint.expiry > Duration::ZERO;
@@ -149,10 +144,6 @@ fn one(
     if hint.keep == Keep::Always && weighs {
         let cause = "`weight` has no effect on what is always kept";
         return warning(at("weight"), cause, "remove it");
-    }
-    if hint.keep == Keep::Always && config.cache.kept_percent == 0 {
-        let cause = "there is no room for what is always kept: `kept_percent` is 0";
-        return warning(at("keep"), cause, "raise `kept_percent` under [cache]");
     }
     let written =
         ["keep", "weight", "expiry", "priority"].iter().any(|key| at(key) != Location::Nowhere);

@@ -1,10 +1,9 @@
 //! `[http2]`: where HTTP/2 is spoken, and what one connection may ask for.
 
 use afpa_h2::Limits;
-use afpa_h2::limits::Budget;
 
 use crate::reader::Section;
-use crate::units::{GIB, KIB, MIB};
+use crate::units::{KIB, MIB};
 
 /// Where HTTP/2 is spoken, and what one connection may ask for.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,28 +12,21 @@ pub struct Http2 {
     pub tls: bool,
     /// Whether clients may begin with the preface of HTTP/2 on listeners without TLS.
     pub cleartext: bool,
-    /// Limits of one connection. `head` comes from `[limits]`.
+    /// Limits of one connection.
     pub limits: afpa_h2::Limits,
 }
 
 impl Http2 {
-    pub(crate) fn read(mut s: Section<'_, '_>) -> Self {
-        let default = Limits::default();
+    pub(crate) fn read(mut s: Section<'_, '_>, head: usize) -> Self {
+        let default = Limits::default().with_head(head);
         let tls = s.flag("tls", true);
         let cleartext = s.flag("cleartext", false);
-        let resets = budget(&mut s, "resets_burst", "resets_per_second", default.resets);
-        let overhead = budget(&mut s, "overhead_burst", "overhead_per_second", default.overhead);
-        let limits = Limits {
-            streams: number(s.count("streams", default.streams as usize, 1..=1024)),
-            // A connection begins with the least value (RFC 9113 section 6.9.2), and no setting can make it smaller.
-            stream_window: number(s.size("stream_window", 256 * KIB, 64 * KIB..=GIB)),
-            connection_window: number(s.size("connection_window", MIB, 64 * KIB..=GIB)),
-            block: s.size("field_block", 64 * KIB, KIB..=MIB),
-            continuations: continuations(&mut s, default),
-            resets,
-            overhead,
-            ..default
-        };
+        let streams = number(s.count("streams", default.streams as usize, 1..=1024));
+        // A connection begins with the least value (RFC 9113 section 6.9.2), and no setting can make it smaller.
+        let stream_window = number(s.size("stream_window", 256 * KIB, 64 * KIB..=256 * MIB));
+        // Some uploads at a time go on at the speed of one; more share the memory.
+        let connection_window = 4 * stream_window;
+        let limits = Limits { streams, stream_window, connection_window, ..default };
         Http2 { tls, cleartext, limits }
     }
 }
@@ -42,7 +34,7 @@ impl Http2 {
 /// Reads `[server_group.streams]`: limits of one HTTP/2 connection to a server, both of its requests and of the
 /// server's frames. Response heads are no longer than `head`.
 pub(crate) fn read_of_servers(mut s: Section<'_, '_>, head: usize) -> Limits {
-    let default = Limits::default();
+    let default = Limits::default().with_head(head);
     let streams = number(s.count("most", 100, 1..=1024));
     let stream_window = number(s.size("window", 256 * KIB, 64 * KIB..=16 * MIB));
     Limits {
@@ -50,27 +42,7 @@ pub(crate) fn read_of_servers(mut s: Section<'_, '_>, head: usize) -> Limits {
         stream_window,
         // One for each stream, so that a client which does not read its response stops no other.
         connection_window: streams.saturating_mul(stream_window),
-        head,
-        block: s.size("field_block", 64 * KIB, KIB..=MIB),
-        continuations: continuations(&mut s, default),
-        overhead: budget(&mut s, "overhead_burst", "overhead_per_second", default.overhead),
         ..default
-    }
-}
-
-fn continuations(s: &mut Section<'_, '_>, default: Limits) -> u32 {
-    number(s.count("continuations", default.continuations as usize, 0..=128))
-}
-
-fn budget(
-    s: &mut Section<'_, '_>,
-    burst: &'static str,
-    per_second: &'static str,
-    default: Budget,
-) -> Budget {
-    Budget {
-        burst: number(s.count(burst, default.burst as usize, 1..=1_000_000)),
-        per_second: number(s.count(per_second, default.per_second as usize, 0..=1_000_000)),
     }
 }
 

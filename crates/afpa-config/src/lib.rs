@@ -25,6 +25,7 @@ mod police;
 mod police_classes;
 mod reader;
 mod request_sets;
+mod retired;
 mod routes;
 mod rules;
 mod settings;
@@ -54,9 +55,9 @@ pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use model::{
-    AccessFormat, AccessTarget, Admission, Behaviour, Cache, Coding, Coherency, Compression,
-    Config, Confine, ContentGroup, Engine, FastPath, FastPathMode, Io, Level, Levels, Limits, Log,
-    LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
+    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config, Confine,
+    Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels,
+    Limits, Log, LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use police::{Police, prefixes_of_files};

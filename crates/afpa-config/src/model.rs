@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
-use afpa_http::Status;
+use afpa_http::{RequestLimits, Status};
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
@@ -71,6 +71,8 @@ pub struct Config {
     pub groups: Vec<ServerGroup>,
     /// Every `[[site]]`; at least one.
     pub sites: Vec<SiteSettings>,
+    /// `[internals]`.
+    pub internals: Internals,
 }
 
 choice! {
@@ -113,22 +115,18 @@ pub struct Limits {
     pub connections: usize,
     /// Open connections of one client address.
     pub connections_per_client: usize,
-    /// Bytes of a request line.
-    pub request_line: usize,
     /// Bytes of a request head.
     pub head: usize,
-    /// Fields of a request head.
-    pub fields: usize,
     /// Bytes of a request body that are read and discarded.
     pub body: usize,
-    /// Pipelined requests answered in one write.
-    pub pipelined: usize,
-    /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
-    pub long_sends: usize,
-    /// Bytes a second that a client has to move while it is waited for; 0: any will do.
-    pub least_rate: usize,
-    /// Request sets that have counters of their own.
-    pub counted_request_sets: usize,
+}
+
+impl Limits {
+    /// The limits of a request head. A request line may take up a quarter of it, as by default in nginx.
+    pub fn of_requests(&self) -> RequestLimits {
+        let (head, default) = (self.head, RequestLimits::default());
+        RequestLimits { request_line: head / 4, head, ..default }
+    }
 }
 
 /// How long is waited.
@@ -171,18 +169,17 @@ pub struct Cache {
     pub pinned_limit: usize,
     /// Largest payload that is pinned; larger ones are sent from their file.
     pub pin_threshold: usize,
-    /// Largest object in bytes of the arena, all its codings together.
-    pub max_object: usize,
     /// File-system objects, which hold a descriptor each.
     pub open_files: usize,
-    /// Cache objects of all kinds.
-    pub objects: usize,
     /// Bytes of what objects have beside their content: names, heads, entries in tables.
     pub tables_limit: usize,
     /// Replacement policy.
     pub policy: Policy,
-    /// Per cent of the arena, and of `open_files`, for objects that hints keep always.
-    pub kept_percent: usize,
+}
+
+impl Cache {
+    /// One object takes a tenth of the arena at most, all its codings together, so that it cannot eject all others.
+    pub const LARGEST_SHARE: usize = 10;
 }
 
 /// How a change of a file is noticed.
@@ -190,22 +187,28 @@ pub struct Cache {
 pub struct Coherency {
     /// Whether directories are watched.
     pub watch: bool,
-    /// Directories watched at most.
-    pub max_watches: usize,
     /// Age up to which an object that cannot be watched is served without comparing it with its file.
     pub unwatched_max_age: Duration,
     /// Whether a file written into the tree enters the cache at once.
     pub push: bool,
 }
 
+impl Coherency {
+    /// Directories that are watched, of all sites together: each costs the kernel 1 KB, and a tree of more changes too
+    /// rarely to need it. Files in the others are compared with what is kept of them.
+    pub const MOST_WATCHES: usize = 65_536;
+}
+
 choice! {
-    /// Which clients' connections may begin without a socket.
-    Admission {
-        /// Clients that the kernel's own path has let in lately.
-        Recent = "recent",
-        /// The same; in a flood of SYNs all clients, as far as the way back is sure.
+    /// Where connections begin, and so which clients the host's firewall is asked about.
+    Connections {
+        /// In the kernel's TCP, all of them.
+        Kernel = "kernel",
+        /// Those of clients that the kernel's TCP has let in lately begin without a socket.
+        Known = "known",
+        /// The same; in a flood of SYNs those of all clients, as far as the way back is sure.
         Flood = "flood",
-        /// All clients, as far as the way back is sure.
+        /// Those of all clients, as far as the way back is sure. The firewall is not asked.
         Everyone = "everyone",
     }
 }
@@ -227,38 +230,34 @@ choice! {
 pub struct FastPath {
     /// Whether the kernel answers requests by itself.
     pub mode: FastPathMode,
-    /// Answers that it holds, one for each coding of an object.
-    pub objects: usize,
+    /// Where connections begin.
+    pub connections: Connections,
+    /// Bytes that answers may take up.
+    pub memory: usize,
     /// Bytes of the longest of them.
     pub answer_max: usize,
-    /// The same for a request that asks for the end of a connection without a socket.
-    pub last_answer_max: usize,
-    /// Bytes that they may take up.
-    pub memory: usize,
-    /// Bytes of this for old versions of changed objects, while they are still being sent.
-    pub retired: usize,
-    /// Answers of several segments that are sent at the same time.
-    pub transfers: usize,
-    /// Connections that it keeps track of.
-    pub flows: usize,
     /// One of this many answers goes to the access log; 0: none.
     pub log_every: usize,
+    /// Whether programs and connections survive a process that is killed, for the next one to take over.
+    pub survive_restart: bool,
+}
+
+/// `[internals]`: constants that AFPA's own tests and benchmarks set to other values, in the program as it is installed.
+/// No page describes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Internals {
     /// Consecutive requests that the kernel could not answer, after which user mode alone serves the
     /// connection; 0: never.
     pub bypass_after: usize,
-    /// One of this many answers of the kernel is compared with what user mode says; 0: none.
-    pub self_check: usize,
     /// Clients are answered in the kernel for so long after a packet of theirs got through netfilter, cgroup
     /// programs and routes; zero: for ever.
     pub firewall_interval: Duration,
-    /// Whether connections of known clients begin without a socket of the kernel's.
-    pub socketless: bool,
-    /// Which clients' connections may begin so.
-    pub admission: Admission,
-    /// From so many SYNs a second on, of clients that are not known, there is a flood on a core.
-    pub flood_syns: usize,
-    /// Whether programs and connections survive a process that is killed, for the next one to take over.
-    pub survive_restart: bool,
+    /// Bytes a second that a client has to move while it is waited for; 0: any will do.
+    pub least_rate: usize,
+    /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
+    pub long_sends: usize,
+    /// One of this many answers of the kernel is compared with what user mode says; 0: none.
+    pub self_check: usize,
 }
 
 choice! {
@@ -286,8 +285,6 @@ pub struct Compression {
     pub max_size: usize,
     /// Codings made.
     pub codings: Vec<Coding>,
-    /// Objects that may wait to be compressed.
-    pub queue: usize,
     /// How hard each coding tries.
     pub levels: Levels,
 }
@@ -430,8 +427,6 @@ pub struct SiteSettings {
     pub cache: SiteCache,
     /// Every `[[site.hint]]`.
     pub hints: Vec<SiteHint>,
-    /// Bytes of the longest page that includes others, expanded.
-    pub includes_size: usize,
     /// Every `[[site.filter]]`.
     pub filters: Vec<SiteFilter>,
     /// Every `[[site.path]]`.

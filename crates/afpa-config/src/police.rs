@@ -47,7 +47,7 @@ impl Police {
                 burst: number(s.count(burst_key, default.burst as usize, 1..=most)),
             }
         };
-        let mut limits = Limits {
+        let limits = Limits {
             client_connections: rate(
                 "client_connections_per_second",
                 "client_connections_burst",
@@ -62,8 +62,6 @@ impl Police {
             requests: rate("requests_per_second", "requests_burst", default.requests),
             ..default
         };
-        limits.ipv4_bits = s.count("ipv4_bits", default.ipv4_bits.into(), 0..=32) as u8;
-        limits.ipv6_bits = s.count("ipv6_bits", default.ipv6_bits.into(), 0..=128) as u8;
         let settings = PoliceSettings { allow, deny, limits, classes: Vec::new() };
         let classes = police_classes::read(reader);
         Police { settings, allow_files, deny_files, classes }

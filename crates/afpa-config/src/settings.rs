@@ -29,6 +29,9 @@ pub struct Setting {
     pub location: Location,
 }
 
+/// The one section that no page describes.
+pub(crate) const INTERNALS: &str = "internals";
+
 /// All settings, in the order of the reference manual.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {

@@ -17,8 +17,6 @@ use crate::units::{Amount, GIB, KIB, MIB, Unfit};
 pub struct SharedCache {
     /// Bytes of its locked arena.
     pub limit: usize,
-    /// Answers that are kept.
-    pub objects: usize,
     /// The file with which one process ends and the next one begins.
     pub snapshot: Option<PathBuf>,
     /// Bytes of it.
@@ -76,12 +74,6 @@ pub struct SiteCache {
     pub grace: Duration,
     /// For how long a request waits for the answer to another one.
     pub wait: Duration,
-    /// For how long requests for a URL are not collapsed after an answer to it could not be kept.
-    pub pass_for: Duration,
-    /// Per cent of the time since the last modification.
-    pub heuristic_percent: usize,
-    /// The longest lifetime that is guessed.
-    pub heuristic_max: Duration,
     /// How answers that set cookies are treated.
     pub set_cookie: SetCookie,
     /// Targeted fields.
@@ -100,8 +92,6 @@ pub struct SiteCache {
     pub bypass_headers: Vec<String>,
     /// The networks whose PURGE requests are obeyed.
     pub purge_from: Vec<Network>,
-    /// Answers for one URL.
-    pub variants: usize,
     /// Pieces of an answer of which only parts came.
     pub parts: usize,
     /// Whether Cache-Control of requests is obeyed.
@@ -126,7 +116,6 @@ impl SharedCache {
     pub(crate) fn read(mut s: Section<'_, '_>, memory: usize) -> Self {
         SharedCache {
             limit: s.amount("limit", Amount::Percent(10), "memory", memory),
-            objects: s.count("objects", 1_000_000, 16..=100_000_000),
             snapshot: s.optional_path("snapshot"),
             snapshot_limit: s.size("snapshot_limit", 128 * MIB, MIB..=64 * GIB),
         }
@@ -142,9 +131,6 @@ impl SiteCache {
             times: Vec::new(),
             grace: Duration::ZERO,
             wait: Duration::ZERO,
-            pass_for: Duration::ZERO,
-            heuristic_percent: 0,
-            heuristic_max: Duration::ZERO,
             set_cookie: SetCookie::Pass,
             targets: Vec::new(),
             query: QueryMode::All,
@@ -154,7 +140,6 @@ impl SiteCache {
             bypass_cookies: Vec::new(),
             bypass_headers: Vec::new(),
             purge_from: Vec::new(),
-            variants: 1,
             parts: 0,
             obey_clients: false,
             status_field: false,
@@ -172,9 +157,6 @@ impl SiteCache {
             times: read_times(&s.pairs("times", "status codes and durations", time)),
             grace: s.duration("grace", Duration::ZERO, Duration::ZERO..=day * 365),
             wait: s.duration("wait", second * 5, Duration::ZERO..=second * 3600),
-            pass_for: s.duration("pass_for", second * 120, Duration::ZERO..=day),
-            heuristic_percent: s.count("heuristic_percent", 10, 0..=100),
-            heuristic_max: s.duration("heuristic_max", day, Duration::ZERO..=day * 365),
             set_cookie: s.choice("set_cookie", SetCookie::Pass),
             targets: s.texts("targets", "field names", targets, field_name),
             query: s.choice("query", QueryMode::All),
@@ -184,7 +166,6 @@ impl SiteCache {
             bypass_cookies: s.texts("bypass_cookies", "cookie names", none(), rules::any),
             bypass_headers: s.texts("bypass_headers", "field names", none(), field_name),
             purge_from: s.texts("purge_from", "networks", Vec::new(), rules::network),
-            variants: s.count("variants", 32, 1..=10_000),
             parts: s.count("parts", 8, 0..=64),
             obey_clients: s.flag("obey_clients", false),
             status_field: s.flag("status_field", false),

@@ -16,7 +16,7 @@ use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::shared_cache::SiteCache;
 use crate::tls;
-use crate::units::{KIB, Listen, MIB};
+use crate::units::Listen;
 
 /// The extensions that are served from the cache when all other requests go to servers: files whose content does not
 /// depend on the client.
@@ -62,7 +62,6 @@ impl SiteSettings {
             limits: LimitSettings::default(),
             cache: SiteCache::off(),
             hints: Vec::new(),
-            includes_size: s.size("includes_size", MIB, KIB..=64 * MIB),
             filters: Vec::new(),
             paths: Vec::new(),
             instance: item.instance,
@@ -113,7 +112,7 @@ fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
         client_burst: count("client_burst", default.client_burst, 1),
         client_in_flight: count("client_in_flight", default.client_in_flight, 0),
         client_connections: count("client_connections", default.client_connections, 0),
-        clients: s.count("clients", default.clients, 1..=10_000_000),
+        ..default
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::document::{Key, Table, Value};
 use crate::finding::{Finding, Location};
-use crate::settings::{Settings, heading};
+use crate::retired;
+use crate::settings::{INTERNALS, Settings, heading};
 
 /// A finding for every key of `document` that is neither a setting nor a section.
 pub(crate) fn unknown_keys(document: &Table, settings: &Settings) -> Vec<Finding> {
@@ -33,6 +34,12 @@ fn visit(table: &Table, section: &str, settings: &Settings, findings: &mut Vec<F
         if settings.get(section, &key.name).is_some() {
             continue;
         }
+        if let Some(finding) =
+            retired::finding(section, &key.name, &Location::File(key.span.clone()))
+        {
+            findings.push(finding);
+            continue;
+        }
         let inner = match section {
             "" => key.name.clone(),
             _ => format!("{section}.{}", key.name),
@@ -59,9 +66,10 @@ fn unknown(key: &Key, section: &str, value: &Value, settings: &Settings) -> Find
     let location = Location::File(key.span.clone());
     let name = &key.name;
     if section.is_empty() && matches!(value, Value::Table(_)) {
-        let remedy = match nearest(name, sections(settings)) {
+        let described = || sections(settings).filter(|section| *section != INTERNALS);
+        let remedy = match nearest(name, described()) {
             Some(near) => format!("did you mean {}?", heading(near)),
-            None => format!("sections are {}", list(sections(settings).map(heading))),
+            None => format!("sections are {}", list(described().map(heading))),
         };
         return Finding::error(location, format!("unknown section [{name}]"), remedy);
     }
@@ -70,7 +78,7 @@ fn unknown(key: &Key, section: &str, value: &Value, settings: &Settings) -> Find
 }
 
 fn remedy(name: &str, section: &str, settings: &Settings) -> String {
-    let elsewhere = settings.iter().find(|setting| setting.key == name);
+    let elsewhere = settings.iter().find(|s| s.key == name && s.section != INTERNALS);
     let here = || settings.iter().filter(|s| s.section == section).map(|setting| setting.key);
     let inner = || sections(settings).filter_map(|known| child(known, section));
     if let Some(near) = nearest(name, here().chain(inner())) {

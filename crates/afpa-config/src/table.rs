@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::Loaded;
 use crate::finding::Location;
-use crate::settings::{Setting, heading};
+use crate::settings::{INTERNALS, Setting, heading};
 
 impl Loaded {
     /// Section by section: name, value, and where it was set.
@@ -17,7 +17,9 @@ impl Loaded {
     pub fn table(&self) -> String {
         // There may be thousands of paths: of these, only settings that were given are shown.
         let said = |row: &&Setting| {
-            row.instance == [0; 3] && !row.section.starts_with("site.path")
+            row.instance == [0; 3]
+                && !row.section.starts_with("site.path")
+                && row.section != INTERNALS
                 || row.location != Location::Nowhere
         };
         let rows: Vec<&Setting> = self.settings.iter().filter(said).collect();

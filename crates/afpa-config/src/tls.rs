@@ -50,22 +50,10 @@ pub struct Tls {
     pub client_certificates: ClientCertificates,
     /// A file of the authorities that issue these.
     pub client_authorities: Option<PathBuf>,
-    /// How long a handshake may take.
-    pub handshake_timeout: Duration,
-    /// Handshakes in progress.
-    pub handshakes: usize,
-    /// Handshakes in progress of one client address.
-    pub handshakes_per_client: usize,
-    /// How often the files of certificates are looked at.
-    pub reread: Duration,
     /// A file for the secrets of connections.
     pub key_log: Option<PathBuf>,
     /// Whether early data (0-RTT) is accepted.
     pub early_data: bool,
-    /// Bytes of early data in one connection.
-    pub early_data_size: usize,
-    /// Sessions that are kept for clients that may send some.
-    pub early_data_sessions: usize,
 }
 
 /// A `[[certificate]]`: the files of one certificate.
@@ -95,22 +83,8 @@ impl Tls {
             ticket_keys: s.optional_path("ticket_keys"),
             client_certificates: s.choice("client_certificates", ClientCertificates::None),
             client_authorities: s.optional_path("client_authorities"),
-            handshake_timeout: s.duration(
-                "handshake_timeout",
-                Duration::from_secs(10),
-                Duration::from_millis(100)..=hour,
-            ),
-            handshakes: s.count("handshakes", 2_000, 1..=1_000_000),
-            handshakes_per_client: s.count("handshakes_per_client", 200, 1..=1_000_000),
-            reread: s.duration(
-                "reread",
-                Duration::from_secs(10),
-                Duration::from_millis(100)..=hour,
-            ),
             key_log: s.optional_path("key_log"),
             early_data: s.flag("early_data", false),
-            early_data_size: s.size("early_data_size", 16 * 1024, 1024..=64 * 1024),
-            early_data_sessions: s.count("early_data_sessions", 20_000, 16..=1_000_000),
         }
     }
 }

@@ -36,6 +36,7 @@ mod settings;
 mod site_numbers;
 mod view;
 
+pub use afpa_bpf::ANSWER_MAX;
 pub use afpa_bpf::{Admission, PinDirOwner};
 pub use eligibility::Eligibility;
 pub use fast_path_core::AnswerSink;

@@ -259,7 +259,7 @@ fn no_work(settings: &FastPathSettings, eligible: &[SocketAddr]) -> Option<NoFas
         return Some(NoFastPath::new("changes of files are not watched", remedy));
     }
     if is_stricter_than_the_programs(settings) {
-        let remedy = "[limits] request_line >= 512, head >= 2560, fields >= 63";
+        let remedy = "[limits] head >= 2560";
         return Some(NoFastPath::new("requests are limited more than the programs know", remedy));
     }
     None
@@ -310,6 +310,10 @@ fn hosts(sites: &[KernelSite]) -> u32 {
     Settings::default().hosts.max(wanted).saturating_add(numbered)
 }
 
+/// Answers of several segments that are under way at a time, 1 KB each. One ends within a few round trips, so these are good
+/// for more than fills a link of 10 Gbit/s; user mode sends further ones.
+const TRANSFERS: u32 = 4096;
+
 fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Settings {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let (objects, pages) = objects_and_pages(settings);
@@ -318,8 +322,9 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         answer_max: count(settings.answer_max),
         last_answer_max: count(settings.last_answer_max),
         pages: count(pages),
-        transfers: if pages == 0 { 1 } else { count(settings.transfers) },
-        retired_bytes: settings.retired,
+        transfers: if pages == 0 { 1 } else { TRANSFERS },
+        // Old versions of changed objects, for clients that are still being sent them.
+        retired_bytes: settings.memory / 4,
         flows: count(settings.flows),
         hosts: hosts(&settings.sites),
         log_every: log_every(settings),
@@ -328,7 +333,6 @@ fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Se
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
-        flood_syns: count(settings.flood_syns),
         client_connections: settings.connections_per_client,
         socketless_idle: settings.idle,
         keep_in,

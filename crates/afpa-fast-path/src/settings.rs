@@ -20,10 +20,6 @@ pub struct FastPathSettings {
     pub last_answer_max: usize,
     /// Bytes that all answers may take up.
     pub memory: usize,
-    /// Bytes of this for replaced answers that clients may still need.
-    pub retired: usize,
-    /// Most answers of several segments under way at a time.
-    pub transfers: usize,
     /// Most connections shared with the kernel.
     pub flows: usize,
     /// After this many consecutive requests that the kernel could not answer, AFPA alone serves the rest of
@@ -37,8 +33,6 @@ pub struct FastPathSettings {
     pub connections_per_client: u32,
     /// The clients whose connections may begin without a socket.
     pub admission: Admission,
-    /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
-    pub flood_syns: usize,
     /// The server's patience with idle connections, for those without a socket.
     pub idle: Duration,
     /// One in this many answers goes to the access log; 0: none.
@@ -124,15 +118,12 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         answer_max: 65_536,
         last_answer_max: 65_536,
         memory: 64 << 20,
-        retired: 16 << 20,
-        transfers: 1024,
         flows: 65_536,
         bypass_after: 64,
         firewall_interval: Duration::from_secs(1),
         socketless: false,
         connections_per_client: 0,
         admission: Admission::Recent,
-        flood_syns: 10_000,
         idle: Duration::from_secs(60),
         log_every: 1,
         self_check: 4096,

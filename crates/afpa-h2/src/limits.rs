@@ -26,6 +26,16 @@ pub struct Limits {
     pub overhead: Budget,
 }
 
+impl Limits {
+    /// With heads of this length at most. Fields that are not compressed are shorter than twice the head that HTTP/1.1
+    /// would write, and frames of the default size (16 KiB) carry a block that is twice as long as needed.
+    pub fn with_head(self, head: usize) -> Self {
+        let block = self.block.max(2 * head);
+        let frames = u32::try_from(block / (8 * 1024)).unwrap_or(u32::MAX);
+        Self { head, block, continuations: self.continuations.max(frames), ..self }
+    }
+}
+
 /// A token bucket: so many at once, and so many more each second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -44,8 +54,25 @@ impl Default for Limits {
             head: 32 * 1024,
             block: 64 * 1024,
             continuations: 8,
+            // A browser that leaves a page with many pictures resets some hundred streams at once; a rapid reset attack
+            // (CVE-2023-44487) resets thousands a second.
             resets: Budget { burst: 256, per_second: 32 },
+            // A client that acknowledges each DATA frame by a window of its own, and pings, stays far below this.
             overhead: Budget { burst: 1024, per_second: 128 },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_of_the_longest_head_fits_and_others_keep_the_defaults() {
+        let default = Limits::default();
+        assert_eq!(default.with_head(default.head), default);
+        assert_eq!(default.with_head(1024), Limits { head: 1024, ..default });
+        let long = default.with_head(256 * 1024);
+        assert_eq!((long.block, long.continuations), (512 * 1024, 64));
     }
 }

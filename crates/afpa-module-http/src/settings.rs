@@ -117,6 +117,7 @@ impl Default for Compression {
             min_size: 256,
             max_size: 1024 * 1024,
             types: Vec::new(),
+            // A file that finds no place waits for its next request.
             queue: 1024,
         }
     }
@@ -138,6 +139,7 @@ impl Default for DocRootSettings {
             ranges: 16,
             mount: String::new(),
             filters: Vec::new(),
+            // An expanded page is one object in memory.
             includes_size: 1024 * 1024,
             hints: Vec::new(),
         }

@@ -171,12 +171,15 @@ impl Default for Settings {
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
+            // The slowest modem takes 240 bytes a second (2,400 bit/s with its start and stop bits), and a phone at the edge of
+            // its network takes more.
             least_rate: 240,
             handshake_timeout: Duration::from_secs(10),
             handshakes: 2_000,
             handshakes_per_client: 200,
             connections: 10_000,
             connections_per_client: 2_000,
+            // Few enough that other connections of the core wait for less than a millisecond, and enough to share a write.
             pipelined: 128,
             remote_timeout: None,
             long_sends: 1024 * 1024,

@@ -87,6 +87,7 @@ impl Default for CachePolicy {
             forced: Vec::new(),
             grace: 0,
             wait: Duration::from_secs(5),
+            // Varnish's default for an answer that could not be kept.
             pass_for: 120,
             set_cookie: SetCookie::Pass,
             targets: vec!["CDN-Cache-Control".into()],
@@ -96,6 +97,7 @@ impl Default for CachePolicy {
             bypass_cookies: Vec::new(),
             bypass_fields: Vec::new(),
             purge_from: Vec::new(),
+            // More than the codings and languages of a page; a server that varies by more is asked.
             variants: 32,
             parts: 8,
             largest: 4 << 20,

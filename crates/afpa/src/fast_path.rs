@@ -1,11 +1,22 @@
 //! Settings of the fast path, from the configuration.
 
-use afpa_config::Admission as Wanted;
 use afpa_fast_path::{Admission, FastPathSettings, FastPathUse, KernelSite, PinDirOwner};
 use afpa_router::Action;
 
 use crate::privileges::Identity;
-use afpa_config::{AccessTarget, CacheMode, Config, FastPathMode, Hierarchy, Listen, SiteSettings};
+use afpa_config::{
+    AccessTarget, CacheMode, Config, Connections, FastPathMode, Hierarchy, KIB, Listen,
+    SiteSettings,
+};
+
+/// Connections that the kernel keeps track of, 200 bytes each: those without a socket are in no limit.
+const LEAST_FLOWS: usize = 65_536;
+
+/// Where user mode would need a socket for one answer, longer ones still cost the kernel less, but from here on clearly
+/// more than nginx without AFPA (`docs/decisions/answer-size.md`). An operator who wants answers of one segment gets no others.
+fn last_answer_max(answer_max: usize) -> usize {
+    if answer_max <= afpa_fast_path::ANSWER_MAX { answer_max } else { answer_max.max(34 * KIB) }
+}
 
 /// The settings of `afpa-fast-path`.
 pub(crate) fn settings(config: &Config) -> FastPathSettings {
@@ -21,35 +32,29 @@ pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSet
             FastPathMode::Auto => FastPathUse::Auto,
             FastPathMode::On => FastPathUse::On,
         },
-        objects: wanted.objects,
+        // Half of it is enough for answers of one segment; the rest is for those of several.
+        objects: wanted.memory / (8 * KIB),
         answer_max: wanted.answer_max,
-        last_answer_max: wanted.last_answer_max,
+        last_answer_max: last_answer_max(wanted.answer_max),
         memory: wanted.memory,
-        retired: wanted.retired,
-        transfers: wanted.transfers,
-        flows: wanted.flows,
-        bypass_after: wanted.bypass_after,
-        firewall_interval: wanted.firewall_interval,
-        socketless: wanted.socketless,
+        flows: LEAST_FLOWS.max(config.limits.connections),
+        bypass_after: config.internals.bypass_after,
+        firewall_interval: config.internals.firewall_interval,
+        socketless: wanted.connections != Connections::Kernel,
         connections_per_client: u32::try_from(config.limits.connections_per_client)
             .unwrap_or(u32::MAX),
-        admission: match wanted.admission {
-            Wanted::Recent => Admission::Recent,
-            Wanted::Flood => Admission::Flood,
-            Wanted::Everyone => Admission::Everyone,
+        admission: match wanted.connections {
+            Connections::Kernel | Connections::Known => Admission::Recent,
+            Connections::Flood => Admission::Flood,
+            Connections::Everyone => Admission::Everyone,
         },
-        flood_syns: wanted.flood_syns,
         idle: config.timeouts.idle,
         log_every: wanted.log_every,
-        self_check: wanted.self_check,
+        self_check: config.internals.self_check,
         access_log: config.log.access != AccessTarget::Off,
         survive_restart: wanted.survive_restart,
         watches_files: config.coherency.watch,
-        request_limits: afpa_http::RequestLimits {
-            request_line: config.limits.request_line,
-            head: config.limits.head,
-            fields: config.limits.fields,
-        },
+        request_limits: config.limits.of_requests(),
         // Of ten thousand sites they are not made for nothing.
         sites: sites(config, hierarchy),
     }

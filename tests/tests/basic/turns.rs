@@ -23,7 +23,7 @@ fn many_long_responses(long_sends: &str, more: &str) -> u64 {
     let server = Server::start(tree.path(), |launch| {
         launch.written(|endpoint| {
             format!(
-                "workers = 1\n[limits]\nlong_sends = \"{long_sends}\"\n\
+                "workers = 1\n[internals]\nlong_sends = \"{long_sends}\"\n\
                  [[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n{more}"
             )
         });
@@ -82,7 +82,7 @@ fn who_leaves_does_not_keep_its_turn() {
     let server = Server::start(tree.path(), |launch| {
         launch.written(|endpoint| {
             format!(
-                "workers = 1\n[limits]\nlong_sends = \"16KiB\"\n\
+                "workers = 1\n[internals]\nlong_sends = \"16KiB\"\n\
                  [[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n"
             )
         });

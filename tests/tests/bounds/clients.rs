@@ -1,4 +1,4 @@
-//! `client_share` and `least_rate`: the part of a server's resources that one client can hold (docs/rules/clients.md).
+//! `client_share`, and the least rate of a client: the part of a server's resources that one client can hold (docs/rules/clients.md).
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -120,7 +120,7 @@ fn a_router_in_front_is_no_client() {
 #[test]
 fn windows_that_hardly_open_hold_nothing_for_long() {
     let origin = long();
-    let above = "[limits]\nleast_rate = \"10KiB\"\n[timeouts]\nwrite = \"1s\"\n";
+    let above = "[internals]\nleast_rate = \"10KiB\"\n[timeouts]\nwrite = \"1s\"\n";
     let server = proxy(&format!("\"{}\"", origin.to()), above, "", "");
     let (mut client, ids) = stingy(&server, 300, 2);
     // Each byte used to give a stream the whole time-out anew.
@@ -148,7 +148,7 @@ fn an_upload_that_hardly_comes_holds_nothing_for_long() {
             }
         }
     });
-    let above = "[limits]\nleast_rate = \"10KiB\"\n[timeouts]\nbody = \"1s\"\n";
+    let above = "[internals]\nleast_rate = \"10KiB\"\n[timeouts]\nbody = \"1s\"\n";
     let server = proxy(&format!("\"{}\"", origin.to()), above, "", "");
     let mut client = server.connect();
     let mut sender = client.tcp().try_clone().expect("another");

@@ -1,4 +1,4 @@
-//! `[cache] pinned_limit` and `tables_limit`: the memory of the cache of files, for any paths that clients ask for.
+//! `[cache] pinned_limit`, and the tables, which have a fifth of it: the memory of the cache of files, for any paths that clients ask for.
 
 use afpa_testkit::{
     Server, Tree,
@@ -6,8 +6,8 @@ use afpa_testkit::{
     held::{Growth, MIB},
 };
 
-const PINNED: u64 = MIB / 4;
-const TABLES: u64 = MIB / 2;
+const PINNED: u64 = MIB * 5 / 8;
+const TABLES: u64 = PINNED / 5;
 /// Buffers, and memory that the allocator has not given back.
 const SLACK: u64 = 5 * MIB / 2;
 
@@ -37,7 +37,6 @@ fn whatever_paths_clients_ask_for_the_tables_hold_their_limit() {
         launch.arg("--workers").arg("2").set(|settings| {
             settings.set("cache.pinned_limit", format!("\"{PINNED}B\""));
             settings.set("cache.pin_threshold", "\"4KiB\"");
-            settings.set("cache.tables_limit", format!("\"{TABLES}B\""));
             settings.set("site.listing", true);
         });
     });

@@ -21,7 +21,7 @@ fn a_handshake_holds_no_more_than_a_greeting_may_have() {
     let tree = Tree::new();
     tree.file("hello.txt", "hello");
     let authority = Authority::new();
-    let sections = "[tls]\nhandshake_timeout = \"120s\"\n".to_owned();
+    let sections = "[timeouts]\nhead = \"120s\"\n".to_owned();
     let plan = Plan { sections, ..Plan::default() };
     let server = TlsServer::with(&authority, tree.path(), plan);
     authority.way(&server).connect().assert_open("/hello.txt");

@@ -1,4 +1,4 @@
-//! `[log] access_queue`: the log lines that wait to be written.
+//! The queue of the access log: the lines that wait to be written.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -27,9 +27,6 @@ fn a_log_that_nobody_takes_holds_its_queue_and_no_more() {
     let mut reader = File::options().read(true).write(true).open(&pipe).expect("opened");
     let mut server = Server::start(tree.path(), |launch| {
         launch.arg("--workers").arg("1").arg("--access-log").arg(&pipe);
-        launch.set(|settings| {
-            settings.set("log.access_queue", format!("\"{}KiB\"", QUEUE / 1024));
-        });
     });
     server.settle();
     let before = server.held();

@@ -359,7 +359,7 @@ fn objects_beyond_the_limit_are_left_to_user_mode() {
     }
     let server = lab.server(&tree, |launch| {
         launch.set(|settings| {
-            settings.set("fast_path.objects", 16);
+            settings.set("fast_path.memory", "\"128KiB\"");
         });
     });
     let mut client = server.connect();

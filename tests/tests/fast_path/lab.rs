@@ -73,8 +73,8 @@ impl Lab {
             let address = SocketAddr::new(IpAddr::V4(Bed::SERVER_V4), port);
             launch.inside(self.namespace(), Endpoint::Tcp(address));
             launch.set(|settings| {
-                settings.set("fast_path.firewall_interval", FIREWALL_INTERVAL);
-                settings.set("fast_path.self_check", SELF_CHECK);
+                settings.set("internals.firewall_interval", FIREWALL_INTERVAL);
+                settings.set("internals.self_check", SELF_CHECK);
             });
             configure(launch);
         });

@@ -225,7 +225,7 @@ fn room_goes_to_what_is_asked_for() {
     let server = lab.server(&tree, |launch| {
         long(launch);
         launch.set(|settings| {
-            settings.set("fast_path.memory", "\"512KiB\"").set("fast_path.objects", 64);
+            settings.set("fast_path.memory", "\"512KiB\"");
         });
     });
     let mut client = server.connect();

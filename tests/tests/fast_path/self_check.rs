@@ -12,7 +12,7 @@ fn compared(server: &Server, found: &str) -> u64 {
 fn server(lab: &Lab, tree: &Tree) -> Server {
     lab.server(tree, |launch| {
         launch.set(|settings| {
-            settings.set("fast_path.self_check", 1);
+            settings.set("internals.self_check", 1);
         });
     })
 }

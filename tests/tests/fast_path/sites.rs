@@ -58,8 +58,8 @@ fn application(lab: &Lab, name: &'static str) -> String {
 /// A whole file with these sites.
 fn whole(sites: &str) -> String {
     format!(
-        "fast_path.firewall_interval = {FIREWALL_INTERVAL}\n\
-         fast_path.self_check = {SELF_CHECK}\n{sites}"
+        "internals.firewall_interval = {FIREWALL_INTERVAL}\n\
+         internals.self_check = {SELF_CHECK}\n{sites}"
     )
 }
 

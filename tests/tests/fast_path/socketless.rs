@@ -34,7 +34,7 @@ fn server(lab: &Lab, tree: &Tree, settings: &[(&'static str, &'static str)]) -> 
         let log = launch.home().join("access.log");
         launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
         launch.set(|all| {
-            all.set("fast_path.socketless", true);
+            all.set("fast_path.connections", "\"known\"");
             for (name, value) in settings {
                 all.set(name, *value);
             }

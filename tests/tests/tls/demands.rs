@@ -210,9 +210,6 @@ fn check_names_what_is_missing_or_without_effect() {
     assert!(early("").0);
     let (right, said) = early("tickets = 0\n");
     assert!(!right && said.contains("early data needs sessions"), "{said}");
-    for wrong in ["early_data_size = \"100B\"\n", "early_data_sessions = 5\n"] {
-        assert!(!early(wrong).0, "{wrong}");
-    }
     let condition = "[[site.path]]\nprefix = \"/\"\nstatus = 200\nif_client_subject = \"CN=a\"\n";
     let (right, said) = check(condition);
     assert!(!right && said.contains("not asked for a certificate"), "{said}");

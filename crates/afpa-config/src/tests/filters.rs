@@ -6,7 +6,6 @@ use super::*;
 fn filters_are_those_of_urls_and_keep_their_order() {
     let text = r#"
         [[site]]
-        includes_size = "64KiB"
         [[site.filter]]
         extensions = ["SHTML"]
         includes = true
@@ -22,7 +21,6 @@ fn filters_are_those_of_urls_and_keep_their_order() {
         root = "/srv/docs"
     "#;
     let loaded = parsed(text).unwrap();
-    assert_eq!(loaded.config.sites[0].includes_size, 64 * KIB);
     let hierarchy = ListenerNumbers::default().hierarchy(&loaded.config);
     let root = &hierarchy.roots[0];
     assert_eq!(root.mount, "/docs");

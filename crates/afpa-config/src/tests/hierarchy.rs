@@ -222,16 +222,15 @@ fn servers_are_asked_by_http2_only_where_a_group_says_so() {
     assert_eq!((limits.streams, limits.stream_window), (100, 256 * 1024));
     assert_eq!((limits.connection_window, limits.head), (100 * 256 * 1024, 32 * 1024));
     let lines = "http2 = true\n[server_group.streams]\nmost = 1024\nwindow = \"16MiB\"\n\
-                 overhead_burst = 7\n[server_group.connections]\nhead = \"2KiB\"\n";
+                 [server_group.connections]\nhead = \"2KiB\"\n";
     let limits = read(lines).unwrap().settings.http2.expect("it says so");
-    assert_eq!((limits.streams, limits.overhead.burst, limits.head), (1024, 7, 2048));
+    assert_eq!((limits.streams, limits.block, limits.head), (1024, 64 * 1024, 2048));
     assert!(u64::from(limits.connection_window) >= 1 << 31, "one for each stream, if it can be");
     for (line, wrong) in [
         ("most = 0", "`most`"),
         ("most = 1025", "`most`"),
         ("window = \"63KiB\"", "`window`"),
         ("window = \"17MiB\"", "`window`"),
-        ("continuations = 129", "`continuations`"),
     ] {
         let error = read(&format!("http2 = true\n[server_group.streams]\n{line}\n")).unwrap_err();
         let error = error.to_string();
@@ -285,7 +284,6 @@ fn sites_that_agree_share_a_root() {
         site("h.org", "/srv/a", "types = { x = \"text/x\" }\n"),
         site("i.org", "/srv/a", "dotfiles = true\n"),
         site("j.org", "/srv/a", "listing = true\n"),
-        site("k.org", "/srv/a", "includes_size = \"2MiB\"\n"),
         site("l.org", "/srv/a", "homes = true\n"),
         site("m.org", "/srv/a", "[[site.hint]]\nkeep = \"always\"\n"),
         site("n.org", "/srv/a", "[[site.filter]]\ncharset = \"none\"\n"),
@@ -297,6 +295,6 @@ fn sites_that_agree_share_a_root() {
         _ => panic!("it has a root"),
     };
     let roots: Vec<u32> = hierarchy.table.sites.iter().map(root).collect();
-    assert_eq!(roots, [0, 0, 1, 2, 3, 4, 5, 6, 7, 2, 8, 9, 10, 11]);
+    assert_eq!(roots, [0, 0, 1, 2, 3, 4, 5, 6, 7, 2, 8, 9, 10]);
     assert_eq!(hierarchy.roots[2].site, 3, "the first that lists");
 }

@@ -107,8 +107,6 @@ fn a_hint_without_effect_is_a_warning() {
     assert!(warned(&format!("{root}[[site.hint]]\n")).contains("says nothing"));
     let both = format!("{root}[[site.hint]]\nkeep = \"always\"\nweight = 2\n");
     assert!(warned(&both).contains("always kept"));
-    let none = format!("[cache]\nkept_percent = 0\n{root}[[site.hint]]\nkeep = \"always\"\n");
-    assert!(warned(&none).contains("kept_percent"));
     let to = "[[site]]\nto = \"127.0.0.1:3000\"\n[[site.hint]]\nweight = 2\n";
     assert!(warned(to).contains("nothing of this site is cached"));
 }

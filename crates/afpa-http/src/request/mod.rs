@@ -40,6 +40,7 @@ pub struct RequestLimits {
 
 impl Default for RequestLimits {
     fn default() -> RequestLimits {
+        // Browsers send some twenty fields, and a chain of proxies adds a dozen; Apache takes a hundred, too.
         RequestLimits { request_line: 8192, head: 32768, fields: 100 }
     }
 }

@@ -34,6 +34,7 @@ impl Default for HealthSettings {
             probe_every: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(2),
             slow_start: Duration::ZERO,
+            // A request a second harms no server, and finds one that is back before the next probe.
             last_resort: Duration::from_secs(1),
             check: None,
             errors: ErrorSettings::default(),
@@ -95,6 +96,7 @@ impl Default for ErrorSettings {
     fn default() -> Self {
         Self {
             percent: 50,
+            // Enough that one error is not a tenth of them, and few enough that a server with little to do is judged.
             requests: 20,
             within: Duration::from_secs(10),
             statuses: false,

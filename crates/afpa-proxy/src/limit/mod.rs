@@ -50,6 +50,7 @@ impl Default for LimitSettings {
             client_burst: 50,
             client_in_flight: 0,
             client_connections: 0,
+            // Some 6 MB; those that are forgotten have been idle for longest, and begin with a full burst.
             clients: 65_536,
         }
     }

@@ -34,9 +34,12 @@ impl Default for ResolveSettings {
         Self {
             name_servers: Vec::new(),
             timeout: Duration::from_secs(2),
+            // A datagram is lost now and then; a name server that loses two does not work.
             attempts: 2,
+            // A time to live of 0 would mean a question for each request.
             least_ttl: Duration::from_secs(1),
             most_ttl: Duration::from_secs(3600),
+            // The old addresses are in use meanwhile.
             retry: Duration::from_secs(5),
         }
     }

@@ -54,6 +54,7 @@ impl Default for GroupSettings {
             cookie: "afpa".to_owned(),
             cookie_settings: CookieSettings::default(),
             cookie_secret: None,
+            // The value that the paper on consistent hashing with bounded loads measures with, and HAProxy suggests.
             load_bound_percent: 125,
             health: HealthSettings::default(),
             client_share: 75,

@@ -129,7 +129,7 @@ impl Complaints {
             let lines = overrun - self.told;
             tracing::warn!(
                 lines,
-                "access log is behind: lines were dropped; raise [log] access_queue"
+                "access log is behind: lines were dropped; is its disk too slow?"
             );
             self.told = overrun;
             self.last = Some(Instant::now());

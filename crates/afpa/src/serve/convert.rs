@@ -6,9 +6,8 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
 use afpa_framework::Priority;
-use afpa_http::caching::freshness::Heuristic;
+use afpa_http::Coding;
 use afpa_http::caching::store::SetCookie;
-use afpa_http::{Coding, RequestLimits};
 use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
 use afpa_server::{Address, Io, KernelActivity, Settings};
@@ -21,6 +20,7 @@ pub(super) fn engine(
     kernel_activity: Option<KernelActivity>,
     police: &Police,
 ) -> Settings {
+    let default = Settings::default();
     Settings {
         io: io(config),
         kernel_activity,
@@ -30,17 +30,18 @@ pub(super) fn engine(
         body_timeout: config.timeouts.body,
         idle_timeout: config.timeouts.idle,
         write_timeout: config.timeouts.write,
-        least_rate: config.limits.least_rate as u64,
-        handshake_timeout: config.tls.handshake_timeout,
-        handshakes: config.tls.handshakes,
-        handshakes_per_client: config.tls.handshakes_per_client,
+        handshake_timeout: config.timeouts.head,
+        handshakes: default.handshakes.max(config.limits.connections / 5),
+        handshakes_per_client: default
+            .handshakes_per_client
+            .max(config.limits.connections_per_client / 10),
         connections: config.limits.connections,
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
         http2: config.http2.limits,
-        pipelined: config.limits.pipelined,
-        long_sends: config.limits.long_sends,
-        ..Settings::default()
+        least_rate: config.internals.least_rate as u64,
+        long_sends: config.internals.long_sends,
+        ..default
     }
 }
 
@@ -56,9 +57,8 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
     let cache = &config.cache;
     CacheSettings {
         pin_threshold: cache.pin_threshold,
-        largest_share: cache.pinned_limit.checked_div(cache.max_object).unwrap_or(1).max(1),
+        largest_share: config::Cache::LARGEST_SHARE,
         open_files_limit: cache.open_files,
-        objects_limit: cache.objects,
         bookkeeping_limit: cache.tables_limit,
         max_age_unwatched: config.coherency.unwatched_max_age,
         policy: match cache.policy {
@@ -69,7 +69,6 @@ pub(super) fn cache(config: &Config) -> CacheSettings {
             Policy::Structured => PolicyKind::Structured.into(),
             Policy::Auto => PolicySetting::Auto,
         },
-        kept_percent: cache.kept_percent,
         ..CacheSettings::default()
     }
 }
@@ -86,20 +85,12 @@ pub(super) fn root(site: &config::SiteSettings) -> RootSettings {
 }
 
 pub(super) fn watch(config: &Config) -> WatchSettings {
-    WatchSettings { enabled: config.coherency.watch, max_watches: config.coherency.max_watches }
-}
-
-pub(super) fn request_limits(config: &Config) -> RequestLimits {
-    RequestLimits {
-        request_line: config.limits.request_line,
-        head: config.limits.head,
-        fields: config.limits.fields,
-    }
+    WatchSettings { enabled: config.coherency.watch, max_watches: config::Coherency::MOST_WATCHES }
 }
 
 pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) -> DocRootSettings {
     DocRootSettings {
-        limits: request_limits(config),
+        limits: config.limits.of_requests(),
         body_limit: config.limits.body as u64,
         hosts: site.hosts.clone(),
         index: root.index.clone(),
@@ -111,7 +102,6 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         push: config.coherency.push,
         mount: root.mount.clone(),
         filters: root.filters.iter().map(filter).collect(),
-        includes_size: site.includes_size,
         hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }
@@ -124,7 +114,6 @@ pub(super) fn shared_cache(config: &Config) -> CacheSettings {
     CacheSettings {
         pin_threshold: longest,
         largest_share: (limit / longest).max(1),
-        objects_limit: config.shared_cache.objects,
         // It counts against the limit itself.
         bookkeeping_limit: usize::MAX,
         counts_all: true,
@@ -144,14 +133,11 @@ pub(super) fn cache_policy(
         config::CacheMode::Off => return None,
     };
     let names = || cache.query_names.clone();
-    let percent = cache.heuristic_percent as u64;
     Some(CachePolicy {
         mode,
-        heuristic: Heuristic { percent, longest: cache.heuristic_max.as_secs() },
         forced: cache.times.iter().map(|(status, time)| (*status, time.as_secs())).collect(),
         grace: cache.grace.as_secs(),
         wait: cache.wait,
-        pass_for: cache.pass_for.as_secs(),
         set_cookie: match cache.set_cookie {
             config::SetCookie::Pass => SetCookie::Pass,
             config::SetCookie::Strip => SetCookie::Strip,
@@ -169,12 +155,12 @@ pub(super) fn cache_policy(
         bypass_cookies: cache.bypass_cookies.clone(),
         bypass_fields: cache.bypass_headers.clone(),
         purge_from: cache.purge_from.clone(),
-        variants: cache.variants,
         parts: cache.parts,
         largest: cache.max_object,
         obey_clients: cache.obey_clients,
         status_field: cache.status_field,
         in_kernel: cache.in_kernel,
+        ..CachePolicy::default()
     })
 }
 
@@ -220,7 +206,7 @@ fn compression(settings: &config::Compression) -> Compression {
         min_size: settings.min_size as u64,
         max_size: settings.max_size as u64,
         types: settings.types.clone(),
-        queue: settings.queue,
+        ..Compression::default()
     }
 }
 

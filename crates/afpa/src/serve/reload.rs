@@ -177,18 +177,11 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
-    keep("[fast_path] objects", &mut new.fast_path.objects, &old.fast_path.objects);
-    keep("[fast_path] answer_max", &mut new.fast_path.answer_max, &old.fast_path.answer_max);
-    let (new_value, old_value) =
-        (&mut new.fast_path.last_answer_max, &old.fast_path.last_answer_max);
-    keep("[fast_path] last_answer_max", new_value, old_value);
-    keep("[fast_path] memory", &mut new.fast_path.memory, &old.fast_path.memory);
-    keep("[fast_path] retired", &mut new.fast_path.retired, &old.fast_path.retired);
-    keep("[fast_path] transfers", &mut new.fast_path.transfers, &old.fast_path.transfers);
-    keep("[fast_path] flows", &mut new.fast_path.flows, &old.fast_path.flows);
-    let (new_value, old_value) =
-        (&mut new.fast_path.survive_restart, &old.fast_path.survive_restart);
-    keep("[fast_path] survive_restart", new_value, old_value);
+    let (now, before) = (&mut new.fast_path, &old.fast_path);
+    keep("[fast_path] connections", &mut now.connections, &before.connections);
+    keep("[fast_path] memory", &mut now.memory, &before.memory);
+    keep("[fast_path] answer_max", &mut now.answer_max, &before.answer_max);
+    keep("[fast_path] survive_restart", &mut now.survive_restart, &before.survive_restart);
     keep("[admin] listen", &mut new.admin, &old.admin);
     keep("[control] path", &mut new.control, &old.control);
     keep("[log] level", &mut new.log.level, &old.log.level);

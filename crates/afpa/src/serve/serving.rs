@@ -9,8 +9,8 @@ use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, ClientDemand, Common, Comparer, Compressor, DocRoot, Global, HttpHeader,
-    ServerGroup, Site,
+    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Global,
+    HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -58,6 +58,10 @@ impl Serving {
 /// How often the replacement policy is judged, where AFPA chooses it.
 const POLICY_PERIOD: Duration = Duration::from_secs(10);
 
+/// Request sets that have metrics of their own: each has some twenty, and a monitoring system that reads many more is
+/// slowed down by them.
+const COUNTED_REQUEST_SETS: usize = 1000;
+
 /// The error of a thread that cannot be started, with the usual limits.
 const NO_THREAD: &str = "cannot start a thread (TasksMax of the unit and ulimit -u limit them)";
 
@@ -101,7 +105,7 @@ impl Content {
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
         cache.start_choosing(POLICY_PERIOD).context(NO_THREAD)?;
-        let compressor = Compressor::start(config.compression.queue).context(NO_THREAD)?;
+        let compressor = Compressor::start(Compression::default().queue).context(NO_THREAD)?;
         let router = match is_plain(config) {
             true => None,
             false => {
@@ -156,9 +160,9 @@ impl Content {
             sites: sites(config, names, tls.clients, previous),
             groups: groups(config, tls.groups, previous),
             responses: Some(Arc::clone(responses)),
-            limits: convert::request_limits(config),
+            limits: config.limits.of_requests(),
             body_limit: config.limits.body as u64,
-            counted_sets: config.limits.counted_request_sets,
+            counted_sets: COUNTED_REQUEST_SETS,
             police: police.clone(),
             challenges,
         };

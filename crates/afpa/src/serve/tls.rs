@@ -27,6 +27,13 @@ use super::tls_of_sites::SitesTls;
 use crate::keys::{KeyReader, Version};
 use crate::privileges::Identity;
 
+/// Sessions that are kept for clients that may send early data, in some 400 bytes each. A client whose session was pushed out
+/// has a full handshake.
+const EARLY_DATA_SESSIONS: usize = 20_000;
+/// Bytes of early data in a connection: a request with long cookies fits, and a hundred of its segments could not be
+/// replayed for more.
+const MOST_EARLY_DATA: u32 = 16 * 1024;
+
 /// The state that the listeners of all configurations share.
 #[derive(Default)]
 pub(super) struct TlsState {
@@ -259,9 +266,8 @@ impl TlsState {
     }
 
     fn early_data(&self, tls: &afpa_config::Tls) -> AcceptEarlyData {
-        self.sessions.limit(tls.early_data_sessions, seconds(tls.ticket_lifetime));
-        let most = u32::try_from(tls.early_data_size).unwrap_or(u32::MAX);
-        AcceptEarlyData { most, sessions: Arc::clone(&self.sessions) }
+        self.sessions.limit(EARLY_DATA_SESSIONS, seconds(tls.ticket_lifetime));
+        AcceptEarlyData { most: MOST_EARLY_DATA, sessions: Arc::clone(&self.sessions) }
     }
 
     fn key_log(&mut self, path: &Path) -> anyhow::Result<SecretLog> {

@@ -74,8 +74,6 @@ pub(crate) const CONTROL: &str = "control.sock";
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// Chance gives some processes more connections than others, and each has descriptors of its own.
 const SPARE_DESCRIPTORS: u64 = 4000;
-/// The setting of [`Bypass`], in the configuration and on the command line.
-const BYPASS_AFTER: [&str; 2] = ["bypass_after", "--bypass-after"];
 
 impl Bypass {
     fn requests(self) -> u32 {
@@ -150,15 +148,14 @@ impl Serve {
         Ok(running)
     }
 
-    /// The configuration, with limits that 200,000 connections from few addresses do not reach.
+    /// The configuration, with limits that no case reaches, whose connections come from few addresses.
     fn configuration(&self, setup: &ServerSetup<'_>, control: &Path) -> String {
         let FastPathOptions { bypass, flows, firewall, longest, socketless, .. } = &self.options;
-        let [bypass_after, _] = BYPASS_AFTER;
         format!(
             r#"workers = 1
 
 [limits]
-connections = 1000000
+connections = {flows}
 connections_per_client = 1000000
 
 [timeouts]
@@ -166,10 +163,11 @@ idle = "10m"
 
 [fast_path]
 mode = "{mode}"
-flows = {flows}
 answer_max = "{longest}B"
-{bypass_after} = {requests}
-socketless = {socketless}
+connections = "{connections}"
+
+[internals]
+bypass_after = {requests}
 firewall_interval = "{firewall_interval}"
 
 [compression]
@@ -183,6 +181,7 @@ listen = ["{address}"]
 root = "{root}"
 "#,
             mode = if self.kernel { "on" } else { "off" },
+            connections = if *socketless { "known" } else { "kernel" },
             requests = bypass.requests(),
             firewall_interval = if *firewall { "1s" } else { "0s" },
             control = control.display(),
@@ -214,14 +213,13 @@ impl Server for Attached {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let FastPathOptions { programs, bypass, longest, socketless, paths, .. } = &self.options;
         let listen = setup.address.to_string();
-        let [_, bypass_after] = BYPASS_AFTER;
         let launch = Launch::new(&programs.afpa)
             .env("RUNTIME_DIRECTORY", &folder)
             .args(["attach", "--listen", &listen, "--exclude", "/plain"])
             .args(["--user", ATTACH_USER])
             .args(socketless.then_some("--socketless"))
             .args(["--server-timeout", "300", "--answer-max", &longest.to_string()])
-            .args([bypass_after, &bypass.requests().to_string(), "--root"])
+            .args(["--bypass-after", &bypass.requests().to_string(), "--root"])
             .arg(setup.root);
         let socket = attach_socket(setup, &folder)?;
         let running = NGINX.start(setup)?;

@@ -145,6 +145,6 @@ fn another_reload_or_vary_leaves_nothing_behind() {
     assert_eq!(kernel.proxy.connect().exchange(&other).text(), "2");
     assert!(!kernel.answers(&plain));
     assert_eq!(kernel.proxy.connect().exchange(&plain).text(), "3");
-    kernel.reload("pass_for = \"1s\"");
+    kernel.reload("wait = \"1s\"");
     assert_eq!(kernel.proxy.connect().exchange(get("/w", "")).text(), "1");
 }

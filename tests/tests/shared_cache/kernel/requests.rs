@@ -102,7 +102,7 @@ fn an_answer_that_closes_its_connection_is_the_same() {
     if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
         return afpa_testkit::aloud::say("SKIP", &why.to_string());
     }
-    let Some(kernel) = Kernel::of("socketless = true\n", "", reply) else { return };
+    let Some(kernel) = Kernel::of("connections = \"known\"\n", "", reply) else { return };
     for request in [
         get("/known", "Connection: close\r\n"),
         get("/known", "Connection: close\r\nIf-None-Match: \"one\"\r\n"),
