@@ -115,7 +115,7 @@ impl Loaded {
     }
 
     /// `line 4`, `--to`, or nothing.
-    fn origin(&self, location: Option<&Location>) -> String {
+    pub(crate) fn origin(&self, location: Option<&Location>) -> String {
         match location {
             Some(Location::File(span)) => format!("line {}", self.source.line(span.start)),
             Some(Location::Option(option)) => (*option).to_owned(),

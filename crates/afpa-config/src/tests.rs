@@ -432,3 +432,34 @@ fn the_table_names_value_and_origin() {
     has("[[site]]");
     has("root \"/srv\" line 2");
 }
+
+#[test]
+fn the_explanation_names_what_is_in_force_and_why_a_line_a_setting() {
+    let mut overrides = Overrides::default();
+    overrides.count("", "workers", "--workers", Some("3"));
+    let text = "[limits]\nhead = \"16KiB\"\n[cache]\npinned_limit = \"50%\"\n[log]\naccess = \"a.log\"\n\
+                [[site]]\nroot = \"/srv\"\n[[site]]\nhosts = [\"b.org\"]\nroot = \"/b\"\n\
+                [[site.path]]\nprefix = \"/a/\"\nstatus = 204\n";
+    let explained = |overrides: &Overrides| {
+        let source = Source::new("afpa.toml", text);
+        parse_text(source, overrides, &machine()).unwrap().explanation()
+    };
+    let said = explained(&Overrides::default());
+    for line in [
+        "workers = 4 (from the cores: \"auto\", default)",
+        "limits.head = \"16KiB\" (afpa.toml:2)",
+        "limits.connections = 10000 (default)",
+        "cache.pinned_limit = 4.0 GiB (from memory: \"50%\", afpa.toml:4)",
+        "shared_cache.limit = 819.2 MiB (from memory: \"10%\", default)",
+        "log.access = \"/a.log\" (afpa.toml:6)",
+        "site[1].root = \"/srv\" (afpa.toml:8)",
+        "site[2].hosts = [\"b.org\"] (afpa.toml:10)",
+        "site[2].path[1].status = 204 (afpa.toml:14)",
+        "fast_path.connections = \"kernel\" (default)",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line} is missing in\n{said}");
+    }
+    assert!(said.lines().all(|line| line.contains(" = ") && line.ends_with(')')), "{said}");
+    assert!(!said.contains("internals"), "{said}");
+    assert!(explained(&overrides).contains("workers = 3 (--workers)\n"));
+}

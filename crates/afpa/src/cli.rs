@@ -118,6 +118,9 @@ pub struct Check {
     /// Print errors and warnings only
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print what is in force and why, a line a setting: its value here, and where that comes from
+    #[arg(long, conflicts_with = "quiet")]
+    pub explain: bool,
     /// Connect to each server behind, and fail if one takes no connections
     #[arg(long)]
     pub probe: bool,
@@ -298,6 +301,7 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   afpa check /etc/afpa/afpa.toml
   afpa check --quiet afpa.toml && systemctl reload afpa
+  afpa check --explain afpa.toml | grep -v default
   afpa check --probe afpa.toml";
 
 const STATS_EXAMPLES: &str = "\

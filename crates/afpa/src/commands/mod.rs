@@ -28,7 +28,9 @@ use afpa_config::{ConfigError, Machine, Overrides, load};
 pub fn check(options: &Check) -> anyhow::Result<()> {
     let loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
     let mut text = String::new();
-    if !options.quiet {
+    if options.explain {
+        text.push_str(&loaded.explanation());
+    } else if !options.quiet {
         text.push_str(&loaded.table());
         text.push_str(&loaded.request_sets());
         text.push_str(&format!(
