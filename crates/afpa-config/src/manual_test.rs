@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
+use crate::retired::{Now, RETIRED};
 use crate::settings::{INTERNALS, heading};
 
 /// A row of the manual: the kind of value, and the default.
@@ -70,6 +71,35 @@ fn the_example_file_sets_everything_to_its_default() {
     }
 }
 
+#[test]
+fn thirty_settings_that_exist_are_before_all_others() {
+    let (settings, manual) = (settings(), document("configuration.md"));
+    let (_, thirty) = manual.split_once("## The thirty that matter").expect("their table");
+    let (thirty, _) = thirty.split_once("\n## ").expect("the next heading");
+    let names = thirty.lines().filter_map(|line| line.strip_prefix("| [`")?.split_once("`]"));
+    let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 30);
+    for name in names {
+        let (section, key) = name.rsplit_once('.').unwrap_or(("", name));
+        assert!(settings.get(section, key).is_some(), "{name} is no setting");
+    }
+}
+
+#[test]
+fn the_manual_has_every_old_name_with_what_became_of_it() {
+    let manual = document("configuration.md");
+    let (_, table) = manual.split_once("## Constants").expect("their table");
+    let rows = table.lines().filter(|line| line.starts_with("| `[")).count();
+    assert_eq!(rows, RETIRED.len());
+    for (section, key, now) in RETIRED {
+        let row = match now {
+            Now::Constant(value, reason) => format!("| `[{section}] {key}` | {value} | {reason} |"),
+            Now::Called(name, line) => format!("| `[{section}] {key}` | `{name}` | {line} |"),
+        };
+        assert!(table.lines().any(|line| line == row), "{row} is missing");
+    }
+}
+
 fn settings() -> Settings {
     known(&Machine::probe())
 }
@@ -79,12 +109,12 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(docs.join(name)).unwrap()
 }
 
-/// Rows of the form `` | `key` | kind | default | meaning | `` under `## Section` headings.
+/// Rows of the form `` | `key` | kind | default | meaning | `` under `### Section` headings.
 fn manual_rows(manual: &str) -> BTreeMap<(String, String), Row> {
     let mut section = String::new();
     let mut rows = BTreeMap::new();
     for line in manual.lines() {
-        if let Some(title) = line.strip_prefix("## ") {
+        if let Some(title) = line.strip_prefix("### ") {
             section = title.trim_matches('`').to_owned().replace("The top level", "the top level");
         }
         let cells: Vec<&str> = line.split(" | ").collect();
