@@ -277,7 +277,7 @@ impl Attachment {
         self.tcp_refused = refused;
         let refused = self.filler.fast_path.admission_refusal();
         if let Some(why) = refused.as_ref().filter(|_| self.admission_refused != refused) {
-            say(&format!("! --admission: clients have to be known all the same: {why}"));
+            say(&format!("! --connections: clients have to be known all the same: {why}"));
         }
         self.admission_refused = refused;
     }
@@ -462,7 +462,6 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
         firewall_interval: settings.firewall_interval,
         socketless: settings.socketless,
         admission: settings.admission,
-        flood_syns: settings.flood_syns,
         socketless_idle: settings.server_timeout,
         keep_in: pin_dir.map(PinDir::path),
         answer_max: u32::try_from(settings.answer_max).unwrap_or(u32::MAX),

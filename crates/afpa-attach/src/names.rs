@@ -243,7 +243,6 @@ mod tests {
             firewall_interval: Duration::ZERO,
             socketless: false,
             admission: afpa_bpf::Admission::Recent,
-            flood_syns: afpa_bpf::FLOOD_SYNS,
             folder: "/".into(),
             owner: None,
         }

@@ -47,8 +47,6 @@ pub struct AttachSettings {
     pub socketless: bool,
     /// Which clients' connections may begin so.
     pub admission: Admission,
-    /// From so many SYNs a second on, of clients that are not known, there is a flood on a core, where floods are answered.
-    pub flood_syns: u32,
     /// One in this many of the kernel's answers is compared with the server's; 0: none.
     pub self_check: u32,
     /// How long the server may take for one answer.

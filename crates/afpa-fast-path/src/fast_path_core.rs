@@ -219,9 +219,9 @@ impl FastPathCore {
         }
         match &refused {
             Some(why) => {
-                tracing::warn!("`admission`: clients have to be known all the same: {why}")
+                tracing::warn!("`connections`: clients have to be known all the same: {why}")
             }
-            None => tracing::info!("`admission`: everybody is admitted again"),
+            None => tracing::info!("`connections`: everybody is admitted again"),
         }
         *said = refused;
     }

@@ -26,6 +26,7 @@ pub(crate) fn settings(config: &Config) -> FastPathSettings {
 /// The same, where the hierarchy of this configuration is there already.
 pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSettings {
     let wanted = &config.fast_path;
+    let (socketless, admission) = admission(wanted.connections);
     FastPathSettings {
         mode: match wanted.mode {
             FastPathMode::Off => FastPathUse::Off,
@@ -40,14 +41,10 @@ pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSet
         flows: LEAST_FLOWS.max(config.limits.connections),
         bypass_after: config.internals.bypass_after,
         firewall_interval: config.internals.firewall_interval,
-        socketless: wanted.connections != Connections::Kernel,
+        socketless,
         connections_per_client: u32::try_from(config.limits.connections_per_client)
             .unwrap_or(u32::MAX),
-        admission: match wanted.connections {
-            Connections::Kernel | Connections::Known => Admission::Recent,
-            Connections::Flood => Admission::Flood,
-            Connections::Everyone => Admission::Everyone,
-        },
+        admission,
         idle: config.timeouts.idle,
         log_every: wanted.log_every,
         self_check: config.internals.self_check,
@@ -57,6 +54,16 @@ pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSet
         request_limits: config.limits.of_requests(),
         // Of ten thousand sites they are not made for nothing.
         sites: sites(config, hierarchy),
+    }
+}
+
+/// Whether connections begin without a socket, and those of which clients.
+pub(crate) fn admission(connections: Connections) -> (bool, Admission) {
+    match connections {
+        Connections::Kernel => (false, Admission::Recent),
+        Connections::Known => (true, Admission::Recent),
+        Connections::Flood => (true, Admission::Flood),
+        Connections::Everyone => (true, Admission::Everyone),
     }
 }
 
@@ -158,5 +165,31 @@ mod tests {
         ];
         assert_eq!(said, expected);
         assert_eq!((&*sites[0].name, sites[0].addresses.len()), ("a.org", 1));
+    }
+    #[test]
+    fn sizes_follow_from_memory_and_limits_and_connections_are_one_choice() {
+        let read = |lines: &str| {
+            let source = Source::new("f", format!("{lines}[[site]]\nroot = \"/a\"\n"));
+            settings(&parse_text(source, &Overrides::default(), &Machine::probe()).unwrap().config)
+        };
+        let sizes = |of: FastPathSettings| (of.objects, of.last_answer_max, of.flows);
+        assert_eq!(sizes(read("")), (8192, 34 * KIB, 65_536));
+        let more = "[fast_path]\nmemory = \"256MiB\"\nanswer_max = \"68KiB\"\n[limits]\nconnections = 100000\n";
+        assert_eq!(sizes(read(more)), (32_768, 68 * KIB, 100_000));
+        let one = read("[fast_path]\nanswer_max = \"1460B\"\n");
+        assert_eq!(
+            one.last_answer_max,
+            afpa_fast_path::ANSWER_MAX,
+            "one segment means one segment"
+        );
+        for (word, socketless, admission) in [
+            ("kernel", false, Admission::Recent),
+            ("known", true, Admission::Recent),
+            ("flood", true, Admission::Flood),
+            ("everyone", true, Admission::Everyone),
+        ] {
+            let read = read(&format!("[fast_path]\nconnections = \"{word}\"\n"));
+            assert_eq!((read.socketless, read.admission), (socketless, admission), "{word}");
+        }
     }
 }

@@ -113,10 +113,11 @@ fn everyone_who_is_admitted_is_bypassed() {
         skip!("{why}");
     }
     lab.file("small.html", "small");
-    let everyone = ["--socketless", "--admission", "everyone"];
+    let everyone = ["--connections", "everyone"];
     let attached = lab.attach(&everyone);
     eventually("it says that no gateway is sure", || {
-        lab.log().contains("--admission: clients have to be known all the same: no gateway is sure")
+        lab.log()
+            .contains("--connections: clients have to be known all the same: no gateway is sure")
     });
     assert!(ip(&lab, "route add 198.51.100.0/24 via 10.77.64.1"));
     eventually("it has read the routes again", || {
@@ -124,13 +125,13 @@ fn everyone_who_is_admitted_is_bypassed() {
         findings.iter().any(|one| one.starts_with("bypassed port 8080: everyone is admitted"))
     });
     drop(attached);
-    let attached = lab.attach(&["--socketless", "--admission", "flood", "--flood-syns", "500"]);
+    let attached = lab.attach(&["--connections", "flood"]);
     let (_, findings) = doctor(&lab, &[]);
     let says = |begin: &str| findings.iter().any(|one| one.starts_with(begin));
     assert!(says("bypassed port 8080: in a flood SYNs are answered"), "{findings:?}");
     assert!(!says("bypassed port 8080: everyone"), "{findings:?}");
     drop(attached);
     let address = Lab::address().to_string();
-    let said = lab.attach_in_vain_with(&address, &["--socketless", "--admission", "nobody"]);
-    assert!(said.contains("write recent, flood or everyone"), "{said}");
+    let said = lab.attach_in_vain_with(&address, &["--connections", "nobody"]);
+    assert!(said.contains("write kernel, known, flood or everyone"), "{said}");
 }

@@ -280,7 +280,7 @@ fn share_of_a_browsers_page_loads(kind: Kind) {
     lab.file("logo.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"><path d=\"M0 0\"/></svg>");
     lab.file("photo.png", patterned(14_000));
     lab.file("favicon.ico", patterned(1_100));
-    let attached = lab.attach(&["--socketless"]);
+    let attached = lab.attach(&["--connections", "known"]);
     let url = format!("http://{HOST}/");
     let Some(first) = visit(&lab, &url) else { return };
     assert!(first.contains("loaded "), "{first}");

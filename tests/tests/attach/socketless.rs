@@ -1,4 +1,4 @@
-//! `afpa attach --socketless`: connections that the server never sees are the same to their clients.
+//! `afpa attach --connections known`: connections that the server never sees are the same to their clients.
 
 use std::io::ErrorKind;
 use std::process::Stdio;
@@ -24,13 +24,13 @@ pub(crate) fn count(attached: &Attached, reason: &str) -> u64 {
 pub(crate) const SYN: &str = "without a socket: SYN answered with a cookie";
 const ASSIGNED: &str = "without a socket: assigned to the kernel's TCP";
 
-/// An attachment with `--socketless`; None: this kernel cannot, and SKIP was said.
+/// An attachment with `--connections known`; None: this kernel cannot, and SKIP was said.
 pub(crate) fn attach(lab: &Lab) -> Option<Attached> {
     if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }
-    let attached = lab.attach(&["--socketless"]);
+    let attached = lab.attach(&["--connections", "known"]);
     attached.settle();
     Some(attached)
 }

@@ -124,13 +124,13 @@ fn fast_path(found: &FastPathFacts, all: &mut Vec<Finding>) {
                     Level::Bypassed,
                     subject.clone(),
                     text,
-                    "`admission = \"recent\"` asks them",
+                    "`connections = \"known\"` asks them",
                 );
             }
             if found.answers_floods {
                 let text = "in a flood SYNs are answered before the firewall of this host has seen them; it is asked before \
                             any request of theirs is";
-                let remedy = "`admission = \"recent\"` leaves them to it";
+                let remedy = "`connections = \"known\"` leaves them to it";
                 add(all, Level::Bypassed, subject.clone(), text, remedy);
             }
             let text = format!("answered by the kernel on {interfaces}, for {whose}");

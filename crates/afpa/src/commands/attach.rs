@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use afpa_attach::kept::KeptScope;
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
-use afpa_bpf::{Admission, longest_answer};
+use afpa_bpf::longest_answer;
 use afpa_cache::root::SymlinkPolicy;
-use afpa_config::prefixes_of_files;
+use afpa_config::{Choice, Connections, prefixes_of_files};
 use afpa_police::{Class, Classes, Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
 use anyhow::bail;
 use clap::{ArgAction, Args};
@@ -16,7 +16,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::confine::Confinement;
 use crate::control;
-use crate::fast_path::pin_dir_owner;
+use crate::fast_path::{admission, pin_dir_owner};
 use crate::privileges::{self, Identity};
 
 /// `afpa attach`.
@@ -56,7 +56,7 @@ pub struct Attach {
     /// Longest answer that the kernel gives, head and content, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
-    /// The same where a request asks for the end of a connection without a socket (`--socketless`); no less than `--answer-max`
+    /// The same where a request asks for the end of a connection without a socket (`--connections`); no less than `--answer-max`
     #[arg(long, value_name = "BYTES", default_value_t = 34_816, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub last_answer_max: u64,
     /// Let the server alone serve a connection after this many consecutive requests that the kernel could
@@ -77,18 +77,11 @@ pub struct Attach {
     /// milliseconds; 0: for ever
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=3_600_000))]
     pub firewall_interval: u32,
-    /// Let connections of known clients begin without a socket of the kernel's: one request a connection is
-    /// answered without one (Linux 6.9)
-    #[arg(long, action = ArgAction::SetTrue)]
-    pub socketless: bool,
-    /// Clients whose connections may begin so: those that the kernel let in lately (recent); also everyone whose way
-    /// back is sure, while SYNs come in a flood (flood) or always (everyone). Always: the firewall of this host is not
-    /// asked
-    #[arg(long, value_name = "CLIENTS", default_value = "recent", requires = "socketless", value_parser = admission)]
-    pub admission: Admission,
-    /// With --admission flood: from so many SYNs a second on, of clients that are not known, there is a flood on a core
-    #[arg(long, value_name = "SYNS", default_value_t = afpa_bpf::FLOOD_SYNS, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
-    pub flood_syns: u32,
+    /// Where connections begin: in the kernel's TCP (kernel), or without a socket, for one request a connection. Without
+    /// one: those of clients that the kernel let in lately (known); also those of everyone whose way back is sure, while
+    /// SYNs come in a flood (flood) or always (everyone). Always: the firewall of this host is not asked (Linux 6.9)
+    #[arg(long, value_name = "CLIENTS", default_value = "kernel", value_parser = connections)]
+    pub connections: Connections,
     /// Compare one in this many answers of the kernel with the server's, and answer nothing more when they differ; 0:
     /// none
     #[arg(long, value_name = "ANSWERS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
@@ -155,6 +148,7 @@ pub struct Detach {
 pub fn attach(options: &Attach) -> anyhow::Result<()> {
     let identity = Identity::find(options.user.as_deref(), options.group.as_deref())?;
     let folder = control::prepare_folder(identity.as_ref())?;
+    let (socketless, admission) = admission(options.connections);
     let settings = AttachSettings {
         listen: options.listen.clone(),
         root: options.root.clone(),
@@ -162,7 +156,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         scope: Scope {
             extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
             excluded: options.exclude.clone(),
-            longest: longest_answer(options.socketless, options.answer_max, options.last_answer_max)
+            longest: longest_answer(socketless, options.answer_max, options.last_answer_max)
                 as usize,
         },
         answer_max: options.answer_max as usize,
@@ -182,9 +176,8 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         allowed_fields: options.allow_field.clone(),
         ask_only_locally: options.ask_only_locally,
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
-        socketless: options.socketless,
-        admission: options.admission,
-        flood_syns: options.flood_syns,
+        socketless,
+        admission,
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,
@@ -248,13 +241,9 @@ fn cached_path(text: &str) -> Result<String, String> {
     is_path.then(|| text.to_owned()).ok_or_else(|| "write a path, such as /api".to_owned())
 }
 
-fn admission(text: &str) -> Result<Admission, String> {
-    match text {
-        "recent" => Ok(Admission::Recent),
-        "flood" => Ok(Admission::Flood),
-        "everyone" => Ok(Admission::Everyone),
-        _ => Err("write recent, flood or everyone".to_owned()),
-    }
+fn connections(text: &str) -> Result<Connections, String> {
+    let found = Connections::ALL.iter().find(|known| known.word() == text);
+    found.copied().ok_or_else(|| "write kernel, known, flood or everyone".to_owned())
 }
 
 /// The fault of the classes, and the remedy.

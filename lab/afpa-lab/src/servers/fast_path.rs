@@ -217,7 +217,7 @@ impl Server for Attached {
             .env("RUNTIME_DIRECTORY", &folder)
             .args(["attach", "--listen", &listen, "--exclude", "/plain"])
             .args(["--user", ATTACH_USER])
-            .args(socketless.then_some("--socketless"))
+            .args(if *socketless { &["--connections", "known"][..] } else { &[] })
             .args(["--server-timeout", "300", "--answer-max", &longest.to_string()])
             .args(["--bypass-after", &bypass.requests().to_string(), "--root"])
             .arg(setup.root);
