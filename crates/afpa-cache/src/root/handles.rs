@@ -1,7 +1,6 @@
 //! Descriptors of document roots that are held once, however many serve from them.
 
-use super::{DocumentRoot, RootSettings, directory, probe};
-use rustix::fs::fstat;
+use super::{DocumentRoot, Identity, RootSettings, directory, identity_of, probe};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +11,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug, Default)]
 pub struct RootHandles {
     /// By device and inode, which are a directory's own as long as its descriptor is held.
-    held: HashMap<(u64, u64), Weak<OwnedFd>>,
+    held: HashMap<Identity, Weak<OwnedFd>>,
     /// The kernel was found to have what is needed.
     is_probed: bool,
 }
@@ -22,17 +21,16 @@ impl RootHandles {
     ///
     /// # Errors
     /// As there.
-    #[allow(clippy::unnecessary_cast)] // the widths differ between architectures
     pub fn open(
         &mut self,
         path: impl AsRef<Path>,
         settings: RootSettings,
     ) -> io::Result<DocumentRoot> {
         let opened = directory(path.as_ref())?;
-        let stat = fstat(&opened)?;
-        let held = self.held.entry((stat.st_dev as u64, stat.st_ino as u64)).or_default();
+        let identity = identity_of(&opened)?;
+        let held = self.held.entry(identity).or_default();
         if let Some(directory) = held.upgrade() {
-            return Ok(DocumentRoot { directory, settings });
+            return Ok(DocumentRoot { directory, identity, settings });
         }
         // That is the kernel's, whichever directory it is asked with.
         if !self.is_probed {
@@ -41,7 +39,7 @@ impl RootHandles {
         }
         let directory = Arc::new(opened);
         *held = Arc::downgrade(&directory);
-        Ok(DocumentRoot { directory, settings })
+        Ok(DocumentRoot { directory, identity, settings })
     }
 
     /// Forgets the directories that nobody serves from any more.

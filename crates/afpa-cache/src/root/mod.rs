@@ -31,7 +31,7 @@ pub use readahead::{fetch, resident};
 pub use version::{COARSE_TICK, TICK, VersionError, read_exact_version};
 
 use crate::Stamp;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -68,8 +68,13 @@ pub struct RootSettings {
 #[derive(Clone, Debug)]
 pub struct DocumentRoot {
     directory: Arc<OwnedFd>,
+    /// Its own as long as the descriptor is held.
+    identity: Identity,
     settings: RootSettings,
 }
+
+/// Device and inode of a directory.
+pub(crate) type Identity = (u64, u64);
 
 /// The file or directory that a path names.
 #[derive(Debug)]
@@ -163,7 +168,8 @@ impl DocumentRoot {
     pub fn open(path: impl AsRef<Path>, settings: RootSettings) -> io::Result<Self> {
         let directory = directory(path.as_ref())?;
         probe(&directory)?;
-        Ok(DocumentRoot { directory: Arc::new(directory), settings })
+        let identity = identity_of(&directory)?;
+        Ok(DocumentRoot { directory: Arc::new(directory), identity, settings })
     }
 
     /// Opens what `path` names. `path` is normalised and begins with `/`; with a slash at its end
@@ -198,13 +204,25 @@ impl DocumentRoot {
 
     /// Whether this process may list and search the directory itself. None of its names is read.
     pub fn is_readable(&self) -> bool {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        open_beneath(&*self.directory, b".", flags, ResolveFlags::NO_SYMLINKS).is_ok()
+        let (wanted, flags) = (Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        match rustix::fs::accessat(&*self.directory, c".", wanted, flags) {
+            // Before Linux 5.8 there is no such question for the user that the process is now.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                open_beneath(&*self.directory, b".", flags, ResolveFlags::NO_SYMLINKS).is_ok()
+            }
+            outcome => outcome.is_ok(),
+        }
     }
 
     /// The descriptor, shared with the watcher of the tree, which may need it longer.
     pub(crate) fn handle(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.directory)
+    }
+
+    /// Device and inode.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// The settings it was opened with.
@@ -233,6 +251,12 @@ impl DocumentRoot {
 fn directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+#[allow(clippy::unnecessary_cast)] // the widths differ between architectures
+pub(crate) fn identity_of(directory: impl AsFd) -> Result<Identity, Errno> {
+    let stat = rustix::fs::fstat(directory)?;
+    Ok((stat.st_dev as u64, stat.st_ino as u64))
 }
 
 /// Whether the kernel has what every look below a root needs.

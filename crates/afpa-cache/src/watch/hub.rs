@@ -6,7 +6,7 @@
 //! lock may be held meanwhile; the reverse never happens.
 
 use super::coverage::Reason;
-use super::kernel::watch;
+use super::kernel::{silence, watch};
 use super::tree::{Identity, Wd};
 use super::watches::Watches;
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,9 +14,9 @@ use rustix::fs::inotify::{self, CreateFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A tree within an instance; never used again.
 pub(super) type TreeId = u64;
@@ -50,7 +50,13 @@ struct HubState {
     /// Trees whose tables must be made anew.
     tangled: BTreeSet<TreeId>,
     next: TreeId,
+    file_systems: FileSystems,
 }
+
+/// The file systems of document roots, by device. A device is a file system's own as long as a directory of it is held open:
+/// a root that was asked about it.
+#[derive(Default)]
+struct FileSystems(HashMap<u64, (Weak<OwnedFd>, Option<Reason>)>);
 
 impl Hub {
     /// # Errors
@@ -200,13 +206,16 @@ impl Hub {
 
     // Watches.
 
-    /// Puts a watch on a directory for a tree. With `known`, one that it has there may stay when there are too many.
+    /// Puts a watch on a directory for the tree of a root. With `known`, one that it has there may stay when there are too
+    /// many.
     pub(super) fn add(
         &self,
         tree: TreeId,
-        directory: impl AsFd,
+        root: &Arc<OwnedFd>,
+        directory: &OwnedFd,
+        identity: Identity,
         known: bool,
-    ) -> Result<(Wd, Identity), Reason> {
+    ) -> Result<Wd, Reason> {
         let inotify = self.inotify()?;
         let mut state = self.lock();
         if self.failed.load(Ordering::Acquire) {
@@ -215,11 +224,14 @@ impl Hub {
         if state.watched >= self.most.load(Ordering::Relaxed) && !known {
             return Err(Reason::OwnLimit);
         }
-        let (wd, identity) = watch(inotify, directory)?;
+        if let Some(reason) = state.file_systems.silence(root, directory, identity)? {
+            return Err(reason);
+        }
+        let wd = watch(inotify, directory)?;
         let is_new = !state.has_owner(wd);
         state.watched += usize::from(is_new);
         state.owners.insert((wd, tree));
-        Ok((wd, identity))
+        Ok(wd)
     }
 
     /// Ends watches of a tree, unless they are those of another tree, too.
@@ -254,6 +266,27 @@ impl Hub {
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FileSystems {
+    /// Why the file system of a directory of this root makes no sound when it changes, if so. The kernel is asked once for
+    /// all directories on the file systems of roots.
+    fn silence(
+        &mut self,
+        root: &Arc<OwnedFd>,
+        directory: &OwnedFd,
+        (device, _): Identity,
+    ) -> Result<Option<Reason>, Errno> {
+        let known = self.0.get(&device).filter(|(held, _)| held.strong_count() > 0);
+        if let Some((_, silence)) = known {
+            return Ok(*silence);
+        }
+        let silence = silence(directory)?;
+        if std::ptr::eq(&**root, directory) {
+            self.0.insert(device, (Arc::downgrade(root), silence));
+        }
+        Ok(silence)
     }
 }
 

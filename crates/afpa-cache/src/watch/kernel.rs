@@ -1,31 +1,24 @@
 //! The calls of the kernel: to watch a directory, and to find whether that would be of any use.
 
 use super::coverage::Reason;
-use super::tree::{Identity, Wd};
+use super::tree::Wd;
 use rustix::fs::inotify::{self, WatchFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// Puts a watch on an open directory; if it has one already, that is returned.
-pub(super) fn watch(inotify: &OwnedFd, directory: impl AsFd) -> Result<(Wd, Identity), Reason> {
-    let directory = directory.as_fd();
-    if let Some(reason) = silent(rustix::fs::fstatfs(directory)?.f_type) {
-        return Err(reason);
-    }
-    let identity = identity_of(directory)?;
+pub(super) fn watch(inotify: &OwnedFd, directory: impl AsFd) -> Result<Wd, Reason> {
     // By the descriptor and not by a path: the directories above may not be searchable for us.
-    let place = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let place = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
     match inotify::add_watch(inotify, place, interests()) {
-        Ok(wd) => Ok((wd, identity)),
         Err(Errno::NOENT) => Err(Reason::NoProc),
-        Err(error) => Err(error.into()),
+        outcome => Ok(outcome?),
     }
 }
 
-#[allow(clippy::unnecessary_cast)] // the widths differ between architectures
-pub(super) fn identity_of(directory: impl AsFd) -> Result<Identity, Errno> {
-    let stat = rustix::fs::fstat(directory)?;
-    Ok((stat.st_dev as u64, stat.st_ino as u64))
+/// Why the file system of a directory makes no sound when it changes, if so.
+pub(super) fn silence(directory: impl AsFd) -> Result<Option<Reason>, Errno> {
+    Ok(silent(rustix::fs::fstatfs(directory)?.f_type))
 }
 
 impl From<Errno> for Reason {

@@ -2,7 +2,6 @@
 
 use super::events;
 use super::hub::Hub;
-use super::kernel::identity_of;
 use super::watches::{SinkId, Watches};
 use super::{ChangeSink, WatchSettings, Watcher};
 use crate::root::DocumentRoot;
@@ -134,7 +133,7 @@ fn join_known(
     root: &DocumentRoot,
     sink: &Arc<dyn ChangeSink>,
 ) -> Option<(Arc<Watches>, SinkId)> {
-    let place = (identity_of(root).ok()?, root.settings().dotfiles);
+    let place = (root.identity(), root.settings().dotfiles);
     let watches = hub.tree_at(place).filter(|watches| watches.is_active())?;
     let id = watches.add_sink(Arc::clone(sink))?;
     if watches.lacks_some() {

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 /// A watch descriptor.
 pub(super) type Wd = i32;
 
-/// Device and inode of a directory.
-pub(super) type Identity = (u64, u64);
+pub(super) use crate::root::Identity;
 
 pub(super) struct Tree {
     root: Wd,

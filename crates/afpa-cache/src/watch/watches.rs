@@ -6,9 +6,8 @@
 use super::ChangeSink;
 use super::coverage::{Coverage, Progress, Reason, Summary};
 use super::hub::{Hub, Place, TreeId};
-use super::kernel::identity_of;
 use super::tree::{Attached, Tree, Wd, names};
-use crate::root::{DocumentRoot, is_hidden, join, open_beneath, relative};
+use crate::root::{DocumentRoot, identity_of, is_hidden, join, open_beneath, relative};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::Errno;
 use smallvec::{SmallVec, smallvec};
@@ -65,20 +64,20 @@ impl Watches {
         enabled: bool,
         sink: Arc<dyn ChangeSink>,
     ) -> (Self, SinkId) {
-        let id = hub.new_tree();
+        let (id, identity, descriptor) = (hub.new_tree(), root.identity(), root.handle());
         let watched = match enabled {
-            true => hub.add(id, root, false),
+            true => hub.add(id, &descriptor, &descriptor, identity, false),
             false => Err(Reason::Disabled),
         };
         let dotfiles = root.settings().dotfiles;
-        let place = watched.as_ref().ok().map(|(_, identity)| (*identity, dotfiles));
-        let tree = watched.map(|(wd, identity)| Tree::new(wd, identity));
+        let place = watched.is_ok().then_some((identity, dotfiles));
+        let tree = watched.map(|wd| Tree::new(wd, identity));
         let complete = tree.is_err();
         let first = 0;
         let watches = Watches {
             id,
             hub: Arc::clone(hub),
-            root: root.handle(),
+            root: descriptor,
             dotfiles,
             place,
             sinks: Mutex::new(Sinks { list: smallvec![(first, sink)], last: first, closed: false }),
@@ -322,7 +321,12 @@ impl Watches {
                 self.release(former, path, lost);
                 return Found::Nothing;
             }
-            Ok(Some(directory)) => self.hub.add(self.id, &directory, known),
+            Ok(Some(directory)) => {
+                identity_of(&directory).map_err(Reason::from).and_then(|identity| {
+                    let wd = self.hub.add(self.id, &self.root, &directory, identity, known)?;
+                    Ok((wd, identity))
+                })
+            }
             Err(reason) => Err(reason),
         };
         let watched = watched.and_then(|(wd, identity)| {
