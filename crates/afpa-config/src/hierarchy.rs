@@ -9,6 +9,7 @@ use afpa_router::{
     Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
     ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, SiteId, Table,
 };
+use foldhash::fast::FixedState;
 
 use crate::filters::RootFilter;
 use crate::finding::Location;
@@ -101,7 +102,7 @@ impl Hierarchy {
                 (group.settings.name.as_str(), (id, group.settings.affinity))
             })
             .collect();
-        let (mut agreeing, mut known) = (HashMap::new(), HashMap::new());
+        let (mut agreeing, mut known) = (HashMap::new(), KnownRoots::default());
         for (index, site) in config.sites.iter().enumerate() {
             let settings = *agreeing.entry(RootSettings::of(site)).or_insert(index);
             let (roots, known) = (&mut hierarchy.roots, &mut known);
@@ -182,6 +183,9 @@ fn host_pattern(host: &str) -> HostPattern {
     }
 }
 
+/// Numbers of roots. They are the operator's, so their hash needs no secret seed.
+type KnownRoots = HashMap<Root, usize, FixedState>;
+
 /// A site while its paths are put together.
 struct Building<'c, 'h> {
     site: &'c SiteSettings,
@@ -189,7 +193,7 @@ struct Building<'c, 'h> {
     settings: usize,
     groups: &'h HashMap<&'c str, (GroupId, Affinity)>,
     roots: &'h mut Vec<Root>,
-    known: &'h mut HashMap<Root, usize>,
+    known: &'h mut KnownRoots,
 }
 
 /// The settings of its site that a root depends on, besides those in [`Root`] itself. Sites that agree in them share

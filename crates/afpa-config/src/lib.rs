@@ -7,6 +7,7 @@ pub mod accounts;
 mod acme;
 mod checks;
 mod choice;
+mod compiled;
 mod defaults;
 mod document;
 mod fault;
@@ -46,6 +47,7 @@ use std::path::{Path, PathBuf};
 
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
+pub use compiled::Routes;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use groups::ServerGroup;
@@ -62,7 +64,6 @@ pub use model::{
 pub use overrides::Overrides;
 pub use police::{Police, prefixes_of_files};
 pub use police_classes::PoliceClass;
-pub use request_sets::Routes;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
@@ -79,6 +80,8 @@ use reader::Reader;
 pub struct Loaded {
     /// The values.
     pub config: Config,
+    /// Its sites as the router sees them.
+    pub routes: Routes,
     /// Where each of them was set.
     pub settings: Settings,
     /// The warnings.
@@ -105,16 +108,29 @@ pub fn load(
     overrides: &Overrides,
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
-    load_by(&read_certificate, file, overrides, machine)
+    load_by(Known::default(), file, overrides, machine)
 }
 
-/// [`load`] with another reader of certificates, for a caller that has one with more rights than this process, or that
-/// has read them before.
+/// The part of a configuration that its caller knows already.
+pub struct Known<'k> {
+    /// Reads certificates: with more rights than this process has, or from memory.
+    pub read: &'k ReadCertificate<'k>,
+    /// Listeners that have numbers.
+    pub listeners: ListenerNumbers,
+}
+
+impl Default for Known<'_> {
+    fn default() -> Self {
+        Known { read: &read_certificate, listeners: ListenerNumbers::default() }
+    }
+}
+
+/// [`load`] for a caller that knows something already.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_by(
-    read: &ReadCertificate<'_>,
+    known: Known<'_>,
     file: Option<&Path>,
     overrides: &Overrides,
     machine: &Machine,
@@ -124,7 +140,8 @@ pub fn load_by(
         Some(path) => read_file(path)?,
     };
     let base = file.and_then(Path::parent).map(PathBuf::from).unwrap_or_default();
-    let (mut loaded, mut findings) = parse(source, &base, overrides, machine)?;
+    let Known { read, listeners } = known;
+    let (mut loaded, mut findings) = parse(source, &base, overrides, machine, listeners)?;
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
@@ -141,7 +158,8 @@ pub fn parse_text(
     overrides: &Overrides,
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
-    let (loaded, findings) = parse(source, Path::new("/"), overrides, machine)?;
+    let listeners = ListenerNumbers::default();
+    let (loaded, findings) = parse(source, Path::new("/"), overrides, machine, listeners)?;
     conclude(loaded, findings)
 }
 
@@ -150,6 +168,7 @@ fn parse(
     base: &Path,
     overrides: &Overrides,
     machine: &Machine,
+    listeners: ListenerNumbers,
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
     let document = document::parse(source.text()).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
@@ -159,15 +178,16 @@ fn parse(
     let mut config = Config::read(&mut reader, machine);
     let (settings, mut findings) = reader.finish(&known(machine));
     hierarchy::name_servers(&mut config);
+    let (routes, conflicts) = Routes::of(&config, listeners);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
     findings.extend(police_classes::consistency(&config, &settings));
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
-    findings.extend(routes::consistency(&config, &settings));
+    findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
-    Ok((Loaded { config, settings, warnings: Vec::new(), source }, findings))
+    Ok((Loaded { config, routes, settings, warnings: Vec::new(), source }, findings))
 }
 
 /// A file with one of each section that may appear several times.

@@ -26,7 +26,7 @@ impl ListenerNumbers {
     }
 
     /// The listeners, in the order of their numbers.
-    pub fn into_listeners(self) -> Vec<Listen> {
-        self.0
+    pub fn listeners(&self) -> &[Listen] {
+        &self.0
     }
 }

@@ -446,7 +446,12 @@ impl Section<'_, '_> {
         if outcome.is_none() && self.instance != [0; 3] {
             return default;
         }
-        let (kind, shown_default) = (kind(), show(&default));
+        // It is the same in every section of the name.
+        let kind = match (&outcome, self.instance) {
+            (None | Some(Ok(_)), instance) if instance != [0; 3] => String::new(),
+            _ => kind(),
+        };
+        let shown_default = show(&default);
         let value = match outcome {
             None => default,
             Some(Ok(value)) => value,

@@ -2,37 +2,13 @@
 
 use std::fmt::Write as _;
 
-use afpa_router::{Action, Content, FieldSource, Pattern, Reach, Router};
+use afpa_router::{Action, Content, FieldSource, Pattern, Reach};
 
 use crate::Loaded;
 use crate::finding::Location;
 use crate::hierarchy::Hierarchy;
-use crate::listeners::ListenerNumbers;
-use crate::units::Listen;
-
-/// A configuration as the router sees it, with the names that people know.
-pub struct Routes {
-    /// The hierarchy with every default filled in.
-    pub hierarchy: Hierarchy,
-    /// Compiled.
-    pub router: Router,
-    /// By their number.
-    pub listeners: Vec<Listen>,
-}
 
 impl Loaded {
-    /// The router of this configuration.
-    pub fn routes(&self) -> Routes {
-        let mut numbers = ListenerNumbers::default();
-        let hierarchy = numbers.hierarchy(&self.config);
-        // The checks have compiled this configuration before; an empty table always compiles.
-        let router = Router::compile(&hierarchy.table);
-        debug_assert!(router.is_ok(), "{router:?}");
-        let router = router.or_else(|_| Router::compile(&afpa_router::Table::default()));
-        let Ok(router) = router else { unreachable!("an empty table has no conflicts") };
-        Routes { hierarchy, router, listeners: numbers.into_listeners() }
-    }
-
     /// Every request set, with its action and its place in the file.
     ///
     /// ```text
@@ -42,7 +18,7 @@ impl Loaded {
     ///     /       *           distributed to 127.0.0.1:3000             line 4
     /// ```
     pub fn request_sets(&self) -> String {
-        let Routes { hierarchy, .. } = self.routes();
+        let hierarchy = &self.routes.hierarchy;
         let mut text = "\nrequest sets\n".to_owned();
         for (index, site) in hierarchy.table.sites.iter().enumerate() {
             let configured = self.config.sites.get(index);
@@ -63,7 +39,7 @@ impl Loaded {
                     rows.push([
                         format!("{prefix}{}", reach(path.reach)),
                         content.group.to_string(),
-                        self.shown(&hierarchy, content),
+                        self.shown(hierarchy, content),
                         self.origin(location),
                     ]);
                 }

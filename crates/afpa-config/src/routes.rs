@@ -5,17 +5,21 @@ use std::fs;
 
 use afpa_router::{Action, Conflict, PathEntry, Router};
 
+use crate::compiled::Routes;
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations};
-use crate::listeners::ListenerNumbers;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
 use crate::units::Listen;
 
-/// Contradictions within the hierarchy; looks at nothing else.
-pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let hierarchy = ListenerNumbers::default().hierarchy(config);
+/// Contradictions within the hierarchy, of which these routes were made with these conflicts; looks at nothing else.
+pub(crate) fn consistency(
+    config: &Config,
+    settings: &Settings,
+    routes: &Routes,
+    conflicts: Vec<Conflict>,
+) -> Vec<Finding> {
     let mut checks = Checks { config, settings, findings: Vec::new() };
     for site in &config.sites {
         checks.site(site);
@@ -23,14 +27,12 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.groups();
     checks.listeners();
     // Unknown groups are reported above; here they would only cause errors that do not exist.
-    match Router::compile(&hierarchy.table) {
-        Ok(router) => checks.reached(&hierarchy, &router),
-        Err(conflicts) => {
-            for conflict in conflicts {
-                let finding = checks.conflict(&hierarchy, conflict);
-                checks.findings.push(finding);
-            }
-        }
+    if conflicts.is_empty() {
+        checks.reached(&routes.hierarchy, &routes.router);
+    }
+    for conflict in conflicts {
+        let finding = checks.conflict(&routes.hierarchy, conflict);
+        checks.findings.push(finding);
     }
     checks.findings
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::FixedState;
+
 use crate::finding::Location;
 
 /// Which of several sections of one name: `[0, 2, 1]` is the second content group of the third path of
@@ -17,7 +19,7 @@ pub struct Setting {
     pub instance: Instance,
     /// Its name within the section.
     pub key: &'static str,
-    /// The kind of value, in the words of the reference manual.
+    /// The kind of value, in the words of the reference manual; of the first section of a name alone.
     pub kind: String,
     /// Its default as TOML, or `required`.
     pub default: String,
@@ -36,7 +38,10 @@ pub(crate) const INTERNALS: &str = "internals";
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     list: Vec<Setting>,
-    index: HashMap<Name, usize>,
+    /// The names are those of the program.
+    index: HashMap<Name, usize, FixedState>,
+    /// Of each section name and key, the first one.
+    first: HashMap<(&'static str, &'static str), usize, FixedState>,
 }
 
 /// Section, which of its name, key.
@@ -50,7 +55,9 @@ impl Settings {
 
     /// The setting `key` of the first section called `section`, if there is one.
     pub fn get(&self, section: &str, key: &str) -> Option<&Setting> {
-        self.list.iter().find(|setting| setting.section == section && setting.key == key)
+        // The names that are asked for may live less long than those of the table.
+        let first: &HashMap<(&str, &str), usize, FixedState> = &self.first;
+        first.get(&(section, key)).and_then(|at| self.list.get(*at))
     }
 
     /// Where it was set.
@@ -84,6 +91,7 @@ impl Settings {
         let name = (setting.section, setting.instance, setting.key);
         let before = self.index.insert(name, self.list.len());
         debug_assert!(before.is_none(), "asked for twice: {name:?}");
+        self.first.entry((setting.section, setting.key)).or_insert(self.list.len());
         self.list.push(setting);
     }
 

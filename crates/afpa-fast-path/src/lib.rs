@@ -40,7 +40,7 @@ pub use afpa_bpf::ANSWER_MAX;
 pub use afpa_bpf::{Admission, PinDirOwner};
 pub use eligibility::Eligibility;
 pub use fast_path_core::AnswerSink;
-pub use load::{AttachedPrograms, Availability, expectation, too_late};
+pub use load::{AttachedPrograms, Availability, expectation, has_work, too_late};
 pub use running::{RunningFastPath, StartParts};
 pub use scope::KernelScope;
 pub use settings::{FastPathSettings, FastPathUse, KernelSite};

@@ -148,14 +148,16 @@ pub(crate) fn serve<'a>(
     Ok(())
 }
 
+/// Whether there is something that the kernel could answer, and may.
+pub fn has_work(settings: &FastPathSettings) -> bool {
+    let addresses = eligible_addresses(&settings.sites);
+    settings.mode != FastPathUse::Off && no_work(settings, &addresses).is_none()
+}
+
 /// The message when a reload has brought the first work for the kernel: the programs are loaded while the
 /// process starts, because that takes rights which the process then gives up.
-pub fn too_late(before: &FastPathSettings, now: &FastPathSettings) -> Option<String> {
-    let has_work = |settings: &FastPathSettings| {
-        let addresses = eligible_addresses(&settings.sites);
-        settings.mode != FastPathUse::Off && no_work(settings, &addresses).is_none()
-    };
-    let late = !has_work(before) && has_work(now);
+pub fn too_late(had_work: bool, now: &FastPathSettings) -> Option<String> {
+    let late = !had_work && has_work(now);
     late.then(|| "not in use: what the kernel could answer came with a reload (restart)".to_owned())
 }
 
@@ -396,7 +398,7 @@ mod tests {
             (&none, &off, false),
             (&none, &unwatched, false),
         ] {
-            assert_eq!(too_late(before, now).is_some(), late);
+            assert_eq!(too_late(has_work(before), now).is_some(), late);
         }
     }
 

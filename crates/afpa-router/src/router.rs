@@ -10,7 +10,7 @@ use crate::table::{Content, Reach};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
 
 /// A compiled [`Table`](crate::Table). It never changes; a reload makes another one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Router {
     /// By listener.
     pub(crate) listeners: Vec<Hosts>,

@@ -18,13 +18,8 @@ fn last_answer_max(answer_max: usize) -> usize {
     if answer_max <= afpa_fast_path::ANSWER_MAX { answer_max } else { answer_max.max(34 * KIB) }
 }
 
-/// The settings of `afpa-fast-path`.
-pub(crate) fn settings(config: &Config) -> FastPathSettings {
-    settings_by(config, &Hierarchy::of(config, &mut |_| 0))
-}
-
-/// The same, where the hierarchy of this configuration is there already.
-pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSettings {
+/// The settings of `afpa-fast-path`, from a configuration and its hierarchy.
+pub(crate) fn settings(config: &Config, hierarchy: &Hierarchy) -> FastPathSettings {
     let wanted = &config.fast_path;
     let (socketless, admission) = admission(wanted.connections);
     FastPathSettings {
@@ -52,7 +47,6 @@ pub(crate) fn settings_by(config: &Config, hierarchy: &Hierarchy) -> FastPathSet
         survive_restart: wanted.survive_restart,
         watches_files: config.coherency.watch,
         request_limits: config.limits.of_requests(),
-        // Of ten thousand sites they are not made for nothing.
         sites: sites(config, hierarchy),
     }
 }
@@ -152,7 +146,7 @@ mod tests {
         "#;
         let source = Source::new("f", text);
         let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
-        let sites = settings(&loaded.config).sites;
+        let sites = settings(&loaded.config, &loaded.routes.hierarchy).sites;
         let said: Vec<String> = Eligibility::of(&sites).iter().map(ToString::to_string).collect();
         let expected = [
             "yes",
@@ -170,7 +164,8 @@ mod tests {
     fn sizes_follow_from_memory_and_limits_and_connections_are_one_choice() {
         let read = |lines: &str| {
             let source = Source::new("f", format!("{lines}[[site]]\nroot = \"/a\"\n"));
-            settings(&parse_text(source, &Overrides::default(), &Machine::probe()).unwrap().config)
+            let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+            settings(&loaded.config, &loaded.routes.hierarchy)
         };
         let sizes = |of: FastPathSettings| (of.objects, of.last_answer_max, of.flows);
         assert_eq!(sizes(read("")), (8192, 34 * KIB, 65_536));

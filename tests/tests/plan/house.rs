@@ -200,20 +200,35 @@ fn the_program_prints_nothing_but_by_afpa_say() {
     ];
     let manifests = manifests();
     for name in crates_of("afpa") {
-        for file in sources(&manifests[name].0.join("src")) {
-            if file
-                .components()
-                .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "testing")
-                || file.file_stem().is_some_and(|name| name == "tests")
-            {
-                continue;
-            }
-            let text = fs::read_to_string(&file).expect("a source file");
-            let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-            for line in product.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                let found = FORBIDDEN.iter().find(|call| line.contains(*call));
-                assert!(found.is_none(), "{}: use afpa-say: {line}", file.display());
-            }
+        refuse(&FORBIDDEN, &manifests[name].0, "use afpa-say");
+    }
+}
+
+/// A start and a reload make the hierarchy and the router once, with the checks of the configuration.
+#[test]
+fn the_program_makes_no_router_of_its_own() {
+    let manifests = manifests();
+    for name in crates_of("afpa").into_iter().filter(|name| *name != "afpa-config") {
+        let made = ["Router::compile(", "Hierarchy::of(", ".hierarchy("];
+        refuse(&made, &manifests[name].0, "Loaded::routes has it");
+    }
+}
+
+/// Fails where the product's part of a crate calls one of these.
+fn refuse(forbidden: &[&str], folder: &Path, instead: &str) {
+    for file in sources(&folder.join("src")) {
+        if file
+            .components()
+            .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "testing")
+            || file.file_stem().is_some_and(|name| name == "tests")
+        {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file");
+        let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for line in product.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let found = forbidden.iter().find(|call| line.contains(**call));
+            assert!(found.is_none(), "{}: {instead}: {line}", file.display());
         }
     }
 }

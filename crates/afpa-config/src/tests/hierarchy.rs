@@ -16,6 +16,36 @@ fn the_common_case_is_three_lines() {
     assert_eq!(hierarchy.roots.len(), 1);
 }
 
+#[test]
+fn listeners_keep_the_numbers_that_they_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.toml");
+    let text = |first: &str, second: &str| {
+        let site = |address: &str| {
+            format!("[[site]]\nlisten = [\"{address}\"]\nto = \"127.0.0.1:3000\"\n")
+        };
+        site(first) + &site(second)
+    };
+    let mut listeners = ListenerNumbers::default();
+    let mut read = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        let known = Known { listeners: listeners.clone(), ..Known::default() };
+        let loaded = load_by(known, Some(&file), &Overrides::default(), &machine()).unwrap();
+        listeners = loaded.routes.listeners.clone();
+        let numbers = loaded.routes.hierarchy.table.sites.iter().map(|site| site.listeners[0].0);
+        let numbers: Vec<u32> = numbers.collect();
+        // The router knows them by these numbers.
+        for (number, site) in numbers.iter().zip(0..) {
+            let found = loaded.routes.router.site(afpa_router::ListenerId(*number), "any");
+            assert_eq!(found, Some(afpa_router::SiteId(site)));
+        }
+        numbers
+    };
+    assert_eq!(read(text("127.0.0.1:8001", "127.0.0.1:8002")), [0, 1]);
+    assert_eq!(read(text("127.0.0.1:8003", "127.0.0.1:8001")), [2, 0]);
+    assert_eq!(read(text("127.0.0.1:8002", "127.0.0.1:8003")), [1, 2]);
+}
+
 /// The paper's example of section 4, and what today's users add.
 const HIERARCHY: &str = r#"
 [[server_group]]

@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use afpa_config::{
-    AccessFormat, Choice, ConfigError, FastPathMode, Io, Level, Loaded, LogFormat, Machine,
-    Overrides, Policy, ReadCertificate, Symlinks, load_by, read_certificate,
+    AccessFormat, Choice, ConfigError, FastPathMode, Io, Known, Level, Loaded, LogFormat, Machine,
+    Overrides, Policy, Symlinks, load_by,
 };
 
 /// `afpa serve`.
@@ -163,15 +163,15 @@ impl Serve {
     /// # Errors
     /// With all their errors.
     pub fn configuration(&self) -> Result<Loaded, ConfigError> {
-        self.configuration_by(&read_certificate)
+        self.configuration_by(Known::default())
     }
 
-    /// The same, with another reader of certificates.
+    /// The same, for a caller that knows something already.
     ///
     /// # Errors
     /// With all their errors.
-    pub fn configuration_by(&self, read: &ReadCertificate<'_>) -> Result<Loaded, ConfigError> {
-        load_by(read, self.config.as_deref(), &self.overrides(), &Machine::probe())
+    pub fn configuration_by(&self, known: Known<'_>) -> Result<Loaded, ConfigError> {
+        load_by(known, self.config.as_deref(), &self.overrides(), &Machine::probe())
     }
 
     /// The options as settings.

@@ -36,7 +36,7 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<ExitCode> {
     let facts = match &options.config {
         Some(file) => {
             let loaded = load(Some(file), &Overrides::default(), &Machine::probe())?;
-            let sites = fast_path::settings(&loaded.config).sites;
+            let sites = fast_path::settings(&loaded.config, &loaded.routes.hierarchy).sites;
             let addresses: Vec<_> = sites.into_iter().flat_map(|site| site.addresses).collect();
             Facts::gather(&addresses, true)
         }

@@ -33,10 +33,8 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
     } else if !options.quiet {
         text.push_str(&loaded.table());
         text.push_str(&loaded.request_sets());
-        text.push_str(&format!(
-            "\nfast path: {}\n",
-            expectation(&fast_path::settings(&loaded.config))
-        ));
+        let settings = fast_path::settings(&loaded.config, &loaded.routes.hierarchy);
+        text.push_str(&format!("\nfast path: {}\n", expectation(&settings)));
     }
     if !loaded.warnings.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };

@@ -78,8 +78,8 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
     let path = target::normalise(url.path.as_bytes(), &mut scratch)
         .with_context(|| format!("no request set has the path {}", url.path))?;
     let spelled = target::spell(url.path.as_bytes(), &mut spelled).unwrap_or_default();
-    let routes = loaded.routes();
-    let (listener, note) = listener(&routes, &url, options.listen.as_deref())?;
+    let routes = &loaded.routes;
+    let (listener, note) = listener(routes, &url, options.listen.as_deref())?;
     let question = Question {
         listener,
         host: url.host,
@@ -89,8 +89,8 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         fields: &fields[..],
     };
     let explanation = routes.router.explain(&question);
-    let mut told = Told { loaded, routes: &routes, text: String::new() };
-    let address = routes.listeners.get(listener.0 as usize);
+    let mut told = Told { loaded, routes, text: String::new() };
+    let address = routes.listeners.listeners().get(listener.0 as usize);
     told.row("address", &format!("{}{note}", address.map(ToString::to_string).unwrap_or_default()));
     told.site(&explanation);
     told.path(&url, path, &explanation);
@@ -205,7 +205,9 @@ fn listener(
     url: &Url<'_>,
     told: Option<&str>,
 ) -> anyhow::Result<(ListenerId, &'static str)> {
-    let all = || routes.listeners.iter().zip(0..).map(|(listen, id)| (listen, ListenerId(id)));
+    let all = || {
+        routes.listeners.listeners().iter().zip(0..).map(|(listen, id)| (listen, ListenerId(id)))
+    };
     if let Some(told) = told {
         let found = all().find(|(listen, _)| listen.to_string() == told);
         let names: Vec<String> = all().map(|(listen, _)| listen.to_string()).collect();

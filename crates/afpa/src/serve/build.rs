@@ -15,7 +15,7 @@ use std::sync::Arc;
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, RootHandles};
 use afpa_cache::watch::WatchThread;
-use afpa_config::{Config, Hierarchy, ListenerNumbers, Log, Root};
+use afpa_config::{Config, Loaded, Log, Root, Routes};
 use afpa_server::Address;
 use anyhow::Context as _;
 
@@ -30,7 +30,7 @@ use crate::privileges::{Identity, descriptors_granted};
 /// A configuration, and the objects that were opened for it.
 pub(super) struct Opened {
     pub(super) config: Config,
-    pub(super) hierarchy: Hierarchy,
+    pub(super) routes: Routes,
     pub(super) roots: Vec<DocumentRoot>,
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
@@ -40,6 +40,7 @@ pub(super) struct Opened {
 /// A configuration that can take effect: nothing more can fail.
 pub(super) struct Next {
     pub(super) config: Config,
+    pub(super) routes: Routes,
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
@@ -54,18 +55,19 @@ impl Opened {
     /// # Errors
     /// With the directory, the file or the address.
     pub(super) fn open(
-        config: Config,
-        numbers: &mut ListenerNumbers,
+        loaded: Loaded,
         (handles, tls): (&mut RootHandles, &mut TlsState),
         bound: &[Address],
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
-        let hierarchy = numbers.hierarchy(&config);
-        let roots = open_roots(&config, &hierarchy, handles)?;
+        // The text, and where each setting stands in it, are not needed any more.
+        let Loaded { config, mut routes, settings, source, warnings } = loaded;
+        drop((settings, source, warnings));
+        let roots = open_roots(&config, &routes, handles)?;
         let acme = PreparedAcme::new(&config.acme, owner)?;
         let tls = tls.prepare(&config, acme.files())?;
-        let listeners = Listeners::open(&config, numbers, &tls, bound, owner)?;
-        Ok(Self { config, hierarchy, roots, listeners, tls, acme })
+        let listeners = Listeners::open(&config, &mut routes.listeners, &tls, bound, owner)?;
+        Ok(Self { config, routes, roots, listeners, tls, acme })
     }
 }
 
@@ -80,13 +82,13 @@ impl Next {
         watch_thread: &Arc<WatchThread>,
         running_log: Option<&Log>,
     ) -> anyhow::Result<Self> {
-        let Opened { config, hierarchy, roots, listeners, tls, acme } = opened;
+        let Opened { config, routes, roots, listeners, tls, acme } = opened;
         let access_log = match running_log {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
-        let content = Content::build(&config, &hierarchy, roots, arena, watch_thread)?;
-        Ok(Self { config, listeners, tls, acme, content, access_log })
+        let content = Content::build(&config, &routes, roots, arena, watch_thread)?;
+        Ok(Self { config, routes, listeners, tls, acme, content, access_log })
     }
 }
 
@@ -96,11 +98,11 @@ impl Next {
 /// With the directory that cannot be opened.
 fn open_roots(
     config: &Config,
-    hierarchy: &Hierarchy,
+    routes: &Routes,
     handles: &mut RootHandles,
 ) -> anyhow::Result<Vec<DocumentRoot>> {
     handles.forget_released();
-    let roots = hierarchy.roots.iter().map(|root| {
+    let roots = routes.hierarchy.roots.iter().map(|root| {
         let site = config.sites.get(root.site).context("a root belongs to a site")?;
         let opened = handles.open(&root.directory, convert::root(site));
         opened.with_context(|| cannot_open(config, root))

@@ -35,6 +35,7 @@ mod tls_of_sites;
 
 use crate::cli::Serve;
 use crate::logging;
+use afpa_config::{Known, ListenerNumbers};
 use certificate_store::CertificateStore;
 use signals::Signals;
 
@@ -46,7 +47,10 @@ pub(crate) use start::Server;
 /// With every error of the configuration, or what the system refused.
 pub fn serve(options: &Serve) -> anyhow::Result<()> {
     let certificates = CertificateStore::default();
-    let loaded = options.configuration_by(&|files| certificates.read(files))?;
+    let loaded = options.configuration_by(Known {
+        read: &|files| certificates.read(files),
+        listeners: ListenerNumbers::default(),
+    })?;
     logging::start(&loaded.config.log)?;
     if !loaded.warnings.is_empty() {
         afpa_say::error(&loaded.rendered_warnings());
@@ -55,9 +59,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     runtime.block_on(async {
         // First of all: as soon as the server can be seen, a signal may arrive.
         let signals = Signals::listen()?;
-        // The text, and where each setting stands in it, are not needed any more.
-        let afpa_config::Loaded { config, .. } = loaded;
-        let server = Server::start(config, certificates)?;
+        let server = Server::start(loaded, certificates)?;
         signals.follow(server, options).await
     })
 }

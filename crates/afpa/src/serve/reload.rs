@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use afpa_config::{Config, FastPathMode};
-use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, too_late};
+use afpa_config::{Config, FastPathMode, Hierarchy, Known, Loaded};
+use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, has_work, too_late};
 use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
@@ -38,7 +38,10 @@ impl Server {
     }
 
     fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
-        let loaded = options.configuration_by(&|files| self.tls.read(files))?;
+        let loaded = options.configuration_by(Known {
+            read: &|files| self.tls.read(files),
+            listeners: self.numbers.clone(),
+        })?;
         if !loaded.warnings.is_empty() {
             afpa_say::error(&loaded.rendered_warnings());
         }
@@ -52,7 +55,7 @@ impl Server {
         // There may be more document roots.
         privileges::raise_limits(needs(&config));
         let opening = (&mut self.handles, &mut self.tls);
-        let opened = Opened::open(config, &mut self.numbers, opening, &bound, None)?;
+        let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, None)?;
         let log = Some(&self.config.log);
         Next::build(opened, self.arena.clone(), &self.watch_thread, log)
     }
@@ -60,7 +63,7 @@ impl Server {
     /// From the running configuration to the next one. Nothing here may fail.
     fn swap(&mut self, next: Next) {
         let bound = next.listeners.tcp();
-        let Next { config, listeners, tls, acme, content, access_log } = next;
+        let Next { config, routes, listeners, tls, acme, content, access_log } = next;
         let tls = self.tls.adopt(tls);
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
@@ -76,7 +79,7 @@ impl Server {
         ));
         let sinks = access_log.map(|log| self.swap_log(log));
         // The kernel stops answering for the old sites before the workers know the new ones.
-        self.swap_fast_path(&config, &serving, &bound, sinks.as_deref());
+        self.swap_fast_path((&config, &routes.hierarchy), &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
         let helpers = serving.helper_start(&self.confinement, Some(&before));
         self.swap_workers(&config, &serving.global, sinks, helpers);
@@ -91,6 +94,7 @@ impl Server {
         }
         self.tls.wait_on_demand(self.acme.on_demand(&config.acme));
         self.tls.take_on_demand(self.acme.on_demand_files());
+        self.numbers = routes.listeners;
         self.config = config;
     }
 
@@ -111,22 +115,25 @@ impl Server {
 
     fn swap_fast_path(
         &mut self,
-        config: &Config,
+        (config, hierarchy): (&Config, &Hierarchy),
         serving: &Serving,
         bound: &[std::net::SocketAddr],
         sinks: Option<&Sinks>,
     ) {
+        if self.fast_path.is_none() && config.fast_path.mode == FastPathMode::Off {
+            self.had_kernel_work = false;
+            return;
+        }
+        let settings = fast_path_settings(config, hierarchy);
         if let Some(fast_path) = &mut self.fast_path {
             let sink = sinks.map(|sinks| Box::new(sinks.take(config.workers)) as AnswerSink);
             let scope = KernelScope::of(&serving.global);
-            fast_path.adopt(&fast_path_settings(config), &serving.cache, scope, bound, sink);
-        } else if config.fast_path.mode != FastPathMode::Off
-            && let Some(why) =
-                too_late(&fast_path_settings(&self.config), &fast_path_settings(config))
-        {
+            fast_path.adopt(&settings, &serving.cache, scope, bound, sink);
+        } else if let Some(why) = too_late(self.had_kernel_work, &settings) {
             tracing::warn!("the fast path is {why}");
             self.observed.fast_path.set_without(why);
         }
+        self.had_kernel_work = has_work(&settings);
     }
 
     fn swap_workers(

@@ -24,7 +24,7 @@ use anyhow::Context as _;
 use super::convert;
 use super::tls::AdoptedTls;
 use crate::confine::Confinement;
-use afpa_config::{Config, Hierarchy, SiteSettings, UrlPath};
+use afpa_config::{Config, Routes, SiteSettings, UrlPath};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -98,7 +98,7 @@ impl Content {
     /// When one of them cannot be started.
     pub(super) fn build(
         config: &Config,
-        hierarchy: &Hierarchy,
+        routes: &Routes,
         roots: Vec<DocumentRoot>,
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
@@ -106,18 +106,8 @@ impl Content {
         let cache = Cache::new(convert::cache(config), arena);
         cache.start_choosing(POLICY_PERIOD).context(NO_THREAD)?;
         let compressor = Compressor::start(Compression::default().queue).context(NO_THREAD)?;
-        let router = match is_plain(config) {
-            true => None,
-            false => {
-                let router = Router::compile(&hierarchy.table);
-                let router = router.map_err(|conflicts| {
-                    let conflicts: Vec<String> =
-                        conflicts.iter().map(ToString::to_string).collect();
-                    anyhow::anyhow!(conflicts.join("; "))
-                })?;
-                Some(Arc::new(router))
-            }
-        };
+        let Routes { hierarchy, router, .. } = routes;
+        let router = (!is_plain(config)).then(|| Arc::clone(router));
         watch_thread.retry();
         let common = Common::start(
             Arc::clone(&cache),

@@ -7,10 +7,10 @@ use std::time::Instant;
 use afpa_cache::Arena;
 use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
-use afpa_config::{Config, Io, ListenerNumbers, human_size};
+use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathSettings, FastPathView, KernelScope, RunningFastPath,
-    StartParts,
+    StartParts, has_work,
 };
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::exchange;
@@ -58,6 +58,8 @@ pub(crate) struct Server {
     /// How the threads are confined.
     pub(super) confinement: Confinement,
     pub(super) numbers: ListenerNumbers,
+    /// Whether the kernel could answer something of the running configuration.
+    pub(super) had_kernel_work: bool,
     /// Descriptors of the document roots.
     pub(super) handles: RootHandles,
     /// Watches the roots of every configuration.
@@ -74,21 +76,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts serving, with the certificates that were read already.
+    /// Starts serving a configuration, with the certificates that were read already.
     ///
     /// # Errors
     /// What the system refused, with the remedy where there is one.
-    pub(super) fn start(config: Config, certificates: CertificateStore) -> anyhow::Result<Self> {
+    pub(super) fn start(loaded: Loaded, certificates: CertificateStore) -> anyhow::Result<Self> {
         let notifier = Notifier::from_environment().unwrap_or_else(|error| {
             tracing::warn!(%error, "the service manager is not notified: NOTIFY_SOCKET cannot be used");
             Notifier::default()
         });
-        let mut numbers = ListenerNumbers::default();
         let mut acme_state = AcmeState::default();
         let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
         let opening = (&mut handles, &mut tls_state);
-        let privileged = Privileged::prepare(config, &mut numbers, opening)?;
+        let privileged = Privileged::prepare(loaded, opening)?;
         privileged.drop_privileges()?;
         let confinement = Confinement::begin(privileged.opened.config.engine.confine);
         let Privileged {
@@ -109,7 +110,8 @@ impl Server {
 
         let next = Next::build(opened, arena.clone(), &watch_thread, None)?;
         let bound = next.listeners.tcp();
-        let Next { config, listeners, tls, acme, content, access_log } = next;
+        let Next { config, routes, listeners, tls, acme, content, access_log } = next;
+        drop(routes.hierarchy);
         let tls = tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
@@ -177,7 +179,8 @@ impl Server {
             snapshot,
             has_rings,
             confinement,
-            numbers,
+            numbers: routes.listeners,
+            had_kernel_work: has_work(&fast_path_settings),
             handles,
             watch_thread,
             tls: tls_state,
@@ -212,11 +215,11 @@ struct Privileged {
 
 impl Privileged {
     fn prepare(
-        config: Config,
-        numbers: &mut ListenerNumbers,
+        loaded: Loaded,
         (handles, tls): (&mut RootHandles, &mut TlsState),
     ) -> anyhow::Result<Self> {
-        let [descriptors, _] = privileges::raise_limits(needs(&config));
+        let config = &loaded.config;
+        let [descriptors, _] = privileges::raise_limits(needs(config));
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
@@ -227,13 +230,13 @@ impl Privileged {
             let size = human_size(config.shared_cache.limit as u64);
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
-        let opened = Opened::open(config, numbers, (handles, tls), &[], owner)?;
+        let opened = Opened::open(loaded, (handles, tls), &[], owner)?;
         let config = &opened.config;
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
         let admin = admin.transpose()?;
         let control = bind_control(config, owner);
         let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
-        let fast_path_settings = fast_path::settings_by(config, &opened.hierarchy);
+        let fast_path_settings = fast_path::settings(config, &opened.routes.hierarchy);
         let fast_path = AttachedPrograms::load(
             &fast_path_settings,
             &opened.listeners.tcp(),
@@ -314,7 +317,7 @@ fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundLis
 
 /// Fails if the new user cannot read a root: every answer from it would be 403.
 fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
-    for (root, configured) in opened.roots.iter().zip(&opened.hierarchy.roots) {
+    for (root, configured) in opened.roots.iter().zip(&opened.routes.hierarchy.roots) {
         if !root.is_readable() {
             let who = identity.map_or("this user", |identity| &identity.name);
             let path = configured.directory.display();
