@@ -1,7 +1,7 @@
 //! A document root with its cache, watcher and settings.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use afpa_cache::root::DocumentRoot;
@@ -91,8 +91,8 @@ impl DocRoot {
     }
 
     /// The directory itself.
-    pub fn directory(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
+    pub fn directory(&self) -> Arc<OwnedFd> {
+        self.root.handle()
     }
 
     /// The settings in force.

@@ -215,8 +215,8 @@ impl DocumentRoot {
         }
     }
 
-    /// The descriptor, shared with the watcher of the tree, which may need it longer.
-    pub(crate) fn handle(&self) -> Arc<OwnedFd> {
+    /// The descriptor, shared with all others that may need it longer, such as the watcher of the tree.
+    pub fn handle(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.directory)
     }
 

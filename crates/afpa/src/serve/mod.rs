@@ -20,6 +20,7 @@ mod build;
 mod certificate_store;
 mod convert;
 mod drop_thread;
+mod helpers;
 mod introduce;
 mod listeners;
 mod observe;

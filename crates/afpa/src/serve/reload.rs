@@ -81,7 +81,7 @@ impl Server {
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path((&config, &routes.hierarchy), &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
-        let helpers = serving.helper_start(&self.confinement, Some(&before));
+        let helpers = self.helpers.start(&self.confinement, &serving, Some(&before));
         self.swap_workers(&config, &serving.global, sinks, helpers);
         match update_prober(self.prober.take(), &config, &serving) {
             Ok(prober) => self.prober = prober,

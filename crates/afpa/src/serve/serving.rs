@@ -17,13 +17,11 @@ use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, RequestSet, Router};
-use afpa_server::HelperStart;
 use afpa_shared_cache::{Responses, SiteCache};
 use anyhow::Context as _;
 
 use super::convert;
 use super::tls::AdoptedTls;
-use crate::confine::Confinement;
 use afpa_config::{Config, Routes, SiteSettings, UrlPath};
 
 /// The state that the workers serve from.
@@ -38,20 +36,9 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// The start of the helpers that load the files of this configuration and of the one before, for which requests
-    /// may be in progress.
-    pub(super) fn helper_start(
-        &self,
-        confinement: &Confinement,
-        before: Option<&Serving>,
-    ) -> HelperStart {
-        let roots = || [Some(self), before].into_iter().flatten().flat_map(|it| &it.global.roots);
-        // With `homes` helpers are not confined: a user's home is looked up at a request for it, and this system may
-        // keep its users anywhere.
-        match roots().any(|root| root.settings().homes.is_some()) {
-            true => HelperStart::new(|| ()),
-            false => confinement.helpers_below(roots().map(|root| root.directory())),
-        }
+    /// The document roots of all sites.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &Arc<DocRoot>> {
+        self.global.roots.iter()
     }
 }
 

@@ -28,6 +28,7 @@ use super::build::{Next, Opened};
 use super::certificate_store::CertificateStore;
 use super::convert;
 use super::drop_thread::DropThread;
+use super::helpers::HelperDirectories;
 use super::listeners::{bind, kernel_address};
 use super::observe::Observed;
 use super::police;
@@ -57,6 +58,7 @@ pub(crate) struct Server {
     pub(super) has_rings: bool,
     /// How the threads are confined.
     pub(super) confinement: Confinement,
+    pub(super) helpers: HelperDirectories,
     pub(super) numbers: ListenerNumbers,
     /// Whether the kernel could answer something of the running configuration.
     pub(super) had_kernel_work: bool,
@@ -133,7 +135,8 @@ impl Server {
         };
         let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
         let mut settings = convert::engine(&config, kernel_activity, &police);
-        settings.helper_start = serving.helper_start(&confinement, None);
+        let mut helpers = HelperDirectories::default();
+        settings.helper_start = helpers.start(&confinement, &serving, None);
         let mut engine = start_workers(
             (&config, &confinement),
             (&settings, rings),
@@ -179,6 +182,7 @@ impl Server {
             snapshot,
             has_rings,
             confinement,
+            helpers,
             numbers: routes.listeners,
             had_kernel_work: has_work(&fast_path_settings),
             handles,
