@@ -442,27 +442,72 @@ fn by_completion_one_request_a_connection_costs_what_it_costs_by_readiness() {
     assert!(sum(&counts, &["io_uring_enter"]) <= slack, "{counts:?}");
 }
 
-/// System calls that each site adds to a reload. The directories that are served already are neither watched anew nor looked into.
+/// How many sites there are at first, and then.
+const SITES: [usize; 2] = [100, 600];
+
+/// A server with so many sites, each with a root of its own.
+fn serve_sites(tree: &Tree, sites: usize, configure: impl FnOnce(&mut Launch)) -> Server {
+    for site in 0..sites {
+        tree.file(format!("s{site}/index.html"), "x");
+    }
+    let server = Server::start(tree.path(), |launch| {
+        configure(launch);
+        launch.written(|listen| {
+            let site = |site| {
+                let root = tree.path().join(format!("s{site}"));
+                let root = root.display();
+                format!("[[site]]\nlisten = [\"{listen}\"]\nhosts = [\"h{site}.example\"]\nroot = \"{root}\"\n")
+            };
+            "workers = 1\n".to_owned() + &(0..sites).map(site).collect::<String>()
+        });
+    });
+    eventually("the roots are watched", || server.log().contains("watched"));
+    server
+}
+
+/// The calls that each site adds. Locks that threads wait for, and memory, depend on chance; and from time to time the watcher looks
+/// whether the roots are still there (fstat).
+fn of_a_site(counts: &[Counts; 2]) -> u64 {
+    let by_chance =
+        ["fstat", "futex", "brk", "mmap", "munmap", "madvise", "mprotect", "sched_yield"];
+    let [few, many] = counts.each_ref().map(|counts| {
+        let all: u64 = counts.values().sum();
+        all - sum(counts, &by_chance)
+    });
+    many.saturating_sub(few) / (SITES[1] - SITES[0]) as u64
+}
+
+/// System calls that each site adds to a start, with the scan of its directory. All roots lie on one file system, which is
+/// asked for its kind once.
+#[test]
+fn a_start_costs_a_site_few_calls() {
+    if let Err(why) = Strace::can_start() {
+        skip!("{why}");
+    }
+    let tree = Tree::new();
+    let counts = SITES.map(|sites| {
+        let mut server = serve_sites(&tree, sites, |launch| {
+            launch.traced();
+        });
+        let counts = server.kill_for_calls();
+        figure!("system calls of a start of {sites} sites: {counts:?}");
+        assert!(sum(&counts, &["fstatfs", "statfs"]) < 8, "{counts:?}");
+        counts
+    });
+    let added = |name| (sum(&counts[1], &[name]) - sum(&counts[0], &[name])) / 500;
+    assert!(added("inotify_add_watch") == 1 && added("landlock_add_rule") <= 1, "{counts:?}");
+    let a_site = of_a_site(&counts);
+    assert!(a_site <= 18, "calls of a site: {a_site}");
+}
+
+/// System calls that each site adds to a reload. The directories that are served already are neither watched anew nor looked into, and
+/// helpers that may read them go on.
 #[test]
 fn a_reload_costs_a_site_few_calls() {
-    const SITES: [usize; 2] = [100, 600];
     let tree = Tree::new();
     let mut calls = Vec::new();
     for sites in SITES {
-        for site in 0..sites {
-            tree.file(format!("s{site}/index.html"), "x");
-        }
-        let server = Server::start(tree.path(), |launch| {
-            launch.written(|listen| {
-                let site = |site| {
-                    let root = tree.path().join(format!("s{site}"));
-                    let root = root.display();
-                    format!("[[site]]\nlisten = [\"{listen}\"]\nhosts = [\"h{site}.example\"]\nroot = \"{root}\"\n")
-                };
-                "workers = 1\n".to_owned() + &(0..sites).map(site).collect::<String>()
-            });
-        });
-        eventually("the roots are watched", || server.log().contains("watched"));
+        let server = serve_sites(&tree, sites, |_| ());
         let strace = trace!(server);
         server.signal(Signal::HUP);
         eventually("it is reloaded", || server.log().contains("reloaded"));
@@ -470,11 +515,10 @@ fn a_reload_costs_a_site_few_calls() {
         figure!("system calls of a reload of {sites} sites: {counts:?}");
         assert!(sum(&counts, &["inotify_add_watch", "inotify_rm_watch"]) < 8, "{counts:?}");
         assert!(sum(&counts, &["getdents64"]) < 50, "{counts:?}");
-        // Locks that threads wait for, and memory, depend on chance.
-        let by_chance = ["futex", "brk", "mmap", "munmap", "madvise", "mprotect", "sched_yield"];
-        let all: u64 = counts.values().sum();
-        calls.push(all - sum(&counts, &by_chance));
+        assert_eq!(sum(&counts, &["landlock_add_rule"]), 0, "{counts:?}");
+        calls.push(counts);
     }
-    let a_site = calls[1].saturating_sub(calls[0]) / (SITES[1] - SITES[0]) as u64;
-    assert!(a_site <= 12, "calls of a site: {a_site}");
+    let counts = <[Counts; 2]>::try_from(calls).expect("two");
+    let a_site = of_a_site(&counts);
+    assert!(a_site <= 5, "calls of a site: {a_site}");
 }

@@ -23,6 +23,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Those of a log of strace, taken in no time.
+    pub(crate) fn of(log: &str) -> Self {
+        Self { calls: count_calls(log), time: Duration::ZERO }
+    }
+
     /// No fewer than a server makes in this time whether it is asked or not: the ticks of its clock. A busy machine may take
     /// many times as long for the same requests as an idle one.
     pub fn made_by_time(&self) -> u64 {
@@ -47,6 +52,19 @@ pub struct Strace {
 }
 
 impl Strace {
+    /// Whether programs can be started under strace.
+    ///
+    /// # Errors
+    /// Why this machine does not allow it: the test then says SKIP.
+    pub fn can_start() -> Result<(), String> {
+        let run = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+        let run = run.map_err(|error| format!("strace: {error}"))?;
+        match run.status.success() {
+            true => Ok(()),
+            false => Err(format!("strace: {}", String::from_utf8_lossy(&run.stderr).trim())),
+        }
+    }
+
     /// Attaches to a server as soon as all of its threads work.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ pub struct Launch {
     pub(super) admin: Option<SocketAddr>,
     limits: Vec<(char, u64)>,
     io_uring: bool,
+    traced: bool,
     environment: Vec<(OsString, OsString)>,
     settings: Settings,
     pub(super) home: PathBuf,
@@ -48,6 +49,7 @@ impl Launch {
             admin: None,
             limits: Vec::new(),
             io_uring: true,
+            traced: false,
             environment: Vec::new(),
             settings: Settings::default(),
             home: home.to_owned(),
@@ -135,6 +137,12 @@ impl Launch {
         self
     }
 
+    /// strace notes its system calls, beginning with the first: [`Server::kill_for_calls`](super::Server::kill_for_calls) has them.
+    pub fn traced(&mut self) -> &mut Self {
+        self.traced = true;
+        self
+    }
+
     /// An environment variable.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -169,6 +177,7 @@ impl Launch {
         let log = File::options().create(true).append(true).open(self.log()).expect("log file");
         let mut command = match (&self.namespace, self.limits.as_slice()) {
             (None, []) if !self.io_uring => forbidding_io_uring(),
+            (None, []) if self.traced => traced(&self.calls()),
             (None, []) => Command::new(program()),
             (None, limits) => limited(limits),
             (Some(namespace), _) => within(namespace),
@@ -213,6 +222,10 @@ impl Launch {
         self.home.join("server.log")
     }
 
+    pub(super) fn calls(&self) -> PathBuf {
+        self.home.join("calls")
+    }
+
     pub(super) fn control(&self) -> PathBuf {
         self.control.clone().unwrap_or_else(|| self.home.join("control.sock"))
     }
@@ -227,6 +240,13 @@ fn limited(limits: &[(char, u64)]) -> Command {
     let set = limits.iter().map(|(letter, value)| format!("ulimit -{letter} {value} && "));
     let mut command = Command::new("bash");
     command.arg("-c").arg(set.collect::<String>() + "exec \"$0\" \"$@\"").arg(program());
+    command
+}
+
+/// Becomes the program; strace is another process.
+fn traced(to: &Path) -> Command {
+    let mut command = Command::new("strace");
+    command.args(["-D", "-f", "-o"]).arg(to).arg(program());
     command
 }
 

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::{
     client::{Client, Endpoint},
     proc::Process,
+    strace::Counts,
     tree::writable_by_all,
     until::eventually,
 };
@@ -239,6 +240,18 @@ impl Server {
             self.child.kill().expect("kill");
             self.ended = Some(self.child.wait().expect("wait"));
         }
+    }
+
+    /// Ends it without mercy. Its system calls since the start, if it was launched to be [traced](Launch::traced).
+    ///
+    /// # Panics
+    /// When strace does not end.
+    pub fn kill_for_calls(&mut self) -> Counts {
+        self.kill();
+        let own = |line: &str| line.starts_with(&self.pid().to_string()) && line.contains("+++");
+        let log = || fs::read_to_string(self.launch.calls()).unwrap_or_default();
+        eventually("strace notes the end", || log().lines().any(own));
+        Counts::of(&log())
     }
 
     /// Runs another command of the program, such as `stats`, against this server's control socket.
