@@ -33,7 +33,7 @@ struct Way {
 }
 
 /// Most ways to one root: each of its objects is pinned once for every way.
-const MOST_WAYS: usize = 8;
+pub const MOST_WAYS: usize = 8;
 
 impl KernelScope {
     /// The scope of the configuration `global`.
@@ -90,6 +90,24 @@ impl KernelScope {
 fn way(set: &RequestSet) -> Option<(usize, Way)> {
     let Action::Cached { root } = set.behaviour.action else { return None };
     Some((root.0 as usize, Way { site: set.site, head: head(set)?.into() }))
+}
+
+/// Whether a request set is left to user mode because others have taken all ways to its root before it.
+pub fn is_left_out(router: &Router, set: &RequestSet) -> bool {
+    let Some((root, own)) = way(set) else { return false };
+    let mut known = Vec::new();
+    for (_, way) in router.sets().iter().filter_map(way).filter(|(other, _)| *other == root) {
+        if way == own {
+            return false;
+        }
+        if !known.contains(&way) {
+            known.push(way);
+        }
+        if known.len() == MOST_WAYS {
+            return true;
+        }
+    }
+    false
 }
 
 /// The bytes that URLs of a request set have before the path that is asked for below its root, or of its servers. `None`:
@@ -217,6 +235,10 @@ mod tests {
         let sites = (0..MOST_WAYS + 3).map(|_| vec![path("/", vec![content(cached(0))])]);
         let scope = scope(sites.collect(), 1);
         assert_eq!((urls(&scope, 0, "/a").len(), scope.left_out), (MOST_WAYS, 3));
+        let router = scope.router.as_ref().unwrap();
+        let left_out = router.sets().iter().map(|set| is_left_out(router, set));
+        let expected = (0..MOST_WAYS + 3).map(|site| site >= MOST_WAYS);
+        assert!(left_out.eq(expected));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::{Host, Method, target};
 use afpa_router::{
     Action, Explanation, Extension, HostMatch, ListenerId, MatchResult, Question, SiteId, Unrouted,
@@ -142,6 +143,16 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                 told.row(
                     "note",
                     "it depends on more than host and path: never answered in the kernel",
+                );
+            }
+            if let Some(set) = routes.router.set(verdict.set)
+                && is_left_out(&routes.router, set)
+            {
+                told.row(
+                    "note",
+                    &format!(
+                        "{MOST_WAYS} sites or prefixes before it lead to these files: never answered in the kernel"
+                    ),
                 );
             }
         }
@@ -330,6 +341,10 @@ bypass_cookies = ["wp_*"]
 "#;
 
     fn asked(url: &str, header: &[&str]) -> (String, bool) {
+        asked_of(FILE.trim_start(), url, header)
+    }
+
+    fn asked_of(file: &str, url: &str, header: &[&str]) -> (String, bool) {
         let options = Route {
             url: url.to_owned(),
             config: None,
@@ -337,7 +352,7 @@ bypass_cookies = ["wp_*"]
             header: header.iter().map(|line| (*line).to_owned()).collect(),
             listen: None,
         };
-        let source = Source::new("afpa.toml", FILE.trim_start());
+        let source = Source::new("afpa.toml", file);
         let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
         explained(&loaded, &options).unwrap()
     }
@@ -376,6 +391,22 @@ file         /srv/dogalog/jumbo.gif
         assert!(text.contains("answer       421") && !found, "{text}");
         let (text, _) = asked("http://www.acme.com:8080/", &[]);
         assert!(text.contains("nothing listens on the port of the URL"), "{text}");
+    }
+
+    #[test]
+    fn ways_that_the_kernel_has_no_room_for_are_told() {
+        let site = |number| {
+            format!(
+                "[[site]]\nlisten = [\"127.0.0.1:80\"]\nhosts = [\"h{number}\"]\nroot = \"/srv\"\n"
+            )
+        };
+        let text: String = (0..=MOST_WAYS).map(site).collect();
+        let note = |number| {
+            let (text, _) = asked_of(&text, &format!("http://h{number}/a"), &[]);
+            text.contains("note         8 sites or prefixes before it lead to these files")
+        };
+        assert!(!note(0) && !note(MOST_WAYS - 1));
+        assert!(note(MOST_WAYS));
     }
 
     #[test]
