@@ -297,11 +297,12 @@ impl Attachment {
         let deadline = Instant::now() + LAST_WAIT;
         let translated = loop {
             let fast_path = &self.filler.fast_path;
-            let owed = fast_path.answers_owed().unwrap_or_default() > 0;
+            // Where connections cannot be counted there may be some.
+            let owed = fast_path.answers_owed().map_or(true, |owed| owed > 0);
             let _swept = fast_path.sweep(Duration::ZERO);
-            let translated = fast_path.translated_flows().unwrap_or_default();
+            let translated = fast_path.translated_flows().ok();
             let waits = drain || ((self.pin_dir.is_none() || owed) && Instant::now() < deadline);
-            if translated == 0 || !waits {
+            if translated == Some(0) || !waits {
                 break translated;
             }
             match next_signal(signals, Duration::from_millis(100)) {
@@ -309,9 +310,11 @@ impl Attachment {
                 _ => break translated,
             }
         };
-        if let Some(pin_dir) = self.pin_dir.as_mut().filter(|_| translated > 0) {
+        if let Some(pin_dir) = self.pin_dir.as_mut().filter(|_| translated != Some(0)) {
+            let many =
+                translated.map_or("an unknown number of".to_owned(), |many| many.to_string());
             say(&format!(
-                "{translated} connections are translated until they end; `afpa detach` cleans up after them"
+                "{many} connections are translated until they end; `afpa detach` cleans up after them"
             ));
             return pin_dir.leave(true);
         }

@@ -13,6 +13,7 @@ mod cache;
 mod clock;
 mod conn;
 mod dry_run;
+mod entries;
 mod found;
 mod kernel;
 mod load;

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use afpa_abi::{Flow, FlowKey, TICK_SHIFT, Transfer, flow_flags, socketless};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::ticks;
+use crate::entries::Entries;
 use crate::load::FastPath;
 
 /// The results of a sweep.
@@ -80,16 +81,22 @@ impl FastPath {
     ///
     /// The errors of system calls.
     pub fn close_socketless(&self) -> libbpf_rs::Result<usize> {
+        let (idle, answered) = self.open_without_socket()?;
+        for key in &idle {
+            self.probe(key).map_err(libbpf_rs::Error::from)?;
+        }
+        Ok(answered)
+    }
+
+    /// Open connections without a socket: those whose clients have acknowledged everything, and the number of the others.
+    fn open_without_socket(&self) -> libbpf_rs::Result<(Vec<FlowKey>, usize)> {
         let (mut idle, mut answered) = (Vec::new(), 0);
         self.each_flow(|key, flow| match flow.socketless {
             socketless::OPEN if is_outstanding(&flow) => answered += 1,
             socketless::OPEN => idle.push(key),
             _ => {}
         })?;
-        for key in &idle {
-            self.probe(key).map_err(libbpf_rs::Error::from)?;
-        }
-        Ok(answered)
+        Ok((idle, answered))
     }
 
     /// Answers that are under way when user mode ends, and that are not retransmitted when it is gone: those of several
@@ -98,9 +105,13 @@ impl FastPath {
     ///
     /// # Errors
     ///
-    /// The errors of system calls.
+    /// The connections cannot be listed: then any number of answers may be owed.
     pub fn answers_owed(&self) -> libbpf_rs::Result<usize> {
-        Ok(self.close_socketless().unwrap_or(0) + self.transfers()?)
+        let (idle, answered) = self.open_without_socket()?;
+        for key in &idle {
+            let _no_answer_is_lost_with_it = self.probe(key);
+        }
+        Ok(answered + self.transfers()?)
     }
 
     /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
@@ -121,8 +132,8 @@ impl FastPath {
     }
 
     pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
-        for (key, value) in entries(&self.flows)? {
-            if let (Some(key), Some(flow)) = (FlowKey::from_bytes(&key), Flow::from_bytes(&value)) {
+        for (key, value) in Entries::of(&self.flows)?.iter() {
+            if let (Some(key), Some(flow)) = (FlowKey::from_bytes(key), Flow::from_bytes(value)) {
                 visit(key, flow);
             }
         }
@@ -131,13 +142,13 @@ impl FastPath {
 
     /// Answers of several segments that are under way.
     pub fn transfers(&self) -> libbpf_rs::Result<usize> {
-        Ok(entries(&self.transfers)?.count())
+        Ok(Entries::of(&self.transfers)?.len())
     }
 
     /// Slots, and the versions in them, of answers of several segments that are under way.
     pub(crate) fn in_transfer(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
-        let transfers =
-            entries(&self.transfers)?.filter_map(|(_, bytes)| Transfer::from_bytes(&bytes));
+        let entries = Entries::of(&self.transfers)?;
+        let transfers = entries.iter().filter_map(|(_, bytes)| Transfer::from_bytes(bytes));
         Ok(transfers.map(|transfer| (transfer.slot, transfer.version)).collect())
     }
 
@@ -181,10 +192,4 @@ fn is_outstanding(flow: &Flow) -> bool {
 /// Whether a sequence number is before another one.
 fn is_before(seq: u32, other: u32) -> bool {
     (seq.wrapping_sub(other) as i32) < 0
-}
-
-/// All entries at once. The kernel ends a smaller batch early when the next entries would not fit, and the
-/// iterator takes such a batch for the last one. Memory that stays empty is not touched.
-fn entries(map: &MapHandle) -> libbpf_rs::Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)> + '_> {
-    map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
 }

@@ -19,6 +19,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 pub use process::Process;
 
+use crate::entries::Entries;
 use crate::net::devices::devices;
 use crate::pin_dir::PinDir;
 use crate::region::Region;
@@ -224,11 +225,10 @@ impl FoundFastPath {
     /// When the connections of this network namespace cannot be listed.
     pub fn needed_by(&self) -> io::Result<usize> {
         let Some(flows) = &self.flows else { return Ok(0) };
-        let all = flows.lookup_batch(flows.max_entries(), MapFlags::ANY, MapFlags::ANY);
-        let all = all.map_err(query::plain)?;
-        let offset = all.filter_map(|(key, flow)| {
-            let flow = Flow::from_bytes(&flow)?;
-            (flow.rx_offset | flow.tx_offset != 0).then(|| FlowKey::from_bytes(&key))?
+        let all = Entries::of(flows).map_err(query::plain)?;
+        let offset = all.iter().filter_map(|(key, flow)| {
+            let flow = Flow::from_bytes(flow)?;
+            (flow.rx_offset | flow.tx_offset != 0).then(|| FlowKey::from_bytes(key))?
         });
         let offset: Vec<FlowKey> = offset.collect();
         if offset.is_empty() {
