@@ -1,6 +1,7 @@
 //! Connections without a socket: opened, answered and closed by the programs, or assigned to nginx.
 
 mod admission;
+mod alone;
 mod anew;
 mod assigning;
 mod bad_path;

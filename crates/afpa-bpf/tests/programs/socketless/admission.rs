@@ -31,12 +31,12 @@ pub(super) fn bench(admission: Admission) -> Option<Bench> {
 }
 
 #[track_caller]
-fn ip(namespace: &Namespace, arguments: &[&str]) {
+pub(super) fn ip(namespace: &Namespace, arguments: &[&str]) {
     let done = namespace.command("ip").args(arguments).status().expect("ip");
     assert!(done.success(), "{arguments:?}");
 }
 
-fn look(bench: &Bench) {
+pub(super) fn look(bench: &Bench) {
     inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("on");
 }
 
