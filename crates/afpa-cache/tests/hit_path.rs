@@ -1,6 +1,10 @@
-//! The cost of a hit: no allocation.
+//! The cost of a hit: no allocation, no lock.
 
 mod support;
+
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use allocation_counter::measure;
 
@@ -73,4 +77,28 @@ fn a_first_hit_after_a_re_check_allocates_nothing() {
         paths.iter().for_each(|path| assert_eq!(hit(&mut view, path), Some(1)));
     });
     assert_eq!(hits.count_total, 0);
+}
+
+#[test]
+fn a_hit_waits_for_no_lock() {
+    let cache = roomy();
+    let mut view = view(&cache);
+    load_pinned(&cache, "/page", 100).unwrap();
+    assert_eq!(hit(&mut view, "/page"), Some(0), "the first look-up takes the object over");
+    let ((held, is_held), (over, is_over)) = (channel(), channel::<()>());
+    thread::scope(|scope| {
+        let cache = &cache;
+        let holder = scope.spawn(move || {
+            let mut end = None;
+            cache.recall(&key("/page"), |_| {
+                held.send(()).unwrap();
+                end = Some(is_over.recv_timeout(Duration::from_secs(20)));
+            });
+            end
+        });
+        is_held.recv().expect("the lock is held");
+        (0..1000).for_each(|_| assert_eq!(hit(&mut view, "/page"), Some(0)));
+        let _ = over.send(());
+        assert_eq!(holder.join().unwrap(), Some(Ok(())), "a hit waited for the lock");
+    });
 }

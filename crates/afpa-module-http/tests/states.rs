@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
-use afpa_cache::{Arena, CacheSettings};
+use afpa_cache::{Arena, CacheSettings, Key};
 use afpa_framework::{
     Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Persistence,
     Priority,
@@ -19,6 +20,7 @@ const NOW: Now = Now { unix_us: 1_000_000_000_000_000, steady_us: 5_000_000 };
 
 struct Bench {
     http: Http,
+    global: Arc<Global>,
     connection: HttpConnection,
     counters: Arc<HttpCounters>,
     out: Outbox,
@@ -43,14 +45,14 @@ impl Bench {
         ours.challenges =
             Some(Arc::new(|token| (token == "known").then(|| Arc::from("known.proof"))));
         let mut http = Http::new(
-            global,
+            Arc::clone(&global),
             Arc::clone(&counters),
             Box::new(NoAccessLog),
             Default::default(),
             Arc::new(|| {}),
         );
         let connection = http.connected(Client::Unix, 0);
-        Self { http, connection, counters, out: Outbox::default() }
+        Self { http, global, connection, counters, out: Outbox::default() }
     }
 
     /// One request through the deferred-interrupt context alone: `None` if it needs a thread.
@@ -187,6 +189,32 @@ async fn a_pinned_hit_allocates_nothing() {
     let counted = scopes.iter().next().expect("the site").report();
     assert_eq!((counted.responses, counted.in_flight), ([0, 1000 + asked, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
+}
+
+#[tokio::test]
+async fn a_pinned_hit_waits_for_no_lock_of_the_cache() {
+    let root = site();
+    let mut bench = Bench::new(root.path(), DocRootSettings::default());
+    let request = b"GET /words.txt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: br\r\n\r\n";
+    eventually_coded(&mut bench, request, &mut 0).await;
+    let root = Arc::clone(&bench.global.roots[0]);
+    let ((held, is_held), (over, is_over)) = (channel(), channel::<()>());
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(move || {
+            let mut end = None;
+            root.cache().recall(&Key::new(root.key(), b"/words.txt"), |_| {
+                held.send(()).expect("the test goes on");
+                end = Some(is_over.recv_timeout(std::time::Duration::from_secs(20)));
+            });
+            end
+        });
+        is_held.recv().expect("the lock is held");
+        for _ in 0..1000 {
+            assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
+        }
+        let _ = over.send(());
+        assert_eq!(holder.join().expect("it held"), Some(Ok(())), "a hit waited for the lock");
+    });
 }
 
 /// Asks until the answer is compressed, and counts how often.

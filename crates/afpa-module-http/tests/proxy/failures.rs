@@ -58,6 +58,29 @@ fn a_connection_that_the_server_has_closed_meanwhile_costs_no_request() {
     assert_eq!(server.accepted(), 20);
 }
 
+/// The server may be closing a connection that has rested, and a POST that it may have read is not sent again.
+#[test]
+fn a_post_takes_only_a_connection_that_was_in_use_a_moment_ago() {
+    const RESTED: Duration = Duration::from_millis(1_200);
+    let server = Backend::saying(OK);
+    let rig = Rig::to(&[&server], |_| {});
+    let mut client = rig.connect();
+    let mut new = |method: &str, rest: Duration| {
+        std::thread::sleep(rest);
+        let before = server.accepted();
+        let head = format!("{method} / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(client.exchange(&head).text(), "ok");
+        server.accepted() - before
+    };
+    assert_eq!(new("GET", Duration::ZERO), 1);
+    assert_eq!(new("POST", RESTED), 1, "it rested for longer than a second");
+    assert_eq!(new("PUT", RESTED), 0, "another one may be sent again");
+    // This machine may be so busy that a second goes by between two requests.
+    let at_once =
+        (0..20).any(|_| new("GET", Duration::ZERO) == 0 && new("POST", Duration::ZERO) == 0);
+    assert!(at_once, "a second has not gone by");
+}
+
 #[test]
 fn a_request_that_breaks_off_is_repeated_elsewhere_if_it_may_be() {
     let asked = Arc::new(AtomicUsize::new(0));
