@@ -149,6 +149,47 @@ fn what_cannot_be_kept_is_not_waited_for_twice() {
     }
 }
 
+/// Each has asked in a name of its own, which the server answers with. The first answer tells that it is not for others when
+/// all of them wait for it.
+#[test]
+fn clients_that_wait_for_what_turns_out_private_get_answers_of_their_own() {
+    const CLIENTS: usize = 6;
+    let kinds = [
+        ("/private", "Cache-Control: private, max-age=60\r\n"),
+        ("/no-store", "Cache-Control: no-store\r\n"),
+        ("/no-cache", "Cache-Control: no-cache\r\n"),
+        ("/set-cookie", "Cache-Control: private\r\nSet-Cookie: a=b\r\n"),
+        ("/star", "Cache-Control: max-age=60\r\nVary: *\r\n"),
+        ("/vary", "Cache-Control: max-age=60\r\nVary: X-Name\r\n"),
+        ("/nothing", ""),
+        ("/outdated", "Cache-Control: max-age=60\r\nAge: 100\r\n"),
+    ];
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let origin = Origin::start(move |asked: &Asked| {
+        if asked.number == 1 {
+            let _told = wait.lock().expect("no panic").recv_timeout(SOON);
+        }
+        let fields = kinds.iter().find(|(target, _)| *target == asked.target);
+        ok(fields.expect("one of them").1, &asked.field("X-Name").expect("a name"))
+    });
+    let proxy = origin.proxy("wait = \"30s\"");
+    for (target, fields) in kinds {
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| proxy.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send(format!("GET {target} HTTP/1.1\r\nHost: test\r\nX-Name: {number}\r\n\r\n"));
+        }
+        eventually_within(SOON, "all have been asked for", || {
+            origin.count(target) == 1 && in_flight(&proxy) >= CLIENTS as u64
+        });
+        go.send(()).expect("it waits");
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.receive().text(), number.to_string(), "{target}: {fields:?}");
+        }
+        eventually_within(SOON, "they are done", || in_flight(&proxy) == 0);
+    }
+}
+
 #[test]
 fn a_wait_has_an_end() {
     let (origin, go) = held(message(200, "Cache-Control: max-age=60\r\n", "late"));

@@ -10,6 +10,7 @@ mod lab;
 mod memory;
 mod methods;
 mod model;
+mod odd;
 mod origin;
 mod parts;
 mod poisoning;
