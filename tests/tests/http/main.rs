@@ -5,5 +5,6 @@ mod conditionals;
 mod escapes;
 mod reference;
 mod smuggling;
+mod smuggling_proxied;
 mod statuses;
 mod targets;

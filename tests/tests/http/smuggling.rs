@@ -16,7 +16,7 @@ const MARKER: &str = "GET /marker.txt HTTP/1.1\r\nHost: marker\r\nConnection: cl
 const HIDDEN: &str = "GET /hidden.txt HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     /// One response of class 4xx or 5xx, then the connection closes.
     Refused,
     /// As `Refused`, with this status.
@@ -34,10 +34,10 @@ enum Fate {
 }
 use Fate::{Answered, Incomplete, Refused, RefusedInBody, RefusedWith, Understood};
 
-struct Case {
-    name: String,
-    bytes: Vec<u8>,
-    fate: Fate,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) fate: Fate,
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn cut_everywhere(case: &Case, server: &Server) {
 }
 
 /// The case and the marker behind it, which would complete what is to stay incomplete.
-fn wire(case: &Case) -> Vec<u8> {
+pub(crate) fn wire(case: &Case) -> Vec<u8> {
     match case.fate {
         Incomplete => case.bytes.clone(),
         _ => [&case.bytes, MARKER.as_bytes()].concat(),
@@ -112,7 +112,7 @@ fn wire(case: &Case) -> Vec<u8> {
 }
 
 #[track_caller]
-fn judge(case: &Case, client: &mut Client, how: &str) {
+pub(crate) fn judge(case: &Case, client: &mut Client, how: &str) {
     let name = format!("{} {how}: {}", case.name, excerpt(&case.bytes));
     if case.fate == Incomplete {
         client.set_patience(Duration::from_millis(20)).expect("time-out");
@@ -183,7 +183,7 @@ fn site() -> (Tree, Server) {
 }
 
 /// The corpus that the parser's own tests read, as the server has to answer it.
-fn corpus_cases() -> Vec<Case> {
+pub(crate) fn corpus_cases() -> Vec<Case> {
     let fate = |verdict: &corpus::Verdict| match verdict {
         corpus::Verdict::Refuse(status, _) => RefusedWith(*status),
         corpus::Verdict::RefuseBody(_) => RefusedInBody,
@@ -202,7 +202,7 @@ fn corpus_cases() -> Vec<Case> {
     cases.collect()
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let own = heads().into_iter().chain(bodies()).chain(good());
     own.map(|(name, text, fate)| Case { name: name.to_owned(), bytes: text.into_bytes(), fate })
         .collect()
