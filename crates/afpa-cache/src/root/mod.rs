@@ -27,7 +27,7 @@ pub(crate) use walk::{join, parent};
 pub use body::FileBody;
 pub use handles::RootHandles;
 pub use listing::{Listed, ListedKind};
-pub use readahead::{fetch, resident};
+pub use readahead::{fetch, has_other_bytes, resident};
 pub use version::{COARSE_TICK, TICK, VersionError, read_exact_version};
 
 use crate::Stamp;

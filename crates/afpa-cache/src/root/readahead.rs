@@ -44,6 +44,28 @@ pub fn fetch(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the file is seen to have other bytes than `content`, as far as it lies in the page cache. A store through a memory
+/// map is always there at first, and the kernel changes the time of a page's file only for the first store before the page is
+/// written to the disk.
+///
+/// Never waits for the disk, and reads nothing into memory. False where the file system cannot answer.
+pub fn has_other_bytes(file: &File, content: &[u8]) -> bool {
+    let mut scratch = vec![0; SCRATCH];
+    let mut place = 0;
+    for known in content.chunks(SCRATCH) {
+        let there = scratch.get_mut(..known.len()).unwrap_or_default();
+        let read =
+            rustix::io::preadv2(file, &mut [IoSliceMut::new(there)], place, ReadWriteFlags::NOWAIT);
+        if let Ok(count) = read
+            && there.get(..count) != known.get(..count)
+        {
+            return true;
+        }
+        place += known.len() as u64;
+    }
+    false
+}
+
 /// Whether the byte at `place` can be read without waiting.
 fn sample(file: &File, place: u64) -> bool {
     let mut byte = [0];

@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use afpa_cache::{Cache, Object};
+use afpa_cache::root::has_other_bytes;
+use afpa_cache::{Cache, Object, Payload};
 use afpa_http::Coding;
 
 use super::build::digest;
@@ -97,8 +98,22 @@ pub(super) fn is_current(doc_root: &DocRoot, object: &Object<HttpHeader>) -> boo
             // A page that shows the time would be another one, and a hint has said how long it is kept.
             object.end().is_some() || made_again(doc_root, &mut sources) == Some(*made)
         }
-        _ => sources.are_those_of(header),
+        _ => sources.are_those_of(header) && !has_other_content(object, &sources),
     }
+}
+
+/// Whether one of the files is seen to have other bytes than those that are pinned, though its size and times are the same.
+fn has_other_content(object: &Object<HttpHeader>, sources: &Sources) -> bool {
+    let file_of = |coding| match coding {
+        Coding::Identity => Some(&sources.file),
+        _ => sources.stored.iter().find(|(known, _)| *known == coding).map(|(_, file)| file),
+    };
+    object.header().variants().filter(|variant| variant.stored).any(|variant| {
+        match (object.payloads().get(variant.payload), file_of(variant.coding)) {
+            (Some(Payload::Pinned(bytes)), Some(file)) => has_other_bytes(&file.file, bytes),
+            _ => false,
+        }
+    })
 }
 
 /// The digest of the content that the filters make of these files now.

@@ -1,5 +1,7 @@
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::watch::WatchSettings;
@@ -116,5 +118,50 @@ fn a_file_is_compared_once_a_round_and_only_if_it_was_used() {
     for round in 0..600 {
         assert!(rig.hit("/a.txt"));
         assert_eq!(rig.compare(), 1, "round {round}");
+    }
+}
+
+/// A program that maps a file, and stores each line of its input there. It never writes the page to the disk.
+struct Mapped(std::process::Child);
+
+impl Mapped {
+    fn begin(file: PathBuf) -> Option<Mapped> {
+        const PROGRAM: &str = "import mmap, sys\n\
+            file = open(sys.argv[1], 'r+b'); memory = mmap.mmap(file.fileno(), 0)\n\
+            for line in sys.stdin:\n    memory[0:3] = line.strip().encode(); print(flush=True)";
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", PROGRAM]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        python.spawn().inspect_err(|why| println!("SKIP: no python3: {why}")).ok().map(Mapped)
+    }
+
+    fn store(&mut self, content: &str) {
+        let (to, from) = self.0.stdin.as_mut().zip(self.0.stdout.as_mut()).expect("both");
+        writeln!(to, "{content}").expect("told");
+        assert_eq!(from.read(&mut [0; 8]).expect("read"), 1, "it is stored");
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ended = self.0.wait();
+    }
+}
+
+/// The first store changes the time of the file, the second one does not.
+#[test]
+fn each_store_through_a_memory_map_is_seen() {
+    let Some(mut rig) = Rig::new(&[("probe", ""), ("a.txt", "one and more")]) else { return };
+    let Some(mut mapped) = Mapped::begin(rig.folder.path().join("root/a.txt")) else { return };
+    for content in ["one", "two", "six", "ten"] {
+        mapped.store(content);
+        if rig.hit("/a.txt") {
+            rig.compare();
+            assert!(!rig.hit("/a.txt"), "{content} is not seen");
+        }
+        rig.load("/a.txt");
+        assert!(rig.hit("/a.txt"));
+        rig.compare();
+        assert!(rig.hit("/a.txt"), "{content} is kept");
     }
 }
