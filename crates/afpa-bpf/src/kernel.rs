@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::programs::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// The oldest kernel that the programs are tested on.
 const OLDEST: (u32, u32) = (6, 1);

@@ -27,6 +27,7 @@ mod region;
 mod rtx;
 mod settings;
 mod stats;
+mod unavailable;
 mod verify;
 
 pub use afpa_abi::{
@@ -58,10 +59,11 @@ pub use net::tcx::{TcxHook, TcxProgram, detach_link};
 pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
-pub use programs::{Programs, Unavailable};
+pub use programs::Programs;
 pub use rtx::RtxThread;
 pub use settings::{BYPASS_AFTER, Settings, longest_answer};
 pub use stats::Counters;
+pub use unavailable::Unavailable;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));

@@ -15,11 +15,12 @@ use crate::conn::served::Server;
 use crate::conn::socketless::Tracking;
 use crate::net::hooked::Hooks;
 use crate::net::links::Attachments;
-use crate::programs::{Programs, Unavailable, explain, header_blocks};
+use crate::programs::{Programs, header_blocks};
 use crate::region::{Pages, Region, Slots, Words};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
 use crate::stats::counters::InterfaceCounters;
+use crate::unavailable::{Unavailable, explain};
 
 /// The loaded fast path. When it is dropped, or its process ends in any way, nothing is answered
 /// any more, and everything is detached unless [`Settings::keep_in`] keeps it.

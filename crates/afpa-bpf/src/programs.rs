@@ -8,20 +8,11 @@ use libbpf_rs::{Map, MapCore, MapHandle, Object, OpenObject};
 
 use crate::kernel::Kernel;
 use crate::settings::Settings;
+use crate::unavailable::{Unavailable, broken_object, explain, refused};
 use crate::verify::{self, Verified};
 
 /// Assigned connections that are remembered, as a multiple of the flows; 8 bytes each.
 const ASSIGNED_FOR_EACH_FLOW: u32 = 4;
-
-/// Why the fast path cannot be had, and a remedy.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason} ({remedy})")]
-pub struct Unavailable {
-    /// The missing feature, in a few words.
-    pub reason: String,
-    /// A remedy for the operator.
-    pub remedy: &'static str,
-}
 
 /// Programs in the kernel, with the maps that they share. Nothing is attached, and the maps are as the kernel made them.
 pub struct Programs {
@@ -129,26 +120,4 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
         ".data.shared" => Some("shared"),
         _ => None,
     }
-}
-
-pub(crate) fn explain(what: &str, error: &dyn std::error::Error) -> Unavailable {
-    refused(what, &verify::words(error))
-}
-
-fn refused(what: &str, text: &str) -> Unavailable {
-    let denied = text.contains("ermission") || text.contains("not permitted");
-    let remedy = if text.contains("No such file") {
-        "the folder to keep connections in must exist, on a BPF file system"
-    } else if denied {
-        "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, or root"
-    } else if text.contains("emory") && !text.contains("verifier") {
-        "smaller limits of objects, flows or header blocks"
-    } else {
-        "please report this with the kernel's version"
-    };
-    Unavailable { reason: format!("{what}: {text}"), remedy }
-}
-
-fn broken_object(name: &str) -> Unavailable {
-    Unavailable { reason: format!("eBPF object lacks {name}"), remedy: "rebuild AFPA" }
 }

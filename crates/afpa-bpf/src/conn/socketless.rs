@@ -10,7 +10,7 @@ use afpa_abi::{Reason, handshake};
 use crate::conn::admission::Admission;
 use crate::kernel::Kernel;
 use crate::load::FastPath;
-use crate::programs::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// The oldest kernel whose TCP takes a connection in the middle (`bpf_sk_assign_tcp_reqsk`).
 const OLDEST: (u32, u32) = (6, 9);

@@ -16,7 +16,7 @@ use crate::net::filters;
 use crate::net::hooked::{Hooked, Hooks};
 use crate::net::links::{self, Attachment};
 use crate::pin_dir;
-use crate::programs::Unavailable;
+use crate::unavailable::Unavailable;
 
 impl FastPath {
     /// Attach to the interface with this index in the current network namespace, before all other programs. Every

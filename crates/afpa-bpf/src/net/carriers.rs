@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use crate::load::FastPath;
 use crate::net::interfaces::{Interface, carrying, is_gone};
-use crate::programs::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// Interfaces with programs, by number, and those that refused them.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use libbpf_rs::libbpf_sys::{BPF_CGROUP_INET_EGRESS, BPF_CGROUP_INET_INGRESS};
 
 use crate::load::FastPath;
 use crate::net::links;
-use crate::programs::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// The hooks, in the order of [`FastPath`]'s guards, and how their links are called where they are kept.
 const HOOKS: [(u32, &str); 2] =
