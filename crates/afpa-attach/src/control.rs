@@ -139,7 +139,7 @@ fn statistics(
     let usage = filler.fast_path.usage();
     let mut reasons = Map::new();
     let (mut answered, mut refused) = (0, Value::Null);
-    if let Ok(counters) = filler.fast_path.counters() {
+    if let Ok(counters) = filler.fast_path.stats.counters() {
         answered = counters.answered();
         refused = json!({
             "denied": counters[Reason::DropDenied],

@@ -220,7 +220,7 @@ impl Attachment {
         spawn("filler", move || filler.fill(&watcher, &mut server))?;
         let addresses = self.listening.addresses.clone();
         if !self.filler.keeps.is_empty() {
-            self.filler.fast_path.note_requests();
+            self.filler.fast_path.reports.note_requests();
             let filler = Arc::clone(&self.filler);
             spawn("learner", move || learn_targets(&filler))?;
             let filler = Arc::clone(&self.filler);
@@ -292,7 +292,7 @@ impl Attachment {
         }
         self.listening.end();
         self.socket.remove();
-        let answered = self.filler.fast_path.counters().map(|counters| counters.answered());
+        let answered = self.filler.fast_path.stats.counters().map(|counters| counters.answered());
         say(&format!("{} requests were answered in the kernel", answered.unwrap_or_default()));
         let deadline = Instant::now() + LAST_WAIT;
         let translated = loop {

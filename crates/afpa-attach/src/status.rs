@@ -35,7 +35,7 @@ impl Status {
         if !self.terminal {
             return;
         }
-        let answered = filler.fast_path.counters().map_or(self.answered, |c| c.answered());
+        let answered = filler.fast_path.stats.counters().map_or(self.answered, |c| c.answered());
         let seconds = self.since.elapsed().as_secs_f64().max(0.001);
         let rate = answered.saturating_sub(self.answered) as f64 / seconds;
         (self.answered, self.since) = (answered, Instant::now());

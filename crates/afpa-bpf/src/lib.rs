@@ -47,6 +47,7 @@ pub use conn::events::Events;
 pub use conn::flows::Swept;
 pub use conn::listen::SiteNumber;
 pub use conn::misses::{Missed, Misses};
+pub use conn::reports::Reports;
 pub use conn::samples::{Samples, sampled_answer, sampled_request};
 pub use conn::served::ServedSockets;
 pub use dry_run::{DryRun, Hook, Place, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
@@ -62,7 +63,7 @@ pub use program::ProgramStatistics;
 pub use programs::Programs;
 pub use rtx::RtxThread;
 pub use settings::{BYPASS_AFTER, Settings, longest_answer};
-pub use stats::Counters;
+pub use stats::{Counters, Stats};
 pub use unavailable::Unavailable;
 
 /// The eBPF object this crate was built with.

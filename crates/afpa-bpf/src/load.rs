@@ -1,8 +1,8 @@
 //! The fast path over loaded programs: handles of all maps, and the first values of what programs and user mode share.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use afpa_abi::{ANSWER_MAX, PoliceSet, TICK_SHIFT, program};
@@ -11,6 +11,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::cache::pinned::Pinned;
 use crate::conn::admission::RoutesInForce;
 use crate::conn::police::InForce;
+use crate::conn::reports::Reports;
 use crate::conn::served::Server;
 use crate::conn::socketless::Tracking;
 use crate::net::hooked::Hooks;
@@ -19,7 +20,7 @@ use crate::programs::{Programs, header_blocks};
 use crate::region::{Pages, Region, Slots, Words};
 use crate::rtx::Timers;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
-use crate::stats::counters::InterfaceCounters;
+use crate::stats::Stats;
 use crate::unavailable::{Unavailable, explain};
 
 /// The loaded fast path. When it is dropped, or its process ends in any way, nothing is answered
@@ -66,12 +67,10 @@ pub struct FastPath {
     pub(crate) objects: MapHandle,
     pub(crate) flows: MapHandle,
     pub(crate) transfers: MapHandle,
-    pub(crate) counters: MapHandle,
-    pub(crate) site_counts: MapHandle,
-    pub(crate) checked: MapHandle,
-    pub(crate) events: MapHandle,
-    pub(crate) samples: MapHandle,
-    pub(crate) misses: MapHandle,
+    /// The counts of the programs.
+    pub stats: Stats,
+    /// Reports of the programs about requests.
+    pub reports: Reports,
     pub(crate) police_prefixes: MapHandle,
     pub(crate) police_in_force: Mutex<InForce>,
     pub(crate) police_classes: MapHandle,
@@ -80,13 +79,11 @@ pub struct FastPath {
     pub(crate) routes_in_force: Mutex<RoutesInForce>,
     pub(crate) police_listeners: MapHandle,
     pub(crate) buckets: Words,
-    pub(crate) region: Region,
-    pub(crate) marks: Words,
+    pub(crate) region: Arc<Region>,
     pub(crate) slots: Slots,
     pub(crate) pages: Pages,
     pub(crate) pinned: Mutex<Pinned>,
     pub(crate) attached: Mutex<Attachments>,
-    pub(crate) places: Mutex<InterfaceCounters>,
 }
 
 impl FastPath {
@@ -101,6 +98,7 @@ impl FastPath {
         let program = |name: &str| programs.program(name);
         let region = Region::map(&map(".data.shared")?)
             .map_err(|error| explain("region cannot be mapped", &error))?;
+        let region = Arc::new(region);
         let slots = Slots::map(&map("slots")?)
             .map_err(|error| explain("objects cannot be mapped", &error))?;
         let pages = Pages::map(&map("pages")?)
@@ -168,15 +166,17 @@ impl FastPath {
             objects: map("objects")?,
             flows: map("flows")?,
             transfers: map("transfers")?,
-            counters: map("counters")?,
-            site_counts: map("site_counts")?,
-            checked: map("checked")?,
-            events: map("events")?,
-            samples: map("samples")?,
-            misses: map("misses")?,
+            stats: Stats::new(&region, map("counters")?, map("site_counts")?),
+            reports: Reports {
+                region: Arc::clone(&region),
+                events: map("events")?,
+                checked: map("checked")?,
+                samples: map("samples")?,
+                misses: map("misses")?,
+                marks,
+            },
             pinned: Mutex::new(Pinned::new(&slots, &pages)),
             attached: Mutex::default(),
-            places: Mutex::default(),
             police_prefixes: map("police_prefixes")?,
             police_in_force: Mutex::default(),
             police_classes: map("police_classes")?,
@@ -186,7 +186,6 @@ impl FastPath {
             police_listeners: map("police_listeners")?,
             buckets,
             region,
-            marks,
             slots,
             pages,
             lacks,

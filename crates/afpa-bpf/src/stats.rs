@@ -5,16 +5,28 @@ pub(crate) mod counters;
 pub use counters::Counters;
 
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afpa_abi::{INTERFACES, REASONS_MAX, Reason, SITES_COUNTED, SiteCount};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::listen::SiteNumber;
-use crate::load::FastPath;
+use crate::region::Region;
 use crate::stats::counters::InterfaceCounters;
 
-impl FastPath {
+/// The counts of the programs.
+pub struct Stats {
+    region: Arc<Region>,
+    counters: MapHandle,
+    site_counts: MapHandle,
+    places: Mutex<InterfaceCounters>,
+}
+
+impl Stats {
+    pub(crate) fn new(region: &Arc<Region>, counters: MapHandle, site_counts: MapHandle) -> Self {
+        Self { region: Arc::clone(region), counters, site_counts, places: Mutex::default() }
+    }
+
     /// The counts since the fast path was loaded.
     pub fn counters(&self) -> libbpf_rs::Result<Counters> {
         let mut sum = self.read(0)?;
@@ -35,11 +47,12 @@ impl FastPath {
         counters.collect()
     }
 
-    /// Gives an interface counts of its own, if its place is free. An interface that is gone leaves its place.
-    pub(crate) fn count_apart(&self, interface: u32) {
+    /// Gives an interface counts of its own, if its place is free. An interface that is not attached any more leaves its
+    /// place.
+    pub(crate) fn count_apart(&self, interface: u32, attached: &[u32]) {
         let place = interface as usize % INTERFACES;
         let mut places = self.places();
-        let taken = places.get(&place).is_some_and(|(owner, _)| self.interfaces().contains(owner));
+        let taken = places.get(&place).is_some_and(|(owner, _)| attached.contains(owner));
         if taken {
             return;
         }

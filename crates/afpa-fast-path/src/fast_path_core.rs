@@ -138,7 +138,7 @@ impl FastPathCore {
     }
 
     pub(crate) fn site_count(&self, site: u32) -> AnswerCount {
-        self.fast_path.site_count(site).unwrap_or_default().into()
+        self.fast_path.stats.site_count(site).unwrap_or_default().into()
     }
 
     /// The kernel's answers for each site, counted, in the order of the configuration.

@@ -63,7 +63,7 @@ impl Heartbeat {
     /// Works until the fast path ends, and then writes the rest of the log.
     pub(crate) fn run(mut self) {
         let fast_path = Arc::clone(&self.core.fast_path);
-        let events = fast_path.events().inspect_err(|error| {
+        let events = fast_path.reports.events().inspect_err(|error| {
             tracing::error!(%error, "the kernel's answers are missing in the access log");
         });
         let events = events.ok();
@@ -149,7 +149,7 @@ impl Heartbeat {
         for event in &answers {
             let Some(described) = self.core.register.find(event.version) else { continue };
             if logged {
-                let read = |event: &_| self.core.fast_path.header_block(event);
+                let read = |event: &_| self.core.fast_path.reports.header_block(event);
                 let lines = self.blocks.lines(event, read);
                 let believed = current.as_ref().map(|current| current.believed(event.site));
                 let believed = believed.unwrap_or_default();

@@ -125,13 +125,13 @@ impl FastPathView {
     /// How often the kernel answered with a kept answer of a server.
     pub fn answers_of_servers(&self) -> u64 {
         let Viewed::Running(core) = &self.0 else { return 0 };
-        core.fast_path.counters().map_or(0, |counters| counters[Reason::AnsweredShared])
+        core.fast_path.stats.counters().map_or(0, |counters| counters[Reason::AnsweredShared])
     }
 
     /// The numbers, if there are any.
     pub fn numbers(&self) -> Option<FastPathNumbers> {
         let Viewed::Running(core) = &self.0 else { return None };
-        let counters = core.fast_path.counters().ok()?;
+        let counters = core.fast_path.stats.counters().ok()?;
         let usage = core.fast_path.usage();
         let swept = *core.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = &core.counts;
@@ -230,7 +230,7 @@ impl FastPathCore {
     }
 
     fn by_interface(&self) -> Vec<(String, Vec<(&'static str, u64)>)> {
-        let counters = self.fast_path.interface_counters().unwrap_or_default();
+        let counters = self.fast_path.stats.interface_counters().unwrap_or_default();
         let names = self.interfaces();
         let named = counters.iter().filter_map(|(index, counters)| {
             let name = names.iter().find(|(known, _)| known == index)?.1;

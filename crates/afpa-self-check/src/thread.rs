@@ -70,11 +70,11 @@ impl SelfCheck {
         let (found, end) = (Arc::clone(&counts), Arc::clone(&ending));
         let check = move || {
             let fast_path = holder.fast_path();
-            fast_path.set_sample_every(settings.every);
-            if let Ok(samples) = fast_path.samples() {
+            fast_path.reports.set_sample_every(settings.every);
+            if let Ok(samples) = fast_path.reports.samples() {
                 run(fast_path, &samples, settings.settle, (&found, &end), &on_difference);
             }
-            fast_path.set_sample_every(0);
+            fast_path.reports.set_sample_every(0);
         };
         let thread = std::thread::Builder::new().name("afpa-self-check".to_owned()).spawn(check)?;
         Ok(Self { counts, ending, thread: Some(thread) })

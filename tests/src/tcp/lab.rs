@@ -173,7 +173,7 @@ impl Lab {
 
     /// The counters of the fast path.
     pub fn counters(&self) -> Counters {
-        self.fast_path().counters().expect("counters")
+        self.fast_path().stats.counters().expect("counters")
     }
 
     /// One of them.

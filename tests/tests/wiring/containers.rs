@@ -80,7 +80,7 @@ fn a_fast_path_in_a_container_and_one_on_its_host_do_not_meet() {
         assert_eq!(outside.get("/user.html").body, b"from the host's nginx");
     }
     nothing_was_dropped(&lab);
-    let counters = on_host.counters().expect("counters");
+    let counters = on_host.stats.counters().expect("counters");
     assert_eq!(counters[Reason::TranslateFailed] + counters[Reason::DropUnparsed], 0);
     inside.end();
     outside.end();

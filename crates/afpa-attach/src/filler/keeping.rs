@@ -159,7 +159,7 @@ impl Filler {
     /// # Errors
     /// When the kernel's reports cannot be read.
     pub(crate) fn learn(&self) -> Result<(), String> {
-        let misses = self.fast_path.misses().map_err(|error| error.to_string())?;
+        let misses = self.fast_path.reports.misses().map_err(|error| error.to_string())?;
         loop {
             let news = misses.drain().map_err(|error| error.to_string())?;
             let mut state = self.lock();
@@ -391,7 +391,7 @@ impl Filler {
         let mut gone = state.kept.expired(now);
         let (mut noted, mut longer) = (Vec::new(), Vec::new());
         for (target, kept) in &state.answers {
-            let note = self.fast_path.noted(target);
+            let note = self.fast_path.reports.noted(target);
             if kept.iter().any(|kept| note >= kept.asked) {
                 let ahead = Duration::from_nanos(note.saturating_sub(clock));
                 noted.push((target.clone(), now + ahead + SETTLE));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use afpa_abi::Event;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
-use crate::load::FastPath;
+use crate::conn::reports::Reports;
 
 /// The reader of the ring buffer. One is enough; it stays on its thread.
 pub struct Events<'f> {
@@ -15,7 +15,7 @@ pub struct Events<'f> {
     read: Rc<RefCell<Vec<Event>>>,
 }
 
-impl FastPath {
+impl Reports {
     /// Opens the stream of answered requests. Programs do not wake the reader: it must poll.
     pub fn events(&self) -> libbpf_rs::Result<Events<'_>> {
         let read = Rc::new(RefCell::new(Vec::new()));

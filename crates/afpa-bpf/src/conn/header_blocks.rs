@@ -3,9 +3,9 @@
 use afpa_abi::{CHECKED_MAX, Checked, Event};
 use libbpf_rs::{MapCore, MapFlags};
 
-use crate::load::FastPath;
+use crate::conn::reports::Reports;
 
-impl FastPath {
+impl Reports {
     /// The header block of an answered request: its field lines as they came, the blank line included.
     /// `None`: the programs did not remember it, or have replaced it since.
     pub fn header_block(&self, event: &Event) -> Option<Vec<u8>> {

@@ -9,7 +9,7 @@ use afpa_abi::{Miss, UNSAFE_ANY, UNSAFE_BITS};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::conn::listen::SiteNumber;
-use crate::load::FastPath;
+use crate::conn::reports::Reports;
 use crate::net::sum::path_hash;
 
 /// The reader of the ring buffer of misses. One is enough; it stays on its thread.
@@ -35,7 +35,7 @@ fn client_of(address: &[u8; 16]) -> u64 {
     if half(0) == 0 { half(8) } else { half(0) }
 }
 
-impl FastPath {
+impl Reports {
     /// From now on requests for targets that are not pinned are reported ([`misses`](Self::misses)), and unsafe ones
     /// noted ([`noted`](Self::noted)). So that all are seen, no connection is bypassed unread.
     pub fn note_requests(&self) {

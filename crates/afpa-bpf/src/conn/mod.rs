@@ -9,6 +9,7 @@ pub(crate) mod header_blocks;
 pub(crate) mod listen;
 pub(crate) mod misses;
 pub(crate) mod police;
+pub(crate) mod reports;
 pub(crate) mod samples;
 pub(crate) mod served;
 pub(crate) mod socketless;

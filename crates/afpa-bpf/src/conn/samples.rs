@@ -8,7 +8,7 @@ use std::time::Duration;
 use afpa_abi::{ANSWER_MAX, HEAD_MAX, Sample};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
-use crate::load::FastPath;
+use crate::conn::reports::Reports;
 
 /// The reader of the ring buffer of samples. One is enough; it stays on its thread.
 pub struct Samples<'f> {
@@ -16,7 +16,7 @@ pub struct Samples<'f> {
     read: Rc<RefCell<Vec<Sample>>>,
 }
 
-impl FastPath {
+impl Reports {
     /// Samples one in about this many answers of one segment from now on, rounded up to a power of two;
     /// 0: none.
     pub fn set_sample_every(&self, answers: u32) {

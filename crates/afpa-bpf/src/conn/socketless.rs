@@ -139,7 +139,7 @@ impl FastPath {
 
     /// Whether clients have sockets because their connections are tracked.
     fn look_at_tracking(&self) -> Option<Unavailable> {
-        let counters = self.counters().ok()?;
+        let counters = self.stats.counters().ok()?;
         let mut tracking = self.tracking.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (counters[Reason::SocketlessTracked], counters[Reason::SocketlessSyn]);
         tracking.see(now.0, now.1).then(|| Unavailable {

@@ -37,7 +37,7 @@ impl FastPath {
         known.map_err(|error| explain(io::Error::other(error)))?;
         attached.insert(interface, Attachment { ingress, egress });
         drop(attached);
-        self.count_apart(interface);
+        self.stats.count_apart(interface, &self.interfaces());
         Ok(())
     }
 

@@ -59,7 +59,7 @@ fn blind_segments_change_nothing_of_a_connection_with_an_offset() {
     let count = blind(&client).len() as u64;
     changes_nothing(&fast_path, &mut client);
     let seen = counted(&fast_path, Reason::PassOutside) + counted(&fast_path, Reason::StaleSegment);
-    assert_eq!(seen, count, "{:?}", fast_path.counters());
+    assert_eq!(seen, count, "{:?}", fast_path.stats.counters());
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn blind_segments_change_nothing_of_a_transfer() {
 #[test]
 fn a_strangers_head_is_not_read() {
     without_traffic(|fast_path| {
-        let before = fast_path.counters().expect("counters");
+        let before = fast_path.stats.counters().expect("counters");
         for payload in ["GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n", "GET /kernel.html HT"]
         {
             let frame = Frame::request(payload).bytes();
             let run = fast_path.dry_run(Hook::Ingress, &frame, 3).expect("a test run");
             assert_eq!((run.verdict, run.packet), (TCX_NEXT, frame));
         }
-        let counted = fast_path.counters().expect("counters").since(&before);
+        let counted = fast_path.stats.counters().expect("counters").since(&before);
         let reasons: Vec<_> = counted.iter().filter(|(_, count)| *count > 0).collect();
         assert_eq!(reasons, [(Reason::PassNoSocket, 6)]);
     });

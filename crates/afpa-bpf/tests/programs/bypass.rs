@@ -47,9 +47,9 @@ fn what_was_open_before_is_read_seldom_and_never_answered() {
     user_answers(&mut client, 1);
     fast_path.listen(all, LISTENER, SITE).expect("listening");
     fast_path.beat();
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     user_answers(&mut client, 40);
-    let passed = fast_path.counters().expect("counters").since(&before);
+    let passed = fast_path.stats.counters().expect("counters").since(&before);
     assert_eq!(passed[Reason::PassOldConnection], 40);
     let read = passed[Reason::BlockScanned] + passed[Reason::BlockCompared];
     // Once on each processor, and once more where the second ended.

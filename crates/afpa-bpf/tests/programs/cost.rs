@@ -138,10 +138,10 @@ fn time_per_request() {
     );
     for (name, request) in cases {
         fast_path.set_bypass_after(if name.starts_with("bypassed") { BYPASS_AFTER } else { 0 });
-        let before = fast_path.counters().expect("counters");
+        let before = fast_path.stats.counters().expect("counters");
         let cost = measure(&world, &fast_path, request);
         println!("{name:36} {:>8.0} {:>8.0} {:>6.2}", cost.ingress, cost.egress, cost.runs);
-        let counters = fast_path.counters().expect("counters").since(&before);
+        let counters = fast_path.stats.counters().expect("counters").since(&before);
         let expected = (CONNECTIONS * (WARM_UP + ROUNDS)) as u64;
         let decided = if name.starts_with("hit") {
             counters[Reason::Answered]

@@ -43,9 +43,9 @@ fn kernel_and_user_in_turn(fast_path: &FastPath, client: &mut Client, sample: &S
 fn run(address: &str, prepare: impl Fn(&World)) {
     let Some((world, fast_path, sample)) = world() else { return };
     prepare(&world);
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     kernel_and_user_in_turn(&fast_path, &mut world.connect(address), &sample);
-    let counters = fast_path.counters().expect("counters").since(&before);
+    let counters = fast_path.stats.counters().expect("counters").since(&before);
     for (reason, count) in counters.iter().filter(|(_, count)| *count != 0) {
         println!("{count:>8} {}", reason.text());
     }

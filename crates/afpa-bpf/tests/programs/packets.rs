@@ -18,10 +18,10 @@ fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
 
 /// The frame goes on as it is; which reasons were counted?
 fn untouched(fast_path: &FastPath, hook: Hook, frame: &[u8]) -> Vec<Reason> {
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     let run = fast_path.dry_run(hook, frame, 1).expect("a test run");
     assert_eq!((run.verdict, run.packet.as_slice()), (TCX_NEXT, frame));
-    let counters = fast_path.counters().expect("counters").since(&before);
+    let counters = fast_path.stats.counters().expect("counters").since(&before);
     counters.iter().filter(|(_, count)| *count > 0).map(|(reason, _)| reason).collect()
 }
 
@@ -329,7 +329,7 @@ fn mangled_frames_are_never_answered() {
             assert_ne!(run.verdict, TCX_REDIRECT, "{frame:02x?}");
             assert_eq!(run.packet, frame, "round {round}");
         }
-        assert_eq!(fast_path.counters().expect("counters")[Reason::Answered], 0);
+        assert_eq!(fast_path.stats.counters().expect("counters")[Reason::Answered], 0);
     });
 }
 
@@ -365,9 +365,10 @@ fn time_of_a_warm_pass() {
                     Content-Length: 100000\r\nLast-Modified: Sat, 21 Nov 2026 02:29:24 GMT\r\nConnection: keep-alive\r\n\
                     ETag: \"6b010204-a\"\r\nAccept-Ranges: bytes\r\n\r\n";
         let response = Frame { from_server: true, seq: 70_000, ..Frame::request(head) };
-        let before = fast_path.counters().expect("counters");
+        let before = fast_path.stats.counters().expect("counters");
         fast_path.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run");
-        let ended = fast_path.counters().expect("counters").since(&before)[Reason::ResponseEnd];
+        let ended =
+            fast_path.stats.counters().expect("counters").since(&before)[Reason::ResponseEnd];
         assert_eq!(ended, 1);
         let mut total = std::time::Duration::ZERO;
         for _ in 0..5000 {

@@ -36,7 +36,7 @@ fn comes_back(lab: &Lab, client: &RawClient) -> Segment {
         if let Some(answer) = received.into_iter().find(Segment::is_from_kernel) {
             return answer;
         }
-        assert!(begin.elapsed() < PATIENCE, "{:?}", lab.fast_path.counters());
+        assert!(begin.elapsed() < PATIENCE, "{:?}", lab.fast_path.stats.counters());
     }
 }
 

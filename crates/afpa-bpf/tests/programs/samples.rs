@@ -7,8 +7,8 @@ use crate::support::{ETAG, PORT, SITE, World};
 #[test]
 fn a_sample_has_the_request_and_the_answer_as_it_left() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
-    let samples = fast_path.samples().expect("a ring buffer");
-    fast_path.set_sample_every(1);
+    let samples = fast_path.reports.samples().expect("a ring buffer");
+    fast_path.reports.set_sample_every(1);
     let conditional =
         format!("GET /kernel.html HTTP/1.1\r\nHost: server\r\nIf-None-Match: {ETAG}\r\n\r\n");
     let requests = [
@@ -37,10 +37,10 @@ fn a_sample_has_the_request_and_the_answer_as_it_left() {
 #[test]
 fn about_one_in_so_many_answers_is_sampled() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
-    let samples = fast_path.samples().expect("a ring buffer");
+    let samples = fast_path.reports.samples().expect("a ring buffer");
     let mut client = world.connect(crate::support::SERVER_V4);
     let mut seen = |every: u32, requests: usize| {
-        fast_path.set_sample_every(every);
+        fast_path.reports.set_sample_every(every);
         let mut count = 0;
         for _ in 0..requests {
             fast_path.beat();

@@ -56,7 +56,7 @@ fn connect(world: &World, fast_path: &FastPath, address: &str) -> Client {
 }
 
 fn counts(fast_path: &FastPath) -> Vec<(&'static str, u64)> {
-    let counters = fast_path.counters().expect("counters");
+    let counters = fast_path.stats.counters().expect("counters");
     counters
         .iter()
         .filter(|(_, count)| *count != 0)

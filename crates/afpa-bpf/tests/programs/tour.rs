@@ -37,7 +37,7 @@ fn tour(settings: Settings) {
     several_segments_and_a_loss(&lab);
     a_reset_under_way(&lab);
     expect_counted(
-        &lab.fast_path.counters().expect("counters"),
+        &lab.fast_path.stats.counters().expect("counters"),
         &[
             Reason::Answered,
             Reason::AnsweredNotModified,

@@ -80,7 +80,7 @@ fn transfer(address: &'static str, prepare: impl Fn(&World)) {
         let failed = results.iter().filter(|result| result.is_err()).count();
         assert_eq!(failed, 0, "connections that failed, of {CONNECTIONS}");
     });
-    let counters = fast_path.counters().expect("counters");
+    let counters = fast_path.stats.counters().expect("counters");
     for (reason, count) in counters.iter().filter(|(_, count)| *count != 0) {
         println!("{count:>8} {}", reason.text());
     }

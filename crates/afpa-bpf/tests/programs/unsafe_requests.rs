@@ -16,7 +16,7 @@ pub(crate) fn world() -> Option<(World, Lent)> {
     let settings = Settings { bypass_after: 3, bypass_time: Duration::ZERO, ..settings() };
     let (world, fast_path) = World::with_one_pinned(settings)?;
     assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
-    fast_path.note_requests();
+    fast_path.reports.note_requests();
     Some((world, fast_path))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn await_answered(world: &World, fast_path: &FastPath, path: &str) {
 /// other connections overtake it, so the note is awaited.
 #[track_caller]
 pub(crate) fn await_ended(world: &World, fast_path: &FastPath, path: &str, after: u64, sent: &str) {
-    eventually(&format!("a note of {sent}"), || fast_path.noted(path.as_bytes()) > after);
+    eventually(&format!("a note of {sent}"), || fast_path.reports.noted(path.as_bytes()) > after);
     assert!(!is_answered(world, fast_path, path), "after {sent}");
 }
 
@@ -80,7 +80,7 @@ fn an_unsafe_request_ends_the_answers_for_its_target() {
             fast_path.beat();
             let client = world.connected();
             client.send(&text(&client, bytes));
-            fast_path.noted(path.as_bytes()) > before
+            fast_path.reports.noted(path.as_bytes()) > before
         });
         let outdated = || counted(&fast_path, Reason::PassOutdated);
         let passed = outdated();
@@ -111,7 +111,7 @@ fn other_targets_and_safe_methods_end_nothing() {
         let mut client = world.connected();
         client.deliver(&text(&client, &bytes));
         await_answered(&world, &fast_path, "/answer");
-        assert_eq!(fast_path.noted(b"/answer"), 0, "{bytes:?}");
+        assert_eq!(fast_path.reports.noted(b"/answer"), 0, "{bytes:?}");
     }
 }
 
@@ -151,7 +151,7 @@ fn no_connection_is_left_unread() {
 #[test]
 fn what_is_not_pinned_is_reported() {
     let Some((world, fast_path)) = world() else { return };
-    let misses = fast_path.misses().expect("a ring buffer");
+    let misses = fast_path.reports.misses().expect("a ring buffer");
     misses.drain().expect("misses");
     let long = format!("/{}", "x".repeat(200));
     for target in ["/user.html", "/user.html?a=b", &long] {

@@ -84,9 +84,9 @@ fn a_target_in_another_spelling_may_be_any() {
         "http://shop.example//answer",
     ];
     for target in odd {
-        let before = fast_path.noted(b"/answer");
+        let before = fast_path.reports.noted(b"/answer");
         send(&world, &fast_path, &[], &[request("POST", target).as_bytes()]);
-        eventually(&format!("a note of {target}"), || fast_path.noted(b"/answer") > before);
+        eventually(&format!("a note of {target}"), || fast_path.reports.noted(b"/answer") > before);
     }
     pin(&fast_path, "/answer");
     assert!(!is_answered(&world, &fast_path, "/answer"));
@@ -118,7 +118,7 @@ fn a_safe_request_may_be_cut_anywhere() {
     for at in [1, 3, 4, 7, 11] {
         let (first, rest) = whole.as_bytes().split_at(at);
         send(&world, &fast_path, &[ODD], &[first, rest]).take_response(); // it has arrived
-        assert_eq!(fast_path.noted(b"/answer"), 0, "cut at {at}");
+        assert_eq!(fast_path.reports.noted(b"/answer"), 0, "cut at {at}");
     }
 }
 
@@ -129,7 +129,7 @@ fn the_response_is_known_whatever_the_content_looks_like() {
     world.nginx("location /kept/ { dav_methods PUT; }"); // it reads the content before it answers
     world.await_server();
     let Some(fast_path) = world.fast_path(settings()) else { return };
-    fast_path.note_requests();
+    fast_path.reports.note_requests();
     for (path, content) in
         [("/kept/get", "GET /x HTTP/1.1\r\n"), ("/kept/put", "PUT /x HTTP/1.1\r\n")]
     {
@@ -142,7 +142,7 @@ fn the_response_is_known_whatever_the_content_looks_like() {
         }
         let asked = monotonic_ns();
         client.ask(&text(&client, "!"));
-        let noted = fast_path.noted(path.as_bytes());
+        let noted = fast_path.reports.noted(path.as_bytes());
         assert!(noted > asked, "{path}: the response came after the content");
     }
 }
@@ -157,8 +157,8 @@ fn what_a_stranger_makes_up_is_not_noted() {
     }
     // A request that comes later was sent later.
     send(&world, &fast_path, &[], &[request("POST", "/later").as_bytes()]);
-    eventually("the later one is noted", || fast_path.noted(b"/later") > 0);
-    assert_eq!(fast_path.noted(b"/answer"), 0);
+    eventually("the later one is noted", || fast_path.reports.noted(b"/later") > 0);
+    assert_eq!(fast_path.reports.noted(b"/answer"), 0);
 }
 
 /// In the first fragment of a packet, whose others have no ports.
@@ -174,23 +174,23 @@ fn a_request_may_begin_in_a_fragment() {
         client.send_frame(&frame);
     };
     fragment(&request("POST", "/answer"));
-    eventually("it is noted", || fast_path.noted(b"/answer") > 0);
-    assert_eq!(fast_path.noted(b"/other"), 0);
+    eventually("it is noted", || fast_path.reports.noted(b"/answer") > 0);
+    assert_eq!(fast_path.reports.noted(b"/other"), 0);
     fragment("POST /oth");
-    eventually("it may be any", || fast_path.noted(b"/other") > 0);
+    eventually("it may be any", || fast_path.reports.noted(b"/other") > 0);
 }
 
 /// The kernel's TCP does not know it yet, and no program will.
 #[test]
 fn a_connection_for_which_there_was_no_room_is_read_too() {
     let Some(bench) = Bench::with(Settings { flows: 1, ..Settings::default() }) else { return };
-    bench.fast_path.note_requests();
+    bench.fast_path.reports.note_requests();
     let mut client = bench.raw(); // the connection by which it is known has the place
     client.connect();
     client.ask(&text(&client, &request("POST", "/user.html")));
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
     assert!(
-        bench.fast_path.noted(b"/user.html") > monotonic_ns(),
+        bench.fast_path.reports.noted(b"/user.html") > monotonic_ns(),
         "its response will not be known"
     );
 }

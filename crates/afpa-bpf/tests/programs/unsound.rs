@@ -227,9 +227,9 @@ fn an_ipv4_address_in_an_ipv6_header_is_no_client_s() {
         };
         let disguised = ends(mapped([10, 77, 0, 2]), mapped([10, 77, 0, 1])).frame(&[0; 12]);
         let run = |frame: &[u8]| {
-            let before = fast_path.counters().expect("counters");
+            let before = fast_path.stats.counters().expect("counters");
             let run = fast_path.dry_run(Hook::Ingress, frame, 1).expect("a test run");
-            let counted = fast_path.counters().expect("counters").since(&before);
+            let counted = fast_path.stats.counters().expect("counters").since(&before);
             (run.verdict, run.packet == frame, counted.iter().any(|(_, count)| count > 0))
         };
         assert!(run(&frame).2, "it is the connection's");

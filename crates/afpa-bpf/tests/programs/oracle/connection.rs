@@ -144,7 +144,7 @@ impl<'b> Connection<'b> {
             }
             self.catch_up();
         }
-        let tally = self.bench.fast_path.counters().expect("counters");
+        let tally = self.bench.fast_path.stats.counters().expect("counters");
         let lines =
             tally.iter().filter(|(_, n)| *n > 0).map(|(r, n)| format!("{n} {}\n", r.text()));
         let key = FlowKey::new(self.ends[0], self.ends[1]);

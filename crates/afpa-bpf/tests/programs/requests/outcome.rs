@@ -24,7 +24,7 @@ pub(crate) fn outcome(
     request: &str,
 ) -> Result<Response, Vec<Reason>> {
     fast_path.beat();
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     let mut client = world.connect(SERVER_V4);
     client.send(request);
     let silent = [Reason::PassTranslated, Reason::PassNoPayload];
@@ -33,7 +33,7 @@ pub(crate) fn outcome(
     let mut counters = before.since(&before);
     eventually("it was answered or passed", || {
         std::thread::sleep(Duration::from_millis(10));
-        counters = fast_path.counters().expect("counters").since(&before);
+        counters = fast_path.stats.counters().expect("counters").since(&before);
         let mut counted = counters.iter().filter(|(_, count)| *count > 0);
         counters.answered() > 0 || counted.any(|(reason, _)| passes(&reason))
     });

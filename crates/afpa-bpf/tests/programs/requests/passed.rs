@@ -101,9 +101,9 @@ fn silence_without_a_heartbeat() {
         (false, &b"from nginx"[..]),
         "two seconds later"
     );
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     assert!(!world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
-    let counters = fast_path.counters().expect("counters").since(&before);
+    let counters = fast_path.stats.counters().expect("counters").since(&before);
     assert_eq!((counters.answered(), counters[Reason::PassNoHeartbeat]), (0, 1), "a new one, too");
 }
 
@@ -150,5 +150,5 @@ fn idle_timer_of_the_server_sees_a_request_now_and_then() {
         assert_eq!(client.get("/kernel.html").body, b"from nginx");
         assert!(client.get("/kernel.html").is_from_kernel());
     }
-    assert_eq!(fast_path.counters().expect("counters")[Reason::PassRefresh], 3);
+    assert_eq!(fast_path.stats.counters().expect("counters")[Reason::PassRefresh], 3);
 }

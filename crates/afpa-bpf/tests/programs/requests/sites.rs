@@ -31,9 +31,9 @@ fn an_address_that_is_served_otherwise_while_a_connection_is_open() {
     assert!(fast_path.unmap_host(LISTENER + 1, "test").expect("unmapped"));
     assert!(client.get("/kernel.html").is_from_kernel());
     fast_path.unlisten(all).expect("unlistened");
-    let before = fast_path.counters().expect("counters");
+    let before = fast_path.stats.counters().expect("counters");
     assert!(!client.get("/kernel.html").is_from_kernel());
-    let passed = fast_path.counters().expect("counters").since(&before);
+    let passed = fast_path.stats.counters().expect("counters").since(&before);
     assert_eq!(passed[Reason::PassNotListening], 1);
 }
 

@@ -151,7 +151,7 @@ fn counters(bench: &Bench) -> Vec<(String, u64)> {
             .filter(|(counter, _)| !dull.iter().any(|dull| counter.contains(dull)));
         all.extend(some.map(|(counter, value)| (format!("{name} {counter}"), value)));
     }
-    let counted = bench.fast_path.counters().expect("counters");
+    let counted = bench.fast_path.stats.counters().expect("counters");
     all.extend(counted.iter().map(|(why, count)| (why.text().to_owned(), count)));
     all
 }

@@ -49,7 +49,7 @@ impl Lab {
     }
 
     pub fn count(&self, reason: Reason) -> u64 {
-        self.fast_path.counters().expect("counters")[reason]
+        self.fast_path.stats.counters().expect("counters")[reason]
     }
 
     /// Time goes by, and timers are serviced.

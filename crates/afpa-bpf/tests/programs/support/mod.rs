@@ -30,7 +30,7 @@ pub const SITE: u32 = 7;
 pub const LISTENER: u32 = 1;
 
 pub fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
-    fast_path.counters().expect("counters")[reason]
+    fast_path.stats.counters().expect("counters")[reason]
 }
 
 #[track_caller]

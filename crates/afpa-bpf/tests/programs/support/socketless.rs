@@ -132,7 +132,7 @@ impl Bench {
 
     /// All that was counted.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
-        let counters = self.fast_path.counters().expect("counters");
+        let counters = self.fast_path.stats.counters().expect("counters");
         let some = counters.iter().filter(|(_, count)| *count != 0);
         some.map(|(why, count)| (why.text(), count)).collect()
     }
