@@ -41,11 +41,9 @@ pub use cache::variant::{
     PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant,
 };
 pub use clock::{boot_ns, monotonic_ns};
-pub use conn::admission::{Admission, FLOOD_SYNS};
-pub use conn::admit::FIREWALL_INTERVAL;
+pub use conn::SiteNumber;
 pub use conn::events::Events;
 pub use conn::flows::Swept;
-pub use conn::listen::SiteNumber;
 pub use conn::misses::{Missed, Misses};
 pub use conn::reports::Reports;
 pub use conn::samples::{Samples, sampled_answer, sampled_request};
@@ -62,7 +60,9 @@ pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
 pub use programs::Programs;
 pub use rtx::RtxThread;
-pub use settings::{BYPASS_AFTER, Settings, longest_answer};
+pub use settings::{
+    Admission, BYPASS_AFTER, FIREWALL_INTERVAL, FLOOD_SYNS, Settings, longest_answer,
+};
 pub use stats::{Counters, Stats};
 pub use unavailable::Unavailable;
 

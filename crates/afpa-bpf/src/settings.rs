@@ -5,8 +5,25 @@ use std::time::Duration;
 
 use afpa_abi::ANSWER_MAX;
 
-use crate::conn::admission::{Admission, FLOOD_SYNS};
-use crate::conn::admit::FIREWALL_INTERVAL;
+/// Which clients' connections may begin without a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// Clients that the kernel's own path has let in lately.
+    #[default]
+    Recent,
+    /// As `Recent`. While SYNs come in a flood ([`Settings::flood_syns`]), those of all clients
+    /// are answered, as far as the way back is sure; the firewall of this host is asked before any request is answered.
+    Flood,
+    /// All clients, as far as the way back is sure. The firewall of this host is not asked:
+    /// [`Settings::firewall_interval`] has no effect.
+    Everyone,
+}
+
+/// [`Settings::flood_syns`] by default: the kernel's TCP needs about a twentieth of a processor for these.
+pub const FLOOD_SYNS: u32 = 10_000;
+
+/// [`Settings::firewall_interval`] by default: a ban ends answers within two seconds.
+pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// [`Settings::bypass_after`] by default. A hit saves about ten times the cost of a pass, so that the fast path
 /// pays from one hit in ten requests on. Where hits come by chance, 64 misses in a row are seen once in some

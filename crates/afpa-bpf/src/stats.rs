@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afpa_abi::{INTERFACES, REASONS_MAX, Reason, SITES_COUNTED, SiteCount};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::conn::listen::SiteNumber;
+use crate::conn::SiteNumber;
 use crate::region::Region;
 use crate::stats::counters::InterfaceCounters;
 

@@ -5,7 +5,7 @@ use afpa_abi::{ANSWER_MAX, Answer, DATE_LENGTH, PAGE, Slot, UNIT_MIN};
 use super::variant::{
     AGE_DIGITS, BEFORE_AGE, Freshness, PinError, Response, TTL_DIGITS, Ttl, Variant,
 };
-use crate::conn::listen::SiteNumber;
+use crate::conn::SiteNumber;
 use crate::net::sum::sum;
 
 /// A slot without its version and pages, and the contents of the pages.

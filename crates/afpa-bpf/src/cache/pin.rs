@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS, Sample};
 use libbpf_rs::{MapCore, MapFlags};
 
-use crate::conn::listen::SiteNumber;
+use crate::conn::SiteNumber;
 use crate::load::FastPath;
 use crate::net::sum::path_hash;
 use crate::settings::{Settings, longest_answer};

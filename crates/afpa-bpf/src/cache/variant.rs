@@ -62,7 +62,7 @@ pub struct Freshness {
     pub ttl: Option<Ttl>,
     /// A time of [`monotonic_ns`](crate::monotonic_ns) before the attached server was asked for the answer. An unsafe
     /// request for its target that has passed since then ends it, too
-    /// ([`FastPath::note_requests`](crate::FastPath::note_requests)). 0: only an unpin ends it.
+    /// ([`Reports::note_requests`](crate::Reports::note_requests)). 0: only an unpin ends it.
     pub asked: u64,
 }
 

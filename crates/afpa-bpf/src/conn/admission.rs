@@ -13,23 +13,7 @@ use crate::conn::police::key;
 use crate::load::FastPath;
 use crate::net::next_hops::{self, NextHops};
 use crate::preflight::Changes;
-
-/// Which clients' connections may begin without a socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Admission {
-    /// Clients that the kernel's own path has let in lately.
-    #[default]
-    Recent,
-    /// As `Recent`. While SYNs come in a flood ([`Settings::flood_syns`](crate::Settings::flood_syns)), those of all clients
-    /// are answered, as far as the way back is sure; the firewall of this host is asked before any request is answered.
-    Flood,
-    /// All clients, as far as the way back is sure. The firewall of this host is not asked:
-    /// [`Settings::firewall_interval`](crate::Settings::firewall_interval) has no effect.
-    Everyone,
-}
-
-/// [`Settings::flood_syns`](crate::Settings::flood_syns) by default: the kernel's TCP needs about a twentieth of a processor for these.
-pub const FLOOD_SYNS: u32 = 10_000;
+use crate::settings::Admission;
 
 /// How many SYNs that is in the time for which they are counted. Pure.
 fn in_a_window(per_second: u32) -> u32 {
@@ -138,6 +122,7 @@ impl FastPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::FLOOD_SYNS;
 
     #[test]
     fn a_rate_is_counted_in_windows_and_never_becomes_none() {

@@ -6,11 +6,8 @@ use std::time::Duration;
 
 use afpa_abi::TICK_SHIFT;
 
-use crate::conn::admission::Admission;
 use crate::load::FastPath;
-
-/// [`Settings::firewall_interval`](crate::Settings::firewall_interval) by default: a ban ends answers within two seconds.
-pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
+use crate::settings::Admission;
 
 impl FastPath {
     /// Change [`Settings::firewall_interval`](crate::Settings::firewall_interval). Without effect where everybody is admitted.

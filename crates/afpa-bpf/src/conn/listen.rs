@@ -6,10 +6,8 @@ use std::sync::atomic::Ordering;
 use afpa_abi::{Endpoint, FIELD_NAME_MAX, FieldName, HOST_MAX, Listener, Site, SiteKey};
 use libbpf_rs::{MapCore, MapFlags};
 
+use crate::conn::SiteNumber;
 use crate::load::FastPath;
-
-/// The kernel's number of a site (the papers' request set). 0: none.
-pub type SiteNumber = u32;
 
 impl FastPath {
     /// Serves a local address. It belongs to a listener set, numbered from 1: the addresses of one set have the

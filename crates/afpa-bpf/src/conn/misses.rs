@@ -8,7 +8,7 @@ use std::time::Duration;
 use afpa_abi::{Miss, UNSAFE_ANY, UNSAFE_BITS};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
-use crate::conn::listen::SiteNumber;
+use crate::conn::SiteNumber;
 use crate::conn::reports::Reports;
 use crate::net::sum::path_hash;
 

@@ -13,3 +13,6 @@ pub(crate) mod reports;
 pub(crate) mod samples;
 pub(crate) mod served;
 pub(crate) mod socketless;
+
+/// The kernel's number of a site (the papers' request set). 0: none.
+pub type SiteNumber = u32;

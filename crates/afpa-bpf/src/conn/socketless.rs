@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use afpa_abi::{Reason, handshake};
 
-use crate::conn::admission::Admission;
 use crate::kernel::Kernel;
 use crate::load::FastPath;
+use crate::settings::Admission;
 use crate::unavailable::Unavailable;
 
 /// The oldest kernel whose TCP takes a connection in the middle (`bpf_sk_assign_tcp_reqsk`).

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use afpa_bpf::{FastPath, Programs, Settings, Unavailable};
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, RingBufferBuilder};
 
-/// All that is compiled into programs, or sizes their maps.
+/// The settings that are compiled into programs, or that size their maps.
 type Sizes = [u32; 10];
 
 /// Programs whose maps are as new, the last that were left at the end.
