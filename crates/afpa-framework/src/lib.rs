@@ -36,7 +36,7 @@ pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};
 pub use counter::Counter;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
-pub use module::{Cached, Derived, Miss, Module, Persistence, Timeout, Waiting};
+pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{GATHERED, Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface};

@@ -74,6 +74,15 @@ pub enum Miss<U, R> {
     Remote(R),
 }
 
+/// The result of *derive uncached response*.
+#[derive(Debug)]
+pub enum Finished<R> {
+    /// The answer is in the outbox.
+    Answered(Persistence),
+    /// There is no file: *derive remote response*, by a server group.
+    Remote(R),
+}
+
 /// An application protocol: the state functions of one core.
 ///
 /// The value itself is the core's part of the module: its view of the cache, its counters, its
@@ -85,7 +94,8 @@ pub enum Miss<U, R> {
 /// For each request the engine calls, in the order that [`State::next`](crate::State::next)
 /// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
 /// that the file system answers goes on with `derive_uncached_response` and `finish_uncached`; one that a
-/// server answers, with `derive_remote_response` and `finish_remote`. A module that has no such requests
+/// server answers, with `derive_remote_response` and `finish_remote`. The first may become the second, if
+/// there is no file. A module that has no such requests
 /// says so with [`Infallible`](std::convert::Infallible) as the type.
 pub trait Module: Sized + 'static {
     /// The data of one connection.
@@ -121,6 +131,11 @@ pub trait Module: Sized + 'static {
 
     /// Whether a server may be asked this before the handshake is complete. If not, the engine waits.
     fn may_go_early(_: &Self::Remote) -> bool {
+        false
+    }
+
+    /// Whether a server is asked if the file system has no answer. Then the engine keeps the content of the request.
+    fn may_need_server(_: &Self::Uncached) -> bool {
         false
     }
 
@@ -167,14 +182,14 @@ pub trait Module: Sized + 'static {
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Leaves the answer that a helper thread found in `out`.
+    /// Leaves the answer that a helper thread found in `out`, or sends the request on to a server.
     fn finish_uncached(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
         loaded: Self::Loaded,
         out: &mut Outbox,
-    ) -> Persistence;
+    ) -> Finished<Self::Remote>;
 
     /// Asks a server of a server group, and sends its answer to the client. Dropping the future cancels the exchange.
     fn derive_remote_response<'c, C: ClientStream>(

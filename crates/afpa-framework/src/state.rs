@@ -32,7 +32,7 @@ pub enum State {
     DeriveCachedResponse,
     /// The cache has no answer: answer from the route, or choose the state that answers.
     DeriveMissResponse,
-    /// Create a cache object from the file system.
+    /// Create a cache object from the file system. If there is no file, a server group may have the answer.
     DeriveUncachedResponse,
     /// Pass the request to a server of a server group.
     DeriveRemoteResponse,
@@ -109,6 +109,7 @@ impl State {
             (S::DeriveMissResponse, E::Uncached) => S::DeriveUncachedResponse,
             (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
             (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Answered) => S::SendResponse,
+            (S::DeriveUncachedResponse, E::Remote) => S::DeriveRemoteResponse,
             (S::SendResponse, E::Sent) => S::DeriveRequest,
             (S::SendResponse, E::SentLast) => S::Closed,
             _ => return None,

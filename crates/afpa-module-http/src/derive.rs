@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
+    AccessSink, Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now, Outbox,
     Persistence, Receipt, Secured, Timeout, Waiting,
 };
 use afpa_http::caching::cache_status::Outcome;
@@ -325,9 +325,9 @@ impl Module for Http {
         now: Now,
         loaded: LoadedRequest,
         out: &mut Outbox,
-    ) -> Persistence {
+    ) -> Finished<Remote> {
         let must_close = self.left.contains(&connection.listener);
-        loaded.finish(&mut self.responder, now, must_close, out)
+        Finished::Answered(loaded.finish(&mut self.responder, now, must_close, out))
     }
 
     fn derive_remote_response<'c, C: ClientStream>(

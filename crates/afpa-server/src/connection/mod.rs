@@ -174,17 +174,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
-                Next::Remote(request) => {
-                    if !M::may_go_early(&request)
-                        && let Err(end) = self.finish_handshake().await
-                    {
-                        return end;
-                    }
-                    match Box::pin(self.remote(request)).await {
-                        Ok(persistence) => persistence,
-                        Err(end) => return end,
-                    }
-                }
+                Next::Remote(request) => match Box::pin(self.remote(request)).await {
+                    Ok(persistence) => persistence,
+                    Err(end) => return end,
+                },
             };
             if let Err(end) = self.send_response().await {
                 return end;

@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{Event, Module, Now, Persistence};
+use afpa_framework::{Event, Finished, Module, Now, Persistence};
 
 use super::remote::LentClient;
 use super::{Connection, End, Walk};
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox.
+    /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox. If there is no file, a
+    /// server may have the answer.
     pub(super) async fn uncached(&mut self, request: M::Uncached) -> Result<Persistence, End> {
         let begun = self.enter_thread_context().await?;
         let mut walk = walk_to(Event::Uncached);
@@ -18,21 +19,37 @@ impl<M: Module, T: Transport> Connection<M, T> {
             module.derive_uncached_response(begun, request, &self.worker.helpers.borrow())
         };
         let loaded = work.await;
-        walk.on(Event::Answered);
+        match self.finish_uncached(loaded) {
+            Finished::Answered(persistence) => {
+                walk.on(Event::Answered);
+                walk.sent(persistence);
+                Ok(persistence)
+            }
+            Finished::Remote(request) => {
+                walk.on(Event::Remote);
+                self.exchange(request, walk).await
+            }
+        }
+    }
 
+    fn finish_uncached(&mut self, loaded: M::Loaded) -> Finished<M::Remote> {
         let now = self.worker.clock.now();
         let mut module = self.worker.module.borrow_mut();
         let mut out = self.worker.outbox.borrow_mut();
-        let persistence = module.finish_uncached(&mut self.data, now, loaded, &mut out);
-        walk.sent(persistence);
-        Ok(persistence)
+        module.finish_uncached(&mut self.data, now, loaded, &mut out)
     }
 
     /// *Derive remote response*: has a server answer. Bytes that the exchange has not sent to the client itself
     /// are in the outbox afterwards.
     pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
+        self.exchange(request, walk_to(Event::Remote)).await
+    }
+
+    async fn exchange(&mut self, request: M::Remote, mut walk: Walk) -> Result<Persistence, End> {
+        if !M::may_go_early(&request) {
+            self.finish_handshake().await?;
+        }
         self.enter_thread_context().await?;
-        let mut walk = walk_to(Event::Remote);
         let worker = Rc::clone(&self.worker);
         let mut client = LentClient::new(self);
         let work = {

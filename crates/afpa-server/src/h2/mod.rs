@@ -27,6 +27,7 @@ use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
 use afpa_h2::frame::kind;
+use afpa_h2::request::Framing;
 use afpa_h2::{Event, Limits, ResponseReader, StreamId};
 use tokio::task::JoinSet;
 
@@ -64,6 +65,8 @@ struct Asked {
     head: bool,
     /// The answer does not wait for the request's content.
     early: bool,
+    /// How a server would get its content.
+    framing: Framing,
 }
 
 /// While so much output waits, nothing is received, and no content is taken from where it lies.

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use afpa_framework::{Cached, Derived, Event as Step, Miss, Module, Now, Outbox};
+use afpa_framework::{Cached, Derived, Event as Step, Finished, Miss, Module, Now, Outbox};
 use afpa_h2::request::Framing;
 use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
@@ -24,7 +24,8 @@ impl<M: Module, T: Transport> H2<M, T> {
         let mut walk = Walk::begin();
         let mut slots = M::Slots::default();
         let data = &mut self.inner.data;
-        let asked = Asked { id, head: head.asks_head(), early: head.waits_for_answer() };
+        let (early, framing) = (head.waits_for_answer(), head.framing());
+        let asked = Asked { id, head: head.asks_head(), early, framing };
         let miss = match module.derive_request(data, now, head.text(), &mut slots, &mut out) {
             Derived::Request(request, _) => {
                 walk.on(Step::Request);
@@ -55,6 +56,9 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
             Some(Miss::Uncached(request)) => {
                 if self.may_begin(id) {
+                    if M::may_need_server(&request) {
+                        self.keep_content(asked, end);
+                    }
                     let work =
                         module.derive_uncached_response(now, request, &worker.helpers.borrow());
                     let work = async move { Outcome::Loaded(asked, work.await) };
@@ -63,12 +67,8 @@ impl<M: Module, T: Transport> H2<M, T> {
             }
             Some(Miss::Remote(request)) => {
                 if self.may_begin(id) {
-                    let upload = Some(Upload::new(head.framing(), end));
-                    let stream = StreamState { upload, ..StreamState::default() };
-                    self.mux.borrow_mut().streams.insert(id, stream);
-                    let is_tunnel = head.framing() == Framing::Tunnel;
-                    let reader = ResponseReader::new(asked.head, is_tunnel);
-                    self.exchange(id, request, reader);
+                    self.keep_content(asked, end);
+                    self.exchange(asked, request);
                 }
             }
         }
@@ -88,7 +88,24 @@ impl<M: Module, T: Transport> H2<M, T> {
         true
     }
 
-    fn exchange(&mut self, id: StreamId, request: M::Remote, reader: ResponseReader) {
+    /// Keeps the content of a request for a server.
+    fn keep_content(&mut self, asked: Asked, end: bool) {
+        let upload = Some(Upload::new(asked.framing, end));
+        let stream = StreamState { upload, ..StreamState::default() };
+        self.mux.borrow_mut().streams.insert(asked.id, stream);
+    }
+
+    /// Throws away the content that was kept for a server: none is asked.
+    fn drop_content(&mut self, id: StreamId) {
+        let mut mux = self.mux.borrow_mut();
+        if let Some(StreamState { upload: Some(upload), .. }) = mux.remove(id) {
+            mux.connection.read(id, upload.arrived());
+        }
+    }
+
+    fn exchange(&mut self, asked: Asked, request: M::Remote) {
+        let Asked { id, head, framing, .. } = asked;
+        let reader = ResponseReader::new(head, framing == Framing::Tunnel);
         let worker = Rc::clone(&self.inner.worker);
         let mux = Rc::clone(&self.mux);
         let listener = self.inner.worker.table.listener(self.inner.entry);
@@ -113,9 +130,19 @@ impl<M: Module, T: Transport> H2<M, T> {
         match outcome {
             Some(Outcome::Loaded(asked, loaded)) => {
                 let now = worker.clock.now();
-                module.finish_uncached(data, now, loaded, &mut out);
+                let finished = module.finish_uncached(data, now, loaded, &mut out);
                 drop(module);
-                self.answer(asked, &mut out);
+                match finished {
+                    Finished::Answered(_) => {
+                        self.drop_content(asked.id);
+                        self.answer(asked, &mut out);
+                    }
+                    Finished::Remote(request) if self.mux.borrow().connection.has(asked.id) => {
+                        self.exchange(asked, request);
+                    }
+                    // The client has given it up.
+                    Finished::Remote(_) => {}
+                }
             }
             Some(Outcome::Exchanged(exchanged, client)) => {
                 let now = worker.clock.cached_now();
@@ -132,7 +159,7 @@ impl<M: Module, T: Transport> H2<M, T> {
 
     /// Gives a stream the answer in the outbox: one head, and content of the length in the head.
     fn answer(&mut self, asked: Asked, out: &mut Outbox) {
-        let Asked { id, head, early } = asked;
+        let Asked { id, head, early, .. } = asked;
         let Self { reader, mux, .. } = self;
         let mut mux = mux.borrow_mut();
         if !mux.connection.has(id) {

@@ -89,6 +89,11 @@ impl Upload {
         !self.content.is_empty() || !self.tail.is_empty()
     }
 
+    /// Bytes of content that have arrived and were not taken.
+    pub(super) fn arrived(&self) -> usize {
+        self.content.len()
+    }
+
     /// Whether the client has ended it.
     pub(super) fn is_done(&self) -> bool {
         self.done

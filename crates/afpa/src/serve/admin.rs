@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{
-    Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Persistence,
-    Receipt, Timeout, Waiting,
+    Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now, Outbox,
+    Persistence, Receipt, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -406,7 +406,7 @@ impl Module for Admin {
         _: Now,
         never: Infallible,
         _: &mut Outbox,
-    ) -> Persistence {
+    ) -> Finished<Infallible> {
         match never {}
     }
 
