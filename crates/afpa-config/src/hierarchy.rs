@@ -11,6 +11,7 @@ use afpa_router::{
 };
 use foldhash::fast::FixedState;
 
+use crate::fallback::Fallback;
 use crate::filters::RootFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
@@ -59,7 +60,7 @@ pub(crate) struct Origin {
 
 /// Adds a server group for each `to` that names servers by their addresses.
 pub(crate) fn name_servers(config: &mut Config) {
-    let named: Vec<String> = destinations(config).map(|(_, to)| to.to_owned()).collect();
+    let named: Vec<String> = destinations(config).map(|(_, _, to)| to.to_owned()).collect();
     let groups = config.groups.iter().map(|group| group.settings.name.clone());
     let mut known: HashSet<String> = groups.collect();
     for to in named {
@@ -71,22 +72,39 @@ pub(crate) fn name_servers(config: &mut Config) {
     }
 }
 
-/// Every `to`, and the section in which it is written.
-pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, &str)> {
+/// Every server group or server that is named, with the section and the setting in which it is.
+pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Key, &str)> {
     config.sites.iter().flat_map(|site| {
-        let own = site.to.as_deref().map(|to| (("site", site.instance), to));
+        let own = named(("site", site.instance), site.to.as_deref(), site.fallback.as_ref());
         let paths = site.paths.iter().flat_map(|path| {
-            let own = path.behaviour.to.as_deref();
-            let own = own.map(|to| (("site.path", path.instance), to));
-            let contents = path.contents.iter().filter_map(|content| {
-                let to = content.behaviour.to.as_deref()?;
-                Some((("site.path.content", content.instance), to))
-            });
-            own.into_iter().chain(contents)
+            let own = ("site.path", path.instance, &path.behaviour);
+            let contents = path.contents.iter();
+            let contents =
+                contents.map(|content| ("site.path.content", content.instance, &content.behaviour));
+            std::iter::once(own).chain(contents).flat_map(|(section, instance, behaviour)| {
+                let Behaviour { to, fallback, .. } = behaviour;
+                named((section, instance), to.as_deref(), fallback.as_ref())
+            })
         });
-        own.into_iter().chain(paths)
+        own.chain(paths)
     })
 }
+
+/// The servers that a section names.
+fn named<'c>(
+    section: Section,
+    to: Option<&'c str>,
+    fallback: Option<&'c Fallback>,
+) -> impl Iterator<Item = (Section, Key, &'c str)> + use<'c> {
+    let fallback = match fallback {
+        Some(Fallback::To(to)) => Some((section, "fallback", &**to)),
+        _ => None,
+    };
+    to.map(|to| (section, "to", to)).into_iter().chain(fallback)
+}
+
+/// The name of a setting.
+pub(crate) type Key = &'static str;
 
 /// A section's name, and which of that name.
 pub(crate) type Section = (&'static str, super::settings::Instance);
@@ -248,7 +266,7 @@ impl Building<'_, '_> {
         let Some(root) = self.site.root.clone().filter(|_| entry.leaves_over()) else { return };
         let group = afpa_router::ContentGroup::All;
         let (conditions, rewrite) = (Conditions::default(), None);
-        let action = self.cached(root, &[], None);
+        let action = self.cached(root, &[], None, self.site.fallback.as_ref());
         entry.contents.push(Content { group, conditions, action, rewrite });
         origin.contents.push(self.site.location.clone());
     }
@@ -261,7 +279,9 @@ impl Building<'_, '_> {
             action,
             rewrite: None,
         };
-        let cached = self.site.root.clone().map(|root| self.cached(root, &[], None));
+        let fallback = self.site.fallback.as_ref();
+        let root = self.site.root.clone();
+        let cached = root.map(|root| self.cached(root, &[], None, fallback));
         let to = self.site.to.as_deref().map(|to| self.distributed(to, self.site.affinity));
         let all = afpa_router::ContentGroup::All;
         match (cached, to) {
@@ -318,15 +338,25 @@ impl Building<'_, '_> {
             let index = [&behaviour.index, &path.behaviour.index];
             let index = index.into_iter().find(|index| !index.is_empty());
             let index = index.map_or(&[][..], |index| index);
-            self.cached(root.clone(), index, path.prefix.get(..strip))
+            let fallback = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
+            self.cached(root.clone(), index, path.prefix.get(..strip), fallback)
         } else {
-            self.cached(self.site.root.clone().unwrap_or_default(), &behaviour.index, None)
+            let own = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
+            let fallback = own.or(self.site.fallback.as_ref());
+            let root = self.site.root.clone().unwrap_or_default();
+            self.cached(root, &behaviour.index, None, fallback)
         };
         Content { group, conditions: conditions(behaviour), action, rewrite }
     }
 
     /// `mount`: the part of a URL path that the directory stands for; `None`: the directory is the root of the site.
-    fn cached(&mut self, directory: PathBuf, index: &[String], mount: Option<&str>) -> Action {
+    fn cached(
+        &mut self,
+        directory: PathBuf,
+        index: &[String],
+        mount: Option<&str>,
+        fallback: Option<&Fallback>,
+    ) -> Action {
         let index = if index.is_empty() { &self.site.index } else { index };
         let below = mount.unwrap_or_default();
         let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
@@ -345,11 +375,23 @@ impl Building<'_, '_> {
             self.roots.push(root.clone());
             self.roots.len() - 1
         });
-        Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)) }
+        let fallback = fallback.map(|fallback| self.fallback(fallback));
+        Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)), fallback }
+    }
+
+    fn fallback(&self, fallback: &Fallback) -> afpa_router::Fallback {
+        match fallback {
+            Fallback::File(path) => afpa_router::Fallback::File(path.as_bytes().into()),
+            Fallback::To(to) => {
+                let (group, affinity) = self.group(to, self.site.affinity);
+                afpa_router::Fallback::Distributed { group, affinity }
+            }
+            Fallback::Status(status) => afpa_router::Fallback::Status(*status),
+        }
     }
 
     /// The checks report a group that does not exist.
-    fn distributed(&self, to: &str, affinity: Option<Affinity>) -> Action {
+    fn group(&self, to: &str, affinity: Option<Affinity>) -> (GroupId, afpa_router::Affinity) {
         let (group, default) =
             self.groups.get(to).copied().unwrap_or((GroupId(u32::MAX), Affinity::None));
         let affinity = match affinity.unwrap_or(default) {
@@ -357,6 +399,11 @@ impl Building<'_, '_> {
             Affinity::Client => afpa_router::Affinity::Client,
             Affinity::Cookie => afpa_router::Affinity::Cookie,
         };
+        (group, affinity)
+    }
+
+    fn distributed(&self, to: &str, affinity: Option<Affinity>) -> Action {
+        let (group, affinity) = self.group(to, affinity);
         Action::Distributed { group, affinity }
     }
 }

@@ -10,6 +10,8 @@ mod choice;
 mod compiled;
 mod defaults;
 mod document;
+mod fallback;
+mod fallbacks;
 mod fault;
 mod filters;
 mod finding;
@@ -48,6 +50,7 @@ use std::path::{Path, PathBuf};
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
+pub use fallback::Fallback;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use groups::ServerGroup;
@@ -145,6 +148,7 @@ pub fn load_by(
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(fallbacks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -185,6 +189,7 @@ fn parse(
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
+    findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source }, findings))

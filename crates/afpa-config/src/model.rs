@@ -13,6 +13,7 @@ use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::choice::choice;
+use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
@@ -401,6 +402,8 @@ pub struct SiteSettings {
     pub affinity: Option<Affinity>,
     /// With `root` and `to`: extensions that are cached.
     pub cached: Arc<[String]>,
+    /// The answer to requests for paths that are no files below `root`; `None`: 404.
+    pub fallback: Option<Fallback>,
     /// Index files, in order of preference.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed.
@@ -476,6 +479,8 @@ pub struct Behaviour {
     pub root: Option<PathBuf>,
     /// Its index files; empty: those of the site.
     pub index: Vec<String>,
+    /// The answer to requests for paths that are no files; `None`: as the path says, or the site for its own root.
+    pub fallback: Option<Fallback>,
     /// Distributed, to this server group or server.
     pub to: Option<String>,
     /// How a client stays with one server of the group; `None`: as the group says.

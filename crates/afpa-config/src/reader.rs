@@ -266,6 +266,33 @@ impl Section<'_, '_> {
         )
     }
 
+    /// A text or a count that `rule` accepts, or a word for none.
+    pub(crate) fn text_or_count<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        word: &'static str,
+        rule: fn(&str) -> Result<T, Unfit>,
+    ) -> Option<T> {
+        let show = |value: &Option<T>| {
+            let text = value.as_ref().map_or(word.to_owned(), |value| value.to_string());
+            if text.bytes().all(|byte| byte.is_ascii_digit()) { text } else { quote(&text) }
+        };
+        self.read(
+            key,
+            || format!("{kind}, or `{word}`"),
+            None,
+            show,
+            |node| match &node.value {
+                Value::Text(text) if text == word => Ok(None),
+                Value::Number(number) => {
+                    rule(&number.to_string()).map(Some).map_err(|unfit| Fault::unfit(node, unfit))
+                }
+                _ => read_text(node, rule).map(Some),
+            },
+        )
+    }
+
     /// A list of texts that `rule` accepts.
     pub(crate) fn texts<T: Display>(
         &mut self,

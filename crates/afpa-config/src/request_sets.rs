@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use afpa_router::{Action, Content, FieldSource, Pattern, Reach};
+use afpa_router::{Action, Content, Fallback, FieldSource, GroupId, Pattern, Reach};
 
 use crate::Loaded;
 use crate::finding::Location;
@@ -52,14 +52,15 @@ impl Loaded {
     /// The action for the requests of a request set, in words.
     pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
         let mut shown = match &content.action {
-            Action::Cached { root } => {
+            Action::Cached { root, fallback } => {
                 let root = hierarchy.root(*root);
                 let directory = root.map(|root| root.directory.display().to_string());
-                format!("cached from {}", directory.unwrap_or_default())
+                let fallback = fallback.as_ref().map(|fallback| self.fallback(fallback));
+                let fallback = fallback.map_or(String::new(), |text| format!(", else {text}"));
+                format!("cached from {}{fallback}", directory.unwrap_or_default())
             }
             Action::Distributed { group, affinity } => {
-                let group = self.config.groups.get(group.0 as usize);
-                let name = group.map_or("", |group| &group.settings.name);
+                let name = self.group_name(*group);
                 let affinity = match affinity {
                     afpa_router::Affinity::None => "",
                     afpa_router::Affinity::Client => ", affinity client",
@@ -80,6 +81,21 @@ impl Loaded {
             let _ = write!(shown, ", if {condition}");
         }
         shown
+    }
+
+    fn group_name(&self, group: GroupId) -> &str {
+        self.config.groups.get(group.0 as usize).map_or("", |group| &group.settings.name)
+    }
+
+    /// The answer to requests for what is no file, in words.
+    pub fn fallback(&self, fallback: &Fallback) -> String {
+        match fallback {
+            Fallback::File(path) => String::from_utf8_lossy(path).into_owned(),
+            Fallback::Distributed { group, .. } => {
+                format!("distributed to {}", self.group_name(*group))
+            }
+            Fallback::Status(status) => format!("answered with {}", status.code()),
+        }
     }
 
     /// ` (line 4)`, or nothing.

@@ -205,7 +205,7 @@ impl Checks<'_> {
                 continue;
             };
             let serves = entries.iter().flat_map(|entry| &entry.contents).any(|content| {
-                matches!(&content.action, Action::Cached { root }
+                matches!(&content.action, Action::Cached { root, .. }
                     if hierarchy.root(*root).is_some_and(|root| root.is_site_root))
             });
             if site.root.is_some()
@@ -246,7 +246,7 @@ impl Checks<'_> {
 
     fn groups(&mut self) {
         let mut seen: HashSet<&str> = HashSet::new();
-        let used: HashSet<&str> = destinations(self.config).map(|(_, to)| to).collect();
+        let used: HashSet<&str> = destinations(self.config).map(|(_, _, to)| to).collect();
         for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 3]) {
             let (name, instance) = (&group.settings.name, group.instance);
             let at = |key| self.settings.location_in("server_group", instance, key);
@@ -290,13 +290,13 @@ impl Checks<'_> {
         let names = || self.config.groups.iter().map(|group| group.settings.name.as_str());
         let known: HashSet<&str> = names().collect();
         let mut unknown = Vec::new();
-        for ((section, instance), to) in destinations(self.config) {
+        for ((section, instance), key, to) in destinations(self.config) {
             if !known.contains(to) {
                 let remedy = match suggest::nearest(to, names()) {
                     Some(near) => format!("did you mean \"{near}\"?"),
                     None => format!("write a [[server_group]] with name = \"{to}\""),
                 };
-                let location = self.settings.location_in(section, instance, "to");
+                let location = self.settings.location_in(section, instance, key);
                 let cause = format!("there is no server group \"{to}\"");
                 unknown.push(Finding::error(location, cause, remedy));
             }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use afpa_http::syntax::is_token;
 pub(crate) use routing::{
-    any, check_path, condition, destination, file_extension, group_name, host_pattern,
+    any, check_path, condition, destination, fallback, file_extension, group_name, host_pattern,
     listed_extension, location, media_type, method, network, prefix, secret, sent_host,
     server_name, site_name, token, upgrade,
 };

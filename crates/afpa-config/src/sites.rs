@@ -29,6 +29,9 @@ static CACHED: LazyLock<Arc<[String]>> = LazyLock::new(|| {
     extensions.map(String::from).into()
 });
 
+/// The kind of value that `fallback` takes.
+const FALLBACK: &str = "path of a file, server group or server, or status";
+
 impl SiteSettings {
     /// Reads one `[[site]]`.
     pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
@@ -50,6 +53,7 @@ impl SiteSettings {
             affinity: read_affinity(&mut s),
             cached: s.common_texts("cached", "extensions", &CACHED, rules::listed_extension),
             index: s.texts("index", "file names", index, rules::file_name),
+            fallback: s.text_or_count("fallback", FALLBACK, "none", rules::fallback),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
             dotfiles: s.flag("dotfiles", false),
@@ -154,6 +158,7 @@ impl Behaviour {
         Behaviour {
             root: s.optional_path("root"),
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
+            fallback: s.text_or_count("fallback", FALLBACK, "site", rules::fallback),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(s),
             cache: s.choice_or("cache", "site"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::*;
 
 mod acme;
+mod fallbacks;
 mod filters;
 mod hierarchy;
 mod hints;

@@ -88,7 +88,7 @@ impl KernelScope {
 
 /// The URLs by which a request set may lead to its root. `None`: it has no root, or they do not follow from the path.
 fn way(set: &RequestSet) -> Option<(usize, Way)> {
-    let Action::Cached { root } = set.behaviour.action else { return None };
+    let Action::Cached { root, .. } = set.behaviour.action else { return None };
     Some((root.0 as usize, Way { site: set.site, head: head(set)?.into() }))
 }
 
@@ -122,8 +122,9 @@ pub(crate) fn head(set: &RequestSet) -> Option<&[u8]> {
 
 /// Whether the router certainly leads from the URL to the object.
 fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
-    certainly(router, site, url, &key.path)
-        .is_some_and(|(action, _)| matches!(action, Action::Cached { root } if root.0 == key.site))
+    certainly(router, site, url, &key.path).is_some_and(
+        |(action, _)| matches!(action, Action::Cached { root, .. } if root.0 == key.site),
+    )
 }
 
 /// A router's action for every GET and HEAD of a URL, and the request set that decides it, if that is certain and the
@@ -165,7 +166,7 @@ mod tests {
     }
 
     fn cached(root: u32) -> Action {
-        Action::Cached { root: RootId(root) }
+        Action::Cached { root: RootId(root), fallback: None }
     }
 
     fn path(prefix: &str, contents: Vec<Content>) -> PathEntry {

@@ -1,5 +1,7 @@
 //! The state functions of HTTP: the module that the engine runs.
 
+mod fallback;
+mod kept;
 mod miss;
 
 use std::future::Future;
@@ -8,10 +10,9 @@ use std::sync::Arc;
 
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now, Outbox,
-    Persistence, Receipt, Secured, Timeout, Waiting,
+    AccessSink, Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now,
+    Outbox, Persistence, Receipt, Secured, Timeout, Waiting,
 };
-use afpa_http::caching::cache_status::Outcome;
 use afpa_http::{
     BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request, request::Said,
 };
@@ -19,7 +20,7 @@ use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
 use afpa_router::ListenerId;
-use afpa_shared_cache::{Answering, Found, KeyRoom, StoredResponse, look_up};
+use afpa_shared_cache::{KeyRoom, StoredResponse};
 
 use crate::asked::Asked;
 use crate::counters::HttpCounters;
@@ -27,10 +28,11 @@ use crate::global::Global;
 use crate::header::HttpHeader;
 use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
-use crate::route::{self, PathRoom, Route};
+use crate::route::{self, FileRoute, PathRoom, Route};
 use crate::scope_stats::ScopeTable;
 use crate::uncached::{LoadedRequest, Uncached};
 
+use kept::Kept;
 pub use miss::Missed;
 
 /// The HTTP module of one core.
@@ -50,6 +52,8 @@ pub struct Http {
     /// Listeners that the program gave up: the next answer on their connections is the last one.
     left: Vec<ListenerId>,
     paths: PathRoom,
+    /// For the path of a request that falls back, as servers get it.
+    spelled: Vec<u8>,
     /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
 }
@@ -97,6 +101,7 @@ impl Http {
             core: Rc::new(core),
             left: Vec::new(),
             paths: PathRoom::default(),
+            spelled: Vec::new(),
             tls: None,
         }
     }
@@ -164,6 +169,10 @@ impl Module for Http {
 
     fn may_go_early(request: &Remote) -> bool {
         request.is_early
+    }
+
+    fn may_need_server(request: &Uncached) -> bool {
+        request.may_need_server()
     }
 
     fn has_streams(&mut self, connection: &mut HttpConnection) {
@@ -235,7 +244,18 @@ impl Module for Http {
         's: 'm,
     {
         let Self {
-            global, view, responses, keys, responder, scopes, core, left, paths, tls, ..
+            global,
+            view,
+            responses,
+            keys,
+            responder,
+            scopes,
+            core,
+            left,
+            paths,
+            spelled,
+            tls,
+            ..
         } = self;
         tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
@@ -260,14 +280,18 @@ impl Module for Http {
             tls: tls.as_ref(),
             hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
         };
-        if let Route::File { root, path } = &routed.route
-            && let Some(view) = view
-            && let Lookup::Hit(object) = view.get(root.key(), path, steady(now))
+        if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
+            return Cached::Hit(hit);
+        }
+        if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
+            && file.fallback.is_some()
+            && file.root.is_no_file_again(file.path)
+            && global.challenge(parsed).is_none()
         {
-            responder.counters.hits.add(1);
-            root.note(object, parsed);
-            let asked = Asked { source: "hit", ..asked };
-            return Cached::Hit(responder.object(asked, object, root.settings(), out));
+            routed.route = file.fall_back(site, parsed, spelled);
+            if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
+                return Cached::Hit(hit);
+            }
         }
         let mut plan = None;
         if let Route::Distributed(to) = &routed.route
@@ -276,29 +300,14 @@ impl Module for Http {
             && let Some(lookup) =
                 global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
         {
-            match look_up(view, keys, lookup) {
-                Found::Bypass => {}
-                Found::Plan(found) => plan = Some(found),
-                Found::TooEarly => routed.route = Route::Error(Status::TOO_EARLY),
-                Found::MayNotPurge => routed.route = Route::Error(Status::FORBIDDEN),
-                Found::Purged(count) => {
-                    let text = format!("{count}\n");
-                    let page = ("text/plain; charset=utf-8", text.as_bytes());
-                    return Cached::Hit(responder.fixed(asked, Status::OK, page, out));
-                }
-                Found::NotThere => routed.route = Route::Error(Status::GATEWAY_TIMEOUT),
-                Found::Hit(object, stored) => {
-                    responder.counters.shared_hits.add(1);
-                    let tells = lookup.cache.policy.status_field;
-                    let cache_status = tells.then(|| Outcome::hit(&stored));
-                    let asked = Asked { source: "hit", ..asked };
-                    let answering = Answering { object, cache_status };
-                    return Cached::Hit(responder.stored(asked, answering, out));
-                }
+            match kept::look_up((view, keys), lookup, asked, responder, out) {
+                Kept::Answered(persistence) => return Cached::Hit(persistence),
+                Kept::Instead(status) => routed.route = Route::Error(status),
+                Kept::Ask(asks) => plan = asks,
             }
         }
-        let (head, route) = (request.head, routed.route);
-        Cached::Miss(Missed { asked, head, route, plan, global, responder, core })
+        let (head, route, scope) = (request.head, routed.route, routed.scope);
+        Cached::Miss(Missed { asked, head, route, scope, plan, global, responder, core })
     }
 
     fn derive_miss_response(
@@ -323,11 +332,17 @@ impl Module for Http {
         &mut self,
         connection: &mut HttpConnection,
         now: Now,
-        loaded: LoadedRequest,
+        mut loaded: LoadedRequest,
         out: &mut Outbox,
     ) -> Finished<Remote> {
         let must_close = self.left.contains(&connection.listener);
-        Finished::Answered(loaded.finish(&mut self.responder, now, must_close, out))
+        match loaded.take_servers() {
+            Some(kept) => {
+                let request = (loaded.request, kept);
+                self.ask_servers(connection, request, (now, must_close), out)
+            }
+            None => Finished::Answered(loaded.finish(&mut self.responder, now, must_close, out)),
+        }
     }
 
     fn derive_remote_response<'c, C: ClientStream>(
@@ -402,6 +417,25 @@ impl Module for Http {
             view.release_dropped();
         }
     }
+}
+
+/// Answers from this core's view of the cache, if the route is to a file that is there.
+#[inline]
+fn from_view(
+    view: &mut Option<View<HttpHeader>>,
+    route: &Route<'_>,
+    asked: Asked<'_, '_, '_>,
+    responder: &mut Responder,
+    out: &mut Outbox,
+) -> Option<Persistence> {
+    let Route::File(FileRoute { root, path, unfit: None, .. }) = route else { return None };
+    let Lookup::Hit(object) = view.as_mut()?.get(root.key(), path, steady(asked.now)) else {
+        return None;
+    };
+    responder.counters.hits.add(1);
+    root.note(object, asked.request);
+    let asked = Asked { source: "hit", ..asked };
+    Some(responder.object(asked, object, root.settings(), out))
 }
 
 enum Skipped {

@@ -152,14 +152,33 @@ impl DocRoot {
         homes.root(name).map(|root| RootedPath::in_home(root, prefix, rest))
     }
 
-    /// Whether a path that named nothing before names no file now, as far as that is known without waiting for a disk.
+    /// Whether a path that named nothing before names nothing now, as far as that is known without waiting for a disk.
     pub(crate) fn is_absent_again(&self, path: &[u8]) -> bool {
-        // A home may have to be looked up, and a directory has index files.
-        let may_wait = || self.home(path).is_some() || path.ends_with(b"/");
-        self.common.absent().has(self.key, path) && !may_wait() && self.root.is_known_absent(path)
+        // A home may have to be looked up.
+        self.common.absent().has(self.key, path)
+            && self.home(path).is_none()
+            && self.root.is_known_absent(path)
     }
 
-    /// A path names nothing.
+    /// Whether a path that led to no file before leads to none now: there is nothing, or a directory without index files
+    /// that is not listed. As far as that is known without waiting for a disk.
+    pub(crate) fn is_no_file_again(&self, path: &[u8]) -> bool {
+        let absent = |name: &String| self.root.is_known_absent(&[path, name.as_bytes()].concat());
+        let is_plain_directory = || {
+            let DocRootSettings { index, listing, .. } = &self.settings;
+            path.ends_with(b"/") && !listing && index.iter().all(absent)
+        };
+        self.common.absent().has(self.key, path)
+            && self.home(path).is_none()
+            && (self.root.is_known_absent(path) || is_plain_directory())
+    }
+
+    /// Whether a component of a path is hidden.
+    pub(crate) fn hides(&self, path: &[u8]) -> bool {
+        self.root.hides(path)
+    }
+
+    /// A path names nothing, or nothing but a directory without an answer of its own.
     pub(crate) fn note_absent(&self, path: &[u8]) {
         self.common.absent().note(self.key, path);
     }

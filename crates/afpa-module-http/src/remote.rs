@@ -66,6 +66,20 @@ pub(crate) struct Distributed<'a> {
     pub(crate) path: &'a [u8],
 }
 
+impl<'a> Distributed<'a> {
+    /// To a group of servers, for the whole URL of a request.
+    pub(crate) fn whole(
+        (site, group, affinity): (SiteId, GroupId, router::Affinity),
+        request: &'a Request<'_, 'a>,
+        spelled: &'a mut Vec<u8>,
+    ) -> Self {
+        // A path that could be normalised can be spelled.
+        let path = request.target.path().unwrap_or_default();
+        let url = afpa_http::target::spell(path, spelled).unwrap_or_default();
+        Self { site, group, affinity, url, path: url }
+    }
+}
+
 /// The client of a distributed request.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {

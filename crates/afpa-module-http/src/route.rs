@@ -7,7 +7,7 @@ use afpa_framework::Secured;
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
-    Action, Fixed, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict,
+    Action, Fallback, Fixed, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict,
 };
 
 use crate::doc_root::DocRoot;
@@ -25,24 +25,88 @@ pub(crate) struct Routed<'m> {
 
 /// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
 pub(crate) enum Route<'m> {
-    /// A GET or HEAD of a path below a document root. The cache may have the file; if not, a helper thread loads it.
-    File { root: &'m Arc<DocRoot>, path: &'m [u8] },
+    /// To a file. The cache may have it; if not, a helper thread loads it.
+    File(FileRoute<'m>),
     /// To a server group.
     Distributed(Distributed<'m>),
     /// A redirect: the verdict, and the path that was asked for.
     Redirect { status: Status, verdict: Verdict<'m, 'm>, path: &'m [u8] },
     /// An answer that the configuration wrote.
     Fixed(&'m Fixed),
-    /// OPTIONS, which AFPA answers.
-    Options,
+    /// To no file: the request is not for files.
+    Unfit(Unfit),
+    /// A status, with a page if it is an error.
+    Status(Status),
     /// An error page.
     Error(Status),
     /// CONNECT: the bytes behind it may be meant for the tunnel that AFPA does not offer, so the connection ends.
     Tunnel,
     /// Nowhere: its client is refused.
     Refused(Refusal),
-    /// The request has more content than AFPA reads and throws away, so the connection ends.
+}
+
+/// A path below a document root. Without `unfit` it is for a GET or HEAD.
+#[derive(Clone, Copy)]
+pub(crate) struct FileRoute<'m> {
+    pub(crate) root: &'m Arc<DocRoot>,
+    pub(crate) path: &'m [u8],
+    /// The answer if there is no file; `None`: 404.
+    pub(crate) fallback: Option<&'m Fallback>,
+    /// The answer if there is one, and the request is not for files.
+    pub(crate) unfit: Option<Unfit>,
+}
+
+/// The answer to a request that is not for files.
+#[derive(Clone, Copy)]
+pub(crate) enum Unfit {
+    /// It has more content than AFPA reads and throws away, so the connection ends.
     ContentTooLarge,
+    /// OPTIONS, which AFPA answers.
+    Options,
+    /// The method is one that files do not have.
+    Status(Status),
+}
+
+impl Unfit {
+    fn of(global: &Global, request: &Request<'_, '_>) -> Option<Self> {
+        if global.leaves_content(request) {
+            return Some(Unfit::ContentTooLarge);
+        }
+        if asks_tunnel(request) {
+            // A success would be a tunnel to nowhere.
+            return Some(Unfit::Status(Status::NOT_IMPLEMENTED));
+        }
+        match request.method {
+            Method::Get | Method::Head => None,
+            Method::Options => Some(Unfit::Options),
+            method => Some(Unfit::Status(not_for_files(method))),
+        }
+    }
+}
+
+impl<'m> FileRoute<'m> {
+    /// The route of a request of this site whose path is no file.
+    pub(crate) fn fall_back(
+        self,
+        site: SiteId,
+        request: &'m Request<'_, 'm>,
+        spelled: &'m mut Vec<u8>,
+    ) -> Route<'m> {
+        match self.fallback {
+            None => Route::Error(Status::NOT_FOUND),
+            Some(Fallback::File(_)) if self.root.hides(self.path) => {
+                Route::Error(Status::NOT_FOUND)
+            }
+            Some(Fallback::File(file)) => {
+                Route::File(FileRoute { path: file, fallback: None, ..self })
+            }
+            Some(Fallback::Status(status)) => Route::Status(*status),
+            Some(Fallback::Distributed { group, affinity }) => {
+                let to = (site, *group, *affinity);
+                Route::Distributed(Distributed::whole(to, request, spelled))
+            }
+        }
+    }
 }
 
 impl<'m> Routed<'m> {
@@ -79,7 +143,12 @@ pub(crate) fn route<'m>(
         routed.route = Route::Error(Status::MISDIRECTED_REQUEST);
     }
     if asks_tunnel(request)
-        && matches!(routed.route, Route::File { .. } | Route::Fixed(_) | Route::Options)
+        && matches!(
+            routed.route,
+            Route::File(FileRoute { unfit: None, .. })
+                | Route::Fixed(_)
+                | Route::Unfit(Unfit::Options)
+        )
     {
         // A success would be a tunnel to nowhere.
         routed.route = Route::Error(Status::NOT_IMPLEMENTED);
@@ -98,7 +167,7 @@ fn by_router<'m>(
 ) -> Routed<'m> {
     let path = match request.target {
         Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
-        Target::Asterisk => return Routed::nowhere(Route::Options),
+        Target::Asterisk => return Routed::nowhere(Route::Unfit(Unfit::Options)),
         Target::Authority(_) => return Routed::nowhere(Route::Tunnel),
     };
     let asked = path;
@@ -128,14 +197,19 @@ fn by_router<'m>(
                 path: verdict.path.spelled(url, path.len(), &mut room.rewritten),
             })
         }
-        _ if global.leaves_content(request) => Route::ContentTooLarge,
-        Action::Cached { root } => match (request.method, global.root(root.0)) {
-            (Method::Get | Method::Head, Some(root)) => {
-                Route::File { root, path: verdict.path.join(&mut room.rewritten) }
+        Action::Cached { root, fallback } => {
+            let unfit = Unfit::of(global, request);
+            let asks = matches!(fallback, Some(Fallback::Distributed { .. }));
+            match (global.root(root.0), unfit) {
+                (Some(root), unfit) if unfit.is_none() || asks => {
+                    let path = verdict.path.join(&mut room.rewritten);
+                    Route::File(FileRoute { root, path, fallback: fallback.as_ref(), unfit })
+                }
+                (_, Some(unfit)) => Route::Unfit(unfit),
+                (_, None) => Route::Error(Status::NOT_FOUND),
             }
-            (Method::Options, _) => Route::Options,
-            (method, _) => Route::Error(not_for_files(method)),
-        },
+        }
+        _ if global.leaves_content(request) => Route::Unfit(Unfit::ContentTooLarge),
         Action::Redirect(redirect) => Route::Redirect { status: redirect.status, verdict, path },
         Action::Fixed(fixed) => Route::Fixed(fixed),
     };
@@ -160,12 +234,12 @@ fn alone<'m>(
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
             match target::normalise(path, &mut room.normalised) {
-                Ok(path) => Route::File { root, path },
+                Ok(path) => Route::File(FileRoute { root, path, fallback: None, unfit: None }),
                 Err(error) => Route::Error(error.status()),
             }
         }
         (Method::Get | Method::Head, None) => Route::Error(Status::BAD_REQUEST),
-        (Method::Options, _) => Route::Options,
+        (Method::Options, _) => Route::Unfit(Unfit::Options),
         (method, _) => Route::Error(not_for_files(method)),
     };
     Routed { site: Some(only), scope: Some((only, None)), route }

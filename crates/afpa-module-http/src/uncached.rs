@@ -7,11 +7,14 @@ use std::sync::Arc;
 use afpa_cache::Millis;
 use afpa_framework::{Helpers, Now, Outbox, Persistence};
 use afpa_http::{FieldSlots, Status, request::Said, target};
+use afpa_router::{Fallback, RequestSetId, SiteId};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::doc_root::DocRoot;
+use crate::global::Global;
 use crate::load::{self, Loaded};
 use crate::respond::Responder;
+use crate::route::Unfit;
 
 /// A request for a path below a document root. It holds the root, so that a reload in the meantime does not change its
 /// answer.
@@ -20,12 +23,25 @@ pub struct Uncached {
     pub(crate) root: Arc<DocRoot>,
     /// Normalised.
     pub(crate) path: Box<[u8]>,
+    /// The answer if there is no file; `None`: 404.
+    pub(crate) fallback: Option<Box<KeptFallback>>,
+    /// The answer if there is one, and the request is not for files.
+    pub(crate) unfit: Option<Unfit>,
+}
+
+/// A fallback, with the configuration that has it.
+pub(crate) struct KeptFallback {
+    pub(crate) global: Arc<Global>,
+    pub(crate) fallback: Fallback,
+    pub(crate) scope: (SiteId, RequestSetId),
 }
 
 /// The request, and the result of the helper thread.
 pub struct LoadedRequest {
     pub(crate) request: KeptRequest,
     root: Arc<DocRoot>,
+    fallback: Option<Box<KeptFallback>>,
+    unfit: Option<Unfit>,
     loaded: Loaded,
 }
 
@@ -36,15 +52,61 @@ impl Uncached {
         helpers: Helpers,
         now: Millis,
     ) -> impl Future<Output = LoadedRequest> + 'static {
-        let Uncached { request, root, path } = self;
+        let Uncached { request, root, path, fallback, unfit } = self;
         async move {
-            let loaded = load::load(Arc::clone(&root), path, helpers, now).await;
-            LoadedRequest { request, root, loaded }
+            let loaded = match (&fallback, unfit) {
+                (_, Some(_)) => load::look(&root, &path, &helpers).await,
+                (None, None) => load::load(Arc::clone(&root), path, helpers, now).await,
+                (Some(kept), None) => match load::load_or_none(&root, &path, &helpers, now).await {
+                    Loaded::NoFile => kept.load_file(&root, &path, helpers, now).await,
+                    loaded => loaded,
+                },
+            };
+            LoadedRequest { request, root, fallback, unfit, loaded }
+        }
+    }
+
+    /// Whether a server answers if there is no file.
+    pub(crate) fn may_need_server(&self) -> bool {
+        let fallback = self.fallback.as_ref().map(|kept| &kept.fallback);
+        matches!(fallback, Some(Fallback::Distributed { .. }))
+    }
+}
+
+impl KeptFallback {
+    /// Loads the file that answers where `path` is none, if that is the fallback.
+    async fn load_file(
+        &self,
+        root: &Arc<DocRoot>,
+        path: &[u8],
+        helpers: Helpers,
+        now: Millis,
+    ) -> Loaded {
+        match &self.fallback {
+            Fallback::File(_) if root.hides(path) => Loaded::Failed(Status::NOT_FOUND),
+            Fallback::File(file) => {
+                match load::load(Arc::clone(root), (&**file).into(), helpers, now).await {
+                    // A directory has taken its place.
+                    Loaded::Slash => Loaded::Failed(Status::NOT_FOUND),
+                    loaded => loaded,
+                }
+            }
+            Fallback::Distributed { .. } | Fallback::Status(_) => Loaded::NoFile,
         }
     }
 }
 
 impl LoadedRequest {
+    /// The fallback, if there is no file and it is a server group.
+    pub(crate) fn take_servers(&mut self) -> Option<Box<KeptFallback>> {
+        let is_server =
+            |kept: &mut Box<KeptFallback>| matches!(kept.fallback, Fallback::Distributed { .. });
+        match self.loaded {
+            Loaded::NoFile => self.fallback.take_if(is_server),
+            _ => None,
+        }
+    }
+
     /// Writes the answer.
     pub(crate) fn finish(
         self,
@@ -53,7 +115,7 @@ impl LoadedRequest {
         must_close: bool,
         out: &mut Outbox,
     ) -> Persistence {
-        let Self { request, root, loaded } = self;
+        let Self { request, root, fallback, unfit, loaded } = self;
         let mut slots = FieldSlots::default();
         let Some(parsed) = request.parse(&mut slots) else {
             let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
@@ -72,6 +134,11 @@ impl LoadedRequest {
             hsts: request.hsts.as_ref(),
         };
         match loaded {
+            Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There
+                if let Some(unfit) = unfit =>
+            {
+                responder.unfit(asked, unfit, out)
+            }
             Loaded::Object(object) => {
                 root.note(&object, &parsed);
                 responder.object(asked, &object, root.settings(), out)
@@ -83,6 +150,14 @@ impl LoadedRequest {
             Loaded::Listing(html) => responder.html(asked, &html, out),
             Loaded::Failed(status) => responder.page(asked, status, out),
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
+            Loaded::NoFile => {
+                let status = match fallback.map(|kept| kept.fallback) {
+                    Some(Fallback::Status(status)) => status,
+                    _ => Status::NOT_FOUND,
+                };
+                responder.status(asked, status, out)
+            }
+            Loaded::There => responder.page(asked, Status::METHOD_NOT_ALLOWED, out),
         }
     }
 }

@@ -47,7 +47,7 @@ pub use ids::{GroupId, ListenerId, RequestSetId, RootId, SiteId};
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
-    Action, Affinity, Content, ContentGroup, Fixed, HostPattern, PathEntry, Reach, Redirect,
-    Rewrite, SiteEntry, Table,
+    Action, Affinity, Content, ContentGroup, Fallback, Fixed, HostPattern, PathEntry, Reach,
+    Redirect, Rewrite, SiteEntry, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

@@ -1,5 +1,7 @@
 //! The hierarchy as it is configured: plain values, in the order of the file.
 
+use std::sync::Arc;
+
 use afpa_http::Status;
 
 use crate::conditions::Conditions;
@@ -109,6 +111,8 @@ pub enum Action {
     Cached {
         /// The directory.
         root: RootId,
+        /// The answer to requests for paths that are no files there; `None`: 404.
+        fallback: Option<Fallback>,
     },
     /// Distributed to a server group.
     Distributed {
@@ -121,6 +125,22 @@ pub enum Action {
     Redirect(Redirect),
     /// Answered with these bytes.
     Fixed(Fixed),
+}
+
+/// The answer to a request for a path that is no file below a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// The file with this path below the directory, for GET and HEAD.
+    File(Arc<[u8]>),
+    /// That of a server group, which gets the URL as it came. Any method.
+    Distributed {
+        /// The group.
+        group: GroupId,
+        /// How a client is kept with one server.
+        affinity: Affinity,
+    },
+    /// A page with this status.
+    Status(Status),
 }
 
 /// The property by which the requests of a client are kept with one server.

@@ -1,6 +1,7 @@
 //! Several sites: each host is answered with its own files, in the kernel where that is certain.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -48,6 +49,28 @@ fn application(lab: &Lab, name: &'static str) -> String {
             for mut stream in listener.incoming().flatten() {
                 thread::spawn(move || {
                     while read_head(&mut stream).is_some() && answer(&mut stream, 200, name) {}
+                });
+            }
+        });
+        to
+    })
+}
+
+/// The same, whose answers may be kept for long.
+fn keepable(lab: &Lab, name: &'static str) -> String {
+    lab.on_the_server(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let to = listener.local_addr().expect("an address").to_string();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {}\r\n\r\n{name}",
+                    name.len()
+                );
+                thread::spawn(move || {
+                    while read_head(&mut stream).is_some()
+                        && stream.write_all(answer.as_bytes()).is_ok()
+                    {}
                 });
             }
         });
@@ -191,6 +214,32 @@ fn each_host_is_answered_with_its_own_files() {
     // the line is made.
     let forgotten = lines().iter().filter(|line| line["host"] == "").count();
     assert!(forgotten * 4 < lines().len(), "{:?}", lines());
+}
+
+#[test]
+fn the_kernel_answers_with_files_and_never_for_a_fallback() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = root("file");
+    let settings = format!(
+        "root = {:?}\nfallback = {:?}\ncache = {{ mode = \"auto\", in_kernel = true }}\n\
+         [[site.path]]\nprefix = \"/page/\"\nfallback = \"{PATH}\"",
+        tree.path(),
+        keepable(&lab, "application")
+    );
+    let server = start(&lab, &tree, &site(PORT, &["a.test"], &settings), |_| {});
+    assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "file");
+    tree.dir("page");
+    for (target, without) in [("/new.txt", "application"), ("/page/new.txt", "file")] {
+        for content in ["first", "second"] {
+            let (status, text) = from_user_mode(&server, PORT, "a.test", target);
+            assert_eq!((status, text.as_str()), (200, without), "{target}");
+            tree.file(&target[1..], content);
+            eventually("the file is served", || ask(PORT, "a.test", target).text() == content);
+            assert_eq!(from_kernel(&server, PORT, "a.test", target), content);
+            tree.remove(&target[1..]);
+            eventually("the fallback answers", || ask(PORT, "a.test", target).text() == without);
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod browser;
 mod deployment;
+mod fallback;
 mod half_closed;
 mod http2;
 mod http2_tunnels;

@@ -202,6 +202,11 @@ impl DocumentRoot {
         }
     }
 
+    /// Whether a component of `path` is hidden: nobody gets what has such a name.
+    pub fn hides(&self, path: &[u8]) -> bool {
+        !self.settings.dotfiles && path.split(|&byte| byte == b'/').any(is_hidden)
+    }
+
     /// Whether this process may list and search the directory itself. None of its names is read.
     pub fn is_readable(&self) -> bool {
         let (wanted, flags) = (Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS);

@@ -2,9 +2,11 @@
 
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
+use afpa_http::{Status, target};
 
 use super::servers::server_addresses;
 use super::{extension, host};
+use crate::fallback::Fallback;
 use crate::units::Unfit;
 
 /// The name of a server group.
@@ -25,6 +27,28 @@ pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
         return Ok(names.join(","));
     }
     group_name(text)
+}
+
+/// The answer to a request for a path that is no file.
+pub(crate) fn fallback(text: &str) -> Result<Fallback, Unfit> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let status = text.parse().ok().filter(|code| (200..600).contains(code));
+        let status = status.and_then(Status::new).map(Fallback::Status);
+        return status.ok_or_else(|| {
+            Unfit::new(format!("{text} is not the status of an answer"), "write for example 404")
+        });
+    }
+    if !text.starts_with('/') {
+        return destination(text).map(Fallback::To);
+    }
+    let mut room = Vec::new();
+    let plain = |byte: u8| byte != b'%' && byte != b'?' && byte != b'#';
+    let is_normal = target::normalise(text.as_bytes(), &mut room) == Ok(text.as_bytes());
+    if !is_normal || text.ends_with('/') || !text.bytes().all(plain) {
+        let cause = format!("\"{text}\" is not the path of a file below `root`");
+        return Err(Unfit::new(cause, "write it from there: \"/index.html\""));
+    }
+    Ok(Fallback::File(text.to_owned()))
 }
 
 /// A method, field name or cookie name.

@@ -103,7 +103,7 @@ fn a_hierarchy_becomes_the_router_s_table() {
         };
         let verdict = router.route(&question).unwrap();
         let shown = match verdict.action {
-            Action::Cached { root } => {
+            Action::Cached { root, .. } => {
                 let root = hierarchy.root(*root).unwrap();
                 format!("{} {:?}", root.directory.display(), root.index)
             }
@@ -321,7 +321,7 @@ fn sites_that_agree_share_a_root() {
     let config = parsed(&text.concat()).unwrap().config;
     let hierarchy = Hierarchy::of(&config, &mut |_| 0);
     let root = |site: &afpa_router::SiteEntry| match site.paths[0].contents[0].action {
-        afpa_router::Action::Cached { root } => root.0,
+        afpa_router::Action::Cached { root, .. } => root.0,
         _ => panic!("it has a root"),
     };
     let roots: Vec<u32> = hierarchy.table.sites.iter().map(root).collect();

@@ -22,7 +22,7 @@ fn routed(text: &str, method: &str, path: &str, fields: &[(String, String)]) -> 
         fields,
     };
     match router.route(&question).map(|verdict| verdict.action) {
-        Ok(Action::Cached { root }) => {
+        Ok(Action::Cached { root, .. }) => {
             hierarchy.root(*root).unwrap().directory.display().to_string()
         }
         Ok(Action::Distributed { .. }) => "to".to_owned(),

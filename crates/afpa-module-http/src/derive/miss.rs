@@ -4,9 +4,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Miss, Outbox, Persistence};
-use afpa_http::{Status, request::Said, target};
+use afpa_framework::{Client, Finished, Miss, Outbox};
+use afpa_http::{Status, target};
 use afpa_proxy::exchange;
+use afpa_router::{Fallback, RequestSetId, SiteId};
 use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
@@ -14,17 +15,19 @@ use crate::asked::{Asked, KeptRequest};
 use crate::global::Global;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
-use crate::route::{Route, question};
-use crate::uncached::Uncached;
+use crate::route::{FileRoute, Route, question};
+use crate::uncached::{KeptFallback, Uncached};
 
 /// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.
 pub struct Missed<'m, 's, 'b> {
     pub(super) asked: Asked<'m, 's, 'b>,
     pub(super) head: &'b [u8],
     pub(super) route: Route<'m>,
+    /// The site and request set that it belongs to.
+    pub(super) scope: Option<(SiteId, Option<RequestSetId>)>,
     /// How the shared cache is used, if it is.
     pub(super) plan: Option<Box<Plan>>,
-    pub(super) global: &'m Global,
+    pub(super) global: &'m Arc<Global>,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
 }
@@ -36,7 +39,7 @@ impl Missed<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
-        let Self { asked, head, route, plan, global, responder, core } = self;
+        let Self { asked, head, route, scope, plan, global, responder, core } = self;
         if !matches!(route, Route::Refused(_))
             && !remote::asks_tunnel(asked.request)
             && let Some(content) = global.challenge(asked.request)
@@ -46,19 +49,32 @@ impl Missed<'_, '_, '_> {
         }
         Miss::Answered(match route {
             // Requests for missing files, which robots send all day, are not worth a thread each.
-            Route::File { root, path } if root.is_absent_again(path) => {
+            Route::File(FileRoute { root, path, fallback: None, .. })
+                if root.is_absent_again(path) =>
+            {
                 responder.page(Asked { source: "uncached", ..asked }, Status::NOT_FOUND, out)
             }
-            Route::File { root, path } => {
+            Route::File(FileRoute { root, path, fallback, unfit }) => {
+                let kept = |(fallback, scope): (&Fallback, _)| KeptFallback {
+                    global: Arc::clone(global),
+                    fallback: fallback.clone(),
+                    scope,
+                };
+                let scope = scope.and_then(|(site, set)| Some((site, set?)));
                 return Miss::Uncached(Uncached {
                     request: KeptRequest::new(&asked, head.into(), global.limits),
                     root: Arc::clone(root),
                     path: path.into(),
+                    fallback: fallback.zip(scope).map(kept).map(Box::new),
+                    unfit,
                 });
             }
             Route::Distributed(to) => {
                 let distributing = Distributing { asked, head, plan, global, responder, core };
-                return distributing.respond(to, connection, out);
+                return match distributing.respond(to, connection, out) {
+                    Finished::Answered(persistence) => Miss::Answered(persistence),
+                    Finished::Remote(request) => Miss::Remote(request),
+                };
             }
             Route::Redirect { status, verdict, path } => {
                 let question = question(connection.listener, (asked.request, None), path);
@@ -71,41 +87,36 @@ impl Missed<'_, '_, '_> {
             Route::Fixed(fixed) => {
                 responder.fixed(asked, fixed.status, (&fixed.content_type, &fixed.body), out)
             }
-            Route::Options => responder.options(asked, out),
+            Route::Unfit(unfit) => responder.unfit(asked, unfit, out),
+            Route::Status(status) => responder.status(asked, status, out),
             Route::Error(status) => responder.page(asked, status, out),
             Route::Tunnel => {
                 let asked = Asked { must_close: true, ..asked };
                 responder.page(asked, Status::METHOD_NOT_ALLOWED, out)
             }
             Route::Refused(why) => responder.refused(asked, why, out),
-            Route::ContentTooLarge => {
-                let status = Status::CONTENT_TOO_LARGE;
-                asked.count(status.code());
-                responder.refuse(asked.client, Said::of(asked.request), status, asked.now, out);
-                Persistence::Close
-            }
         })
     }
 }
 
 /// A request that the router sends to a server group.
-struct Distributing<'m, 's, 'b> {
-    asked: Asked<'m, 's, 'b>,
-    head: &'b [u8],
-    plan: Option<Box<Plan>>,
-    global: &'m Global,
-    responder: &'m mut Responder,
-    core: &'m Rc<exchange::Core>,
+pub(super) struct Distributing<'m, 's, 'b> {
+    pub(super) asked: Asked<'m, 's, 'b>,
+    pub(super) head: &'b [u8],
+    pub(super) plan: Option<Box<Plan>>,
+    pub(super) global: &'m Global,
+    pub(super) responder: &'m mut Responder,
+    pub(super) core: &'m Rc<exchange::Core>,
 }
 
 impl Distributing<'_, '_, '_> {
     /// Makes the request ready for a server, or answers why it goes to none.
-    fn respond(
+    pub(super) fn respond(
         self,
         to: Distributed<'_>,
         connection: &mut HttpConnection,
         out: &mut Outbox,
-    ) -> Miss<Uncached, Remote> {
+    ) -> Finished<Remote> {
         let Self { asked, head, plan, global, responder, core } = self;
         let client = match connection.client {
             Client::Ip(client) => Some(client),
@@ -116,7 +127,7 @@ impl Distributing<'_, '_, '_> {
         let (hsts, is_last) = (asked.hsts, asked.must_close);
         let asker = Asker { client, names_server, tls, hsts, is_last };
         let permit = &mut connection.permit;
-        Miss::Answered(
+        Finished::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {
                 Ok(Prepared { job, permit, is_early }) => {
                     // The exchange passes the content on to the server, so it is not skipped.
@@ -124,7 +135,13 @@ impl Distributing<'_, '_, '_> {
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);
                     let request = KeptRequest::new(&asked, kept, global.limits);
-                    return Miss::Remote(Remote { request, job, plan, is_early, _permit: permit });
+                    return Finished::Remote(Remote {
+                        request,
+                        job,
+                        plan,
+                        is_early,
+                        _permit: permit,
+                    });
                 }
                 Err(NotSent::Options) => responder.options(asked, out),
                 Err(NotSent::Status(status)) => responder.page(asked, status, out),

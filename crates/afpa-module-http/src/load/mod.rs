@@ -17,6 +17,7 @@ mod build;
 mod compare;
 mod compress;
 mod compressor;
+mod fallback;
 mod filter;
 mod find;
 mod homes;
@@ -39,6 +40,7 @@ use refusal::Refusal;
 pub(crate) use absent::Absent;
 pub use compare::Comparer;
 pub use compressor::{Compressor, CompressorStats};
+pub(crate) use fallback::{load_or_none, look};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
 
@@ -51,6 +53,10 @@ pub(crate) enum Loaded {
     Slash,
     /// The listing of a directory, as HTML.
     Listing(Vec<u8>),
+    /// There is a file. Its object is not wanted.
+    There,
+    /// No file: the fallback decides.
+    NoFile,
     /// No object that could be sent; the status says why.
     Failed(Status),
     /// No object that could be sent; the log says why, too.
@@ -75,38 +81,45 @@ impl Loaded {
 const PATIENCE: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 256;
 
-/// Loads the object for a normalised path, or finds out why there is none. Many callers with the same
-/// path cause one load.
+/// Loads the object for a normalised path, or finds out why there is none.
 pub(crate) async fn load(
     doc_root: Arc<DocRoot>,
     path: Box<[u8]>,
     helpers: Helpers,
     now: Millis,
 ) -> Loaded {
-    let key = Key::new(doc_root.key(), &path);
+    let loaded = load_untold(&doc_root, &path, &helpers, now).await.told(&path);
+    if matches!(loaded, Loaded::Failed(Status::NOT_FOUND)) {
+        doc_root.note_absent(&path);
+    }
+    loaded
+}
+
+/// As [`load`], without a word in the log. Many callers with the same path cause one load.
+async fn load_untold(
+    doc_root: &Arc<DocRoot>,
+    path: &[u8],
+    helpers: &Helpers,
+    now: Millis,
+) -> Loaded {
+    let key = Key::new(doc_root.key(), path);
     let begun = Instant::now();
     for _ in 0..ATTEMPTS {
-        let root = Arc::clone(&doc_root);
+        let root = Arc::clone(doc_root);
         let outcome = match doc_root.cache().begin(key.clone(), now) {
             Fill::Hit(object) => return Loaded::Object(object),
             Fill::Wait(waiter) => match waiter.await {
                 Some(object) => return Loaded::Object(object),
                 // That load gave no object to share, so this request looks itself.
                 None => {
-                    let path = path.clone();
+                    let path: Box<[u8]> = path.into();
                     helpers.run(move || without_object(&root, &path)).await
                 }
             },
             Fill::Lead(ticket) => helpers.run(move || fill(&root, ticket)).await,
         };
         match outcome {
-            Ok(Filled::Loaded(loaded)) => {
-                let loaded = loaded.told(&path);
-                if matches!(loaded, Loaded::Failed(Status::NOT_FOUND)) {
-                    doc_root.note_absent(&path);
-                }
-                return loaded;
-            }
+            Ok(Filled::Loaded(loaded)) => return loaded,
             // It was read after this request arrived, so it is a correct answer to this request, but
             // perhaps not to later ones.
             Ok(Filled::Overtaken(Some(object))) => return Loaded::Object(object),

@@ -8,6 +8,7 @@ use afpa_proxy::limit::Refused;
 
 use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
+use crate::route::Unfit;
 
 impl Responder {
     /// A redirect to `location`, which is already encoded.
@@ -139,6 +140,38 @@ impl Responder {
             head = head.field("Retry-After", "1");
         }
         self.finish_page(asked, status, &head.finish(), &body, out)
+    }
+
+    /// An answer that is nothing but a status: of an error, its page.
+    pub(crate) fn status(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        status: Status,
+        out: &mut Outbox,
+    ) -> Persistence {
+        match status.code() {
+            400.. => self.page(asked, status, out),
+            _ => self.fixed(asked, status, ("text/plain", b""), out),
+        }
+    }
+
+    /// The answer to a request that is not for files, where there is one.
+    pub(crate) fn unfit(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        unfit: Unfit,
+        out: &mut Outbox,
+    ) -> Persistence {
+        match unfit {
+            Unfit::Options => self.options(asked, out),
+            Unfit::Status(status) => self.page(asked, status, out),
+            Unfit::ContentTooLarge => {
+                let status = Status::CONTENT_TOO_LARGE;
+                asked.count(status.code());
+                self.refuse(asked.client, Said::of(asked.request), status, asked.now, out);
+                Persistence::Close
+            }
+        }
     }
 
     /// 204 with the allowed methods (RFC 9110 section 9.3.7).

@@ -112,7 +112,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         listeners: vec![ListenerId(0)],
         hosts: Vec::new(),
         paths: vec![
-            path("/static/", Action::Cached { root: RootId(0) }),
+            path("/static/", Action::Cached { root: RootId(0), fallback: None }),
             path("/old/", Action::Redirect(moved)),
             path("/", distributed),
         ],

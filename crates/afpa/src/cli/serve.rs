@@ -119,6 +119,10 @@ pub struct Running {
     /// List directories that have no index file
     #[arg(long, help_heading = "Content")]
     pub listing: bool,
+    /// Answer requests for what is no file in the directory: with this file of it (`/index.html`), from this server, or
+    /// with this status [default: 404, or the server of --to]
+    #[arg(long, value_name = "/FILE|SERVER|STATUS", help_heading = "Content")]
+    pub fallback: Option<String>,
     /// Serve names that begin with a dot
     #[arg(long, help_heading = "Content")]
     pub dotfiles: bool,
@@ -195,6 +199,7 @@ impl Serve {
             .text("fast_path", "mode", "--fast-path", running.fast_path.as_deref())
             .text("site", "symlinks", "--symlinks", running.symlinks.as_deref())
             .on("site", "listing", "--listing", running.listing)
+            .count("site", "fallback", "--fallback", running.fallback.as_deref())
             .on("site", "dotfiles", "--dotfiles", running.dotfiles)
             .list("police", "allow", "--allow", &running.allow)
             .list("police", "deny", "--deny", &running.deny)
@@ -207,6 +212,10 @@ impl Serve {
             .text("log", "access_format", "--log-format", running.log_format.as_deref())
             .text("log", "level", "--log-level", running.log_level.as_deref())
             .text("log", "format", "--message-format", running.message_format.as_deref());
+        // The application may have an answer for a name like a file's.
+        if running.fallback.is_none() && self.directory.is_some() {
+            settings.text("site", "fallback", "--to", self.to.as_deref());
+        }
         // The short command does the common thing: the ports of the web.
         if !running.domain.is_empty() && running.listen.is_empty() && running.tls.is_empty() {
             settings
@@ -240,6 +249,7 @@ Examples:
   afpa serve site
   afpa serve site --listen 0.0.0.0:80 --listen unix:/run/afpa/http.sock --user www-data
   afpa serve site --domain www.example.org --email admin@example.org
+  afpa serve dist --fallback /index.html
   afpa serve site --pinned-limit 2GiB --access-log access.log --log-format json
   afpa serve --config /etc/afpa/afpa.toml --log-level debug
 

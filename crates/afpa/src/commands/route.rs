@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use afpa_config::{CacheMode, Listen, Loaded, Machine, Overrides, Routes, SiteCache, load};
+use afpa_config::{CacheMode, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, load};
 
 /// `afpa route URL`.
 ///
@@ -110,13 +110,18 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
             let below = verdict.path.join(&mut Vec::new()).to_vec();
             let below = String::from_utf8_lossy(&below);
             match verdict.action {
-                Action::Cached { root } => {
-                    if let Some(root) = routes.hierarchy.root(*root) {
+                Action::Cached { root, fallback } => {
+                    let root = routes.hierarchy.root(*root);
+                    if let Some(root) = root {
                         let index = match below.ends_with('/') {
                             true => root.index.join(" or "),
                             false => String::new(),
                         };
                         told.row("file", &format!("{}{below}{index}", root.directory.display()));
+                    }
+                    if let Some(fallback) = fallback {
+                        let there = root.is_some_and(|root| is_file(root, &below));
+                        told.fallback(&loaded.fallback(fallback), there);
                     }
                 }
                 Action::Distributed { .. } => {
@@ -158,6 +163,15 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         }
     }
     Ok((told.text, verdict.is_ok()))
+}
+
+/// Whether a path leads to a file below a root now, as far as this user sees.
+fn is_file(root: &Root, below: &str) -> bool {
+    let path = root.directory.join(below.trim_start_matches('/'));
+    match below.ends_with('/') {
+        true => root.index.iter().any(|name| path.join(name).is_file()),
+        false => path.is_file(),
+    }
 }
 
 /// How the shared cache treats such a request, and why.
@@ -252,6 +266,16 @@ struct Told<'a> {
 impl Told<'_> {
     fn row(&mut self, name: &str, fact: &str) {
         let _ = writeln!(self.text, "{name:<12} {fact}");
+    }
+
+    /// `there`: the file is there.
+    fn fallback(&mut self, fallback: &str, there: bool) {
+        let (when, kernel) = match there {
+            true => ("when the file is gone", "may answer with the file"),
+            false => ("now: there is no such file", "never answers for a fallback"),
+        };
+        self.row("fallback", &format!("{fallback}  ({when})"));
+        self.row("kernel", kernel);
     }
 
     fn site(&mut self, explanation: &Explanation<'_, '_>) {

@@ -16,7 +16,7 @@ use afpa_police::Police;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
-use afpa_router::{Action, RequestSet, Router};
+use afpa_router::{Action, Fallback, RequestSet, Router};
 use afpa_shared_cache::{Responses, SiteCache};
 use anyhow::Context as _;
 
@@ -70,6 +70,7 @@ fn is_plain(config: &Config) -> bool {
             let one_way = !site.https_only || site.listen.is_empty();
             site.root.is_some()
                 && site.to.is_none()
+                && site.fallback.is_none()
                 && site.paths.is_empty()
                 && !wildcard
                 && one_way
@@ -171,10 +172,14 @@ fn set_cache(
     name: &str,
     responses: &Arc<Responses>,
 ) -> Option<SiteCache> {
-    // Files have a cache of their own.
-    if !matches!(set.behaviour.action, Action::Distributed { .. }) {
-        return None;
-    }
+    let fallback = match &set.behaviour.action {
+        Action::Distributed { .. } => None,
+        Action::Cached { fallback: Some(fallback @ Fallback::Distributed { .. }), .. } => {
+            Some(fallback)
+        }
+        // Files have a cache of their own.
+        _ => return None,
+    };
     let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
     // The place of a path in the file does not matter, nor do other paths: answers stay valid after an edit elsewhere.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
@@ -184,6 +189,9 @@ fn set_cache(
         if let Some(content) = path.contents.get(set.content) {
             rules.push_str(&format!("\n{:?} {:?}", content.extensions, content.behaviour));
         }
+    }
+    if fallback.is_some() {
+        rules.push_str(&format!("\nfallback {:?}", site.fallback));
     }
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);
@@ -261,7 +269,7 @@ impl Serving {
         };
         let mut found = false;
         for set in router.sets().iter().filter(meant) {
-            let Action::Cached { root } = set.behaviour.action else { continue };
+            let Action::Cached { root, .. } = set.behaviour.action else { continue };
             let strip = set.behaviour.rewrite.as_ref().map_or(0, |rewrite| rewrite.strip);
             let root = self.global.roots.get(root.0 as usize);
             found |= root.zip(path.get(strip..)).is_some_and(|(root, path)| root.purge(path));

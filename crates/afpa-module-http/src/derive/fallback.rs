@@ -1,0 +1,62 @@
+//! A request that leaves the helper thread for a server group, because its path is no file.
+
+use afpa_framework::{Finished, Now, Outbox, Persistence};
+use afpa_http::{FieldSlots, Status, request::Said};
+use afpa_router::Fallback;
+
+use super::kept::{self, Kept};
+use super::miss::Distributing;
+use super::{Http, HttpConnection};
+use crate::asked::{Asked, KeptRequest};
+use crate::remote::{Distributed, Remote};
+use crate::uncached::KeptFallback;
+
+impl Http {
+    /// Sends the request to its servers, or answers it from what the shared cache has kept of theirs.
+    pub(super) fn ask_servers(
+        &mut self,
+        connection: &mut HttpConnection,
+        (request, kept): (KeptRequest, Box<KeptFallback>),
+        (now, must_close): (Now, bool),
+        out: &mut Outbox,
+    ) -> Finished<Remote> {
+        let Self { responses, keys, responder, core, .. } = self;
+        let KeptFallback { global, fallback, scope: (site, set) } = *kept;
+        let mut slots = FieldSlots::default();
+        let parsed = request.parse(&mut slots);
+        let (Some(parsed), Fallback::Distributed { group, affinity }) = (parsed, fallback) else {
+            let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
+            responder.refuse(request.client, said, status, now, out);
+            return Finished::Answered(Persistence::Close);
+        };
+        let asked = Asked {
+            client: request.client,
+            request: &parsed,
+            scope: request.scope(),
+            source: "afpa",
+            arrived: request.arrived,
+            now,
+            must_close,
+            tls: request.tls.as_ref(),
+            hsts: request.hsts.as_ref(),
+        };
+        let mut spelled = Vec::new();
+        let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);
+        let client = (connection.client, request.tls.as_deref(), now);
+        let mut plan = None;
+        if let Some(view) = responses
+            && let Some(lookup) = global.shared_request(&parsed, (&to, set), client)
+        {
+            match kept::look_up((view, keys), lookup, asked, responder, out) {
+                Kept::Answered(persistence) => return Finished::Answered(persistence),
+                Kept::Instead(status) => {
+                    return Finished::Answered(responder.page(asked, status, out));
+                }
+                Kept::Ask(asks) => plan = asks,
+            }
+        }
+        let head = &request.head;
+        let distributing = Distributing { asked, head, plan, global: &global, responder, core };
+        distributing.respond(to, connection, out)
+    }
+}
