@@ -5,6 +5,7 @@ set -euo pipefail
 FOLDER=$(mktemp -d)
 trap 'rm -rf "$FOLDER"' EXIT
 cd "$FOLDER"
+export GOMODCACHE=$FOLDER/modules GOFLAGS=-modcacherw # modules of Go, too, are removed at the end
 
 # pip_install PACKAGE==VERSION...: a virtual environment in ./v
 pip_install() {
