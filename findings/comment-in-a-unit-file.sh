@@ -6,7 +6,7 @@
 # with # or ; are ignored. So a comment does not go on, and one within a longer line is passed over.
 # Guess: the reader of unit files in go-systemd does as systemd does.
 # Seen: github.com/coreos/go-systemd/v22 22.5.0 (Go) takes the line after a comment that ends with a backslash for a
-# part of the comment, without an error. It takes a comment within a longer line for a part of its value, and then fails.
+# part of the comment, without an error. It takes a comment within a longer line for a part of the value, and fails.
 # A tool on this library may check or copy a unit file without the line that starts the server.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # WriteHeader(103), then WriteHeader(200), behind FastCGI
 #
-# RFC 9110, section 15.2: 1xx is interim, and a final status follows. http.ResponseWriter of Go says the same: any number
-# of 1xx, then one of the others. RFC 3875, section 6.3.3, knows one Status in an answer.
+# RFC 9110, section 15.2: 1xx is interim, and a final status follows. http.ResponseWriter of Go says the same: any
+# number of 1xx, then one of the others. RFC 3875, section 6.3.3, knows one Status in an answer.
 # Guess: net/http/fcgi of Go passes over the hints, and gives Status: 200.
 # Seen: Go 1.26 gives Status: 103 with the content of the final answer, and drops the 200. It also gives the content in
 # answer to HEAD, which RFC 3875, section 4.3.3, leaves to the server in front to discard.
