@@ -15,6 +15,7 @@ use crate::labels::{Label, Labels, Moment, Origin};
 use crate::mailbox::Mailbox;
 use crate::object::{Checked, Content, Epoch, Millis, Object, Payload, cost_of};
 use crate::overtaken::{Changed, Overtaken};
+use crate::pages::{PageCharge, PageRoom};
 use crate::policy::ObjectId;
 use crate::residency::Residency;
 use crate::settings::{CacheSettings, CacheStats};
@@ -30,6 +31,7 @@ pub struct Cache<H> {
     hasher: RandomState,
     epoch: Arc<Epoch>,
     table: Mutex<Table<H>>,
+    pages: Arc<PageRoom>,
     /// How many purges of labels there were. It changes under the table's lock.
     purges: AtomicU64,
     /// The thread that chooses the policy, and its results.
@@ -46,7 +48,8 @@ impl<H> Cache<H> {
         let table = Table::new(&settings, limit, hasher.clone(), Arc::clone(&epoch));
         let (table, chooser) = (Mutex::new(table), OnceLock::new());
         let purges = AtomicU64::new(0);
-        Arc::new(Cache { settings, arena, hasher, epoch, table, purges, chooser })
+        let pages = PageRoom::new(settings.bookkeeping_limit);
+        Arc::new(Cache { settings, arena, hasher, epoch, table, pages, purges, chooser })
     }
 
     /// Room for `len` bytes in the arena, if need be after ejecting others. Blocks for up to
@@ -76,6 +79,13 @@ impl<H> Cache<H> {
             }
         }
         arena.allocate_within(len, deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Counts a page of so many bytes, which was made for responses and does not lie in the arena, until the charge is dropped:
+    /// hand it to [`FileBody::charged`](crate::root::FileBody::charged). All such pages together may have as many bytes as
+    /// [`bookkeeping_limit`](CacheSettings::bookkeeping_limit) says. `None`: there is no room.
+    pub fn charge_page(&self, bytes: usize) -> Option<PageCharge> {
+        self.pages.take(bytes)
     }
 
     /// Drops the objects that depend on `path`, relative to the root of `site`, and invalidates the loads
@@ -145,6 +155,7 @@ impl<H> Cache<H> {
             pinned_bytes: usage.used,
             pinned_limit: usage.limit,
             bookkeeping_limit: self.settings.bookkeeping_limit,
+            page_bytes: self.pages.taken(),
             ..self.table().stats()
         }
     }

@@ -16,6 +16,7 @@ pub struct CacheSettings {
     /// Objects of any kind.
     pub objects_limit: usize,
     /// Bytes of what objects have beside their content: keys, header data, dependencies, entries in tables and views.
+    /// As many bytes may pages have that were made for responses ([`Cache::charge_page`](crate::Cache::charge_page)).
     pub bookkeeping_limit: usize,
     /// Whether keys, header data and table entries of objects that have labels count against the limit of the arena, too.
     pub counts_all: bool,
@@ -66,6 +67,8 @@ pub struct CacheStats {
     pub bookkeeping: usize,
     /// Bytes that this may be.
     pub bookkeeping_limit: usize,
+    /// Bytes of pages that were made for responses, and that these still hold or the table has.
+    pub page_bytes: usize,
     /// Loads under way.
     pub filling: usize,
     /// Hits that views have reported ([`View::flush_touches`](crate::View::flush_touches)).

@@ -147,7 +147,7 @@ impl LoadedRequest {
                 let location = with_slash(&parsed);
                 responder.redirect(asked, Status::MOVED_PERMANENTLY, &location, out)
             }
-            Loaded::Listing(html) => responder.html(asked, &html, out),
+            Loaded::Listing(listing) => responder.listing(asked, listing, out),
             Loaded::Failed(status) => responder.page(asked, status, out),
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
             Loaded::NoFile => {

@@ -11,8 +11,8 @@
 //! grown.is_at_most("heads that never end", Growth { memory: 4 * MIB, ..Growth::default() });
 //! ```
 //!
-//! Memory is the resident set of the process itself: files that it has mapped do not count, nor do the kernel's
-//! buffers of its sockets. Fill until a few megabytes tell a bound that holds from one that does not, measure while
+//! Memory is the resident set of the process itself, and its files without a name: files that it has mapped do not count, nor
+//! do the kernel's buffers of its sockets. Fill until a few megabytes tell a bound that holds from one that does not, measure while
 //! the client still holds what it has, and permit what one unit may hold times the limit, not a round number.
 
 use crate::proc::Process;
@@ -51,7 +51,8 @@ impl Held {
     #[track_caller]
     pub fn by(process: Process) -> Self {
         Self {
-            memory: process.resident().expect("resident set"),
+            memory: process.resident().expect("resident set")
+                + process.nameless_files().expect("descriptors"),
             descriptors: process.descriptors().expect("descriptors"),
             threads: process.threads().expect("threads"),
         }

@@ -1,5 +1,6 @@
 //! The facts about a process in `/proc`.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::{fs, io};
 
 /// A process seen from outside. The process may end at any time: every look can fail.
@@ -17,6 +18,19 @@ impl Process {
         };
         let part = |name| Ok::<_, io::Error>(self.status(name)?.and_then(kilobytes).unwrap_or(0));
         Ok((part("RssAnon")? + part("RssShmem")?) * 1024)
+    }
+
+    /// Bytes of the open files that lie in memory and have no name (`memfd_create`). They are not part of the resident set.
+    ///
+    /// # Errors
+    /// When the process is gone or belongs to somebody else.
+    pub fn nameless_files(self) -> io::Result<u64> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.0))?.filter_map(Result::ok);
+        let nameless = open.map(|entry| entry.path()).filter(|path| {
+            fs::read_link(path).is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/memfd:"))
+        });
+        // A descriptor may be closed meanwhile.
+        Ok(nameless.filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum())
     }
 
     /// Number of open descriptors.

@@ -7,3 +7,4 @@ mod exchanges;
 mod files;
 mod handshakes;
 mod logs;
+mod pages;

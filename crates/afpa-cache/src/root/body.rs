@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use foldhash::fast::FixedState;
 
 use super::{VersionError, fine};
-use crate::Stamp;
+use crate::{PageCharge, Stamp};
 
 /// The bytes that a file had when a response announced them. Bytes that are written behind them do not change them.
 ///
@@ -23,6 +23,8 @@ pub struct FileBody {
     file: File,
     len: u64,
     samples: u64,
+    /// Of a page in memory.
+    _charge: Option<PageCharge>,
 }
 
 /// Samples of a file: the first and the last bytes, and some in between.
@@ -57,7 +59,13 @@ impl FileBody {
             io::ErrorKind::UnexpectedEof => VersionError::Changed,
             _ => VersionError::Io(error),
         })?;
-        Ok(FileBody { file, len, samples })
+        Ok(FileBody { file, len, samples, _charge: None })
+    }
+
+    /// A page in memory, which counts until the last response that holds it has ended.
+    #[must_use]
+    pub fn charged(self, charge: PageCharge) -> FileBody {
+        FileBody { _charge: Some(charge), ..self }
     }
 
     /// Whether the bytes are the announced ones, as far as the file shows. `seen` is the version at the last look, at

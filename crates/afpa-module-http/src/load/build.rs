@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
-use afpa_cache::{Family, Keep, Object, Payload, Stamp, Ticket};
+use afpa_cache::{Family, Hint, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
@@ -27,6 +27,8 @@ pub(super) enum BuildError {
     Changed,
     /// A file cannot be read.
     Io(io::Error),
+    /// Pages in memory have all the room that they may have.
+    NoRoom,
     /// A filter cannot make anything of it; the log has the reason.
     Refused(Status),
 }
@@ -83,7 +85,12 @@ pub(super) fn build(
             (coded, modified(&sources.file.stamp))
         }
         Some(content) => {
-            let coded = made(ticket, kept, content, sources.file.stamp)?;
+            let (coded, for_one_response) =
+                made(doc_root, ticket, kept, content, sources.file.stamp)?;
+            if for_one_response {
+                let hint = Hint { keep: Keep::Never, ..draft.hint };
+                ticket.describe(Family::of(&draft.content_type), hint);
+            }
             let last_modified = time_of(ticket, &coded);
             (coded, last_modified)
         }
@@ -202,34 +209,53 @@ fn payload_of_version(
 }
 
 /// Pins the result of a filter, or puts it into a file without a name if there is no room, or the object is not `kept`.
-/// `of`: the version of the file that it was made from.
+/// `of`: the version of the file that it was made from. Whether such files take so much room that it must not be kept.
 fn made(
+    doc_root: &DocRoot,
     ticket: &Ticket<HttpHeader>,
     kept: bool,
     content: &[u8],
     of: Stamp,
-) -> Result<Coded, BuildError> {
+) -> Result<(Coded, bool), BuildError> {
     let digest = digest(content);
     let room = Some(content.len()).filter(|_| kept).and_then(|size| ticket.reserve(size));
-    let (payload, stamp) = match room {
+    let (payload, stamp, for_one_response) = match room {
         Some(mut room) => {
             room.copy_from_slice(content);
-            (Payload::Pinned(room.freeze()), of)
+            (Payload::Pinned(room.freeze()), of, false)
         }
         None => {
-            let file = nameless(content).map_err(BuildError::Io)?;
-            let stamp = Stamp::from(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
-            let body = FileBody::of(file, &stamp)?;
-            (Payload::File(Arc::new(body), content.len() as u64), stamp)
+            let page = PageInMemory::of(doc_root, content)?;
+            (Payload::File(page.file, page.len), page.stamp, page.for_one_response)
         }
     };
     let (coding, digest) = (Coding::Identity, Some(digest));
-    Ok(Coded { coding, payload, stamp, digest, made_here: false })
+    Ok((Coded { coding, payload, stamp, digest, made_here: false }, for_one_response))
 }
 
 /// A digest by which contents that a filter has made are compared.
 pub(super) fn digest(content: &[u8]) -> u128 {
     SipHasher13::new().hash(content).as_u128()
+}
+
+/// A page in a file without a name. It counts against the limit of such pages until the last response has let it go.
+#[derive(Debug)]
+pub(crate) struct PageInMemory {
+    pub(crate) file: Arc<FileBody>,
+    pub(crate) stamp: Stamp,
+    pub(crate) len: u64,
+    for_one_response: bool,
+}
+
+impl PageInMemory {
+    pub(super) fn of(doc_root: &DocRoot, content: &[u8]) -> Result<Self, BuildError> {
+        let charge = doc_root.cache().charge_page(content.len()).ok_or(BuildError::NoRoom)?;
+        let for_one_response = charge.is_for_one_response();
+        let file = nameless(content).map_err(BuildError::Io)?;
+        let stamp = Stamp::from(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
+        let file = Arc::new(FileBody::of(file, &stamp)?.charged(charge));
+        Ok(Self { file, stamp, len: content.len() as u64, for_one_response })
+    }
 }
 
 fn nameless(content: &[u8]) -> io::Result<File> {

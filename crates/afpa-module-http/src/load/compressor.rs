@@ -161,7 +161,7 @@ impl CompressorThread {
         let content = match build::with_codings(&doc_root, &object, &*self.encode) {
             Ok(content) => content,
             Err(BuildError::Changed) => return CompressionResult::Overtaken,
-            Err(BuildError::Refused(_)) => return CompressionResult::Failed,
+            Err(BuildError::NoRoom | BuildError::Refused(_)) => return CompressionResult::Failed,
             Err(BuildError::Io(error)) => {
                 let path = object.key().path.escape_ascii();
                 tracing::warn!(%path, %error, "a file cannot be compressed");

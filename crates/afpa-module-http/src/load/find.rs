@@ -3,9 +3,11 @@
 use afpa_cache::Coverage;
 use afpa_cache::root::{Entry, Listed, ListedKind, OpenDirectory, OpenFile, ResolveError};
 use afpa_cache::watch;
+use afpa_framework::GATHERED;
 use afpa_http::{Coding, Status};
 
-use super::{Loaded, homes::RootedPath, listing, refusal::Refusal};
+use super::build::{BuildError, PageInMemory};
+use super::{Listing, Loaded, homes::RootedPath, listing, refusal::Refusal};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
 
@@ -108,7 +110,7 @@ impl Finder<'_> {
             Ok((names, more)) => {
                 let names =
                     names.into_iter().map(|listed| self.row(doc_root, shown_as, directory, listed));
-                Loaded::Listing(listing::page(shown_as, names, more))
+                as_sent(doc_root, listing::page(shown_as, names, more))
             }
             Err(error) => Loaded::Refused(Refusal::Unlisted(error)),
         }
@@ -176,6 +178,21 @@ fn is_coded(path: &[u8]) -> bool {
     Coding::ALL.iter().any(|coding| {
         *coding != Coding::Identity && path.ends_with(coding.file_suffix().as_bytes())
     })
+}
+
+/// A listing that is longer than what is copied for a response is held in a file without a name.
+fn as_sent(doc_root: &DocRoot, html: Vec<u8>) -> Loaded {
+    if html.len() as u64 <= GATHERED {
+        return Loaded::Listing(Listing::Short(html));
+    }
+    match PageInMemory::of(doc_root, &html) {
+        Ok(page) => Loaded::Listing(Listing::Long(page)),
+        Err(BuildError::NoRoom) => Loaded::Refused(Refusal::NoRoom),
+        Err(BuildError::Io(error)) => Loaded::Refused(Refusal::Unread(error)),
+        Err(BuildError::Changed | BuildError::Refused(_)) => {
+            Loaded::Failed(Status::INTERNAL_SERVER_ERROR)
+        }
+    }
 }
 
 fn failed(error: ResolveError) -> Loaded {

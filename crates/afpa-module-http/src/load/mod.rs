@@ -38,11 +38,19 @@ use find::Found;
 use refusal::Refusal;
 
 pub(crate) use absent::Absent;
+pub(crate) use build::PageInMemory;
 pub use compare::Comparer;
 pub use compressor::{Compressor, CompressorStats};
 pub(crate) use fallback::{load_or_none, look};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
+
+/// A listing as it is sent: a short one is copied behind its head.
+#[derive(Debug)]
+pub(crate) enum Listing {
+    Short(Vec<u8>),
+    Long(PageInMemory),
+}
 
 /// The result of loading a path.
 #[derive(Debug)]
@@ -52,7 +60,7 @@ pub(crate) enum Loaded {
     /// A directory, whose name ends with a slash.
     Slash,
     /// The listing of a directory, as HTML.
-    Listing(Vec<u8>),
+    Listing(Listing),
     /// There is a file. Its object is not wanted.
     There,
     /// No file: the fallback decides.
@@ -158,6 +166,7 @@ pub(crate) fn fill(doc_root: &DocRoot, mut ticket: Ticket<HttpHeader>) -> Filled
         Ok(content) => content,
         Err(BuildError::Changed) => return Filled::Overtaken(None),
         Err(BuildError::Refused(status)) => return Filled::Loaded(Loaded::Failed(status)),
+        Err(BuildError::NoRoom) => return Filled::Loaded(Loaded::Refused(Refusal::NoRoom)),
         Err(BuildError::Io(error)) => {
             return Filled::Loaded(Loaded::Refused(Refusal::Unread(error)));
         }

@@ -18,13 +18,17 @@ pub(crate) enum Refusal {
     Unlisted(io::Error),
     /// It cannot be read.
     Unread(io::Error),
+    /// Its page would be made in memory, and slow clients hold as many such pages as there may be.
+    NoRoom,
 }
 
 impl Refusal {
     pub(crate) fn status(&self) -> Status {
         match self {
             Refusal::Open(ResolveError::NotFound) => Status::NOT_FOUND,
-            Refusal::Open(ResolveError::TooManyFiles) => Status::SERVICE_UNAVAILABLE,
+            Refusal::Open(ResolveError::TooManyFiles) | Refusal::NoRoom => {
+                Status::SERVICE_UNAVAILABLE
+            }
             Refusal::Open(ResolveError::Io(_)) | Refusal::Unread(_) => {
                 Status::INTERNAL_SERVER_ERROR
             }
@@ -46,13 +50,14 @@ impl Refusal {
     /// The limit on log messages of its kind. `None`: an absent file is no news. Each kind has a limit of its own, so
     /// that a frequent refusal does not silence another one.
     fn limit(&self) -> Option<&'static Seldom> {
-        static LIMITS: [Seldom; 5] = [const { Seldom::new() }; 5];
+        static LIMITS: [Seldom; 6] = [const { Seldom::new() }; 6];
         let kind = match self {
             Refusal::Open(ResolveError::NotFound) => return None,
             Refusal::Open(ResolveError::Denied) => 0,
             Refusal::Open(ResolveError::Forbidden | ResolveError::NotAFile) => 1,
             Refusal::NoListing => 2,
             Refusal::Unlisted(_) => 3,
+            Refusal::NoRoom => 5,
             Refusal::Open(_) | Refusal::Unread(_) => 4,
         };
         LIMITS.get(kind)
@@ -68,6 +73,10 @@ impl fmt::Display for Refusal {
             }
             Refusal::Unlisted(error) => write!(f, "cannot list the directory: {error}"),
             Refusal::Unread(error) => write!(f, "cannot read the file: {error}"),
+            Refusal::NoRoom => f.write_str(
+                "responses hold as many pages in memory as there may be, a fifth of [cache] pinned_limit: raise it, or \
+                 lower [timeouts] write",
+            ),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
-use afpa_framework::{AccessRecord, Client, Now, Outbox, Persistence};
+use afpa_framework::{AccessRecord, Client, Now, Outbox, Part, Persistence};
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
@@ -8,6 +8,7 @@ use afpa_proxy::limit::Refused;
 
 use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
+use crate::load::{Listing, PageInMemory};
 use crate::route::Unfit;
 
 impl Responder {
@@ -113,15 +114,27 @@ impl Responder {
         }
     }
 
-    /// HTML made for this answer.
-    pub(crate) fn html(
+    /// The listing of a directory, which was made for this answer.
+    pub(crate) fn listing(
         &mut self,
         asked: Asked<'_, '_, '_>,
-        body: &[u8],
+        listing: Listing,
         out: &mut Outbox,
     ) -> Persistence {
-        let head = page_head(Status::OK, body.len()).field("Cache-Control", "no-cache").finish();
-        self.finish_page(asked, Status::OK, &head, body, out)
+        let head = |len| page_head(Status::OK, len).field("Cache-Control", "no-cache").finish();
+        let PageInMemory { file, stamp, len, .. } = match listing {
+            Listing::Short(html) => {
+                return self.finish_page(asked, Status::OK, &head(html.len()), &html, out);
+            }
+            Listing::Long(page) => page,
+        };
+        let persistence = self.head(asked, &head(len as usize), out);
+        let sent = if asked.request.method == Method::Head { 0 } else { len };
+        if sent > 0 {
+            out.push(Part::File { file, stamp, range: 0..len });
+        }
+        self.note(asked, Status::OK, sent, out);
+        persistence
     }
 
     /// A small error page.

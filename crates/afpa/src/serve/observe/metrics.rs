@@ -82,6 +82,8 @@ impl Metrics {
         let (tables, most) = (cache.bookkeeping, cache.bookkeeping_limit);
         gauge(out, "cache_tables", "Names, heads and tables of objects", tables, unit.as_ref())?;
         gauge(out, "cache_tables_limit", "What these may take", most, unit.as_ref())?;
+        let pages = cache.page_bytes;
+        gauge(out, "cache_pages", "Pages made in memory for responses", pages, unit.as_ref())?;
         counter(out, "cache_loads", "Loads begun", cache.fills)?;
         counter(out, "cache_waits", "Requests that waited for a load", cache.waits)?;
         counter(out, "cache_overtaken_loads", "Loads overtaken by a change", cache.overtaken)?;

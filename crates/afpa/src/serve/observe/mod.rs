@@ -152,6 +152,7 @@ impl Observed {
                 "pinned_limit_bytes": cache.pinned_limit,
                 "tables_bytes": cache.bookkeeping,
                 "tables_limit_bytes": cache.bookkeeping_limit,
+                "pages_bytes": cache.page_bytes,
                 "open_files": cache.open_files,
                 "loads": cache.fills,
                 "waited_for_load": cache.waits,
