@@ -168,6 +168,8 @@ impl Internals {
             least_rate: s.size("least_rate", 240, 0..=MIB),
             // Less than a millisecond of a link of 10 Gbit/s, so long do short responses wait.
             long_sends: s.size("long_sends", MIB, 0..=64 * MIB),
+            // Programs renew certificates weeks ahead.
+            reread: s.duration("reread", 10 * second, Duration::from_millis(10)..=hour),
             // At a million answers a second some 250, of which ten are compared: no load, and a wrong byte in an answer that
             // is asked for often is found within minutes.
             self_check: s.count("self_check", 4096, 0..=10_000_000),

@@ -257,6 +257,8 @@ pub struct Internals {
     pub least_rate: usize,
     /// Bytes of long responses that a worker sends before it looks at its other connections again; 0: no limit.
     pub long_sends: usize,
+    /// How often files of certificates and ticket keys are looked at.
+    pub reread: Duration,
     /// One of this many answers of the kernel is compared with what user mode says; 0: none.
     pub self_check: usize,
 }

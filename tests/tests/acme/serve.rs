@@ -96,7 +96,7 @@ fn configuration(
     more: &str,
 ) -> String {
     format!(
-        "[tls]\nreread = \"100ms\"\nhandshake_timeout = \"60s\"\n\
+        "[internals]\nreread = \"100ms\"\n[timeouts]\nhead = \"60s\"\n\
          [acme]\ndomains = [\"{domains}\"]\nemail = \"admin@a.test\"\ndirectory = \"{}\"\n\
          directory_ca = \"{}\"\nstate = \"{}\"\n{more}\n\
          [[site]]\nlisten = [\"{plain}\"]\ntls = [\"{tls}\"]\nhttps_only = true\nroot = \"{}\"\n",

@@ -132,7 +132,7 @@ fn turns_waited_for(more: &str) -> u64 {
     let server = Server::start(tree.path(), |launch| {
         launch.written(|endpoint| {
             format!(
-                "workers = 1\n[http2]\ncleartext = true\n[limits]\nlong_sends = \"16KiB\"\n\
+                "workers = 1\n[http2]\ncleartext = true\n[internals]\nlong_sends = \"16KiB\"\n\
                  [[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n{more}"
             )
         });

@@ -158,10 +158,8 @@ fn traffic_follows_a_name_to_its_new_address() {
     let _second = Raw::named_at(second_at, "second");
     let names = Names::start(&[v4(first_at)]);
     let server = format!("app.afpa.example:{}", first_at.port());
-    let settings = format!(
-        "[resolver]\nname_servers = [\"{}\"]\ntimeout = \"200ms\"\nattempts = 1\nretry = \"200ms\"\n",
-        names.to()
-    );
+    let settings =
+        format!("[resolver]\nname_servers = [\"{}\"]\ntimeout = \"200ms\"\n", names.to());
     let proxy = proxy(&[server], &settings);
     let wait_for = |text: &str| {
         eventually_within(SOON, text, || proxy.get("/").text() == text);

@@ -211,9 +211,7 @@ fn the_last_resort_says_by_status_what_is_wrong() {
         Ok(server) => server,
         Err(why) => skip!("{why}"),
     };
-    let settings = format!("{QUICK}\n")
-        .replace("[server_group.health]", "[server_group.health]\nlast_resort = \"100ms\"");
-    let proxy = proxy(&[only.to()], &settings);
+    let proxy = proxy(&[only.to()], QUICK);
     assert_eq!(proxy.get("/").text(), "only");
     only.kill();
     for _ in 0..3 {

@@ -53,7 +53,7 @@ fn the_name_chooses_the_certificate() {
 #[test]
 fn changed_files_are_taken_without_a_reload_and_broken_ones_are_not() {
     let (tree, authority) = (site(), Authority::new());
-    let sections = "[tls]\nreread = \"100ms\"\n".to_owned();
+    let sections = "[internals]\nreread = \"100ms\"\n".to_owned();
     let server = TlsServer::with(&authority, tree.path(), Plan { sections, ..Plan::default() });
     let serial = || {
         let said = server.openssl(&authority, &["-showcerts"], "");
@@ -189,7 +189,7 @@ fn a_staple_is_sent_to_those_who_ask_and_a_new_one_is_taken() {
     let files = authority.issue("first", &["localhost"]);
     let staple = authority.staple("first", &files);
     let section = format!("{}staple = \"{}\"\n", files.section(), staple.display());
-    let sections = format!("[tls]\nreread = \"100ms\"\n{section}");
+    let sections = format!("[internals]\nreread = \"100ms\"\n{section}");
     let server = TlsServer::with(&authority, tree.path(), Plan { sections, ..Plan::default() });
     for version in ["-tls1_2", "-tls1_3"] {
         let said = server.openssl(&authority, &[version, "-status"], "");

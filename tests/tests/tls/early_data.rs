@@ -204,7 +204,7 @@ fn without_the_setting_no_client_may_send_early_data() {
 
 #[test]
 fn the_handshake_has_its_time_whatever_was_answered() {
-    let bed = Bed::new("early_data = true\nhandshake_timeout = \"700ms\"", "", "");
+    let bed = Bed::new("early_data = true", "[timeouts]\nhead = \"700ms\"", "");
     let session = bed.session("slow", "http/1.1");
     let tap = Tap::to(bed.server.tls);
     let client = bed.early(&session, tap.address(), GET.as_bytes());

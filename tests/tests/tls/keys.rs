@@ -27,7 +27,7 @@ impl Bed {
             return None;
         }
         let (tree, authority) = (site(), Authority::new());
-        let sections = "[tls]\nreread = \"100ms\"\n".to_owned();
+        let sections = "[internals]\nreread = \"100ms\"\n".to_owned();
         let server = TlsServer::with(&authority, tree.path(), Plan { sections, ..Plan::default() });
         let bed = Self { server, authority, _tree: tree };
         bed.let_folder_have(0o700);

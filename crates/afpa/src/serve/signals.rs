@@ -11,9 +11,6 @@ use tokio::time::{Instant, sleep_until};
 use super::Server;
 use crate::cli::Serve;
 
-/// How often the files of certificates and ticket keys are looked at: programs that renew them do so weeks ahead.
-const REREAD: Duration = Duration::from_secs(10);
-
 /// They end a process by default, but nobody means that here. XFSZ comes when a log is as long as a file may be
 /// (`ulimit -f`): the write fails as well.
 const IGNORED: [Number; 7] = [
@@ -61,7 +58,7 @@ impl Signals {
         let Signals { mut terminate, mut interrupt, mut quit, mut hangup, mut reopen, mut upgrade } =
             self;
         // Half the interval, so that one notification may be late.
-        let mut look = tokio::time::interval(REREAD);
+        let mut look = tokio::time::interval(server.config.internals.reread);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
