@@ -188,7 +188,7 @@ impl State {
         if !has_room && !self.told {
             tracing::warn!(
                 "no certificate is ordered for {name}: there are {held} on demand of at most {most} ([acme] \
-                 on_demand_limit), and {} were ordered within the hour of at most {per_hour} (on_demand_per_hour)",
+                 on_demand_limit), and {} were ordered within the hour of at most {per_hour}",
                 self.ordered.len()
             );
         }

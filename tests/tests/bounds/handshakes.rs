@@ -1,4 +1,4 @@
-//! `[tls] handshakes`: the memory that a handshake in progress can hold.
+//! Handshakes in progress: the memory that a handshake in progress can hold.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -4,7 +4,7 @@
 //! start, as root ── spawn ──> afpa-read-keys: becomes the same user, keeps CAP_DAC_READ_SEARCH and a list of files
 //!      │                          ^ number of a file
 //! drop privileges                 v its bytes, or its version
-//!      └── every [tls] reread, every reload ──┘
+//!      └── every ten seconds, every reload ──┘
 //! ```
 //!
 //! The process gives out only the files of its list, and of these only files that nobody but root can replace
