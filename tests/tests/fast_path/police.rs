@@ -361,7 +361,8 @@ fn user_mode_decides_alike_where_there_is_no_fast_path() {
     let tree = site();
     let police = [
         ("deny", "[\"10.77.64.0/24\"]"),
-        ("allow", "[\"10.77.64.1\"]"),
+        // Those from which the test waits for the start: one of them shares its prefix with the client that is limited.
+        ("allow", "[\"10.77.64.1\", \"fd77::a4d:4001\"]"),
         ("client_connections_per_second", "1"),
         ("client_connections_burst", "20"),
     ];
@@ -390,7 +391,8 @@ fn user_mode_decides_alike_where_there_is_no_fast_path() {
         let line = format!("afpa_police_refused_connections_total{{why=\"{why}\"}} {count}\n");
         assert!(metrics.text().contains(&line), "{line} in {}", metrics.text());
     }
-    let (done, said) = order(&server, &["add", FRIEND_V6]);
+    let (done, said) = order(&server, &["add", OTHER_V6]);
     assert!(done, "{said}");
-    closed(FRIEND_V6);
+    closed(OTHER_V6);
+    assert_eq!(refused(&server, "refused_connections", "denied"), 2);
 }
