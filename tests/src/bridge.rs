@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
-use afpa_bpf::FastPath;
+use afpa_bpf::Interfaces;
 use afpa_netlab::{Bed, Namespace};
 use afpa_testkit::{Client, Endpoint};
 
@@ -48,7 +48,7 @@ pub fn connect(client: &Namespace, port: u16) -> Client {
 pub fn programs(server: &Namespace) -> (u32, u32) {
     let count = |name: &str| {
         let index = nix::net::if_::if_nametoindex(name).expect("an interface");
-        FastPath::programs_on(index).expect("asked")
+        Interfaces::programs_on(index).expect("asked")
     };
     server.run(|| (count(BRIDGE), count(PORT))).expect("the server's side")
 }

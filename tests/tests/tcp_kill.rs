@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Settings};
+use afpa_bpf::{FastPath, PinDir, Settings};
 use afpa_netlab::Bed;
 use afpa_testkit::{Running, eventually};
 use afpa_tests::tcp::transfer::{self, Exchange, Menu};
@@ -38,7 +38,7 @@ impl Pins {
 
 impl Drop for Pins {
     fn drop(&mut self) {
-        let removed = FastPath::forget(&self.0);
+        let removed = PinDir::forget(&self.0);
         assert!(removed.is_ok() || std::thread::panicking(), "{removed:?}");
     }
 }
@@ -85,7 +85,7 @@ fn victim() {
     attach(&fast_path, Bed::DEVICE).expect("attached");
     std::fs::write(ready, "").expect("written");
     loop {
-        fast_path.beat();
+        fast_path.clock.beat();
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -73,5 +73,7 @@ fn every_long_answer_is_nginx_own_through_bad_networks() {
     }
     println!("{}", lab.tally());
     lab.bed.injector().expect("an injector").set_rules(&Rules::default());
-    eventually("the end of every transfer", || lab.fast_path().transfers().expect("counted") == 0);
+    eventually("the end of every transfer", || {
+        lab.fast_path().flows.transfers().expect("counted") == 0
+    });
 }

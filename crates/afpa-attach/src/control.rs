@@ -122,7 +122,7 @@ fn statistics(
     self_checks: Option<&SelfCheckCounts>,
     police: &Police,
 ) -> Value {
-    let state = match (filler.differs(), filler.fast_path.is_paused()) {
+    let state = match (filler.differs(), filler.fast_path.clients.is_paused()) {
         (true, _) => "not in use: the self-check found a wrong answer",
         (false, true) => "paused: `afpa resume`",
         (false, false) => "attached",
@@ -136,7 +136,7 @@ fn statistics(
         })
     });
     let standing = filler.standing();
-    let usage = filler.fast_path.usage();
+    let usage = filler.fast_path.objects.usage();
     let mut reasons = Map::new();
     let (mut answered, mut refused) = (0, Value::Null);
     if let Ok(counters) = filler.fast_path.stats.counters() {
@@ -154,7 +154,7 @@ fn statistics(
         standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
     json!({
         "state": state,
-        "paused": filler.fast_path.is_paused(),
+        "paused": filler.fast_path.clients.is_paused(),
         "answered": answered,
         "server": { "answers": health.is_well(), "went_away": health.ends() },
         "pinned": {
@@ -178,10 +178,10 @@ fn statistics(
             "refused_connections": refused,
             "classes": police::classes(police),
         },
-        "transfers": filler.fast_path.transfers().ok(),
+        "transfers": filler.fast_path.flows.transfers().ok(),
         "known": standing.known,
         "busy": standing.busy,
-        "translated": filler.fast_path.translated_flows().ok(),
+        "translated": filler.fast_path.flows.translated_flows().ok(),
         "unfit": unfit,
         "reasons": reasons,
     })

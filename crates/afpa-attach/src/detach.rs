@@ -118,12 +118,12 @@ fn clean(found: &FoundFastPath, settings: &DetachSettings) -> anyhow::Result<()>
     let loaded = pin_dir.as_ref().and_then(take_over).map(Arc::new);
     let ours = loaded.clone();
     let _tender =
-        ours.map(|ours| RtxThread::start(move || ours.service_timers(), |_| ())).transpose()?;
+        ours.map(|ours| RtxThread::start(move || ours.rtx.service_timers(), |_| ())).transpose()?;
     loop {
         let needed = match &loaded {
             Some(fast_path) => {
                 fast_path.sweep(Duration::ZERO)?;
-                fast_path.translated_flows()?
+                fast_path.flows.translated_flows()?
             }
             None => found.needed_by()?,
         };
@@ -142,10 +142,10 @@ fn clean(found: &FoundFastPath, settings: &DetachSettings) -> anyhow::Result<()>
 fn take_over(pin_dir: &PinDir) -> Option<FastPath> {
     let settings = Settings { keep_in: Some(pin_dir.path()), ..map_sizes() };
     let fast_path = FastPath::load(settings).ok()?;
-    fast_path.pause();
+    fast_path.clock.pause();
     for interface in pin_dir.interfaces() {
         // An interface that is gone has no connections any more.
-        let _gone = fast_path.attach(interface);
+        let _gone = fast_path.interfaces.attach(interface);
     }
     Some(fast_path)
 }

@@ -72,7 +72,8 @@ pub(crate) fn watch(
             let own = all.iter().find(|address| address.ip().is_loopback());
             if let Some(address) = own.or(all.first()) {
                 let host = filler.sites().first().and_then(|hosts| hosts.names.first().cloned());
-                let connect = |patience| filler.fast_path.connect_to_user_mode(*address, patience);
+                let connect =
+                    |patience| filler.fast_path.sockets.connect_to_user_mode(*address, patience);
                 let outcome = ask(connect, &host.unwrap_or_default(), PATIENCE);
                 health.note(&outcome, &filler, *address);
             }

@@ -156,7 +156,7 @@ impl Attachment {
         let sockets = Sockets::begin(&fast_path, &settings.listen)?;
         let mut interfaces = Carriers::default();
         attach(&mut interfaces, &fast_path, &settings, &all)?;
-        if let Err(why) = fast_path.guard() {
+        if let Err(why) = fast_path.interfaces.guard() {
             say(&format!(
                 "a route that changes to a device without programs breaks connections: {why}"
             ));
@@ -166,7 +166,7 @@ impl Attachment {
                 "the maps that are kept for connections cannot be removed later: {error}"
             ));
         }
-        drop_rights(match fast_path.needs_net_admin() {
+        drop_rights(match fast_path.interfaces.needs_net_admin() {
             true => Rights::NetAdmin,
             false => Rights::None,
         })?;
@@ -248,7 +248,7 @@ impl Attachment {
                 None => {}
             }
             ticks += 1;
-            for change in self.interfaces.look_at_chains(&self.filler.fast_path)? {
+            for change in self.interfaces.look_at_chains(&self.filler.fast_path.interfaces)? {
                 tell(change, &self.settings)?;
             }
             if ticks.is_multiple_of(2) {
@@ -270,12 +270,13 @@ impl Attachment {
 
     /// Settings of TCP may change: SYNs are answered by the current ones, or not at all.
     fn look_at_tcp(&mut self) {
-        let refused = self.filler.fast_path.look_at_tcp().err().map(|why| why.to_string());
+        let refused =
+            self.filler.fast_path.socketless.look_at_tcp().err().map(|why| why.to_string());
         if let Some(why) = refused.as_ref().filter(|_| self.tcp_refused != refused) {
             say(&format!("! all connections have sockets of the kernel's: {why}"));
         }
         self.tcp_refused = refused;
-        let refused = self.filler.fast_path.admission_refusal();
+        let refused = self.filler.fast_path.socketless.admission_refusal();
         if let Some(why) = refused.as_ref().filter(|_| self.admission_refused != refused) {
             say(&format!("! --connections: clients have to be known all the same: {why}"));
         }
@@ -286,8 +287,8 @@ impl Attachment {
     fn end(&mut self, drain: bool, signals: &SignalFd) {
         drop(self.self_check.take());
         self.filler.end();
-        self.filler.fast_path.drain();
-        if let Err(error) = self.filler.fast_path.close_socketless() {
+        self.filler.fast_path.socketless.drain();
+        if let Err(error) = self.filler.fast_path.flows.close_socketless() {
             say(&format!("connections without a socket are not closed: {error}"));
         }
         self.listening.end();
@@ -298,9 +299,9 @@ impl Attachment {
         let translated = loop {
             let fast_path = &self.filler.fast_path;
             // Where connections cannot be counted there may be some.
-            let owed = fast_path.answers_owed().map_or(true, |owed| owed > 0);
+            let owed = fast_path.flows.answers_owed().map_or(true, |owed| owed > 0);
             let _swept = fast_path.sweep(Duration::ZERO);
-            let translated = fast_path.translated_flows().ok();
+            let translated = fast_path.flows.translated_flows().ok();
             let waits = drain || ((self.pin_dir.is_none() || owed) && Instant::now() < deadline);
             if translated == Some(0) || !waits {
                 break translated;
@@ -318,7 +319,7 @@ impl Attachment {
             ));
             return pin_dir.leave(true);
         }
-        self.interfaces.detach(&self.filler.fast_path);
+        self.interfaces.detach(&self.filler.fast_path.interfaces);
         self.pin_dir.iter_mut().for_each(|pin_dir| pin_dir.leave(false));
     }
 }
@@ -352,7 +353,7 @@ fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
     let complain = |error: &_| {
         say(&format!("lost segments are not retransmitted: {error}"));
     };
-    RtxThread::start(move || filler.fast_path.service_timers(), complain)
+    RtxThread::start(move || filler.fast_path.rtx.service_timers(), complain)
 }
 
 /// A change that no file tells of has reached the kernel when everything was confirmed once.
@@ -369,7 +370,10 @@ fn self_check(
     let stopped = Arc::clone(filler);
     let settings =
         SelfCheckSettings { every: settings.self_check, settle: settings.revalidate + SETTLE };
-    SelfCheck::start(Arc::clone(filler), settings, move |found| stopped.stop_for(found)).map(Some)
+    SelfCheck::start(Arc::clone(filler), Filler::checked, settings, move |found| {
+        stopped.stop_for(found);
+    })
+    .map(Some)
 }
 
 /// The error for a port that another fast path has, with the remedy.
@@ -395,7 +399,7 @@ fn attach(
     settings: &AttachSettings,
     all: &[Interface],
 ) -> anyhow::Result<()> {
-    for change in carriers.update(fast_path, &settings.listen, all) {
+    for change in carriers.update(&fast_path.interfaces, &settings.listen, all) {
         tell(change, settings)?;
     }
     Ok(())

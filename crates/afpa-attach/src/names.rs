@@ -127,19 +127,19 @@ pub(crate) fn register(
     addresses: &[SocketAddr],
 ) -> anyhow::Result<()> {
     let classed = CLASSED.iter().map(|(name, class)| (*name, 1 << *class as u32));
-    fast_path.let_fields_matter(classed)?;
+    fast_path.listeners.let_fields_matter(classed)?;
     for name in &settings.allowed_fields {
         if name.len() >= FIELD_NAME || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
         {
             bail!("{name:?} is no name of a request field that the programs could read");
         }
-        fast_path.let_fields_matter([(name.to_ascii_lowercase().as_str(), 0)])?;
+        fast_path.listeners.let_fields_matter([(name.to_ascii_lowercase().as_str(), 0)])?;
     }
     for address in addresses {
-        fast_path.listen(*address, LISTENER, 0)?;
+        fast_path.listeners.listen(*address, LISTENER, 0)?;
     }
     for (spelling, site) in spellings(settings, sites) {
-        if !fast_path.map_host(LISTENER, &spelling, site)? {
+        if !fast_path.listeners.map_host(LISTENER, &spelling, site)? {
             bail!("the name {spelling:?} is empty or too long");
         }
     }
@@ -177,20 +177,20 @@ pub(crate) fn learn(
     }
     let addresses = listening.addresses.get();
     for address in addresses_before.iter().filter(|address| !addresses.contains(address)) {
-        filler.fast_path.unlisten(*address)?;
+        filler.fast_path.listeners.unlisten(*address)?;
     }
     let (before, now) = (filler.sites(), sites(settings, &addresses));
     let (old, new) = (spellings(settings, &before), spellings(settings, &now));
     for (spelling, _) in old.difference(&new) {
-        filler.fast_path.unmap_host(LISTENER, spelling)?;
+        filler.fast_path.listeners.unmap_host(LISTENER, spelling)?;
     }
     // Nothing is pinned when this returns, and what will be is asked for by all addresses.
     filler.rename(now);
     for (spelling, site) in new.difference(&old) {
-        filler.fast_path.map_host(LISTENER, spelling, *site)?;
+        filler.fast_path.listeners.map_host(LISTENER, spelling, *site)?;
     }
     for address in addresses.iter().filter(|address| !addresses_before.contains(address)) {
-        filler.fast_path.listen(*address, LISTENER, 0)?;
+        filler.fast_path.listeners.listen(*address, LISTENER, 0)?;
     }
     Ok(true)
 }

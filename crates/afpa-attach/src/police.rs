@@ -20,7 +20,7 @@ pub(crate) fn begin(
     settings: &PoliceSettings,
 ) -> anyhow::Result<Police> {
     // Nothing is counted here but in the kernel, so no clock is needed.
-    let police = Police::new(Some(Arc::clone(fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+    let police = Police::new(Some(Arc::clone(&fast_path.police) as Arc<dyn PoliceKernel>), 0, 0);
     police.configure(settings)?;
     Ok(police)
 }

@@ -47,7 +47,9 @@ impl Server {
         let (address, timeout) = (self.address, self.timeout);
         let stream = match (&self.stranger, &self.filler) {
             (Some(stranger), _) => stranger.connect(address, timeout)?,
-            (None, Some(filler)) => filler.fast_path.connect_to_user_mode(address, timeout)?,
+            (None, Some(filler)) => {
+                filler.fast_path.sockets.connect_to_user_mode(address, timeout)?
+            }
             (None, None) => TcpStream::connect_timeout(&address, timeout)?,
         };
         stream.set_nodelay(true)?;

@@ -18,6 +18,7 @@ impl Sockets {
     pub(crate) fn begin(fast_path: &FastPath, addresses: &[SocketAddr]) -> anyhow::Result<Self> {
         let serve = |address: &SocketAddr| {
             let sockets = fast_path
+                .sockets
                 .serve_server(*address)
                 .with_context(|| format!("the sockets that listen on {address} cannot be found"))?;
             say_unserved(&sockets, *address);
@@ -30,7 +31,7 @@ impl Sockets {
     /// look finds them.
     pub(crate) fn look(&mut self, fast_path: &FastPath) {
         for (address, known) in &mut self.0 {
-            match fast_path.serve_server(*address) {
+            match fast_path.sockets.serve_server(*address) {
                 Ok(sockets) if sockets == *known => {}
                 Ok(sockets) => {
                     say_unserved(&sockets, *address);

@@ -1,19 +1,30 @@
 //! Heartbeat and Date: see `bpf/include/afpa/clock.h`.
 
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use afpa_abi::{DATE_LENGTH, Date, TICK_SHIFT};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::load::FastPath;
 use crate::net::sum::{sum, sum_odd};
+use crate::region::Region;
 
-impl FastPath {
+/// The programs' heartbeat, and their clock.
+pub struct Clock {
+    region: Arc<Region>,
+    beating: Mutex<()>,
+}
+
+impl Clock {
+    pub(crate) fn over(region: &Arc<Region>) -> Self {
+        Self { region: Arc::clone(region), beating: Mutex::default() }
+    }
+
     /// Tells the programs that user mode is alive, and the time. To be called at least once a second, best
     /// shortly after each second begins. Answers stop two seconds after the second of the last call began.
     pub fn beat(&self) {
-        let _one_at_a_time = self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _one_at_a_time = self.beating.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let real = clock_gettime(ClockId::Realtime);
         let second = real.tv_sec as u64;
         let now = monotonic_ns();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 
-use crate::load::FastPath;
+use crate::net::attach::Interfaces;
 
 /// Verdict: the packet goes on, to the next program on the hook or to the kernel.
 pub const TCX_NEXT: i32 = -1;
@@ -41,7 +41,7 @@ pub struct DryRun {
     pub time: Duration,
 }
 
-impl FastPath {
+impl Interfaces {
     /// Runs a program `repeat` times on an Ethernet frame. Each run gets the packet that the run before left.
     pub fn dry_run(&self, hook: Hook, frame: &[u8], repeat: u32) -> io::Result<DryRun> {
         run(if hook == Hook::Ingress { &self.ingress } else { &self.egress }, frame, repeat)

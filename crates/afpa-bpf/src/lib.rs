@@ -1,9 +1,9 @@
 //! The interrupt context: loads, attaches and feeds AFPA's eBPF programs.
 //!
-//! [`FastPath::load`] brings programs and maps into the kernel, or returns the missing feature.
-//! [`FastPath::attach`] puts them on an interface, [`FastPath::listen`] names the served addresses,
-//! [`FastPath::pin`] and [`FastPath::unpin`] add and remove answers. Nothing is answered until
-//! [`FastPath::beat`] is called, and no longer than two seconds after the last call; connections
+//! [`FastPath::load`] brings programs and maps into the kernel, or returns the missing feature. It has a handle for each
+//! part, which owns the maps of that part: [`Interfaces::attach`] puts the programs on an interface,
+//! [`Listeners::listen`] names the served addresses, [`Objects::pin`] and [`Objects::unpin`] add and remove answers.
+//! Nothing is answered until [`Clock::beat`] is called, and no longer than two seconds after the last call; connections
 //! that have a sequence offset are translated for as long as the programs are attached.
 //! [`FastPath::sweep`] removes connections whose socket is gone; call it every few seconds.
 //!
@@ -34,23 +34,28 @@ pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, Sample, SiteCount, kind,
 };
-pub use cache::pin::Usage;
+pub use cache::pin::{Objects, Usage};
 pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER,
     PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant,
 };
-pub use clock::{boot_ns, monotonic_ns};
+pub use clock::{Clock, boot_ns, monotonic_ns};
 pub use conn::SiteNumber;
+pub use conn::admit::Clients;
 pub use conn::events::Events;
-pub use conn::flows::Swept;
+pub use conn::flows::{Flows, Swept};
+pub use conn::listen::Listeners;
 pub use conn::misses::{Missed, Misses};
+pub use conn::police::Police;
 pub use conn::reports::Reports;
 pub use conn::samples::{Samples, sampled_answer, sampled_request};
-pub use conn::served::ServedSockets;
+pub use conn::served::{ServedSockets, Sockets};
+pub use conn::socketless::Socketless;
 pub use dry_run::{DryRun, Hook, Place, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
 pub use found::{FoundFastPath, OnHooks, OtherProgram, Process};
 pub use load::FastPath;
+pub use net::attach::Interfaces;
 pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
 pub use net::port_claim::{ClaimRefused, PortClaim};
@@ -59,7 +64,7 @@ pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
 pub use programs::Programs;
-pub use rtx::RtxThread;
+pub use rtx::{Rtx, RtxThread};
 pub use settings::{
     Admission, BYPASS_AFTER, FIREWALL_INTERVAL, FLOOD_SYNS, Settings, longest_answer,
 };

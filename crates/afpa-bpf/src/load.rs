@@ -1,89 +1,63 @@
-//! The fast path over loaded programs: handles of all maps, and the first values of what programs and user mode share.
+//! The fast path over loaded programs: a handle for each part, and the first values of what programs and user mode share.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use afpa_abi::{ANSWER_MAX, PoliceSet, TICK_SHIFT, program};
+use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::cache::pinned::Pinned;
-use crate::conn::admission::RoutesInForce;
-use crate::conn::police::InForce;
+use crate::cache::pin::Objects;
+use crate::clock::Clock;
+use crate::conn::admit::Clients;
+use crate::conn::flows::{Flows, Swept};
+use crate::conn::listen::Listeners;
+use crate::conn::police::Police;
 use crate::conn::reports::Reports;
-use crate::conn::served::Server;
-use crate::conn::socketless::Tracking;
-use crate::net::hooked::Hooks;
-use crate::net::links::Attachments;
+use crate::conn::served::Sockets;
+use crate::conn::socketless::Socketless;
+use crate::net::attach::Interfaces;
+use crate::program::{ProgramStatistics, statistics};
 use crate::programs::{Programs, header_blocks};
-use crate::region::{Pages, Region, Slots, Words};
-use crate::rtx::Timers;
-use crate::settings::{BYPASS_AFTER_MAX, Settings};
+use crate::region::Region;
+use crate::rtx::{Rtx, RtxPrograms};
+use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::unavailable::{Unavailable, explain};
 
-/// The loaded fast path. When it is dropped, or its process ends in any way, nothing is answered
-/// any more, and everything is detached unless [`Settings::keep_in`] keeps it.
+/// The loaded fast path: a handle for each part, which owns the maps of that part. When it is dropped, or its process
+/// ends in any way, nothing is answered any more, and everything is detached unless [`Settings::keep_in`] keeps it.
 pub struct FastPath {
-    pub(crate) settings: Settings,
-    /// How programs are put on interfaces here.
-    pub(crate) hooks: Hooks,
+    tail_calls: TailCalls,
     /// Features that are off, because the kernel refused a program that they need.
     lacks: Vec<String>,
-    /// The kernel empties this map when our process is gone, and the programs answer no more.
-    alive: MapHandle,
-    pub(crate) answer: OwnedFd,
-    pub(crate) ingress: OwnedFd,
-    pub(crate) egress: OwnedFd,
-    pub(crate) probe: OwnedFd,
-    pub(crate) served_program: OwnedFd,
-    /// The marks of sockets.
-    pub(crate) served: MapHandle,
-    /// Sockets of our own questions.
-    pub(crate) questions: MapHandle,
-    pub(crate) served_survey: MapHandle,
-    pub(crate) served_inodes: MapHandle,
-    pub(crate) servers: Mutex<Vec<Server>>,
-    pub(crate) icmp: OwnedFd,
-    pub(crate) transfer: Option<OwnedFd>,
-    pub(crate) rtx: Option<RtxPrograms>,
-    pub(crate) unusual: OwnedFd,
-    /// None: all connections are the kernel's.
-    pub(crate) socketless: Option<SocketlessPrograms>,
-    pub(crate) tracking: Mutex<Tracking>,
-    pub(crate) chain: Option<OwnedFd>,
-    /// See [`FastPath::guard`].
-    pub(crate) guards: [OwnedFd; 2],
-    pub(crate) guarding: Mutex<Vec<OwnedFd>>,
-    /// The programs that ingress programs reach by tail calls.
-    programs: MapHandle,
-    pub(crate) rtx_due: MapHandle,
-    pub(crate) timers: Mutex<Timers>,
-    pub(crate) listeners: MapHandle,
-    pub(crate) carriers: MapHandle,
-    pub(crate) sites: MapHandle,
-    pub(crate) fields: MapHandle,
-    pub(crate) objects: MapHandle,
-    pub(crate) flows: MapHandle,
-    pub(crate) transfers: MapHandle,
+    /// The programs in use, by name.
+    in_use: Vec<(&'static str, OwnedFd)>,
+    /// The heartbeat.
+    pub clock: Clock,
+    /// The sockets that are served.
+    pub sockets: Sockets,
+    /// The addresses and hosts that are served.
+    pub listeners: Listeners,
+    /// The pinned objects.
+    pub objects: Objects,
+    /// The connections.
+    pub flows: Arc<Flows>,
+    /// Those of them that have no socket.
+    pub socketless: Socketless,
+    /// The clients that are answered.
+    pub clients: Clients,
+    /// The rules about clients.
+    pub police: Arc<Police>,
+    /// Retransmission.
+    pub rtx: Rtx,
     /// The counts of the programs.
-    pub stats: Stats,
+    pub stats: Arc<Stats>,
     /// Reports of the programs about requests.
     pub reports: Reports,
-    pub(crate) police_prefixes: MapHandle,
-    pub(crate) police_in_force: Mutex<InForce>,
-    pub(crate) police_classes: MapHandle,
-    pub(crate) client_connections: Words,
-    pub(crate) routes: MapHandle,
-    pub(crate) routes_in_force: Mutex<RoutesInForce>,
-    pub(crate) police_listeners: MapHandle,
-    pub(crate) buckets: Words,
-    pub(crate) region: Arc<Region>,
-    pub(crate) slots: Slots,
-    pub(crate) pages: Pages,
-    pub(crate) pinned: Mutex<Pinned>,
-    pub(crate) attached: Mutex<Attachments>,
+    /// The interfaces that the programs are on.
+    pub interfaces: Interfaces,
 }
 
 impl FastPath {
@@ -94,131 +68,51 @@ impl FastPath {
 
     /// The fast path over maps as [`Programs::load`] makes them for these settings: all entries are absent or zero.
     pub fn over(programs: &Programs, mut settings: Settings) -> Result<Self, Unavailable> {
-        let map = |name: &str| programs.map(name);
-        let program = |name: &str| programs.program(name);
-        let region = Region::map(&map(".data.shared")?)
-            .map_err(|error| explain("region cannot be mapped", &error))?;
-        let region = Arc::new(region);
-        let slots = Slots::map(&map("slots")?)
-            .map_err(|error| explain("objects cannot be mapped", &error))?;
-        let pages = Pages::map(&map("pages")?)
-            .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
-        let buckets = Words::map(&map("police_buckets")?, size_of::<PoliceSet>())
-            .map_err(|error| explain("buckets cannot be mapped", &error))?;
-        let marks = Words::map(&map("unsafe_marks")?, size_of::<u64>())
-            .map_err(|error| explain("notes of unsafe requests cannot be mapped", &error))?;
-        let client_connections = Words::map(&map("client_connections")?, size_of::<u64>())
-            .map_err(|error| explain("counts of connections cannot be mapped", &error))?;
-        let mut lacks = Vec::new();
-        let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
-        let rtx = RtxPrograms::take(program)
-            .map_err(|why| {
-                lack("what is lost of an answer is sent when the client asks again", why)
-            })
-            .ok();
-        // Their losses are repaired by these timers alone.
-        let transfer = program("afpa_transfer")
-            .map_err(|why| lack("answers of several segments are left to user mode", why))
-            .ok()
-            .filter(|_| rtx.is_some());
-        if transfer.is_none() {
+        let region = Region::map(&programs.map(".data.shared")?);
+        let region = Arc::new(region.map_err(|error| explain("region cannot be mapped", &error))?);
+        let mut optional = Optional::take(programs, &settings);
+        if optional.transfer.is_none() {
             for most in [&mut settings.answer_max, &mut settings.last_answer_max] {
                 *most = (*most).min(ANSWER_MAX as u32);
             }
         }
-        let socketless = SocketlessPrograms::take(program)
-            .map_err(|why| {
-                if settings.socketless {
-                    lack("all connections have sockets of the kernel's", why);
-                }
-            })
-            .ok();
+        let stats = Arc::new(Stats::over(programs, &region)?);
+        let flows = Arc::new(Flows::over(programs, &region, &settings)?);
+        let can = optional.socketless.is_some();
+        let socketless = Socketless::over(programs, &region, &stats, &settings, can)?;
+        let may_close = socketless.may_close();
+        let in_use = optional.in_use(programs);
         let fast_path = Self {
-            hooks: Hooks::of_this_kernel(&settings),
-            alive: map("alive")?,
-            answer: program("afpa_answer")?,
-            ingress: program("afpa_ingress")?,
-            egress: program("afpa_egress")?,
-            probe: program("afpa_probe")?,
-            served_program: program("afpa_served")?,
-            served: map("served")?,
-            questions: map("questions")?,
-            served_survey: map("served_survey")?,
-            served_inodes: map("served_inodes")?,
-            servers: Mutex::default(),
-            icmp: program("afpa_icmp")?,
-            transfer,
-            rtx,
-            unusual: program("afpa_unusual")?,
+            clock: Clock::over(&region),
+            sockets: Sockets::over(programs)?,
+            listeners: Listeners::over(programs, &region)?,
+            objects: Objects::over(programs, &region, &flows, &settings, may_close)?,
+            flows,
             socketless,
-            tracking: Mutex::default(),
-            // Where there is no tcx, there are no chains.
-            chain: program("afpa_chain").ok(),
-            guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],
-            guarding: Mutex::default(),
-            programs: map("programs")?,
-            rtx_due: map("rtx_due")?,
-            timers: Mutex::default(),
-            listeners: map("listeners")?,
-            carriers: map("carriers")?,
-            sites: map("sites")?,
-            fields: map("fields")?,
-            objects: map("objects")?,
-            flows: map("flows")?,
-            transfers: map("transfers")?,
-            stats: Stats::new(&region, map("counters")?, map("site_counts")?),
-            reports: Reports {
-                region: Arc::clone(&region),
-                events: map("events")?,
-                checked: map("checked")?,
-                samples: map("samples")?,
-                misses: map("misses")?,
-                marks,
-            },
-            pinned: Mutex::new(Pinned::new(&slots, &pages)),
-            attached: Mutex::default(),
-            police_prefixes: map("police_prefixes")?,
-            police_in_force: Mutex::default(),
-            police_classes: map("police_classes")?,
-            client_connections,
-            routes: map("routes")?,
-            routes_in_force: Mutex::default(),
-            police_listeners: map("police_listeners")?,
-            buckets,
-            region,
-            slots,
-            pages,
-            lacks,
-            settings,
+            clients: Clients::over(programs, &region, settings.admission)?,
+            police: Arc::new(Police::over(programs, &region)?),
+            rtx: Rtx::over(programs, &region, optional.rtx.take(), &settings)?,
+            reports: Reports::over(programs, &region)?,
+            interfaces: Interfaces::over(programs, &region, &stats, &settings)?,
+            stats,
+            tail_calls: TailCalls::over(programs)?,
+            in_use,
+            lacks: std::mem::take(&mut optional.lacks),
         };
-        let assigned_sets = map("assigned")?.max_entries();
+        let assigned_sets = programs.map("assigned")?.max_entries();
         fast_path
-            .configure(header_blocks(&fast_path.settings), assigned_sets)
+            .configure(&region, &settings, assigned_sets)
             .map_err(|error| explain("no random numbers", &error))?;
-        fast_path.join().map_err(|error| explain("programs cannot be joined", &error))?;
+        fast_path.tail_calls.join(programs, &optional)?;
         Ok(fast_path)
     }
 
-    /// Fills the places of tail calls; the program that answers comes last.
-    fn join(&self) -> libbpf_rs::Result<()> {
-        let put = |map: &MapHandle, place: u8, program: &OwnedFd| {
-            let program = program.as_raw_fd().to_ne_bytes();
-            map.update(&u32::from(place).to_ne_bytes(), &program, MapFlags::ANY)
-        };
-        if let Some(transfer) = &self.transfer {
-            put(&self.programs, program::TRANSFER, transfer)?;
-        }
-        put(&self.programs, program::INGRESS, &self.ingress)?;
-        put(&self.programs, program::ICMP, &self.icmp)?;
-        put(&self.programs, program::UNUSUAL, &self.unusual)?;
-        if let Some(socketless) = &self.socketless {
-            put(&self.programs, program::SOCKETLESS, &socketless.segments)?;
-            put(&self.programs, program::HANDSHAKE, &socketless.handshake)?;
-        }
-        put(&self.alive, 0, &self.answer)
-    }
-
-    fn configure(&self, header_blocks: u32, assigned_sets: u32) -> std::io::Result<()> {
+    fn configure(
+        &self,
+        region: &Region,
+        settings: &Settings,
+        assigned_sets: u32,
+    ) -> std::io::Result<()> {
         let mut random = [0; 8];
         let mut source = std::fs::File::open("/dev/urandom")?;
         let mut secret = || -> std::io::Result<u64> {
@@ -227,32 +121,32 @@ impl FastPath {
         };
         // Cookies that are on their way are those of the process before us, when the region was kept.
         for word in 0..2 {
-            if self.region.cookie_key(word).load(Ordering::Relaxed) == 0 {
-                self.region.cookie_key(word).store(secret()?, Ordering::Relaxed);
+            if region.cookie_key(word).load(Ordering::Relaxed) == 0 {
+                region.cookie_key(word).store(secret()?, Ordering::Relaxed);
             }
         }
-        self.region.pulse().store(0, Ordering::SeqCst);
-        self.region.forget_interfaces();
-        self.region.not_first().store(0, Ordering::Relaxed);
-        self.region.forget_paths(); // of a process before us, when the region was kept
-        self.region.fields_matter().store(0, Ordering::Relaxed);
-        self.region.notes_requests().store(0, Ordering::Relaxed);
-        self.region.police().store(0, Ordering::Relaxed);
-        self.region.next_hops().store(0, Ordering::Relaxed);
-        self.look_anew(); // its listeners, which kept connections remember, may have had our numbers
-        self.region.hash_seed().store(secret()?, Ordering::Relaxed);
-        self.region.refresh_ns().store(self.settings.refresh.as_nanos() as u64, Ordering::Relaxed);
-        self.region.log_every().store(self.settings.log_every, Ordering::Relaxed);
-        self.region.answer_max().store(self.longest_answer() as u32, Ordering::Relaxed);
-        self.set_bypass_after(self.settings.bypass_after);
-        let bypass_time = self.settings.bypass_time.as_nanos() >> TICK_SHIFT;
-        self.region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
-        self.set_firewall_interval(self.settings.firewall_interval);
-        self.set_flood_syns(self.settings.flood_syns);
-        self.set_client_connections(self.settings.client_connections);
-        self.region.checked_mask().store(header_blocks - 1, Ordering::Relaxed);
-        self.region.assigned_sets().store(assigned_sets, Ordering::Relaxed);
-        self.drain(); // until `look_at_tcp` is called
+        self.clock.pause();
+        region.forget_interfaces();
+        region.not_first().store(0, Ordering::Relaxed);
+        region.forget_paths(); // of a process before us, when the region was kept
+        region.fields_matter().store(0, Ordering::Relaxed);
+        region.notes_requests().store(0, Ordering::Relaxed);
+        region.police().store(0, Ordering::Relaxed);
+        region.next_hops().store(0, Ordering::Relaxed);
+        self.listeners.look_anew(); // its listeners, which kept connections remember, may have had our numbers
+        region.hash_seed().store(secret()?, Ordering::Relaxed);
+        self.flows.set_refresh(settings.refresh);
+        self.reports.set_log_every(settings.log_every);
+        region.answer_max().store(self.objects.longest_answer() as u32, Ordering::Relaxed);
+        self.flows.set_bypass_after(settings.bypass_after);
+        let bypass_time = settings.bypass_time.as_nanos() >> TICK_SHIFT;
+        region.bypass_time().store(bypass_time as u32, Ordering::Relaxed);
+        self.clients.set_firewall_interval(settings.firewall_interval);
+        self.clients.set_flood_syns(settings.flood_syns);
+        self.clients.set_client_connections(settings.client_connections);
+        region.checked_mask().store(header_blocks(settings) - 1, Ordering::Relaxed);
+        region.assigned_sets().store(assigned_sets, Ordering::Relaxed);
+        self.socketless.drain(); // until `look_at_tcp` is called
         Ok(())
     }
 
@@ -261,48 +155,124 @@ impl FastPath {
         &self.lacks
     }
 
-    /// Report one in this many answers from now on; 0: none.
-    pub fn set_log_every(&self, answers: u32) {
-        self.region.log_every().store(answers, Ordering::Relaxed);
+    /// Verifier and run-time figures of each program.
+    pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
+        self.in_use.iter().map(|(name, program)| statistics(name, program)).collect()
     }
 
-    /// Change [`Settings::refresh`].
-    pub fn set_refresh(&self, refresh: Duration) {
-        self.region.refresh_ns().store(refresh.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    /// Change [`Settings::bypass_after`]. Connections that were left to user mode stay there.
-    pub fn set_bypass_after(&self, passes: u32) {
-        self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
-    }
-}
-
-/// The programs of connections without a socket.
-pub(crate) struct SocketlessPrograms {
-    handshake: OwnedFd,
-    segments: OwnedFd,
-}
-
-impl SocketlessPrograms {
-    fn take(program: impl Fn(&str) -> Result<OwnedFd, Unavailable>) -> Result<Self, Unavailable> {
-        Ok(Self { handshake: program("afpa_handshake")?, segments: program("afpa_socketless")? })
-    }
-}
-
-/// The programs that retransmit.
-pub(crate) struct RtxPrograms {
-    pub(crate) due: OwnedFd,
-    pub(crate) timer: OwnedFd,
-}
-
-impl RtxPrograms {
-    fn take(program: impl Fn(&str) -> Result<OwnedFd, Unavailable>) -> Result<Self, Unavailable> {
-        Ok(Self { due: program("afpa_rtx_due")?, timer: program("afpa_rtx_timer")? })
+    /// Remove flows that nothing was heard of for `idle` and whose socket is gone, and retired objects that take up too
+    /// much room. Must run in the network namespace of the interfaces.
+    pub fn sweep(&self, idle: Duration) -> libbpf_rs::Result<Swept> {
+        let swept = self.flows.sweep(idle)?;
+        self.objects.keep_within_bounds()?;
+        Ok(swept)
     }
 }
 
 impl Drop for FastPath {
     fn drop(&mut self) {
-        self.pause();
+        self.clock.pause();
+    }
+}
+
+/// The programs that ingress programs reach by tail calls.
+struct TailCalls {
+    /// The kernel empties this map when our process is gone, and the programs answer no more.
+    alive: MapHandle,
+    others: MapHandle,
+}
+
+impl TailCalls {
+    fn over(programs: &Programs) -> Result<Self, Unavailable> {
+        Ok(Self { alive: programs.map("alive")?, others: programs.map("programs")? })
+    }
+
+    /// Fills the places of tail calls; the program that answers comes last.
+    fn join(&self, programs: &Programs, optional: &Optional) -> Result<(), Unavailable> {
+        let put = |map: &MapHandle, place: u8, program: &OwnedFd| {
+            let program = program.as_raw_fd().to_ne_bytes();
+            map.update(&u32::from(place).to_ne_bytes(), &program, MapFlags::ANY)
+                .map_err(|error| explain("programs cannot be joined", &error))
+        };
+        if let Some(transfer) = &optional.transfer {
+            put(&self.others, program::TRANSFER, transfer)?;
+        }
+        put(&self.others, program::INGRESS, &programs.program("afpa_ingress")?)?;
+        put(&self.others, program::ICMP, &programs.program("afpa_icmp")?)?;
+        put(&self.others, program::UNUSUAL, &programs.program("afpa_unusual")?)?;
+        if let Some(socketless) = &optional.socketless {
+            put(&self.others, program::SOCKETLESS, &socketless.segments)?;
+            put(&self.others, program::HANDSHAKE, &socketless.handshake)?;
+        }
+        put(&self.alive, 0, &programs.program("afpa_answer")?)
+    }
+}
+
+/// The programs that the kernel may refuse: the features that need them are off then.
+struct Optional {
+    rtx: Option<RtxPrograms>,
+    transfer: Option<OwnedFd>,
+    /// None: all connections are the kernel's.
+    socketless: Option<SocketlessPrograms>,
+    lacks: Vec<String>,
+}
+
+impl Optional {
+    fn take(programs: &Programs, settings: &Settings) -> Self {
+        let mut lacks = Vec::new();
+        let mut lack = |what: &str, why: Unavailable| lacks.push(format!("{what}: {}", why.reason));
+        let rtx = RtxPrograms::take(programs)
+            .map_err(|why| {
+                lack("what is lost of an answer is sent when the client asks again", why)
+            })
+            .ok();
+        // Their losses are repaired by these timers alone.
+        let transfer = programs
+            .program("afpa_transfer")
+            .map_err(|why| lack("answers of several segments are left to user mode", why))
+            .ok()
+            .filter(|_| rtx.is_some());
+        let socketless = SocketlessPrograms::take(programs)
+            .map_err(|why| {
+                if settings.socketless {
+                    lack("all connections have sockets of the kernel's", why);
+                }
+            })
+            .ok();
+        Self { rtx, transfer, socketless, lacks }
+    }
+
+    /// The programs in use, by name.
+    fn in_use(&self, programs: &Programs) -> Vec<(&'static str, OwnedFd)> {
+        let always = true;
+        let all = [
+            ("afpa_answer", always),
+            ("afpa_transfer", self.transfer.is_some()),
+            ("afpa_icmp", always),
+            ("afpa_unusual", always),
+            ("afpa_guard_egress", always),
+            ("afpa_guard_ingress", always),
+            ("afpa_ingress", always),
+            ("afpa_egress", always),
+            ("afpa_probe", always),
+            ("afpa_served", always),
+            ("afpa_rtx_due", self.rtx.is_some()),
+            ("afpa_rtx_timer", self.rtx.is_some()),
+        ];
+        let used = all.into_iter().filter(|(_, is_used)| *is_used);
+        used.filter_map(|(name, _)| Some((name, programs.program(name).ok()?))).collect()
+    }
+}
+
+/// The programs of connections without a socket.
+struct SocketlessPrograms {
+    handshake: OwnedFd,
+    segments: OwnedFd,
+}
+
+impl SocketlessPrograms {
+    fn take(programs: &Programs) -> Result<Self, Unavailable> {
+        let program = |name: &str| programs.program(name);
+        Ok(Self { handshake: program("afpa_handshake")?, segments: program("afpa_socketless")? })
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::process::geteuid;
 
-use crate::load::FastPath;
+use crate::net::clsact::remove_kept_filters;
 use crate::pin_home::{HOME, open_home};
 
 /// The folder of this process on the BPF file system. It is locked, so that no other process takes it, and
@@ -134,6 +134,13 @@ impl PinDir {
         clear(&self.folder)
     }
 
+    /// Removes the pins of [`Settings::keep_in`](crate::Settings::keep_in). This detaches
+    /// the programs of a process that has ended; connections that need translation break.
+    pub fn forget(folder: &Path) -> io::Result<()> {
+        clear(&open(folder, FOLDER, Mode::empty())?.into())?;
+        std::fs::remove_dir(folder)
+    }
+
     /// Whether it is left for the next process when this value is dropped, or removed.
     pub fn leave(&mut self, stays: bool) {
         self.stays = stays;
@@ -205,7 +212,7 @@ impl Drop for PinDir {
 
 /// Empties a folder. Links are removed, not followed: every name is taken relative to the folder itself.
 pub(crate) fn clear(folder: &File) -> io::Result<()> {
-    FastPath::remove_kept_filters(&within(folder))?;
+    remove_kept_filters(&within(folder))?;
     for name in entries(folder)? {
         match unlinkat(folder, name, AtFlags::empty()) {
             // Another process that ends just now removes it, too.

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use libbpf_rs::libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 
-use crate::load::FastPath;
-
 /// The verifier's and the kernel's figures about a loaded program.
 #[derive(Clone, Debug)]
 pub struct ProgramStatistics {
@@ -23,29 +21,8 @@ pub struct ProgramStatistics {
     pub time: Duration,
 }
 
-impl FastPath {
-    /// Verifier and run-time figures of each program.
-    pub fn program_statistics(&self) -> std::io::Result<Vec<ProgramStatistics>> {
-        let programs = [
-            ("afpa_answer", Some(&self.answer)),
-            ("afpa_transfer", self.transfer.as_ref()),
-            ("afpa_icmp", Some(&self.icmp)),
-            ("afpa_unusual", Some(&self.unusual)),
-            ("afpa_guard_egress", Some(&self.guards[0])),
-            ("afpa_guard_ingress", Some(&self.guards[1])),
-            ("afpa_ingress", Some(&self.ingress)),
-            ("afpa_egress", Some(&self.egress)),
-            ("afpa_probe", Some(&self.probe)),
-            ("afpa_served", Some(&self.served_program)),
-            ("afpa_rtx_due", self.rtx.as_ref().map(|rtx| &rtx.due)),
-            ("afpa_rtx_timer", self.rtx.as_ref().map(|rtx| &rtx.timer)),
-        ];
-        let loaded = programs.into_iter().filter_map(|(name, program)| Some((name, program?)));
-        loaded.map(|(name, program)| statistics(name, program)).collect()
-    }
-}
-
-fn statistics(name: &'static str, fd: &OwnedFd) -> io::Result<ProgramStatistics> {
+/// Verifier and run-time figures of a program.
+pub(crate) fn statistics(name: &'static str, fd: &OwnedFd) -> io::Result<ProgramStatistics> {
     let info = information(fd)?;
     Ok(ProgramStatistics {
         name,

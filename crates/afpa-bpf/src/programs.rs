@@ -7,6 +7,7 @@ use afpa_abi::ASSIGNED_WAYS;
 use libbpf_rs::{Map, MapCore, MapHandle, Object, OpenObject};
 
 use crate::kernel::Kernel;
+use crate::region::Words;
 use crate::settings::Settings;
 use crate::unavailable::{Unavailable, broken_object, explain, refused};
 use crate::verify::{self, Verified};
@@ -46,6 +47,12 @@ impl Programs {
         let found = self.object.maps().find(|map| map.name() == name);
         let found = found.ok_or_else(|| broken_object(name))?;
         MapHandle::try_from(&found).map_err(|error| explain("map cannot be kept", &error))
+    }
+
+    /// A map of words, mapped; an entry has so many bytes.
+    pub(crate) fn words(&self, name: &str, entry: usize) -> Result<Words, Unavailable> {
+        let words = Words::map(&self.map(name)?, entry);
+        words.map_err(|error| explain(&format!("{name} cannot be mapped"), &error))
     }
 
     /// A descriptor of a program, or why the kernel refused it.

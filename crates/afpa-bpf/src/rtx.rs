@@ -1,22 +1,26 @@
 //! The driver of rtx timers: answers that the client does not acknowledge are retransmitted in time.
 //!
 //! The timers are the kernel's (`bpf/include/afpa/rtx/timers.h`), and so is the work (`rtx_timer.bpf.c`). No answer
-//! pays for a kernel timer; the caller of [`FastPath::service_timers`] is their clock. Timers of answers of one
+//! pays for a kernel timer; the caller of [`Rtx::service_timers`] is their clock. Timers of answers of one
 //! segment that expire soon wait here until they do.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem::offset_of;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afpa_abi::{Flow, RTX_DUE, RTX_MAX, RtxTimer, Transfer, rtx_kind, rtx_kinds, rtx_state};
-use libbpf_rs::{MapCore, MapFlags};
+use afpa_abi::{RTX_DUE, RtxTimer, rtx_kind, rtx_kinds, rtx_state};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::clock::ticks;
-use crate::load::{FastPath, RtxPrograms};
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::settings::Settings;
+use crate::unavailable::Unavailable;
 
 /// No time-out of an answer is shorter.
 const TICK: Duration = Duration::from_millis(10);
@@ -32,7 +36,7 @@ type Entry = [u8; size_of::<RtxTimer>()];
 
 /// The state that is kept from tick to tick.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
+struct Timers {
     transfers: Armed,
     answers: Armed,
     /// Timers of answers that came out of the FIFO, by when they are due.
@@ -58,12 +62,51 @@ impl Armed {
     }
 }
 
-impl FastPath {
+/// Answers that are retransmitted in time.
+pub struct Rtx {
+    region: Arc<Region>,
+    /// None: they are sent again when the client asks again.
+    programs: Option<RtxPrograms>,
+    due: MapHandle,
+    timers: Mutex<Timers>,
+    /// Timers that may wait here.
+    most: usize,
+}
+
+/// The programs that retransmit.
+pub(crate) struct RtxPrograms {
+    due: OwnedFd,
+    timer: OwnedFd,
+}
+
+impl RtxPrograms {
+    pub(crate) fn take(programs: &Programs) -> Result<Self, Unavailable> {
+        let (due, timer) = (programs.program("afpa_rtx_due")?, programs.program("afpa_rtx_timer")?);
+        Ok(Self { due, timer })
+    }
+}
+
+impl Rtx {
+    pub(crate) fn over(
+        all: &Programs,
+        region: &Arc<Region>,
+        programs: Option<RtxPrograms>,
+        settings: &Settings,
+    ) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            programs,
+            due: all.map("rtx_due")?,
+            timers: Mutex::default(),
+            most: settings.rtx_timers as usize,
+        })
+    }
+
     /// Service all rtx timers that are due: retransmit, ask about closed windows, reset connections whose client has
     /// vanished. Returns how many were serviced. To be called every ten milliseconds, in the network namespace of
     /// the interfaces; an [`RtxThread`] does. While nothing is on its way it costs a look at two words.
     pub fn service_timers(&self) -> libbpf_rs::Result<usize> {
-        let Some(programs) = &self.rtx else { return Ok(0) };
+        let Some(programs) = &self.programs else { return Ok(0) };
         let mut timers = self.timers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut serviced = self.service_due(programs, &mut timers)?;
         let last = serviced + ANSWERS;
@@ -119,13 +162,13 @@ impl FastPath {
     ) -> libbpf_rs::Result<usize> {
         let mut serviced = 0;
         for index in 0..named.min(RTX_DUE as u32) {
-            let entry = self.rtx_due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
+            let entry = self.due.lookup(&index.to_ne_bytes(), MapFlags::ANY)?;
             let entry: Option<Entry> = entry.and_then(|entry| entry.try_into().ok());
             let Some(entry) = entry else { continue };
             if entry[offset_of!(RtxTimer, kind)] == rtx_kind::TRANSFER {
                 self.service(programs, &entry)?;
                 serviced += 1;
-            } else if timers.waiting.len() < self.settings.rtx_timers as usize {
+            } else if timers.waiting.len() < self.most {
                 timers.waiting.push(Reverse((due(&entry), entry)));
             } // else the connection gets another timer with another answer
         }
@@ -140,39 +183,6 @@ impl FastPath {
         // An answer whose interface is gone is given up together with its socket.
         let run = crate::dry_run::run_from(&programs.timer, &frame, interface)?;
         Ok(run.map_or(0, |run| run.verdict as u32))
-    }
-
-    /// For tests: every answer of one segment as if it had been retransmitted for the last time, a minute ago.
-    #[doc(hidden)]
-    pub fn exhaust_retransmissions(&self) -> libbpf_rs::Result<()> {
-        let keys: Vec<_> = self.flows.keys().collect();
-        for key in keys {
-            let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
-            flow[offset_of!(Flow, retransmits)] = RTX_MAX as u8;
-            let sent = offset_of!(Flow, answer_sent);
-            let earlier = (ticks() as u32).wrapping_sub(60_000);
-            flow[sent..sent + 4].copy_from_slice(&earlier.to_ne_bytes());
-            self.flows.update(&key, &flow, MapFlags::ANY)?;
-        }
-        Ok(())
-    }
-
-    /// For tests: all transfers as if so much more time had gone by since anything came from their clients.
-    #[doc(hidden)]
-    pub fn age_transfers(&self, time: Duration) -> libbpf_rs::Result<()> {
-        let sender = offset_of!(Transfer, sender);
-        let keys: Vec<_> = self.transfers.keys().collect();
-        for key in keys {
-            let Some(mut transfer) = self.transfers.lookup(&key, MapFlags::ANY)? else { continue };
-            // Three times in microseconds stand first in the state of the TCP sender.
-            for word in transfer[sender..sender + 24].chunks_exact_mut(8) {
-                let at = word.try_into().map(u64::from_ne_bytes).unwrap_or_default();
-                let earlier = at.saturating_sub(time.as_micros() as u64);
-                word.copy_from_slice(&earlier.to_ne_bytes());
-            }
-            self.transfers.update(&key, &transfer, MapFlags::ANY)?;
-        }
-        Ok(())
     }
 }
 
@@ -193,7 +203,7 @@ pub struct RtxThread {
 }
 
 impl RtxThread {
-    /// Starts the thread. `service` calls [`FastPath::service_timers`]; `complain` gets the first of several errors in a
+    /// Starts the thread. `service` calls [`Rtx::service_timers`]; `complain` gets the first of several errors in a
     /// row.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ pub struct Settings {
     /// Whether kept maps are taken with their sizes, instead of those of these settings.
     pub sizes_as_kept: bool,
     /// How long the bytes of a retired object stay, for clients that lost their answer: as long as most
-    /// stacks try. [`FastPath::reclaim`] frees them earlier if no connection needs them.
+    /// stacks try. [`Objects::reclaim`](crate::Objects::reclaim) frees them earlier if no connection needs them.
     pub retire_after: Duration,
     /// For tests: as on kernels without tcx.
     #[doc(hidden)]

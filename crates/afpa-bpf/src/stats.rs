@@ -11,8 +11,10 @@ use afpa_abi::{INTERFACES, REASONS_MAX, Reason, SITES_COUNTED, SiteCount};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::SiteNumber;
+use crate::programs::Programs;
 use crate::region::Region;
 use crate::stats::counters::InterfaceCounters;
+use crate::unavailable::Unavailable;
 
 /// The counts of the programs.
 pub struct Stats {
@@ -23,8 +25,13 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn new(region: &Arc<Region>, counters: MapHandle, site_counts: MapHandle) -> Self {
-        Self { region: Arc::clone(region), counters, site_counts, places: Mutex::default() }
+    pub(crate) fn over(programs: &Programs, region: &Arc<Region>) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            counters: programs.map("counters")?,
+            site_counts: programs.map("site_counts")?,
+            places: Mutex::default(),
+        })
     }
 
     /// The counts since the fast path was loaded.

@@ -153,7 +153,7 @@ impl FastPathCore {
     pub(crate) fn beat(&self) {
         let answering = self.answering();
         if *answering && !self.is_stopped() {
-            self.fast_path.beat();
+            self.fast_path.clock.beat();
         }
     }
 
@@ -167,7 +167,7 @@ impl FastPathCore {
         self.differs.store(true, Ordering::SeqCst);
         {
             let _no_beat = self.answering();
-            self.fast_path.pause();
+            self.fast_path.clock.pause();
         }
         tracing::error!(
             %difference,
@@ -182,7 +182,7 @@ impl FastPathCore {
 
     pub(crate) fn is_answering(&self) -> bool {
         self.wants_to_answer()
-            && !self.fast_path.is_paused()
+            && !self.fast_path.clients.is_paused()
             && !self.is_stopped()
             && !self.hanging.load(Ordering::Relaxed)
     }
@@ -198,7 +198,7 @@ impl FastPathCore {
 
     /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
     pub(crate) fn look_at_tcp(&self) {
-        let refused = self.fast_path.look_at_tcp().err().map(|why| why.to_string());
+        let refused = self.fast_path.socketless.look_at_tcp().err().map(|why| why.to_string());
         self.say_admission();
         let mut said = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == refused {
@@ -212,7 +212,7 @@ impl FastPathCore {
     }
 
     fn say_admission(&self) {
-        let refused = self.fast_path.admission_refusal();
+        let refused = self.fast_path.socketless.admission_refusal();
         let mut said = self.admission_refused.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == refused {
             return;
@@ -249,7 +249,7 @@ impl FastPathCore {
             }
         };
         let bound = self.bound().clone();
-        let changes = self.interfaces().update(&self.fast_path, &bound, &all);
+        let changes = self.interfaces().update(&self.fast_path.interfaces, &bound, &all);
         changes.into_iter().for_each(tell);
     }
 
@@ -267,7 +267,7 @@ impl FastPathCore {
 
     /// Somebody else's program may come and go before ours. Nothing is answered on those interfaces meanwhile.
     pub(crate) fn look_at_chains(&self) {
-        match self.interfaces().look_at_chains(&self.fast_path) {
+        match self.interfaces().look_at_chains(&self.fast_path.interfaces) {
             Ok(changes) => changes.into_iter().for_each(tell),
             Err(error) => {
                 tracing::warn!(%error, "other programs on the interfaces cannot be looked for")
@@ -289,7 +289,7 @@ impl FastPathCore {
         let Some(current) = current.as_ref().filter(|current| current.has_refused()) else {
             return;
         };
-        if let Err(error) = self.fast_path.reclaim() {
+        if let Err(error) = self.fast_path.objects.reclaim() {
             tracing::warn!(%error, "the kernel's room of replaced objects cannot be taken back");
         }
         current.files.use_room(self.free());
@@ -309,7 +309,8 @@ impl FastPathCore {
     }
 
     pub(crate) fn free(&self) -> Demand {
-        let (slots, pages) = (self.fast_path.free_slots(), self.fast_path.free_pages());
+        let (slots, pages) =
+            (self.fast_path.objects.free_slots(), self.fast_path.objects.free_pages());
         Demand { slots, pages, ..Demand::default() }
     }
 
@@ -328,7 +329,7 @@ impl FastPathCore {
     pub(crate) fn pause(&self) {
         let mut answering = self.answering();
         *answering = false;
-        self.fast_path.pause();
+        self.fast_path.clock.pause();
     }
 
     /// Waits for the ends of long answers, and a little for connections that need translation: their last
@@ -336,19 +337,19 @@ impl FastPathCore {
     pub(crate) fn await_goodbyes(&self) {
         const TRANSFERS: Duration = Duration::from_secs(2);
         const PATIENCE: Duration = Duration::from_millis(250);
-        self.fast_path.drain();
-        if let Err(error) = self.fast_path.close_socketless() {
+        self.fast_path.socketless.drain();
+        if let Err(error) = self.fast_path.flows.close_socketless() {
             tracing::warn!(%error, "connections without a socket are not closed: the kernel resets them");
         }
         let start = Instant::now();
         // Where they cannot be counted there may be some.
-        while self.fast_path.answers_owed().map_or(true, |owed| owed > 0)
+        while self.fast_path.flows.answers_owed().map_or(true, |owed| owed > 0)
             && start.elapsed() < TRANSFERS
         {
             std::thread::sleep(Duration::from_millis(10));
         }
         let start = Instant::now();
-        while self.fast_path.translated_flows().map_or(true, |translated| translated > 0)
+        while self.fast_path.flows.translated_flows().map_or(true, |translated| translated > 0)
             && start.elapsed() < PATIENCE
         {
             self.sweep(Duration::ZERO);

@@ -40,8 +40,8 @@ impl Pinnable<HttpHeader> for FileObjects {
         pin: &mut dyn FnMut(&PinCopy<'_>),
     ) {
         let modified = HttpDate::new(object.header().last_modified);
-        let closing = fast_path.may_close().then(|| ClosingHeads::of(object));
-        let longest = fast_path.longest_answer();
+        let closing = fast_path.socketless.may_close().then(|| ClosingHeads::of(object));
+        let longest = fast_path.objects.longest_answer();
         let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
         pin(&PinCopy { variants: &variants, until: None });
     }

@@ -2,30 +2,30 @@
 
 use std::net::SocketAddr;
 
-use afpa_bpf::FastPath;
+use afpa_bpf::Listeners;
 
 /// Changes of the kernel's tables. The programs see each change before the call returns.
 pub(crate) trait HostMap {
-    /// As [`FastPath::listen`].
+    /// As [`Listeners::listen`].
     fn listen(&self, address: SocketAddr, set: u32, any: u32) -> anyhow::Result<()>;
 
-    /// As [`FastPath::unlisten`].
+    /// As [`Listeners::unlisten`].
     fn unlisten(&self, address: SocketAddr) -> anyhow::Result<()>;
 
-    /// As [`FastPath::map_host_as`].
+    /// As [`Listeners::map_host_as`].
     fn map_host(&self, set: u32, host: &str, site: u32, number: u32) -> anyhow::Result<bool>;
 
-    /// As [`FastPath::unmap_host`].
+    /// As [`Listeners::unmap_host`].
     fn unmap_host(&self, set: u32, host: &str) -> anyhow::Result<()>;
 }
 
-impl HostMap for FastPath {
+impl HostMap for Listeners {
     fn listen(&self, address: SocketAddr, set: u32, any: u32) -> anyhow::Result<()> {
-        Ok(FastPath::listen(self, address, set, any)?)
+        Ok(Listeners::listen(self, address, set, any)?)
     }
 
     fn unlisten(&self, address: SocketAddr) -> anyhow::Result<()> {
-        Ok(FastPath::unlisten(self, address)?)
+        Ok(Listeners::unlisten(self, address)?)
     }
 
     fn map_host(&self, set: u32, host: &str, site: u32, number: u32) -> anyhow::Result<bool> {
@@ -33,7 +33,7 @@ impl HostMap for FastPath {
     }
 
     fn unmap_host(&self, set: u32, host: &str) -> anyhow::Result<()> {
-        FastPath::unmap_host(self, set, host)?;
+        Listeners::unmap_host(self, set, host)?;
         Ok(())
     }
 }

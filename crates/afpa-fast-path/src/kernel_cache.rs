@@ -312,7 +312,9 @@ impl<H> KernelCache<H> {
         let fields = rules.fields & !target.matter;
         let rules = PinRules { fields, codings: target.codings, ..rules };
         let result = match demand.fits(&self.free(pinned, self.room)) {
-            true => self.fast_path.pin_with(target.site, &target.path, copy.variants, &rules),
+            true => {
+                self.fast_path.objects.pin_with(target.site, &target.path, copy.variants, &rules)
+            }
             false => Err(PinError::Full),
         };
         match result {
@@ -349,9 +351,9 @@ impl<H> KernelCache<H> {
     /// An object that cannot be taken back could be answered for ever, so the kernel then stops answering.
     fn unpin(&self, place: PinnedTarget) {
         let PinTarget { site, path, codings, .. } = &place.target;
-        if let Err(error) = self.fast_path.unpin_for(*site, path, *codings) {
+        if let Err(error) = self.fast_path.objects.unpin_for(*site, path, *codings) {
             self.counts.broken.store(true, Ordering::SeqCst);
-            self.fast_path.pause();
+            self.fast_path.clock.pause();
             tracing::error!(
                 %error,
                 "the fast path is off until the next start: an object cannot be taken back from \
@@ -434,7 +436,7 @@ impl<H> Residency<H> for KernelCache<H> {
     fn hold(&self) -> bool {
         self.source.hold().unwrap_or_else(|error| {
             self.counts.broken.store(true, Ordering::SeqCst);
-            self.fast_path.pause();
+            self.fast_path.clock.pause();
             tracing::error!(
                 %error,
                 "the fast path is off until the next start: objects cannot be taken back from the \

@@ -77,7 +77,7 @@ impl AttachedPrograms {
     /// Whether the process has to keep `CAP_NET_ADMIN`: where the kernel has no tcx, the programs are filters, which only
     /// a process with this right takes off again.
     pub fn needs_net_admin(&self) -> bool {
-        self.fast_path.needs_net_admin()
+        self.fast_path.interfaces.needs_net_admin()
     }
 
     /// For the engine, which asks before it closes a connection that seems to be idle.
@@ -87,7 +87,7 @@ impl AttachedPrograms {
 
     /// The kernel's side of the police.
     pub fn police_kernel(&self) -> Arc<dyn PoliceKernel> {
-        Arc::clone(&self.fast_path) as Arc<dyn PoliceKernel>
+        Arc::clone(&self.fast_path.police) as Arc<dyn PoliceKernel>
     }
 
     fn try_load(
@@ -112,13 +112,13 @@ impl AttachedPrograms {
             tracing::warn!("the fast path is not whole on this kernel: {lacking}");
         }
         let mut interfaces = Carriers::default();
-        for change in interfaces.update(&fast_path, bound, &all) {
+        for change in interfaces.update(&fast_path.interfaces, bound, &all) {
             if let Change::Refused(name, unavailable) = change {
                 let reason = format!("{name}: {}", unavailable.reason);
                 return Err(NoFastPath::new(reason, unavailable.remedy));
             }
         }
-        if let Err(why) = fast_path.guard() {
+        if let Err(why) = fast_path.interfaces.guard() {
             tracing::warn!(%why, "a route that changes to a device without programs breaks connections");
         }
         if let Some(Err(error)) = pin_dir.as_ref().map(PinDir::hand_over) {
@@ -141,8 +141,8 @@ pub(crate) fn serve<'a>(
 ) -> anyhow::Result<()> {
     for socket in sockets {
         match answered {
-            true => fast_path.serve_socket(socket)?,
-            false => fast_path.leave_socket(socket)?,
+            true => fast_path.sockets.serve_socket(socket)?,
+            false => fast_path.sockets.leave_socket(socket)?,
         }
     }
     Ok(())
@@ -207,10 +207,11 @@ pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
     let (of_client, fast_path) = (Arc::clone(fast_path), Arc::clone(fast_path));
     let activity = KernelActivity::new(move |client, server| {
         // If the table cannot be read, nothing is known of the connection.
-        fast_path.since_answer(&FlowKey::new(client, server)).ok().flatten()
+        fast_path.flows.since_answer(&FlowKey::new(client, server)).ok().flatten()
     });
-    match of_client.may_close() {
-        true => activity.with_connections(move |client| of_client.connections_of(client) as usize),
+    match of_client.socketless.may_close() {
+        true => activity
+            .with_connections(move |client| of_client.clients.connections_of(client) as usize),
         false => activity,
     }
 }

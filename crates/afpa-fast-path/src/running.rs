@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afpa_bpf::{PinDir, PortClaim, RtxThread, interfaces};
+use afpa_bpf::{FastPath, PinDir, PortClaim, RtxThread, interfaces};
 use afpa_cache::{Cache, Residency};
 use afpa_framework::Network;
 use afpa_module_http::HttpHeader;
-use afpa_self_check::{Difference, SelfCheck, SelfCheckSettings};
+use afpa_self_check::{Checked, Difference, SelfCheck, SelfCheckSettings};
 use afpa_server::KernelActivity;
 use afpa_server::counters::WorkerCounters;
 use afpa_shared_cache::{Responses, StoredResponse};
@@ -122,12 +122,12 @@ impl AttachedPrograms {
 }
 
 /// Sends answers again when nothing comes from their clients.
-fn tender(fast_path: &Arc<afpa_bpf::FastPath>) -> std::io::Result<RtxThread> {
+fn tender(fast_path: &Arc<FastPath>) -> std::io::Result<RtxThread> {
     let fast_path = Arc::clone(fast_path);
     let complain = |error: &_| {
         tracing::warn!(%error, "lost segments of the kernel's answers are not sent again");
     };
-    RtxThread::start(move || fast_path.service_timers(), complain)
+    RtxThread::start(move || fast_path.rtx.service_timers(), complain)
 }
 
 /// After this time a change of a file has reached the kernel: user mode gets an event of it, or looks once a second.
@@ -145,10 +145,15 @@ fn self_check(
     let stopped = Arc::clone(core);
     let on_difference = move |difference: &Difference| stopped.stop_for(difference);
     let settings = SelfCheckSettings { every, settle: SETTLE };
-    let check = SelfCheck::start(Arc::clone(&core.fast_path), settings, on_difference)
+    let check = SelfCheck::start(Arc::clone(&core.fast_path), checked, settings, on_difference)
         .context("the thread of the self-check cannot be started")?;
     let _first = core.self_check.set(Arc::clone(check.counts()));
     Ok(Some(check))
+}
+
+fn checked(fast_path: &FastPath) -> Checked<'_> {
+    let FastPath { reports, objects, sockets, .. } = fast_path;
+    Checked { reports, objects, sockets }
 }
 
 impl RunningFastPath {
@@ -175,7 +180,7 @@ impl RunningFastPath {
         let answers = scope.take_answers().and_then(|answers| self.answers(answers, &numbers));
         self.generation = self.generation.wrapping_add(1);
         let source = Box::new(FileObjects { sites: numbers.clone(), scope });
-        let (slots, pages) = core.fast_path.room();
+        let (slots, pages) = core.fast_path.objects.room();
         let room = Demand { slots, pages, ..Demand::default() };
         let kernel_cache = core.kernel_cache(Origin::Files(self.generation), source, room);
         let kernel_answers = answers.as_ref().map(|(kernel, _)| Arc::clone(kernel));
@@ -190,7 +195,7 @@ impl RunningFastPath {
         })));
         *core.answering() = settings.mode != FastPathUse::Off;
         if settings.mode == FastPathUse::Off {
-            core.fast_path.pause();
+            core.fast_path.clock.pause();
         }
         // From here on the kernel gets no more hosts for answers of the configuration before.
         if let Some(answers) = before.as_ref().and_then(|before| before.answers.as_ref()) {
@@ -200,10 +205,10 @@ impl RunningFastPath {
         if let Some(before) = before {
             before.files.kernel_cache.close();
         }
-        core.fast_path.set_log_every(log_every(settings));
-        core.fast_path.set_bypass_after(settings.bypass_after as u32); // at most 60,000
-        core.fast_path.set_firewall_interval(settings.firewall_interval);
-        core.fast_path.set_client_connections(settings.connections_per_client);
+        core.fast_path.reports.set_log_every(log_every(settings));
+        core.fast_path.flows.set_bypass_after(settings.bypass_after as u32); // at most 60,000
+        core.fast_path.clients.set_firewall_interval(settings.firewall_interval);
+        core.fast_path.clients.set_client_connections(settings.connections_per_client);
         core.logged.store(settings.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
@@ -225,13 +230,13 @@ impl RunningFastPath {
         let core = &self.core;
         scope.keep_classes(&mut self.fields);
         if scope.classes().next().is_some()
-            && let Err(error) = core.fast_path.let_fields_matter(scope.classes())
+            && let Err(error) = core.fast_path.listeners.let_fields_matter(scope.classes())
         {
             tracing::warn!(%error, "kept answers of servers are given by user mode alone");
             return None;
         }
         let (fast_path, hosts) = (Arc::clone(&core.fast_path), Arc::clone(&self.hosts));
-        let (slots, pages) = fast_path.room();
+        let (slots, pages) = fast_path.objects.room();
         let room = Demand { slots: slots / 2, pages: pages / 2, ..Demand::default() };
         let source = Box::new(ServerAnswers::new(fast_path, numbers.to_vec(), scope, hosts));
         Some((core.kernel_cache(Origin::Answers, source, room), responses))
@@ -244,7 +249,7 @@ impl RunningFastPath {
         let own = own_addresses();
         let tables = reached.iter().map(|address| HostTable::new(sites, numbers, *address, &own));
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = hosts.replace(&*self.core.fast_path, tables.collect()) {
+        if let Err(error) = hosts.replace(&self.core.fast_path.listeners, tables.collect()) {
             tracing::warn!(%error, "some hosts or addresses are served without the fast path");
         }
     }
@@ -293,7 +298,7 @@ impl RunningFastPath {
         self.end_heartbeat();
         self.core.await_goodbyes();
         drop(self.tender.take());
-        self.core.interfaces().detach(&self.core.fast_path);
+        self.core.interfaces().detach(&self.core.fast_path.interfaces);
         drop(self.pin_dir.take());
     }
 

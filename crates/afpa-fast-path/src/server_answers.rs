@@ -49,7 +49,7 @@ impl ServerAnswers {
     fn target(&self, place: &KernelPlace<'_>, found: AnswerTarget) -> Option<PinTarget> {
         let site = *self.sites.get(found.site).filter(|site| **site != 0)?;
         let codings = accepted(place)?;
-        let number = self.hosts().number(&*self.fast_path, site, &place.host)?;
+        let number = self.hosts().number(&self.fast_path.listeners, site, &place.host)?;
         let path = found.target.into();
         Some(PinTarget { site: number, path, codings, matter: found.matter })
     }
@@ -101,11 +101,11 @@ impl Pinnable<StoredResponse> for ServerAnswers {
     }
 
     fn hold(&self) -> anyhow::Result<bool> {
-        self.hosts().hold(&*self.fast_path).map(|()| true)
+        self.hosts().hold(&self.fast_path.listeners).map(|()| true)
     }
 
     fn release(&self) -> anyhow::Result<()> {
-        self.hosts().release(&*self.fast_path)
+        self.hosts().release(&self.fast_path.listeners)
     }
 
     /// Whether the object is an answer. The one under the key of a URL whose answers vary is not: it only shows that these
@@ -148,9 +148,10 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         let Some(copy) = StoredResponse::kernel_copy(object, tells, at(steady)) else { return };
         let comparable = copy.etag.len() <= ETAG_MAX;
         let Some(freshness) = self.freshness(&copy).filter(|_| comparable) else { return };
-        let longest = fast_path.longest_answer();
+        let longest = fast_path.objects.longest_answer();
         let kept = variant(&copy, freshness, false, longest);
-        let closing = fast_path.may_close().then(|| variant(&copy, freshness, true, longest));
+        let closing =
+            fast_path.socketless.may_close().then(|| variant(&copy, freshness, true, longest));
         let variants: Vec<Variant<'_>> = std::iter::once(kept).chain(closing).collect();
         pin(&PinCopy { variants: &variants, until: Some(end(&copy)) });
     }

@@ -90,7 +90,7 @@ impl FastPathView {
     pub fn line(&self) -> String {
         match &self.0 {
             Viewed::Without(why) => why.load().to_string(),
-            Viewed::Running(core) if core.fast_path.is_paused() => {
+            Viewed::Running(core) if core.fast_path.clients.is_paused() => {
                 "not in use: `afpa pause` stopped it (`afpa resume`)".to_owned()
             }
             Viewed::Running(core) if core.is_answering() => {
@@ -132,13 +132,13 @@ impl FastPathView {
     pub fn numbers(&self) -> Option<FastPathNumbers> {
         let Viewed::Running(core) = &self.0 else { return None };
         let counters = core.fast_path.stats.counters().ok()?;
-        let usage = core.fast_path.usage();
+        let usage = core.fast_path.objects.usage();
         let swept = *core.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = &core.counts;
         let interfaces = core.interface_names();
         Some(FastPathNumbers {
             answering: core.is_answering(),
-            paused: core.fast_path.is_paused(),
+            paused: core.fast_path.clients.is_paused(),
             interfaces,
             answers: counters.answered(),
             lost_log_lines: counters[Reason::EventLost],
@@ -148,7 +148,7 @@ impl FastPathView {
             objects: usage.objects,
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
-            transfers: core.fast_path.transfers().ok()?,
+            transfers: core.fast_path.flows.transfers().ok()?,
             self_checks: core.self_checks(),
             left: [
                 ("full", counts.full.load(Ordering::Relaxed)),

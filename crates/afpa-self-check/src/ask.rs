@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use afpa_bpf::FastPath;
+use afpa_bpf::Sockets;
 
 /// How long the server may take for each step.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -12,8 +12,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST: usize = 1 << 17;
 
 /// The server's own answer to this request.
-pub(crate) fn ask(fast_path: &FastPath, server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = fast_path.connect_to_user_mode(server, TIMEOUT)?;
+pub(crate) fn ask(sockets: &Sockets, server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = sockets.connect_to_user_mode(server, TIMEOUT)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;

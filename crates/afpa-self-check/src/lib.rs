@@ -16,4 +16,4 @@ mod thread;
 
 pub use compare::Difference;
 pub use judge::{Question, Verdict, judge};
-pub use thread::{HasFastPath, SelfCheck, SelfCheckCounts, SelfCheckSettings};
+pub use thread::{Checked, SelfCheck, SelfCheckCounts, SelfCheckSettings};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use afpa_bpf::{FastPath, Sample, Samples, sampled_answer, sampled_request};
+use afpa_bpf::{Objects, Reports, Sample, Samples, Sockets, sampled_answer, sampled_request};
 
 use crate::ask::ask;
 use crate::compare::Difference;
@@ -36,16 +36,15 @@ pub struct SelfCheckCounts {
     pub different: AtomicU64,
 }
 
-/// An owner of the fast path that is checked.
-pub trait HasFastPath: Send + Sync + 'static {
-    /// The fast path.
-    fn fast_path(&self) -> &FastPath;
-}
-
-impl HasFastPath for FastPath {
-    fn fast_path(&self) -> &FastPath {
-        self
-    }
+/// The parts of a fast path that are checked.
+#[derive(Clone, Copy)]
+pub struct Checked<'f> {
+    /// They give the samples.
+    pub reports: &'f Reports,
+    /// They tell whether a version is still answered.
+    pub objects: &'f Objects,
+    /// By them the server is asked.
+    pub sockets: &'f Sockets,
 }
 
 /// The running self-check. It ends when this is dropped.
@@ -57,24 +56,25 @@ pub struct SelfCheck {
 }
 
 impl SelfCheck {
-    /// Begins to compare. `on_difference` is called on the thread of the check, once for each difference.
+    /// Begins to compare the answers of the fast path that `owner` has. `on_difference` is called on the thread of the check, once for each difference.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(
-        holder: Arc<impl HasFastPath>,
+    pub fn start<O: Send + Sync + 'static>(
+        owner: Arc<O>,
+        checked: fn(&O) -> Checked<'_>,
         settings: SelfCheckSettings,
         on_difference: impl Fn(&Difference) + Send + 'static,
     ) -> io::Result<Self> {
         let (counts, ending) = (Arc::<SelfCheckCounts>::default(), Arc::<AtomicBool>::default());
         let (found, end) = (Arc::clone(&counts), Arc::clone(&ending));
         let check = move || {
-            let fast_path = holder.fast_path();
-            fast_path.reports.set_sample_every(settings.every);
-            if let Ok(samples) = fast_path.reports.samples() {
-                run(fast_path, &samples, settings.settle, (&found, &end), &on_difference);
+            let checked = checked(&owner);
+            checked.reports.set_sample_every(settings.every);
+            if let Ok(samples) = checked.reports.samples() {
+                run(checked, &samples, settings.settle, (&found, &end), &on_difference);
             }
-            fast_path.reports.set_sample_every(0);
+            checked.reports.set_sample_every(0);
         };
         let thread = std::thread::Builder::new().name("afpa-self-check".to_owned()).spawn(check)?;
         Ok(Self { counts, ending, thread: Some(thread) })
@@ -98,7 +98,7 @@ impl Drop for SelfCheck {
 }
 
 fn run(
-    fast_path: &FastPath,
+    checked: Checked<'_>,
     samples: &Samples<'_>,
     settle: Duration,
     (counts, ending): (&SelfCheckCounts, &AtomicBool),
@@ -109,7 +109,7 @@ fn run(
         let Ok(drained) = samples.drain() else { return };
         // The newest one: the older a sample, the likelier its object has changed since.
         let Some(sample) = drained.last() else { continue };
-        let mut question = Asked { fast_path, sample, settle, ending };
+        let mut question = Asked { checked, sample, settle, ending };
         match judge(sampled_request(sample), sampled_answer(sample), &mut question) {
             Verdict::Same => counts.same.fetch_add(1, Ordering::Relaxed),
             Verdict::Unknown => counts.unknown.fetch_add(1, Ordering::Relaxed),
@@ -123,7 +123,7 @@ fn run(
 
 /// A sample, asked again at the address at which its request came in.
 struct Asked<'a> {
-    fast_path: &'a FastPath,
+    checked: Checked<'a>,
     sample: &'a Sample,
     settle: Duration,
     ending: &'a AtomicBool,
@@ -135,13 +135,14 @@ impl Question for Asked<'_> {
         let address = Ipv6Addr::from(key.server);
         let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
         let server = SocketAddr::new(address, key.server_port);
-        ask(self.fast_path, server, sampled_request(self.sample))
+        ask(self.checked.sockets, server, sampled_request(self.sample))
     }
 
     fn is_current(&self) -> bool {
         let target = sampled_request(self.sample).split(|byte| *byte == b' ').nth(1);
         let target = target.unwrap_or_default();
-        self.fast_path.answers_with(self.sample, target) && !self.ending.load(Ordering::Acquire)
+        self.checked.objects.answers_with(self.sample, target)
+            && !self.ending.load(Ordering::Acquire)
     }
 
     fn settle(&mut self) {

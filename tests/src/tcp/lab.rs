@@ -137,9 +137,9 @@ impl Lab {
     pub fn start_fast_path(&mut self) -> bool {
         let started = self.bed.server().run(|| {
             let fast_path = Lent::new(self.plan.settings.clone())?;
-            fast_path.look_at_tcp()?;
+            fast_path.socketless.look_at_tcp()?;
             attach(&fast_path, Bed::DEVICE)?;
-            let _unguarded = fast_path.guard(); // tests of the guard check whether it is there
+            let _unguarded = fast_path.interfaces.guard(); // tests of the guard check whether it is there
             Ok::<_, afpa_bpf::Unavailable>(fast_path)
         });
         match started.expect("the server's namespace can be entered") {
@@ -156,19 +156,19 @@ impl Lab {
 
     /// Whether packets are stopped that no program translates.
     pub fn is_guarded(&self) -> bool {
-        self.fast_path().is_guarded()
+        self.fast_path().interfaces.is_guarded()
     }
 
     /// No more heartbeats until [`Lab::resume`], as when the process hangs.
     pub fn hang(&self) {
         *self.pulse.as_ref().expect("the fast path runs").lock() = true;
-        self.fast_path().pause();
+        self.fast_path().clock.pause();
     }
 
     /// Heartbeats again.
     pub fn resume(&self) {
         *self.pulse.as_ref().expect("the fast path runs").lock() = false;
-        self.fast_path().beat();
+        self.fast_path().clock.beat();
     }
 
     /// The counters of the fast path.
@@ -253,14 +253,14 @@ impl Lab {
 pub fn attach(fast_path: &FastPath, interface: &str) -> Result<(), afpa_bpf::Unavailable> {
     let any_socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let index = rustix::net::netdevice::name_to_index(&any_socket, interface).expect("an index");
-    fast_path.attach(index)?;
+    fast_path.interfaces.attach(index)?;
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-    fast_path.listen(any, LISTENER, SITE).expect("listening");
-    let sockets = fast_path.serve_server(any).expect("nginx's sockets are marked");
+    fast_path.listeners.listen(any, LISTENER, SITE).expect("listening");
+    let sockets = fast_path.sockets.serve_server(any).expect("nginx's sockets are marked");
     assert!(!sockets.served.is_empty(), "nothing listens on port {PORT}");
     // That clients pass once a second is not what these tests count.
-    fast_path.set_firewall_interval(Duration::from_secs(3600));
-    fast_path.beat();
+    fast_path.clients.set_firewall_interval(Duration::from_secs(3600));
+    fast_path.clock.beat();
     Ok(())
 }
 
@@ -295,9 +295,9 @@ impl Pulse {
                     }
                     let hangs = hangs.read().unwrap_or_else(PoisonError::into_inner);
                     if !*hangs {
-                        ours.service_timers().expect("serviced");
+                        ours.rtx.service_timers().expect("serviced");
                         if tick.is_multiple_of(Self::BEAT) {
-                            ours.beat();
+                            ours.clock.beat();
                             ours.sweep(Self::IDLE).expect("swept");
                         }
                     }

@@ -27,7 +27,7 @@ impl Sample {
             whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
-        fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
+        fast_path.objects.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
     }
 }
 
@@ -43,7 +43,7 @@ pub fn pin_reply(fast_path: &FastPath, path: &str, whole: Option<&[u8]>, not_mod
         whole: whole.map(split),
         not_modified: Some(split(not_modified)),
     };
-    fast_path.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
+    fast_path.objects.pin(SITE, path.as_bytes(), &[variant]).expect("pinned");
 }
 
 /// The value of a field in the head of a response.

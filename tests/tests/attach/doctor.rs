@@ -109,7 +109,7 @@ fn a_host_that_changes_is_looked_at_again() {
 #[test]
 fn everyone_who_is_admitted_is_bypassed() {
     let lab = lab!();
-    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+    if let Some(why) = afpa_bpf::Socketless::refusal() {
         skip!("{why}");
     }
     lab.file("small.html", "small");

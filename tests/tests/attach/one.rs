@@ -16,7 +16,7 @@ const ALL_V6: &str = "[::]:8080";
 fn programs(lab: &Lab) -> u32 {
     let count = || {
         let index = nix::net::if_::if_nametoindex(Bed::DEVICE).expect("an interface");
-        afpa_bpf::FastPath::programs_on(index).expect("asked")
+        afpa_bpf::Interfaces::programs_on(index).expect("asked")
     };
     lab.bed().server().run(count).expect("the server's side")
 }

@@ -26,7 +26,7 @@ const ASSIGNED: &str = "without a socket: assigned to the kernel's TCP";
 
 /// An attachment with `--connections known`; None: this kernel cannot, and SKIP was said.
 pub(crate) fn attach(lab: &Lab) -> Option<Attached> {
-    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+    if let Some(why) = afpa_bpf::Socketless::refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }

@@ -91,7 +91,10 @@ impl Lab {
     /// Programs on the server's interfaces: two on each for every fast path.
     pub(crate) fn attached(&self) -> u32 {
         self.on_the_server(|| {
-            [1, 2].map(|index| afpa_bpf::FastPath::programs_on(index).expect("asked")).iter().sum()
+            [1, 2]
+                .map(|index| afpa_bpf::Interfaces::programs_on(index).expect("asked"))
+                .iter()
+                .sum()
         })
     }
 }

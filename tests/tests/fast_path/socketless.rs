@@ -21,7 +21,7 @@ fn site() -> Tree {
 
 /// None: this kernel cannot, and SKIP was said.
 fn lab() -> Option<Lab> {
-    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+    if let Some(why) = afpa_bpf::Socketless::refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }

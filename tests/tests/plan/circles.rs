@@ -17,7 +17,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa", "serve/observe/groups.rs", 4),
     ("afpa-architectures", "concurrency.rs", 6),
     ("afpa-attach", "gather/ask.rs", 7),
-    ("afpa-bpf", "clock.rs", 13),
     ("afpa-cache", "cache.rs", 6),
     ("afpa-cache", "policy/auto.rs", 4),
     ("afpa-cache", "root/mod.rs", 3),

@@ -17,7 +17,7 @@ fn lab() -> Option<Lab> {
 
 fn flow_exists(lab: &Lab, wire: &RawClient) -> bool {
     let key = FlowKey::new(wire.address(), (Bed::SERVER_V4, PORT).into());
-    lab.fast_path().flow(&key).expect("asked").is_some()
+    lab.fast_path().flows.flow(&key).expect("asked").is_some()
 }
 
 /// The client closes, the server does, and its socket goes.

@@ -159,8 +159,8 @@ impl Scripted {
         let listener = lab.bed.server().run(|| TcpListener::bind((Bed::SERVER_V4, 0)));
         let listener = listener.expect("inside").expect("bound");
         let address = listener.local_addr().expect("an address");
-        lab.fast_path().listen(address, 9, SITE).expect("listening");
-        let served = lab.bed.server().run(|| lab.fast_path().serve_server(address));
+        lab.fast_path().listeners.listen(address, 9, SITE).expect("listening");
+        let served = lab.bed.server().run(|| lab.fast_path().sockets.serve_server(address));
         assert!(!served.expect("inside").expect("marked").served.is_empty());
         let (tell, done) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

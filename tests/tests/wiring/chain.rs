@@ -124,7 +124,7 @@ fn add_filter(lab: &Lab, hook: &str, priority: u32, accepted: &str) {
 
 /// Interfaces at which somebody else comes first.
 fn behind(lab: &Lab) -> usize {
-    on_the_server(lab, |_| lab.fast_path().look_at_chains()).expect("asked").len()
+    on_the_server(lab, |_| lab.fast_path().interfaces.look_at_chains()).expect("asked").len()
 }
 
 /// Another program comes first. Segments that pass it are still translated.

@@ -157,7 +157,7 @@ fn an_interface_that_leaves_the_namespace_and_comes_back_carries_connections_on(
     // A segment that comes now, before AFPA has looked at the interfaces, meets no programs.
     clients[1].send(request);
     std::thread::sleep(QUIET);
-    server.run(|| lab.fast_path().detach(index)).expect("inside");
+    server.run(|| lab.fast_path().interfaces.detach(index)).expect("inside");
     attach_to_all(&lab);
     for client in &mut clients {
         assert!(client.receive().body == large());

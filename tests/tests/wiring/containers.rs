@@ -72,7 +72,7 @@ fn a_fast_path_in_a_container_and_one_on_its_host_do_not_meet() {
     Sample::new("from the host's kernel").pin(&on_host, "/kernel.html");
     let (mut inside, mut outside) = (to(&lab, "10.81.0.2"), to(&lab, "10.80.0.1"));
     for _ in 0..3 {
-        on_host.beat();
+        on_host.clock.beat();
         lab.converse(&mut inside);
         user_mode_is_right(&mut inside);
         let reply = outside.get("/kernel.html");

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
 use afpa_testkit::aloud::say;
 use afpa_testkit::{Client, eventually};
@@ -20,7 +20,7 @@ use crate::support::{
 
 /// A lab whose connections have sockets, and one whose connections begin without. None: SKIP was said.
 fn labs() -> impl Iterator<Item = Lab> {
-    let without = FastPath::socketless_refusal();
+    let without = Socketless::refusal();
     if let Some(why) = &without {
         say("SKIP", &why.to_string());
     }
@@ -157,7 +157,7 @@ fn a_bridge_whose_frames_are_filtered_is_right() {
         if !filter(server, rules) {
             return;
         }
-        lab.fast_path().set_firewall_interval(Duration::from_secs(1));
+        lab.fast_path().clients.set_firewall_interval(Duration::from_secs(1));
         for _ in 0..3 {
             let mut client = lab.client();
             user_mode_serves(&lab, &mut client);

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddrV6, TcpStream};
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
 use afpa_testkit::Client;
 use afpa_tests::tcp::{Lab, PORT, Plan};
@@ -33,7 +33,7 @@ fn on_link(lab: &Lab, interface: &str, port: u16) -> Client {
 #[test]
 fn connections_of_one_tuple_on_two_links_do_not_meet() {
     for socketless in [false, true] {
-        if socketless && FastPath::socketless_refusal().is_some() {
+        if socketless && Socketless::refusal().is_some() {
             continue;
         }
         let settings = Settings { socketless, ..Settings::default() };

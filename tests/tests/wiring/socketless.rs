@@ -1,7 +1,7 @@
 //! Connections without a socket on hosts that are wired in every way: they are opened, answered and assigned at one hook,
 //! or they are the kernel's from their SYN on. No client is reset.
 
-use afpa_bpf::{FastPath, Reason, Settings};
+use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
 use afpa_testkit::Client;
 use afpa_tests::tcp::{Lab, Plan};
@@ -15,7 +15,7 @@ const TURNS: u64 = 12;
 
 /// A lab whose server accepts connections without sockets. None: SKIP was said.
 fn lab() -> Option<Lab> {
-    if let Some(why) = FastPath::socketless_refusal() {
+    if let Some(why) = Socketless::refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }

@@ -77,7 +77,7 @@ pub(crate) fn filter(namespace: &Namespace, rules: &str) -> bool {
 pub(crate) fn attach(lab: &Lab, interface: &str) {
     let attached = lab.bed.server().run(|| {
         let index = nix::net::if_::if_nametoindex(interface).expect("an interface");
-        lab.fast_path().attach(index)
+        lab.fast_path().interfaces.attach(index)
     });
     attached.expect("the server's side").expect("attached");
 }
@@ -88,7 +88,7 @@ pub(crate) fn attach_to_all(lab: &Lab) {
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
     let changes = lab.bed.server().run(|| {
         let all = interfaces().expect("the interfaces");
-        Carriers::default().update(lab.fast_path(), &[any], &all)
+        Carriers::default().update(&lab.fast_path().interfaces, &[any], &all)
     });
     for change in changes.expect("the server's side") {
         assert!(matches!(change, Change::Added(_)), "{change:?}");

@@ -90,7 +90,7 @@ impl Filling<'_> {
                 hosts: &hosts.names,
                 target: &target,
                 longest: self.filler.scope.longest,
-                closes: self.filler.fast_path.may_close(),
+                closes: self.filler.fast_path.socketless.may_close(),
                 kept: false,
             };
             let fits = |answer: &Answer| {
@@ -134,7 +134,7 @@ impl Filling<'_> {
         for (site, found) in gathered {
             let (variants, rules) = (found.variants(), found.rules());
             let fast_path = &self.filler.fast_path;
-            let pinned = fast_path.pin_with(*site, target.as_bytes(), &variants, &rules);
+            let pinned = fast_path.objects.pin_with(*site, target.as_bytes(), &variants, &rules);
             if let Err(error) = pinned {
                 state.note(&error.to_string());
             }

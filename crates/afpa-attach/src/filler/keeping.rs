@@ -148,7 +148,7 @@ impl Kept {
         let variants: Vec<Variant<'_>> =
             copies.iter().map(|copy| copy.variant(freshness)).collect();
         let rules: PinRules = self.found.rules();
-        let pinned = filler.fast_path.pin_with(self.site, target, &variants, &rules);
+        let pinned = filler.fast_path.objects.pin_with(self.site, target, &variants, &rules);
         pinned.map(|_| ()).map_err(|error| error.to_string())
     }
 }
@@ -274,7 +274,7 @@ impl Filler {
                 hosts: &hosts.names,
                 target,
                 longest: self.scope.longest.saturating_sub(Copy::ROOM),
-                closes: self.fast_path.may_close(),
+                closes: self.fast_path.socketless.may_close(),
                 kept: true,
             };
             match gather(server, &wanted, &|_| true, &|_, _| true) {
@@ -380,7 +380,7 @@ impl Filler {
 
     fn look_at_use(&self, state: &mut FillerState, target: &Target, now: Instant) {
         let Some(kept) = state.answers.get(target) else { return };
-        if kept.iter().any(|kept| self.fast_path.was_used(kept.site, target)) {
+        if kept.iter().any(|kept| self.fast_path.objects.was_used(kept.site, target)) {
             state.kept.used(target, now);
         }
     }
@@ -423,9 +423,9 @@ impl Filler {
     pub(super) fn drop_kept(&self, state: &mut FillerState, targets: &[Target]) {
         for target in targets {
             for kept in state.answers.remove(target).unwrap_or_default() {
-                if self.fast_path.unpin(kept.site, target).is_err() {
+                if self.fast_path.objects.unpin(kept.site, target).is_err() {
                     // As in `unpin`: it is better to stop.
-                    self.fast_path.pause();
+                    self.fast_path.clock.pause();
                     std::process::abort();
                 }
             }

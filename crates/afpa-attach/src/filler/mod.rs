@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use afpa_bpf::{FastPath, SiteNumber};
 use afpa_cache::root::DocumentRoot;
 use afpa_http::target;
-use afpa_self_check::{Difference, HasFastPath};
+use afpa_self_check::{Checked, Difference};
 
 use crate::Scope;
 use crate::gather::Claim;
@@ -140,7 +140,7 @@ impl Filler {
     pub fn server_is_away(&self) {
         let mut state = self.lock();
         state.away = true;
-        self.fast_path.pause();
+        self.fast_path.clock.pause();
     }
 
     /// The server answers again. It may have been started with another configuration meanwhile, so everything
@@ -150,7 +150,7 @@ impl Filler {
         self.begin_anew(&mut state);
         state.away = false;
         if state.may_answer() {
-            self.fast_path.beat();
+            self.fast_path.clock.beat();
         }
     }
 
@@ -158,11 +158,17 @@ impl Filler {
     pub fn stop_for(&self, difference: &Difference) {
         let mut state = self.lock();
         state.differs = true;
-        self.fast_path.pause();
+        self.fast_path.clock.pause();
         say(&format!(
             "the kernel stops answering, for its answer is not the server's: {difference}"
         ));
         say(&format!("please report this:\n{}", difference.report()));
+    }
+
+    /// The parts of its fast path that are checked.
+    pub fn checked(&self) -> Checked<'_> {
+        let FastPath { reports, objects, sockets, .. } = &*self.fast_path;
+        Checked { reports, objects, sockets }
     }
 
     /// Whether the self-check has ended the answering.
@@ -181,7 +187,7 @@ impl Filler {
         }
         self.tend_kept(&mut state);
         if state.may_answer() {
-            self.fast_path.beat();
+            self.fast_path.clock.beat();
         }
     }
 
@@ -189,7 +195,7 @@ impl Filler {
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
-        self.fast_path.pause();
+        self.fast_path.clock.pause();
         self.wake.notify_all();
     }
 
@@ -234,9 +240,9 @@ impl Filler {
             state.claims.remove(path);
             let target = spelled(path);
             for hosts in self.sites().iter() {
-                if self.fast_path.unpin(hosts.site, &target).is_err() {
+                if self.fast_path.objects.unpin(hosts.site, &target).is_err() {
                     // The kernel would go on sending a stale answer. It is better to stop.
-                    self.fast_path.pause();
+                    self.fast_path.clock.pause();
                     std::process::abort();
                 }
             }
@@ -250,12 +256,6 @@ impl Filler {
 
 /// An entry that is due this soon counts as busy. No thread sleeps longer.
 const NEAR: Duration = Duration::from_secs(1);
-
-impl HasFastPath for Filler {
-    fn fast_path(&self) -> &FastPath {
-        &self.fast_path
-    }
-}
 
 enum Work {
     Walk(Vec<u8>),

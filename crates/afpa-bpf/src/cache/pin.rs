@@ -7,15 +7,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use afpa_abi::{Object, ObjectKey, PAGE, PATH_FILTER_BITS, Sample};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::SiteNumber;
-use crate::load::FastPath;
+use crate::conn::flows::Flows;
 use crate::net::sum::path_hash;
+use crate::programs::Programs;
+use crate::region::{Pages, Region, Slots};
 use crate::settings::{Settings, longest_answer};
+use crate::unavailable::{Unavailable, explain};
 
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
@@ -37,7 +41,52 @@ pub struct Usage {
     pub retired_bytes: usize,
 }
 
-impl FastPath {
+/// The pinned objects.
+pub struct Objects {
+    region: Arc<Region>,
+    flows: Arc<Flows>,
+    objects: MapHandle,
+    slots: Slots,
+    pages: Pages,
+    pinned: Mutex<Pinned>,
+    /// Longest answers, to requests that do not ask for the connection's end and to those that do.
+    answer_max: [usize; 2],
+    /// See [`Settings::retire_after`].
+    retire_after: Duration,
+    /// See [`Settings::retired_bytes`].
+    retired_bytes: usize,
+}
+
+impl Objects {
+    /// `may_close`: connections may have no socket.
+    pub(crate) fn over(
+        programs: &Programs,
+        region: &Arc<Region>,
+        flows: &Arc<Flows>,
+        settings: &Settings,
+        may_close: bool,
+    ) -> Result<Self, Unavailable> {
+        let slots = Slots::map(&programs.map("slots")?)
+            .map_err(|error| explain("objects cannot be mapped", &error))?;
+        let pages = Pages::map(&programs.map("pages")?)
+            .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
+        let longest = |closing| {
+            let (most, last) = (settings.answer_max, settings.last_answer_max);
+            (longest_answer(closing, most, last) as usize).min(LONGEST_ANSWER)
+        };
+        Ok(Self {
+            region: Arc::clone(region),
+            flows: Arc::clone(flows),
+            objects: programs.map("objects")?,
+            pinned: Mutex::new(Pinned::new(&slots, &pages)),
+            slots,
+            pages,
+            answer_max: [longest(false), longest(may_close)],
+            retire_after: settings.retire_after,
+            retired_bytes: settings.retired_bytes,
+        })
+    }
+
     /// Answer GET and HEAD for `path` of `site` from now on. `path` is compared with the request
     /// target byte by byte: pin the spelling clients use. Returns the versions, one a variant, that
     /// events will name.
@@ -155,9 +204,7 @@ impl FastPath {
 
     /// Longest answer to requests that ask for the connection's end, or to those that do not.
     fn answer_max(&self, closing: bool) -> usize {
-        let Settings { answer_max, last_answer_max, .. } = self.settings;
-        let most = longest_answer(closing && self.may_close(), answer_max, last_answer_max);
-        (most as usize).min(LONGEST_ANSWER)
+        self.answer_max[usize::from(closing)]
     }
 
     /// The variant without the answer that only the other kind of requests gets.
@@ -165,6 +212,15 @@ impl FastPath {
         let length = variant.whole.map_or(0, |whole| whole.head.len() + whole.body.len());
         let left_out = length > self.answer_max(variant.closing) && length <= self.longest_answer();
         Variant { whole: variant.whole.filter(|_| !left_out), ..*variant }
+    }
+
+    /// [`reclaim`](Self::reclaim), when retired versions take up more than
+    /// [`Settings::retired_bytes`].
+    pub fn keep_within_bounds(&self) -> libbpf_rs::Result<()> {
+        match self.usage().retired_bytes > self.retired_bytes {
+            true => self.reclaim(),
+            false => Ok(()),
+        }
     }
 
     /// Slots and pages that there are, in use or not.
@@ -184,35 +240,21 @@ impl FastPath {
     }
 
     /// Frees retired objects that no connection needs any more, instead of waiting for
-    /// [`Settings::retire_after`](crate::Settings::retire_after), and those beyond
-    /// [`Settings::retired_bytes`](crate::Settings::retired_bytes). Looks at every connection if there is
+    /// [`Settings::retire_after`], and those beyond
+    /// [`Settings::retired_bytes`]. Looks at every connection if there is
     /// any retired object: call it when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
         if !ripe.is_empty() {
-            let needed = self.needed()?;
+            let needed = self.flows.needed()?;
             self.let_go(&mut self.lock_pinned(), &ripe, &needed);
         }
         let mut pinned = self.lock_pinned();
         let now = Instant::now();
-        let ended = pinned.room.end_beyond(self.settings.retired_bytes, now);
+        let ended = pinned.room.end_beyond(self.retired_bytes, now);
         ended.into_iter().for_each(|slot| self.slots.vacate(slot));
         pinned.room.free_ended(now);
         Ok(())
-    }
-
-    /// Slots and versions that a client may still need: answers under way, and those that were not acknowledged.
-    fn needed(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
-        let mut needed = self.in_transfer()?;
-        self.each_flow(|_, flow| {
-            let end = flow.answer_seq.wrapping_add(flow.answer_size);
-            let outstanding =
-                flow.request_length != 0 && (flow.snd_una.wrapping_sub(end) as i32) < 0;
-            if outstanding {
-                needed.insert((flow.answer_slot, flow.answer_version));
-            }
-        })?;
-        Ok(needed)
     }
 
     /// Pinned objects, and slots in use (those being retired included).
@@ -235,7 +277,7 @@ impl FastPath {
         }
     }
 
-    fn lock_pinned(&self) -> std::sync::MutexGuard<'_, Pinned> {
+    fn lock_pinned(&self) -> MutexGuard<'_, Pinned> {
         self.pinned.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -257,10 +299,10 @@ impl FastPath {
         }
         let now = Instant::now();
         pinned.room.free_ended(now);
-        let old = pinned.room.older_than(self.settings.retire_after, RIPE, now);
+        let old = pinned.room.older_than(self.retire_after, RIPE, now);
         // If the table cannot be read, any of them may be needed.
         if !old.is_empty()
-            && let Ok(needed) = self.in_transfer()
+            && let Ok(needed) = self.flows.in_transfer()
         {
             self.let_go(pinned, &old, &needed);
         }
@@ -272,7 +314,7 @@ impl FastPath {
             pinned.looked = Some(now);
             let ripe = pinned.room.older_than(RIPE, Duration::ZERO, now);
             if !ripe.is_empty()
-                && let Ok(needed) = self.needed()
+                && let Ok(needed) = self.flows.needed()
             {
                 self.let_go(pinned, &ripe, &needed);
             }

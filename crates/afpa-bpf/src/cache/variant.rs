@@ -125,7 +125,7 @@ const RULES: u32 = OTHER_TAG_WHOLE | TAG_WINS | OLD_ALIKE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinRules {
     /// Classes of request fields that do not matter to it, as
-    /// [`let_fields_matter`](crate::FastPath::let_fields_matter) numbered them.
+    /// [`let_fields_matter`](crate::Listeners::let_fields_matter) numbered them.
     pub fields: u32,
     /// If-None-Match with another tag gets the whole answer.
     pub other_tag_gets_whole: bool,

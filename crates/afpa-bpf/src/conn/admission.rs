@@ -3,27 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use afpa_abi::FLOOD_SHIFT;
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::police::key;
-use crate::load::FastPath;
 use crate::net::next_hops::{self, NextHops};
 use crate::preflight::Changes;
-use crate::settings::Admission;
-
-/// How many SYNs that is in the time for which they are counted. Pure.
-fn in_a_window(per_second: u32) -> u32 {
-    let window = (u64::from(per_second) << FLOOD_SHIFT) / 1_000_000_000;
-    u32::try_from(window).unwrap_or(u32::MAX).max(1)
-}
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::unavailable::Unavailable;
 
 /// The routes that the programs' map has.
 #[derive(Default)]
-pub(crate) struct RoutesInForce {
+struct RoutesInForce {
     hops: NextHops,
     edition: u32,
     changes: Option<Changes>,
@@ -45,20 +39,23 @@ impl RoutesInForce {
     }
 }
 
-impl FastPath {
-    /// Change [`Settings::flood_syns`](crate::Settings::flood_syns). Without effect unless floods are answered.
-    pub fn set_flood_syns(&self, per_second: u32) {
-        let window = match self.settings.admission {
-            Admission::Flood => in_a_window(per_second),
-            Admission::Recent | Admission::Everyone => 0,
-        };
-        self.region.flood_syns().store(window, Ordering::SeqCst);
+/// The gateways behind which clients are.
+pub(crate) struct Routes {
+    region: Arc<Region>,
+    map: MapHandle,
+    in_force: Mutex<RoutesInForce>,
+}
+
+impl Routes {
+    pub(crate) fn over(programs: &Programs, region: &Arc<Region>) -> Result<Self, Unavailable> {
+        let map = programs.map("routes")?;
+        Ok(Self { region: Arc::clone(region), map, in_force: Mutex::default() })
     }
 
     /// Reads again which clients have which gateway, in the current network namespace, if the routes have changed. If
     /// they cannot be read, or are too many, only known clients are admitted.
-    pub(crate) fn look_at_routes(&self) {
-        let mut now = self.routes_in_force();
+    pub(crate) fn look(&self) {
+        let mut now = self.in_force();
         if !now.is_due() {
             return;
         }
@@ -94,40 +91,27 @@ impl FastPath {
 
     /// Why only clients are admitted that the kernel's own path knows, although the settings admit others, too. None: the
     /// others are admitted, or the settings do not admit them.
-    pub fn admission_refusal(&self) -> Option<String> {
-        self.routes_in_force().refusal.clone()
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.in_force().refusal.clone()
     }
 
     fn replace_routes(&self, now: &mut RoutesInForce, wanted: NextHops) -> std::io::Result<()> {
         now.hops.clear(); // nothing is known of the table if this fails
-        let mut gone: BTreeSet<Vec<u8>> = self.routes.keys().collect();
+        let mut gone: BTreeSet<Vec<u8>> = self.map.keys().collect();
         for (prefix, number) in &wanted {
             let key = key(*prefix).to_bytes();
-            let put = self.routes.update(&key, &number.to_ne_bytes(), MapFlags::ANY);
+            let put = self.map.update(&key, &number.to_ne_bytes(), MapFlags::ANY);
             put.map_err(std::io::Error::other)?;
             gone.remove(&key[..]);
         }
         for key in gone {
-            self.routes.delete(&key).map_err(std::io::Error::other)?;
+            self.map.delete(&key).map_err(std::io::Error::other)?;
         }
         now.hops = wanted;
         Ok(())
     }
 
-    fn routes_in_force(&self) -> MutexGuard<'_, RoutesInForce> {
-        self.routes_in_force.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::FLOOD_SYNS;
-
-    #[test]
-    fn a_rate_is_counted_in_windows_and_never_becomes_none() {
-        assert_eq!(in_a_window(FLOOD_SYNS), 1342);
-        assert_eq!(in_a_window(1), 1, "0 would mean that there are no floods");
-        assert_eq!(in_a_window(u32::MAX), 576_460_752);
+    fn in_force(&self) -> MutexGuard<'_, RoutesInForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use afpa_abi::{CLIENTS_COUNTED, HASH_PRIME, address_bytes};
 
-use crate::load::FastPath;
+use crate::conn::admit::Clients;
 
-impl FastPath {
+impl Clients {
     /// Change [`Settings::client_connections`](crate::Settings::client_connections).
     pub fn set_client_connections(&self, most: u32) {
         self.region.client_connections().store(most, Ordering::Relaxed);
@@ -17,7 +17,7 @@ impl FastPath {
     /// nothing is counted, and two clients in a hundred thousand are counted as none.
     pub fn connections_of(&self, client: IpAddr) -> u32 {
         let (place, tag) = locate(self.region.hash_seed().load(Ordering::Relaxed), client);
-        let word = self.client_connections.at(place as usize).load(Ordering::Relaxed);
+        let word = self.connections.at(place as usize).load(Ordering::Relaxed);
         if word >> 32 == tag { word as u32 } else { 0 }
     }
 }

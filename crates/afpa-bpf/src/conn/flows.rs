@@ -1,15 +1,22 @@
 //! Connections shared with the fast path, and the sweep that removes those whose socket is gone.
 
 use std::collections::HashSet;
+use std::mem::offset_of;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afpa_abi::{Flow, FlowKey, TICK_SHIFT, Transfer, flow_flags, socketless};
-use libbpf_rs::{MapCore, MapFlags};
+use afpa_abi::{Flow, FlowKey, RTX_MAX, TICK_SHIFT, Transfer, flow_flags, socketless};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::ticks;
 use crate::entries::Entries;
-use crate::load::FastPath;
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::settings::{BYPASS_AFTER_MAX, Settings};
+use crate::unavailable::Unavailable;
 
 /// The results of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +41,32 @@ const PROBE: usize = ETHERNET + 40;
 /// Connections closed both ways are looked after this soon.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
-impl FastPath {
+/// The connections that are shared with the programs.
+pub struct Flows {
+    region: Arc<Region>,
+    flows: MapHandle,
+    transfers: MapHandle,
+    /// Looks for the socket of a flow.
+    probe: OwnedFd,
+    /// See [`Settings::socketless_idle`].
+    socketless_idle: Duration,
+}
+
+impl Flows {
+    pub(crate) fn over(
+        programs: &Programs,
+        region: &Arc<Region>,
+        settings: &Settings,
+    ) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            flows: programs.map("flows")?,
+            transfers: programs.map("transfers")?,
+            probe: programs.program("afpa_probe")?,
+            socketless_idle: settings.socketless_idle,
+        })
+    }
+
     /// Remove flows that nothing was heard of for `idle` and whose socket is gone. Must run in the
     /// network namespace of the interfaces.
     pub fn sweep(&self, idle: Duration) -> libbpf_rs::Result<Swept> {
@@ -49,7 +81,7 @@ impl FastPath {
             let closed = flow_flags::CLIENT_FIN | flow_flags::SERVER_FIN;
             let patience = match flow.socketless {
                 _ if flow.flags & closed == closed => CLOSED_AFTER,
-                socketless::OPEN => self.settings.socketless_idle,
+                socketless::OPEN => self.socketless_idle,
                 socketless::CLOSING | socketless::FIN_WAIT => CLOSED_AFTER,
                 _ => idle,
             };
@@ -61,9 +93,6 @@ impl FastPath {
             swept.probed += 1;
             swept.removed += usize::from(self.probe(key).map_err(libbpf_rs::Error::from)?);
         }
-        if self.usage().retired_bytes > self.settings.retired_bytes {
-            self.reclaim()?;
-        }
         Ok(swept)
     }
 
@@ -74,7 +103,7 @@ impl FastPath {
     }
 
     /// Close connections without a socket, as a server that ends closes idle ones. Must run in the network namespace of the
-    /// interfaces, once no SYN is answered any more ([`FastPath::drain`]). A connection whose client has not acknowledged
+    /// interfaces, once no SYN is answered any more ([`Socketless::drain`](crate::Socketless::drain)). A connection whose client has not acknowledged
     /// its answer yet stays open. Returns how many there are: call it again for them.
     ///
     /// # Errors
@@ -131,7 +160,7 @@ impl FastPath {
         Ok(answered.map(|flow| Duration::from_nanos((ago(flow) as u64) << TICK_SHIFT)))
     }
 
-    pub(crate) fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
+    fn each_flow(&self, mut visit: impl FnMut(FlowKey, Flow)) -> libbpf_rs::Result<()> {
         for (key, value) in Entries::of(&self.flows)?.iter() {
             if let (Some(key), Some(flow)) = (FlowKey::from_bytes(key), Flow::from_bytes(value)) {
                 visit(key, flow);
@@ -152,6 +181,17 @@ impl FastPath {
         Ok(transfers.map(|transfer| (transfer.slot, transfer.version)).collect())
     }
 
+    /// Slots and versions that a client may still need: answers under way, and those that were not acknowledged.
+    pub(crate) fn needed(&self) -> libbpf_rs::Result<HashSet<(u32, u64)>> {
+        let mut needed = self.in_transfer()?;
+        self.each_flow(|_, flow| {
+            if is_outstanding(&flow) {
+                needed.insert((flow.answer_slot, flow.answer_version));
+            }
+        })?;
+        Ok(needed)
+    }
+
     /// Ask the kernel whether the socket is there still; the program removes the flow if not.
     fn probe(&self, key: &FlowKey) -> std::io::Result<bool> {
         let mut packet = [0; PROBE];
@@ -161,10 +201,53 @@ impl FastPath {
         Ok(crate::dry_run::run(&self.probe, &packet, 1)?.verdict == 1)
     }
 
+    /// Change [`Settings::refresh`].
+    pub fn set_refresh(&self, refresh: Duration) {
+        self.region.refresh_ns().store(refresh.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Change [`Settings::bypass_after`]. Connections that were left to user mode stay there.
+    pub fn set_bypass_after(&self, passes: u32) {
+        self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
+    }
+
     /// For tests: enters a connection as the programs would. Its bypass entries stay valid until the second ends.
     #[doc(hidden)]
     pub fn put_flow(&self, key: &FlowKey, flow: &[u8; size_of::<Flow>()]) -> libbpf_rs::Result<()> {
         self.flows.update(&key.to_bytes(), flow, MapFlags::ANY)
+    }
+
+    /// For tests: every answer of one segment as if it had been retransmitted for the last time, a minute ago.
+    #[doc(hidden)]
+    pub fn exhaust_retransmissions(&self) -> libbpf_rs::Result<()> {
+        let keys: Vec<_> = self.flows.keys().collect();
+        for key in keys {
+            let Some(mut flow) = self.flows.lookup(&key, MapFlags::ANY)? else { continue };
+            flow[offset_of!(Flow, retransmits)] = RTX_MAX as u8;
+            let sent = offset_of!(Flow, answer_sent);
+            let earlier = (ticks() as u32).wrapping_sub(60_000);
+            flow[sent..sent + 4].copy_from_slice(&earlier.to_ne_bytes());
+            self.flows.update(&key, &flow, MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+
+    /// For tests: all transfers as if so much more time had gone by since anything came from their clients.
+    #[doc(hidden)]
+    pub fn age_transfers(&self, time: Duration) -> libbpf_rs::Result<()> {
+        let sender = offset_of!(Transfer, sender);
+        let keys: Vec<_> = self.transfers.keys().collect();
+        for key in keys {
+            let Some(mut transfer) = self.transfers.lookup(&key, MapFlags::ANY)? else { continue };
+            // Three times in microseconds stand first in the state of the TCP sender.
+            for word in transfer[sender..sender + 24].chunks_exact_mut(8) {
+                let at = word.try_into().map(u64::from_ne_bytes).unwrap_or_default();
+                let earlier = at.saturating_sub(time.as_micros() as u64);
+                word.copy_from_slice(&earlier.to_ne_bytes());
+            }
+            self.transfers.update(&key, &transfer, MapFlags::ANY)?;
+        }
+        Ok(())
     }
 }
 

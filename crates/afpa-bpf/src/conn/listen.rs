@@ -1,15 +1,35 @@
 //! Served addresses, and the Host values that select sites.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_abi::{Endpoint, FIELD_NAME_MAX, FieldName, HOST_MAX, Listener, Site, SiteKey};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::SiteNumber;
-use crate::load::FastPath;
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::unavailable::Unavailable;
 
-impl FastPath {
+/// The served addresses, the hosts on them, and the request fields that are known.
+pub struct Listeners {
+    region: Arc<Region>,
+    listeners: MapHandle,
+    sites: MapHandle,
+    fields: MapHandle,
+}
+
+impl Listeners {
+    pub(crate) fn over(programs: &Programs, region: &Arc<Region>) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            listeners: programs.map("listeners")?,
+            sites: programs.map("sites")?,
+            fields: programs.map("fields")?,
+        })
+    }
+
     /// Serves a local address. It belongs to a listener set, numbered from 1: the addresses of one set have the
     /// same hosts, and a host may be another site on another set. Requests whose Host selects no site belong
     /// to `any_host`; 0: user mode answers them. The wildcard `[::]` takes IPv4 as well, as a dual-stack socket

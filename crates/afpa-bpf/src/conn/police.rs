@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afpa_abi::{POLICE_CLASS_PREFIXES, POLICE_PREFIXES, Prefix as Key, police_part, police_rule};
+use afpa_abi::{
+    POLICE_CLASS_PREFIXES, POLICE_PREFIXES, PoliceSet, Prefix as Key, police_part, police_rule,
+};
 use afpa_police::{Enforced, Pace, PoliceKernel, Prefix, Rule, Step, words_of_table};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::conn::listen::endpoints;
-use crate::load::FastPath;
+use crate::programs::Programs;
+use crate::region::{Region, Words};
+use crate::unavailable::Unavailable;
 
 /// The contents of the maps of prefixes and listeners.
 #[derive(Default)]
-pub(crate) struct InForce {
+struct InForce {
     rules: HashMap<Prefix, Rule>,
     /// Prefixes of classes, and addresses that listen, by their keys.
     classes: Numbers,
@@ -23,9 +28,19 @@ pub(crate) struct InForce {
 
 type Numbers = BTreeMap<Vec<u8>, u32>;
 
-const _: () = assert!(size_of::<afpa_abi::PoliceSet>() == 8 * afpa_abi::POLICE_WAYS);
+const _: () = assert!(size_of::<PoliceSet>() == 8 * afpa_abi::POLICE_WAYS);
 
-impl PoliceKernel for FastPath {
+/// The programs' part of the police.
+pub struct Police {
+    region: Arc<Region>,
+    buckets: Words,
+    prefixes: MapHandle,
+    classes: MapHandle,
+    listeners: MapHandle,
+    in_force: Mutex<InForce>,
+}
+
+impl PoliceKernel for Police {
     fn words(&self) -> &[AtomicU64] {
         self.buckets.all()
     }
@@ -68,7 +83,18 @@ impl PoliceKernel for FastPath {
     }
 }
 
-impl FastPath {
+impl Police {
+    pub(crate) fn over(programs: &Programs, region: &Arc<Region>) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            buckets: programs.words("police_buckets", size_of::<PoliceSet>())?,
+            prefixes: programs.map("police_prefixes")?,
+            classes: programs.map("police_classes")?,
+            listeners: programs.map("police_listeners")?,
+            in_force: Mutex::default(),
+        })
+    }
+
     /// Replaces the rules, in steps that refuse or admit no client against the old and the new ones.
     fn replace_rules(&self, what: &Enforced<'_>) -> io::Result<()> {
         let now = &mut self.in_force().rules;
@@ -80,13 +106,13 @@ impl FastPath {
                         Rule::Deny => police_rule::DENY,
                     };
                     let value = u32::from(value).to_ne_bytes();
-                    let prefixes = &self.police_prefixes;
+                    let prefixes = &self.prefixes;
                     let put = prefixes.update(&key(prefix).to_bytes(), &value, MapFlags::ANY);
                     put.map_err(io::Error::other)?;
                     now.insert(prefix, rule);
                 }
                 Step::Remove(prefix) => {
-                    let taken = self.police_prefixes.delete(&key(prefix).to_bytes());
+                    let taken = self.prefixes.delete(&key(prefix).to_bytes());
                     taken.map_err(io::Error::other)?;
                     now.remove(&prefix);
                 }
@@ -100,18 +126,18 @@ impl FastPath {
         let InForce { classes, listeners, .. } = &mut *self.in_force();
         let prefixes = what.classes.prefixes().iter();
         let prefixes = prefixes.map(|(prefix, class)| (key(prefix).to_bytes().to_vec(), class));
-        replace(&self.police_classes, classes, prefixes.collect())?;
+        replace(&self.classes, classes, prefixes.collect())?;
         let mut addresses: Vec<_> = what.classes.listeners().collect();
         // The entry of 0.0.0.0 comes last, to replace the one that [::] makes for the same key.
         addresses.sort_by_key(|(address, _)| address.is_ipv4());
         let keys = |(address, class)| {
             endpoints(address).into_iter().map(move |key| (key.to_bytes().to_vec(), class))
         };
-        replace(&self.police_listeners, listeners, addresses.into_iter().flat_map(keys).collect())
+        replace(&self.listeners, listeners, addresses.into_iter().flat_map(keys).collect())
     }
 
-    fn in_force(&self) -> std::sync::MutexGuard<'_, InForce> {
-        self.police_in_force.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn in_force(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

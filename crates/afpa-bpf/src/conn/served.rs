@@ -8,14 +8,16 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use afpa_abi::{Endpoint, Listening, Survey};
 use libbpf_rs::libbpf_sys::bpf_iter_create;
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::load::FastPath;
 use crate::net::links::create_iterator;
+use crate::programs::Programs;
+use crate::unavailable::Unavailable;
 
 /// The listening sockets of a server, as they were found last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,8 +32,20 @@ pub struct ServedSockets {
     pub is_multipath: bool,
 }
 
+/// Which sockets are served.
+pub struct Sockets {
+    /// Runs as an iterator over the open files of all processes.
+    program: OwnedFd,
+    marks: MapHandle,
+    /// Sockets of our own questions.
+    questions: MapHandle,
+    survey: MapHandle,
+    inodes: MapHandle,
+    servers: Mutex<Vec<Server>>,
+}
+
 /// A server of other processes, whose sockets are looked for again and again.
-pub(crate) struct Server {
+struct Server {
     address: SocketAddr,
     /// The listening sockets of its port when its own were last looked for ([`listening_now`]).
     listening: Vec<u8>,
@@ -41,16 +55,27 @@ pub(crate) struct Server {
     iterator: OwnedFd,
 }
 
-impl FastPath {
+impl Sockets {
+    pub(crate) fn over(programs: &Programs) -> Result<Self, Unavailable> {
+        Ok(Self {
+            program: programs.program("afpa_served")?,
+            marks: programs.map("served")?,
+            questions: programs.map("questions")?,
+            survey: programs.map("served_survey")?,
+            inodes: programs.map("served_inodes")?,
+            servers: Mutex::default(),
+        })
+    }
+
     /// Serves the connections of a listening socket of this process, from now on.
     pub fn serve_socket(&self, socket: impl AsFd) -> libbpf_rs::Result<()> {
         let socket = socket.as_fd().as_raw_fd();
-        self.served.update(&socket.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
+        self.marks.update(&socket.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
     }
 
     /// Leaves those that the socket accepts from now on to user mode.
     pub fn leave_socket(&self, socket: impl AsFd) -> libbpf_rs::Result<()> {
-        let _not_marked = self.served.delete(&socket.as_fd().as_raw_fd().to_ne_bytes());
+        let _not_marked = self.marks.delete(&socket.as_fd().as_raw_fd().to_ne_bytes());
         Ok(())
     }
 
@@ -81,7 +106,7 @@ impl FastPath {
                     listening: Vec::new(),
                     found: ServedSockets::default(),
                     inodes: BTreeSet::new(),
-                    iterator: create_iterator(&self.served_program)?,
+                    iterator: create_iterator(&self.program)?,
                 });
                 servers.len() - 1
             }
@@ -89,7 +114,7 @@ impl FastPath {
         let server = &mut servers[at];
         let listening = listening_now(address.port())?;
         if listening != server.listening || server.inodes.is_empty() {
-            let found = self.survey(server)?;
+            let found = self.look_for(server)?;
             let (inodes, sockets) = choose(&found, address);
             self.mark(server, inodes)?;
             server.found = sockets;
@@ -101,14 +126,14 @@ impl FastPath {
     /// Marks these sockets, and forgets the inodes of those before.
     fn mark(&self, server: &mut Server, inodes: BTreeSet<u64>) -> io::Result<()> {
         for gone in server.inodes.difference(&inodes) {
-            let _absent = self.served_inodes.delete(&gone.to_ne_bytes());
+            let _absent = self.inodes.delete(&gone.to_ne_bytes());
         }
         for inode in &inodes {
-            let told = self.served_inodes.update(&inode.to_ne_bytes(), &[0; 4], MapFlags::ANY);
+            let told = self.inodes.update(&inode.to_ne_bytes(), &[0; 4], MapFlags::ANY);
             told.map_err(io::Error::other)?;
         }
         server.inodes = inodes;
-        let marked = self.survey(server)?;
+        let marked = self.look_for(server)?;
         let all = server
             .inodes
             .iter()
@@ -117,11 +142,10 @@ impl FastPath {
     }
 
     /// All sockets that listen on the port here, once for each process that has one open.
-    fn survey(&self, server: &Server) -> io::Result<Vec<Listening>> {
+    fn look_for(&self, server: &Server) -> io::Result<Vec<Listening>> {
         let network = std::fs::metadata("/proc/thread-self/ns/net")?.ino() as u32;
         let survey = Survey { network, port: server.address.port().into() };
-        let told =
-            self.served_survey.update(&0u32.to_ne_bytes(), &survey.to_bytes(), MapFlags::ANY);
+        let told = self.survey.update(&0u32.to_ne_bytes(), &survey.to_bytes(), MapFlags::ANY);
         told.map_err(io::Error::other)?;
         // JUSTIFICATION: libbpf-rs makes iterators of links of its own only. SAFETY: plain system call wrapper.
         let run = unsafe { bpf_iter_create(server.iterator.as_raw_fd()) };

@@ -2,14 +2,17 @@
 //! their handshakes.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_abi::{Reason, handshake};
 
+use crate::conn::admission::Routes;
 use crate::kernel::Kernel;
-use crate::load::FastPath;
-use crate::settings::Admission;
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::settings::{Admission, Settings};
+use crate::stats::Stats;
 use crate::unavailable::Unavailable;
 
 /// The oldest kernel whose TCP takes a connection in the middle (`bpf_sk_assign_tcp_reqsk`).
@@ -80,7 +83,7 @@ impl TcpSettings {
 
 /// Whether the clients of the last seconds were tracked. Pure.
 #[derive(Debug, Default)]
-pub(crate) struct Tracking {
+struct Tracking {
     tracked: u64,
     answered: u64,
     now: bool,
@@ -108,9 +111,41 @@ pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
     })
 }
 
-impl FastPath {
+/// Connections without a socket.
+pub struct Socketless {
+    region: Arc<Region>,
+    stats: Arc<Stats>,
+    /// Whether the settings want any.
+    wanted: bool,
+    /// Whether the kernel has taken the programs for them.
+    programs: bool,
+    admission: Admission,
+    routes: Routes,
+    tracking: Mutex<Tracking>,
+}
+
+impl Socketless {
+    /// `can`: the kernel has taken the programs for them.
+    pub(crate) fn over(
+        programs: &Programs,
+        region: &Arc<Region>,
+        stats: &Arc<Stats>,
+        settings: &Settings,
+        can: bool,
+    ) -> Result<Self, Unavailable> {
+        Ok(Self {
+            region: Arc::clone(region),
+            stats: Arc::clone(stats),
+            wanted: settings.socketless,
+            programs: can,
+            admission: settings.admission,
+            routes: Routes::over(programs, region)?,
+            tracking: Mutex::default(),
+        })
+    }
+
     /// Why connections cannot begin without a socket on this kernel, in this network namespace; None: they can.
-    pub fn socketless_refusal() -> Option<Unavailable> {
+    pub fn refusal() -> Option<Unavailable> {
         refusal_of(&Kernel::this()).or_else(|| TcpSettings::of_this_namespace().refusal())
     }
 
@@ -121,18 +156,18 @@ impl FastPath {
     ///
     /// Says why no SYN is answered, where [`Settings::socketless`](crate::Settings::socketless) wants it.
     pub fn look_at_tcp(&self) -> Result<(), Unavailable> {
-        if !self.settings.socketless {
+        if !self.wanted {
             return Ok(());
         }
         let tcp = TcpSettings::of_this_namespace();
         let refusal = refusal_of(&Kernel::this())
-            .or_else(|| self.socketless.is_none().then(lacking))
+            .or_else(|| (!self.programs).then(lacking))
             .or_else(|| tcp.refusal());
         let words = if refusal.is_none() { tcp.words() } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
         self.region.handshake().store(words, Ordering::SeqCst);
-        if self.settings.admission != Admission::Recent {
-            self.look_at_routes();
+        if self.admission != Admission::Recent {
+            self.routes.look();
         }
         refusal.or_else(|| self.look_at_tracking()).map_or(Ok(()), Err)
     }
@@ -158,7 +193,13 @@ impl FastPath {
 
     /// Whether answers to requests that ask for the connection's end are of any use: connections may have no socket.
     pub fn may_close(&self) -> bool {
-        self.settings.socketless && self.socketless.is_some()
+        self.wanted && self.programs
+    }
+
+    /// Why only clients are admitted that the kernel's own path knows, although the settings admit others, too. None: the
+    /// others are admitted, or the settings do not admit them.
+    pub fn admission_refusal(&self) -> Option<String> {
+        self.routes.refusal()
     }
 
     /// Whether SYNs are answered now.

@@ -4,21 +4,63 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use rustix::fs::{Mode, OFlags, open};
-
-use crate::load::FastPath;
 use crate::net::clsact::{self, Filter};
 use crate::net::filters;
 use crate::net::hooked::{Hooked, Hooks};
-use crate::net::links::{self, Attachment};
-use crate::pin_dir;
+use crate::net::links::{self, Attachment, Attachments};
+use crate::programs::Programs;
+use crate::region::Region;
+use crate::settings::Settings;
+use crate::stats::Stats;
 use crate::unavailable::Unavailable;
 
-impl FastPath {
+/// The programs' places: on interfaces, and the guard.
+pub struct Interfaces {
+    pub(super) region: Arc<Region>,
+    stats: Arc<Stats>,
+    /// How programs are put on interfaces here.
+    pub(super) hooks: Hooks,
+    pub(crate) ingress: OwnedFd,
+    pub(crate) egress: OwnedFd,
+    /// None: there is no tcx, and so there are no chains.
+    pub(super) chain: Option<OwnedFd>,
+    /// See [`Interfaces::guard`].
+    pub(super) guards: [OwnedFd; 2],
+    pub(super) guarding: Mutex<Vec<OwnedFd>>,
+    carriers: MapHandle,
+    attached: Mutex<Attachments>,
+    /// See [`Settings::keep_in`].
+    pub(super) keep_in: Option<PathBuf>,
+}
+
+impl Interfaces {
+    pub(crate) fn over(
+        programs: &Programs,
+        region: &Arc<Region>,
+        stats: &Arc<Stats>,
+        settings: &Settings,
+    ) -> Result<Self, Unavailable> {
+        let program = |name| programs.program(name);
+        Ok(Self {
+            region: Arc::clone(region),
+            stats: Arc::clone(stats),
+            hooks: Hooks::of_this_kernel(settings),
+            ingress: program("afpa_ingress")?,
+            egress: program("afpa_egress")?,
+            chain: program("afpa_chain").ok(),
+            guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],
+            guarding: Mutex::default(),
+            carriers: programs.map("carriers")?,
+            attached: Mutex::default(),
+            keep_in: settings.keep_in.clone(),
+        })
+    }
+
     /// Attach to the interface with this index in the current network namespace, before all other programs. Every
     /// interface that carries a listener needs both programs before the first answer. Attaching twice changes nothing.
     pub fn attach(&self, interface: u32) -> Result<(), Unavailable> {
@@ -37,12 +79,12 @@ impl FastPath {
         known.map_err(|error| explain(io::Error::other(error)))?;
         attached.insert(interface, Attachment { ingress, egress });
         drop(attached);
-        self.stats.count_apart(interface, &self.interfaces());
+        self.stats.count_apart(interface, &self.attached());
         Ok(())
     }
 
     /// Take the programs off an interface. Connections with a sequence offset break, so end them first
-    /// (see [`FastPath::translated_flows`]). False: they were not on it.
+    /// (see [`Flows::translated_flows`](crate::Flows::translated_flows)). False: they were not on it.
     pub fn detach(&self, interface: u32) -> bool {
         let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let attachment = attached.remove(&interface);
@@ -61,7 +103,7 @@ impl FastPath {
     }
 
     /// Interfaces the programs are on.
-    pub fn interfaces(&self) -> Vec<u32> {
+    pub fn attached(&self) -> Vec<u32> {
         self.attached
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -88,34 +130,6 @@ impl FastPath {
     /// interfaces that appear later, and to take them off at its end.
     pub fn needs_net_admin(&self) -> bool {
         self.hooks == Hooks::Clsact
-    }
-
-    /// Removes the pins of [`Settings::keep_in`](crate::Settings::keep_in). This detaches
-    /// the programs of a process that has ended; connections that need translation break.
-    pub fn forget(folder: &Path) -> io::Result<()> {
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        pin_dir::clear(&open(folder, flags, Mode::empty())?.into())?;
-        std::fs::remove_dir(folder)
-    }
-
-    /// Takes those programs off their interfaces that are kept in `folder` as filters. Links end with their files,
-    /// filters do not.
-    pub fn remove_kept_filters(folder: &Path) -> io::Result<()> {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let Some((hook, interface)) = name.split_once('-') else { continue };
-            let hook = match hook {
-                "ingress" => BPF_TCX_INGRESS,
-                "egress" => BPF_TCX_EGRESS,
-                _ => continue,
-            };
-            if let Ok(interface) = interface.parse() {
-                // It is a link, or its interface is gone.
-                let _none = clsact::remove_pinned(&path, interface, hook);
-            }
-        }
-        Ok(())
     }
 
     fn hook(&self, program: &OwnedFd, interface: u32, hook: u32) -> io::Result<Hooked> {
@@ -159,7 +173,7 @@ impl FastPath {
 
     fn kept_link(&self, interface: u32, hook: u32) -> Option<PathBuf> {
         let name = if hook == BPF_TCX_INGRESS { "ingress" } else { "egress" };
-        Some(self.settings.keep_in.as_ref()?.join(format!("{name}-{interface}")))
+        Some(self.keep_in.as_ref()?.join(format!("{name}-{interface}")))
     }
 }
 

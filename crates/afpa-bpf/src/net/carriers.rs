@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 
-use crate::load::FastPath;
+use crate::net::attach::Interfaces;
 use crate::net::interfaces::{Interface, carrying, is_gone};
 use crate::unavailable::Unavailable;
 
@@ -38,17 +38,17 @@ impl Carriers {
     /// interfaces that lost an address or went down stay: connections need them.
     pub fn update(
         &mut self,
-        fast_path: &FastPath,
+        programs: &Interfaces,
         listeners: &[SocketAddr],
         all: &[Interface],
     ) -> Vec<Change> {
-        let mut changes = self.let_go(fast_path);
+        let mut changes = self.let_go(programs);
         for interface in carrying(listeners, all) {
             let Interface { index, name, .. } = interface;
             if self.on.contains_key(index) || self.refused.contains_key(index) {
                 continue;
             }
-            changes.push(match fast_path.attach(*index) {
+            changes.push(match programs.attach(*index) {
                 Ok(()) => {
                     self.on.insert(*index, name.clone());
                     Change::Added(name.clone())
@@ -62,9 +62,9 @@ impl Carriers {
         changes
     }
 
-    /// Looks for programs of others before ours: see [`FastPath::look_at_chains`].
-    pub fn look_at_chains(&mut self, fast_path: &FastPath) -> io::Result<Vec<Change>> {
-        let not_first = fast_path.look_at_chains()?;
+    /// Looks for programs of others before ours: see [`Interfaces::look_at_chains`].
+    pub fn look_at_chains(&mut self, programs: &Interfaces) -> io::Result<Vec<Change>> {
+        let not_first = programs.look_at_chains()?;
         let change = |(index, name): (&u32, &String)| match (
             self.not_first.contains(index),
             not_first.contains(index),
@@ -89,9 +89,9 @@ impl Carriers {
     }
 
     /// Takes the programs off all of them.
-    pub fn detach(&mut self, fast_path: &FastPath) {
+    pub fn detach(&mut self, programs: &Interfaces) {
         for index in std::mem::take(&mut self.on).keys() {
-            fast_path.detach(*index);
+            programs.detach(*index);
         }
     }
 
@@ -105,11 +105,11 @@ impl Carriers {
         self.on.values().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    fn let_go(&mut self, fast_path: &FastPath) -> Vec<Change> {
+    fn let_go(&mut self, programs: &Interfaces) -> Vec<Change> {
         self.refused.retain(|index, _| !is_gone(*index));
         let gone: Vec<u32> = self.on.keys().copied().filter(|index| is_gone(*index)).collect();
         let names = gone.into_iter().filter_map(|index| {
-            fast_path.detach(index);
+            programs.detach(index);
             self.on.remove(&index)
         });
         names.map(Change::Gone).collect()

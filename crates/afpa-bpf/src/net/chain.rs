@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 
 use crate::dry_run::run_from;
-use crate::load::FastPath;
+use crate::net::attach::Interfaces;
 use crate::net::filters;
 use crate::net::hooked::Hooks;
 use crate::net::interfaces::is_gone;
@@ -14,13 +14,13 @@ use crate::program::id;
 
 const ETHERNET: usize = 14;
 
-impl FastPath {
+impl Interfaces {
     /// Looks at the interfaces that the programs are on. On those where a program of somebody else comes before ours, at
     /// either hook, nothing is answered any more: it may end the chain, and then segments are not translated. Returns
     /// their indices. To be called once a second, in the network namespace of the interfaces; it needs no rights.
     pub fn look_at_chains(&self) -> io::Result<Vec<u32>> {
         let mut behind = Vec::new();
-        for interface in self.interfaces() {
+        for interface in self.attached() {
             if self.is_behind_links(interface)? || self.is_behind_filters(interface)? {
                 behind.push(interface);
             }

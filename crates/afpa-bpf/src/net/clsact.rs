@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::libbpf_sys::{BPF_TCX_INGRESS, bpf_obj_pin};
+use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_obj_pin};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, ProgramImpl, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook,
 };
@@ -127,6 +127,26 @@ pub(crate) fn remove_pinned(path: &Path, interface: u32, hook: u32) -> io::Resul
     let pinned = ProgramImpl::fd_from_pinned_path(path).map_err(system)?;
     let id = ProgramImpl::id_from_fd(pinned.as_fd()).map_err(system)?;
     remove_if(interface, hook, |found| found.program == id)
+}
+
+/// Takes those programs off their interfaces that are kept in `folder` as filters. Links end with their files,
+/// filters do not.
+pub(crate) fn remove_kept_filters(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some((hook, interface)) = name.split_once('-') else { continue };
+        let hook = match hook {
+            "ingress" => BPF_TCX_INGRESS,
+            "egress" => BPF_TCX_EGRESS,
+            _ => continue,
+        };
+        if let Ok(interface) = interface.parse() {
+            // It is a link, or its interface is gone.
+            let _none = remove_pinned(&path, interface, hook);
+        }
+    }
+    Ok(())
 }
 
 /// Removes the filters that processes left behind which are gone. `own` may share maps with these, when it was taken

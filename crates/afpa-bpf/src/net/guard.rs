@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys::{BPF_CGROUP_INET_EGRESS, BPF_CGROUP_INET_INGRESS};
 
-use crate::load::FastPath;
+use crate::net::attach::Interfaces;
 use crate::net::links;
 use crate::unavailable::Unavailable;
 
-/// The hooks, in the order of [`FastPath`]'s guards, and how their links are called where they are kept.
+/// The hooks, in the order of [`Interfaces`]'s guards, and how their links are called where they are kept.
 const HOOKS: [(u32, &str); 2] =
     [(BPF_CGROUP_INET_EGRESS, "guard-egress"), (BPF_CGROUP_INET_INGRESS, "guard-ingress")];
 
-impl FastPath {
+impl Interfaces {
     /// Stops packets that no program translates, from now on: a route may change to a device without programs, or to
     /// one that wraps packets, while connections have sequence offsets. The guard is at the root of the control
     /// groups, and looks at no packet of other ports or network namespaces than ours. To be called when the
@@ -37,7 +37,7 @@ impl FastPath {
         Ok(())
     }
 
-    /// Whether [`FastPath::guard`] has succeeded.
+    /// Whether [`guard`](Self::guard) has succeeded.
     pub fn is_guarded(&self) -> bool {
         let guarding = self.guarding.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         guarding.len() == HOOKS.len()
@@ -51,7 +51,7 @@ impl FastPath {
         hook: u32,
         name: &str,
     ) -> io::Result<OwnedFd> {
-        let kept = self.settings.keep_in.as_ref().map(|folder| folder.join(name));
+        let kept = self.keep_in.as_ref().map(|folder| folder.join(name));
         if let Some(link) =
             kept.as_deref().and_then(|path| links::take_over_group(path, program).ok())
         {

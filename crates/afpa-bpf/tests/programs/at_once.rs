@@ -71,7 +71,7 @@ fn a_request_that_comes_twice_is_answered_once_or_again() {
     let Some(bench) = bench() else { return };
     let mut client = bench.open();
     for _ in 0..TURNS {
-        bench.fast_path.beat();
+        bench.fast_path.clock.beat();
         let request = client.get("/kernel.html");
         let frame = client.frame(&request);
         send_at_once(&bench, [frame.clone(), frame]);
@@ -86,7 +86,7 @@ fn a_request_that_comes_twice_is_answered_once_or_again() {
 fn a_first_request_that_comes_twice_is_answered_once_or_again() {
     let Some(bench) = bench() else { return };
     for turn in 0..TURNS {
-        bench.fast_path.beat();
+        bench.fast_path.clock.beat();
         let mut client = bench.unfit();
         client.connect();
         let (path, text) = match turn % 4 {

@@ -43,7 +43,7 @@ fn changes_nothing(fast_path: &FastPath, client: &mut RawClient) {
     for (what, segment) in blind(client) {
         client.send(&segment);
         std::thread::sleep(Duration::from_millis(5));
-        fast_path.beat();
+        fast_path.clock.beat();
         let reply = client.ask(&client.get("/kernel.html"));
         assert!(reply.is_from_kernel(), "after {what}: {reply:?}");
         client.acknowledge();
@@ -73,7 +73,7 @@ fn blind_segments_change_nothing_of_a_connection_without_an_offset() {
         let (what, segment) = blind(&client).swap_remove(which);
         client.send(&segment);
         std::thread::sleep(Duration::from_millis(5));
-        fast_path.beat();
+        fast_path.clock.beat();
         let reply = client.ask(&client.get("/kernel.html"));
         assert!(reply.is_from_kernel(), "after {what}: {reply:?}");
     }
@@ -110,7 +110,7 @@ fn blind_segments_change_nothing_of_a_connection_without_a_socket() {
 fn a_blind_acknowledgement_of_an_answer_is_not_believed() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let mut client = world.connected();
-    fast_path.beat();
+    fast_path.clock.beat();
     let request = client.get("/kernel.html");
     client.send(&request);
     let answer = client.await_segment("the answer", |segment| !segment.payload.is_empty());
@@ -185,7 +185,7 @@ fn a_strangers_head_is_not_read() {
         for payload in ["GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n", "GET /kernel.html HT"]
         {
             let frame = Frame::request(payload).bytes();
-            let run = fast_path.dry_run(Hook::Ingress, &frame, 3).expect("a test run");
+            let run = fast_path.interfaces.dry_run(Hook::Ingress, &frame, 3).expect("a test run");
             assert_eq!((run.verdict, run.packet), (TCX_NEXT, frame));
         }
         let counted = fast_path.stats.counters().expect("counters").since(&before);

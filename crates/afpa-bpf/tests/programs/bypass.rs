@@ -42,11 +42,11 @@ fn again(client: &mut RawClient) {
 fn what_was_open_before_is_read_seldom_and_never_answered() {
     let Some((world, fast_path)) = world() else { return };
     let all = "[::]:8080".parse().expect("an address");
-    fast_path.unlisten(all).expect("unlistened");
+    fast_path.listeners.unlisten(all).expect("unlistened");
     let mut client = world.connected();
     user_answers(&mut client, 1);
-    fast_path.listen(all, LISTENER, SITE).expect("listening");
-    fast_path.beat();
+    fast_path.listeners.listen(all, LISTENER, SITE).expect("listening");
+    fast_path.clock.beat();
     let before = fast_path.stats.counters().expect("counters");
     user_answers(&mut client, 40);
     let passed = fast_path.stats.counters().expect("counters").since(&before);
@@ -64,7 +64,7 @@ fn what_was_open_before_is_read_seldom_and_never_answered() {
 #[test]
 fn bypassed_ones_and_then_others_on_the_same_ports() {
     let Some((world, fast_path)) = world() else { return };
-    fast_path.beat();
+    fast_path.clock.beat();
     let mut client = world.connected();
     for _ in 0..4 {
         for path in ["/user.html", "/user.html"] {
@@ -82,9 +82,9 @@ fn bypassed_ones_and_then_others_on_the_same_ports() {
 #[test]
 fn long_responses_and_answers_in_turn() {
     let Some((world, fast_path)) = world() else { return };
-    fast_path.set_bypass_after(0);
+    fast_path.flows.set_bypass_after(0);
     for _ in 0..5 {
-        fast_path.beat();
+        fast_path.clock.beat();
         let mut client = world.connect(SERVER_V4);
         for _ in 0..3 {
             assert_eq!(client.get("/large.bin").body.len(), 3_000_000);
@@ -114,7 +114,7 @@ fn with_both_families(test: impl Fn(&FastPath, &dyn Fn(&str) -> Frame) + Sync) {
 }
 
 fn run(fast_path: &FastPath, hook: Hook, frame: &Frame) {
-    let run = fast_path.dry_run(hook, &frame.bytes(), 1).expect("a test run");
+    let run = fast_path.interfaces.dry_run(hook, &frame.bytes(), 1).expect("a test run");
     assert_eq!((run.verdict, run.packet), (TCX_NEXT, frame.bytes()), "{hook:?}");
 }
 
@@ -139,8 +139,9 @@ fn the_middle_of_a_response_goes_by_until_its_end() {
     with_both_families(|fast_path, request| {
         let piece = Frame { from_server: true, ack: 1000, ..request("0123456789") };
         let key = piece.key();
-        let received = || fast_path.flow(&key).expect("asked").expect("there").kernel_received;
-        fast_path.put_flow(&key, &awaiting()).expect("entered");
+        let received =
+            || fast_path.flows.flow(&key).expect("asked").expect("there").kernel_received;
+        fast_path.flows.put_flow(&key, &awaiting()).expect("entered");
         for start in 0..20 {
             let segment = Frame { seq: 70_000 + 10 * start, ..piece.clone() };
             run(fast_path, Hook::Egress, &segment);
@@ -161,7 +162,7 @@ fn requests_in_the_middle_of_a_response_are_counted() {
         let key = piece.key();
         let mut flow = awaiting();
         flow[112] = 0; // responses_pending
-        fast_path.put_flow(&key, &flow).expect("entered");
+        fast_path.flows.put_flow(&key, &flow).expect("entered");
         run(fast_path, Hook::Egress, &Frame { seq: 70_000, ..piece.clone() });
         run(fast_path, Hook::Egress, &Frame { seq: 70_010, ..piece.clone() });
         let up = request("GET /other.html HTTP/1.1\r\nHost: server\r\n\r\n");
@@ -170,9 +171,9 @@ fn requests_in_the_middle_of_a_response_are_counted() {
         let passed = counted(fast_path, Reason::PassNoPayload);
         run(fast_path, Hook::Ingress, &bare);
         assert_eq!(counted(fast_path, Reason::PassNoPayload), passed + 1);
-        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 0);
+        assert_eq!(fast_path.flows.flow(&key).expect("asked").expect("there").responses_pending, 0);
         run(fast_path, Hook::Ingress, &up);
-        assert_eq!(fast_path.flow(&key).expect("asked").expect("there").responses_pending, 1);
+        assert_eq!(fast_path.flows.flow(&key).expect("asked").expect("there").responses_pending, 1);
     });
 }
 
@@ -186,19 +187,19 @@ fn ends_are_seen_and_a_new_connection_is_looked_at() {
         let key = up.key();
         for (hook, frame) in [(Hook::Ingress, &up), (Hook::Egress, &down)] {
             for flags in [FIN | ACK, RST | ACK] {
-                fast_path.put_flow(&key, &left).expect("entered");
+                fast_path.flows.put_flow(&key, &left).expect("entered");
                 (0..3).for_each(|_| run(fast_path, Hook::Ingress, &up));
                 (0..3).for_each(|_| run(fast_path, Hook::Egress, &down));
                 run(fast_path, hook, &Frame { flags, payload: Vec::new(), ..frame.clone() });
                 // A stranger may have sent the client's FIN or RST; only the server's ends the connection.
-                let gone = fast_path.flow(&key).expect("asked").is_none();
+                let gone = fast_path.flows.flow(&key).expect("asked").is_none();
                 assert_eq!(gone, hook == Hook::Egress, "{hook:?} {flags:#x}");
             }
         }
-        fast_path.put_flow(&key, &left).expect("entered");
+        fast_path.flows.put_flow(&key, &left).expect("entered");
         (0..3).for_each(|_| run(fast_path, Hook::Ingress, &up));
         run(fast_path, Hook::Egress, &Frame { flags: SYN | ACK, payload: Vec::new(), ..down });
-        assert_eq!(fast_path.flow(&key).expect("asked"), None);
+        assert_eq!(fast_path.flows.flow(&key).expect("asked"), None);
         let before = counted(fast_path, Reason::PassBypassed);
         run(fast_path, Hook::Ingress, &up);
         assert_eq!(counted(fast_path, Reason::PassBypassed), before, "nothing is remembered");

@@ -74,7 +74,7 @@ fn never_when_the_setting_says_so() {
     let mut client = world.connected();
     user_answers(&mut client, 100);
     kernel_answers(&fast_path, &mut client);
-    fast_path.set_bypass_after(5);
+    fast_path.flows.set_bypass_after(5);
     user_answers(&mut client, 5);
     is_bypassed(&mut client);
 }
@@ -94,7 +94,7 @@ fn not_by_passes_that_say_nothing_of_the_client() {
         assert!(!reply.is_from_kernel(), "{reply:?}");
     }
     assert_eq!(counted(&fast_path, Reason::PassRefresh), 5);
-    fast_path.set_refresh(Duration::ZERO);
+    fast_path.flows.set_refresh(Duration::ZERO);
     kernel_answers(&fast_path, &mut client);
     assert_eq!(counted(&fast_path, Reason::FlowBypassed), 0);
 }
@@ -124,7 +124,7 @@ fn not_between_two_versions_of_an_object() {
     let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
     kernel_answers(&fast_path, &mut client);
-    fast_path.unpin(SITE, b"/kernel.html").expect("unpinned");
+    fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned");
     for _ in 0..6 {
         is_bypassed(&mut client); // not yet: only the object is missing
     }
@@ -273,15 +273,15 @@ fn the_first_answer_after_what_was_not_looked_at() {
     let stray = client.collect(SENT_AGAIN);
     assert!(stray.is_empty(), "the server has all acknowledgements: {stray:?}");
 
-    fast_path.beat(); // that connection shall be noticed at its first request
+    fast_path.clock.beat(); // that connection shall be noticed at its first request
     let mut client = world.connect(SERVER_V4);
     for _ in 0..3 {
         assert_eq!(client.get("/large.bin").body.len(), 3_000_000);
-        fast_path.beat();
+        fast_path.clock.beat();
     }
     for _ in 0..3 {
         assert!(client.get("/kernel.html").is_from_kernel());
         assert_eq!(client.get("/large.bin").body.len(), 3_000_000);
-        fast_path.beat();
+        fast_path.clock.beat();
     }
 }

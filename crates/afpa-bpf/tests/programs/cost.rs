@@ -40,7 +40,7 @@ fn measure(world: &World, fast_path: &FastPath, mut request: impl FnMut(usize) -
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| world.connect(SERVER_V4)).collect();
     let mut serial = 0;
     let mut round = |fast_path: &FastPath| {
-        fast_path.beat();
+        fast_path.clock.beat();
         for client in &mut clients {
             client.send(request(serial).as_bytes());
             serial += 1;
@@ -88,7 +88,7 @@ fn time_per_request() {
     for kilobytes in [4, 8, 13] {
         Sample::new(vec![b'k'; kilobytes << 10]).pin(&fast_path, &format!("/{kilobytes}.html"));
     }
-    assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
+    assert!(fast_path.listeners.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
     let answer = Pinned {
         path: "/answer",
         body: &[b'k'; 512],
@@ -137,7 +137,11 @@ fn time_per_request() {
         "", "ingress", "egress", "runs"
     );
     for (name, request) in cases {
-        fast_path.set_bypass_after(if name.starts_with("bypassed") { BYPASS_AFTER } else { 0 });
+        fast_path.flows.set_bypass_after(if name.starts_with("bypassed") {
+            BYPASS_AFTER
+        } else {
+            0
+        });
         let before = fast_path.stats.counters().expect("counters");
         let cost = measure(&world, &fast_path, request);
         println!("{name:36} {:>8.0} {:>8.0} {:>6.2}", cost.ingress, cost.egress, cost.runs);

@@ -31,7 +31,7 @@ fn run(world: &World, commands: &[&str], client: &str) -> bool {
 
 fn bed(interval: Duration) -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(Settings::default())?;
-    fast_path.set_firewall_interval(interval);
+    fast_path.clients.set_firewall_interval(interval);
     Some((world, fast_path))
 }
 
@@ -49,7 +49,7 @@ fn ends_answers(ban: &Ban) {
     let mut clients: Vec<RawClient> = (0..CONNECTIONS).map(|_| world.connected()).collect();
     let address = clients[0].address().ip().to_string();
     for client in &mut clients {
-        fast_path.beat();
+        fast_path.clock.beat();
         let reply = client.ask(&client.get("/kernel.html"));
         assert!(reply.is_from_kernel(), "a fresh connection is answered at once: {reply:?}");
         client.acknowledge();
@@ -58,7 +58,7 @@ fn ends_answers(ban: &Ban) {
         return println!("SKIP: not to be had here: {:?}", ban.begin);
     }
     std::thread::sleep(BOUND);
-    fast_path.beat();
+    fast_path.clock.beat();
     let before = counted(&fast_path, Reason::PassUnconfirmed);
     for client in &mut clients {
         assert!(!asks(client), "a client that is banned was answered");
@@ -66,7 +66,7 @@ fn ends_answers(ban: &Ban) {
     assert_eq!(counted(&fast_path, Reason::PassUnconfirmed), before + CONNECTIONS as u64);
     assert!(run(&world, ban.end, &address), "{:?}", ban.end);
     for client in &mut clients {
-        fast_path.beat();
+        fast_path.clock.beat();
         // It was not answered, so it asks again; the server has the file, too.
         let again = client.get("/kernel.html");
         let reply = client.ask(&again);
@@ -119,13 +119,13 @@ fn a_prohibiting_rule() {
 fn a_client_that_comes_back_is_confirmed_by_one_request() {
     let Some((world, fast_path)) = bed(FIREWALL_INTERVAL) else { return };
     let mut clients = [world.connected(), world.connected()];
-    fast_path.beat();
+    fast_path.clock.beat();
     for client in &mut clients {
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         client.acknowledge();
     }
     std::thread::sleep(Duration::from_millis(1500));
-    fast_path.beat();
+    fast_path.clock.beat();
     let [first, second] = &mut clients;
     let reply = first.ask(&first.get("/kernel.html"));
     assert!(!reply.is_from_kernel() && reply.text().ends_with("from nginx"), "{reply:?}");
@@ -145,7 +145,7 @@ fn a_busy_client_passes_about_once_a_second() {
     let begun = std::time::Instant::now();
     let (mut asked, mut from_kernel) = (0, 0);
     while begun.elapsed() < Duration::from_millis(3500) {
-        fast_path.beat();
+        fast_path.clock.beat();
         let reply = client.ask(&client.get("/kernel.html"));
         asked += 1;
         from_kernel += usize::from(reply.is_from_kernel());
@@ -164,7 +164,7 @@ fn the_firewall_is_not_asked_where_that_is_configured() {
     let mut client = world.connected();
     std::thread::sleep(Duration::from_millis(1500));
     for _ in 0..2 {
-        fast_path.beat();
+        fast_path.clock.beat();
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         client.acknowledge();
         std::thread::sleep(Duration::from_millis(1200));
@@ -178,9 +178,9 @@ fn nothing_is_answered_while_answers_are_paused() {
     let Some((world, fast_path)) = bed(FIREWALL_INTERVAL) else { return };
     let mut client = world.connected();
     for paused in [false, true, false] {
-        fast_path.set_paused(paused);
-        fast_path.beat();
-        assert_eq!(fast_path.is_paused(), paused);
+        fast_path.clients.set_paused(paused);
+        fast_path.clock.beat();
+        assert_eq!(fast_path.clients.is_paused(), paused);
         let reply = client.ask(&client.get("/kernel.html"));
         assert_eq!(reply.is_from_kernel(), !paused, "{reply:?}");
         client.acknowledge();

@@ -20,7 +20,7 @@ fn world() -> Option<(World, Lent, Sample)> {
 fn kernel_and_user_in_turn(fast_path: &FastPath, client: &mut Client, sample: &Sample) {
     let large = vec![b'z'; 3_000_000];
     for round in 0..20 {
-        fast_path.beat();
+        fast_path.clock.beat();
         let reply = client.get("/kernel.html");
         assert!(reply.is_from_kernel(), "round {round}: {reply:?}");
         assert_eq!(reply.body, sample.body());
@@ -29,7 +29,7 @@ fn kernel_and_user_in_turn(fast_path: &FastPath, client: &mut Client, sample: &S
         assert_eq!(reply.body, b"from nginx");
         if round % 5 == 0 {
             assert_eq!(client.get("/large.bin").body, large, "round {round}");
-            fast_path.beat();
+            fast_path.clock.beat();
             assert!(
                 client.get("/kernel.html").is_from_kernel(),
                 "after the large file, round {round}"

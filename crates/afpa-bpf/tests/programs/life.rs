@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::support::{LISTENER, PORT, SERVER_V4, SITE, Sample, World, index, inside};
-use afpa_bpf::{FastPath, FoundFastPath, Settings};
+use afpa_bpf::{FastPath, FoundFastPath, Interfaces, PinDir, Settings};
 use afpa_netlab::Bed;
 use afpa_testkit::{bpf_fs, eventually};
 
@@ -37,7 +37,7 @@ impl Pins {
 
 impl Drop for Pins {
     fn drop(&mut self) {
-        FastPath::forget(&self.0).expect("removed");
+        PinDir::forget(&self.0).expect("removed");
     }
 }
 
@@ -89,7 +89,7 @@ fn outlive(adapt: impl Fn(Settings) -> Settings) {
     };
     sample.pin(&second, "/kernel.html");
     eventually("the next process answers", || {
-        second.beat();
+        second.clock.beat();
         world.connect(SERVER_V4).get("/kernel.html").is_from_kernel()
     });
     // Requests went up unseen in between, so user mode keeps the old connection; it is translated on.
@@ -98,9 +98,9 @@ fn outlive(adapt: impl Fn(Settings) -> Settings) {
     client.assert_quiet();
     let interface = inside(world.server(), || index(Bed::DEVICE));
     let programs =
-        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+        || inside(world.server(), || Interfaces::programs_on(index(Bed::DEVICE))).expect("asked");
     assert_eq!(programs(), 2, "taken over, not added to");
-    assert!(inside(world.server(), || second.detach(interface)));
+    assert!(inside(world.server(), || second.interfaces.detach(interface)));
     assert_eq!(programs(), 0);
 }
 
@@ -115,15 +115,15 @@ fn victim() {
     let keep_in = Some(PathBuf::from(pins)).filter(|pins| !pins.as_os_str().is_empty());
     let settings = Settings { keep_in, without_tcx, ..Settings::default() };
     let fast_path = FastPath::load(settings).expect("loaded");
-    fast_path.attach(index(Bed::DEVICE)).expect("tcx");
+    fast_path.interfaces.attach(index(Bed::DEVICE)).expect("tcx");
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-    fast_path.listen(any, LISTENER, SITE).expect("listening");
+    fast_path.listeners.listen(any, LISTENER, SITE).expect("listening");
     support::serve_server(&fast_path);
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
-    fast_path.beat();
+    fast_path.clock.beat();
     std::fs::write(ready, "").expect("written");
     for _ in 0..100 {
-        fast_path.beat();
+        fast_path.clock.beat();
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -164,7 +164,7 @@ fn filters_of_a_killed_process_are_removed_by_the_next() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let programs =
-        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+        || inside(world.server(), || Interfaces::programs_on(index(Bed::DEVICE))).expect("asked");
     assert_eq!(programs(), 2);
     assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
     let settings = || Settings { without_tcx: true, ..Settings::default() };
@@ -199,7 +199,7 @@ fn a_fast_path_of_filters_is_found_paused_and_removed_by_others() {
 fn is_found(settings: Settings) {
     let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let from_kernel = || {
-        fast_path.beat();
+        fast_path.clock.beat();
         world.connect(SERVER_V4).get("/kernel.html").is_from_kernel()
     };
     assert!(from_kernel());
@@ -211,7 +211,7 @@ fn is_found(settings: Settings) {
     assert!(found.set_paused(true) && !from_kernel());
     assert!(found.set_paused(false) && from_kernel());
     inside(world.server(), || found.remove()).expect("removed");
-    let programs = inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE)));
+    let programs = inside(world.server(), || Interfaces::programs_on(index(Bed::DEVICE)));
     assert_eq!(programs.expect("asked"), 0);
 }
 
@@ -224,7 +224,7 @@ fn end_without_pins(settings: Settings) {
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel());
     let programs =
-        || inside(world.server(), || FastPath::programs_on(index(Bed::DEVICE))).expect("asked");
+        || inside(world.server(), || Interfaces::programs_on(index(Bed::DEVICE))).expect("asked");
     assert_eq!(programs(), 2);
     inside(world.server(), move || drop(fast_path));
     eventually("nothing is on the interface", || programs() == 0); // a link takes a moment
@@ -248,12 +248,13 @@ fn loopback() {
     };
     Sample::new([b'k'; 1000]).pin(&fast_path, "/kernel.html");
     inside(world.server(), || {
-        fast_path.attach(index("lo")).expect("tcx");
+        fast_path.interfaces.attach(index("lo")).expect("tcx");
         fast_path
+            .listeners
             .listen(SocketAddr::new("::".parse().expect("an address"), PORT), LISTENER, SITE)
             .expect("listening");
         support::serve_server(&fast_path);
-        fast_path.beat();
+        fast_path.clock.beat();
         for address in ["127.0.0.1", "::1", "10.77.0.1"] {
             let address = SocketAddr::new(address.parse().expect("an address"), PORT);
             let mut client = support::connect(address);
@@ -281,7 +282,7 @@ fn python_server() {
     Sample::new(b"from the kernel").pin(&fast_path, "/kernel.html");
     let mut client = world.connect(SERVER_V4);
     for _ in 0..5 {
-        fast_path.beat();
+        fast_path.clock.beat();
         assert!(client.get("/kernel.html").is_from_kernel());
         assert_eq!(client.get("/user.html").body, b"from python");
         assert_eq!(client.get("/user.html").body, b"from python");

@@ -41,7 +41,7 @@ fn every_connection_of_a_large_table_is_seen() {
     for number in 0..FLOWS {
         let client = SocketAddr::from(([10, 0, (number >> 16) as u8, 1], number as u16));
         let key = FlowKey::new(client, SocketAddr::from(([10, 1, 0, 1], 80)));
-        fast_path.put_flow(&key, &with_offset).expect("there is room");
+        fast_path.flows.put_flow(&key, &with_offset).expect("there is room");
     }
-    assert_eq!(fast_path.translated_flows().expect("counted"), FLOWS as usize);
+    assert_eq!(fast_path.flows.translated_flows().expect("counted"), FLOWS as usize);
 }

@@ -86,8 +86,8 @@ impl Bench {
             }
         })?;
         let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-        fast_path.listen(any, LISTENER, SITE).expect("listening");
-        fast_path.set_firewall_interval(Duration::ZERO);
+        fast_path.listeners.listen(any, LISTENER, SITE).expect("listening");
+        fast_path.clients.set_firewall_interval(Duration::ZERO);
         Sample::new(Page::Pinned.body()).pin(&fast_path, "/kernel.html");
         Sample::new(Page::Long.body()).pin(&fast_path, "/long.html");
         let sides = ["a", "b"].map(|name| side(world.server(), name)).into();

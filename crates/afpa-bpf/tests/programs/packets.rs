@@ -19,7 +19,7 @@ fn with_fast_path(test: impl FnOnce(&FastPath) + Send) {
 /// The frame goes on as it is; which reasons were counted?
 fn untouched(fast_path: &FastPath, hook: Hook, frame: &[u8]) -> Vec<Reason> {
     let before = fast_path.stats.counters().expect("counters");
-    let run = fast_path.dry_run(hook, frame, 1).expect("a test run");
+    let run = fast_path.interfaces.dry_run(hook, frame, 1).expect("a test run");
     assert_eq!((run.verdict, run.packet.as_slice()), (TCX_NEXT, frame));
     let counters = fast_path.stats.counters().expect("counters").since(&before);
     counters.iter().filter(|(_, count)| *count > 0).map(|(reason, _)| reason).collect()
@@ -83,7 +83,7 @@ fn reasons_of_requests_without_a_connection() {
         }
         let options = Frame { sack: vec![(1, 2)], ..request.clone() };
         assert_eq!(untouched(fast_path, Hook::Ingress, &options.bytes()), strange);
-        fast_path.pause();
+        fast_path.clock.pause();
         let silent = [Reason::PassNoHeartbeat];
         assert_eq!(untouched(fast_path, Hook::Ingress, &request.bytes()), silent);
     });
@@ -118,7 +118,7 @@ fn ingress_translation() {
 
 fn translates_up(fast_path: &FastPath, owner: u8) {
     let (key, flow) = with_offset(owner);
-    fast_path.put_flow(&key, &flow).expect("entered");
+    fast_path.flows.put_flow(&key, &flow).expect("entered");
     let wire = Frame {
         seq: 50_100,
         ack: 66_000,
@@ -126,7 +126,7 @@ fn translates_up(fast_path: &FastPath, owner: u8) {
         sack: vec![(67_000, 68_000), (60_100, 60_200)],
         ..Frame::request("")
     };
-    let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+    let run = fast_path.interfaces.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
     assert_eq!(run.verdict, TCX_NEXT);
     let kernel = Frame {
         seq: 50_000,
@@ -137,18 +137,18 @@ fn translates_up(fast_path: &FastPath, owner: u8) {
     assert_eq!(run.packet, kernel.bytes(), "numbers, SACK blocks and checksum");
     // An acknowledgement inside an answer of ours says to the kernel: all of yours before it.
     let partial = Frame { ack: 60_500, sack: Vec::new(), ..wire };
-    let run = fast_path.dry_run(Hook::Ingress, &partial.bytes(), 1).expect("a test run");
+    let run = fast_path.interfaces.dry_run(Hook::Ingress, &partial.bytes(), 1).expect("a test run");
     assert_eq!(run.packet, Frame { seq: 50_000, ack: 60_000, ..partial.clone() }.bytes());
     // An older one is as old for the kernel as it is.
     let old = Frame { ack: 30_000, ..partial.clone() };
-    let run = fast_path.dry_run(Hook::Ingress, &old.bytes(), 1).expect("a test run");
+    let run = fast_path.interfaces.dry_run(Hook::Ingress, &old.bytes(), 1).expect("a test run");
     assert_eq!(run.packet, Frame { seq: 50_000, ack: 29_000, ..old }.bytes());
     // The end is translated, too, and the entry stays for segments behind it.
     for flags in [FIN | ACK, RST | ACK] {
         let end = Frame { ack: 66_000, flags, payload: Vec::new(), ..partial.clone() };
-        let run = fast_path.dry_run(Hook::Ingress, &end.bytes(), 1).expect("a test run");
+        let run = fast_path.interfaces.dry_run(Hook::Ingress, &end.bytes(), 1).expect("a test run");
         assert_eq!(run.packet, Frame { seq: 50_000, ack: 65_000, ..end }.bytes());
-        assert!(fast_path.flow(&key).expect("asked").is_some());
+        assert!(fast_path.flows.flow(&key).expect("asked").is_some());
     }
 }
 
@@ -168,13 +168,15 @@ fn translates_down(fast_path: &FastPath, owner: u8) {
             sack: vec![(50_200, 50_300)],
             ..Frame::request("data")
         };
-        fast_path.put_flow(&kernel.key(), &flow).expect("entered");
+        fast_path.flows.put_flow(&kernel.key(), &flow).expect("entered");
         let wire =
             Frame { seq: 71_000, ack: 50_100, sack: vec![(50_300, 50_400)], ..kernel.clone() };
-        let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+        let run =
+            fast_path.interfaces.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
         assert_eq!((run.verdict, run.packet), (TCX_NEXT, wire.bytes()));
         kernel.seq = 59_990; // the client has it, under older offsets
-        let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+        let run =
+            fast_path.interfaces.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
         assert_eq!(run.verdict, afpa_bpf::TCX_DROP);
     }
 }
@@ -194,18 +196,18 @@ fn connections_without_offset_that_are_left_to_user_mode() {
             for (hook, frame, counted) in
                 [(Hook::Ingress, &request, vec![reason]), (Hook::Egress, &response, vec![])]
             {
-                fast_path.put_flow(&key, &flow).expect("entered");
+                fast_path.flows.put_flow(&key, &flow).expect("entered");
                 assert_eq!(untouched(fast_path, hook, &frame.bytes()), counted, "{hook:?}");
-                let before = fast_path.flow(&key).expect("asked").expect("there");
+                let before = fast_path.flows.flow(&key).expect("asked").expect("there");
                 assert_eq!((before.owner, before.kernel_next, before.client_next), (owner, 0, 0));
                 for flags in [FIN | ACK, RST | ACK] {
-                    fast_path.put_flow(&key, &flow).expect("entered");
+                    fast_path.flows.put_flow(&key, &flow).expect("entered");
                     let end = Frame { flags, payload: Vec::new(), ..frame.clone() };
                     let seen = untouched(fast_path, hook, &end.bytes());
                     // A stranger may have sent the client's FIN or RST; only the server's ends the connection.
                     let closed = hook == Hook::Egress;
                     assert_eq!(seen.contains(&Reason::FlowClosed), closed, "{hook:?} {flags:#x}");
-                    assert_eq!(fast_path.flow(&key).expect("asked").is_none(), closed);
+                    assert_eq!(fast_path.flows.flow(&key).expect("asked").is_none(), closed);
                 }
             }
         }
@@ -228,8 +230,8 @@ fn the_last_segment_of_a_response_tells_all() {
     with_fast_path(|fast_path| {
         let piece = Frame { from_server: true, ack: 1000, ..Frame::request("0123456789") };
         let key = piece.key();
-        fast_path.put_flow(&key, &awaiting(100)).expect("entered");
-        let next = || fast_path.flow(&key).expect("asked").expect("there").kernel_next;
+        fast_path.flows.put_flow(&key, &awaiting(100)).expect("entered");
+        let next = || fast_path.flows.flow(&key).expect("asked").expect("there").kernel_next;
         for start in (0..90).step_by(10) {
             untouched(
                 fast_path,
@@ -239,11 +241,11 @@ fn the_last_segment_of_a_response_tells_all() {
             assert_eq!(next(), 70_000);
         }
         untouched(fast_path, Hook::Egress, &Frame { seq: 70_090, ..piece.clone() }.bytes());
-        let flow = fast_path.flow(&key).expect("asked").expect("there");
+        let flow = fast_path.flows.flow(&key).expect("asked").expect("there");
         assert_eq!((flow.kernel_next, flow.kernel_received), (70_100, 1000));
         // Sent again, with a later acknowledgement: that is noted.
         untouched(fast_path, Hook::Egress, &Frame { seq: 70_000, ack: 1050, ..piece }.bytes());
-        let flow = fast_path.flow(&key).expect("asked").expect("there");
+        let flow = fast_path.flows.flow(&key).expect("asked").expect("there");
         assert_eq!((flow.owner, flow.kernel_received), (afpa_abi::owner::USER, 1050));
     });
 }
@@ -267,9 +269,9 @@ fn responses_end_where_they_say_wherever_the_first_look_ends() {
                 let head = format!("HTTP/1.1 200 OK\r\nX: {padding}\r\n{fields}\r\nY: y\r\n\r\n");
                 let text = head.clone() + content;
                 let frame = Frame { from_server: true, seq: 70_000, ..Frame::request(&text) };
-                fast_path.put_flow(&frame.key(), &flow).expect("entered");
+                fast_path.flows.put_flow(&frame.key(), &flow).expect("entered");
                 untouched(fast_path, Hook::Egress, &frame.bytes());
-                let flow = fast_path.flow(&frame.key()).expect("asked").expect("there");
+                let flow = fast_path.flows.flow(&frame.key()).expect("asked").expect("there");
                 assert_eq!(flow.owner, owner, "{head}");
                 if owner == user {
                     let announced = if content.is_empty() { 12_345_678 } else { 0 };
@@ -290,19 +292,21 @@ fn translation_of_more_bytes_than_half_the_sequence_space() {
         for (at, value) in [(64, 100u32), (68, 60_000), (72, 1000)] {
             flow[at..at + 4].copy_from_slice(&value.to_ne_bytes()); // an answer that the client has
         }
-        fast_path.put_flow(&key, &flow).expect("entered");
+        fast_path.flows.put_flow(&key, &flow).expect("entered");
         for turn in 0..40u32 {
             let start = 70_000u32.wrapping_add(STEP.wrapping_mul(turn));
             let kernel =
                 Frame { from_server: true, seq: start, ack: 50_000, ..Frame::request("data") };
             let down = Frame { seq: start.wrapping_add(1000), ack: 50_100, ..kernel.clone() };
-            let run = fast_path.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
+            let run =
+                fast_path.interfaces.dry_run(Hook::Egress, &kernel.bytes(), 1).expect("a test run");
             assert_eq!((run.verdict, run.packet), (TCX_NEXT, down.bytes()), "turn {turn}");
             let ack = down.seq.wrapping_add(4);
             let wire =
                 Frame { seq: 50_100, ack, flags: ACK, payload: vec![], ..Frame::request("") };
             let up = Frame { seq: 50_000, ack: ack.wrapping_sub(1000), ..wire.clone() };
-            let run = fast_path.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
+            let run =
+                fast_path.interfaces.dry_run(Hook::Ingress, &wire.bytes(), 1).expect("a test run");
             assert_eq!((run.verdict, run.packet), (TCX_NEXT, up.bytes()), "turn {turn}");
         }
     });
@@ -325,7 +329,7 @@ fn mangled_frames_are_never_answered() {
                 let at = roll() % frame.len();
                 frame[at] = roll() as u8;
             }
-            let run = fast_path.dry_run(Hook::Ingress, &frame, 1).expect("a test run");
+            let run = fast_path.interfaces.dry_run(Hook::Ingress, &frame, 1).expect("a test run");
             assert_ne!(run.verdict, TCX_REDIRECT, "{frame:02x?}");
             assert_eq!(run.packet, frame, "round {round}");
         }
@@ -340,7 +344,8 @@ fn time_of_a_warm_pass() {
         let (key, flow) = with_offset(afpa_abi::owner::USER_FINAL);
         println!("ns per run, warm:");
         let time = |name: &str, hook: Hook, frame: &Frame| {
-            let run = fast_path.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
+            let run =
+                fast_path.interfaces.dry_run(hook, &frame.bytes(), 200_000).expect("a test run");
             println!("{:>6}  {name}", run.time.as_nanos());
         };
         time("port not served", Hook::Ingress, &Frame { server_port: PORT + 1, ..request.clone() });
@@ -360,27 +365,30 @@ fn time_of_a_warm_pass() {
         awaiting[4] = afpa_abi::owner::USER;
         awaiting[36..40].copy_from_slice(&70_000u32.to_ne_bytes()); // response_start
         awaiting[112] = 1; // responses_pending
-        fast_path.put_flow(&key, &awaiting).expect("entered");
+        fast_path.flows.put_flow(&key, &awaiting).expect("entered");
         let head = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov 2026 02:50:00 GMT\r\nContent-Type: text/html\r\n\
                     Content-Length: 100000\r\nLast-Modified: Sat, 21 Nov 2026 02:29:24 GMT\r\nConnection: keep-alive\r\n\
                     ETag: \"6b010204-a\"\r\nAccept-Ranges: bytes\r\n\r\n";
         let response = Frame { from_server: true, seq: 70_000, ..Frame::request(head) };
         let before = fast_path.stats.counters().expect("counters");
-        fast_path.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run");
+        fast_path.interfaces.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run");
         let ended =
             fast_path.stats.counters().expect("counters").since(&before)[Reason::ResponseEnd];
         assert_eq!(ended, 1);
         let mut total = std::time::Duration::ZERO;
         for _ in 0..5000 {
-            fast_path.put_flow(&key, &awaiting).expect("entered");
-            total +=
-                fast_path.dry_run(Hook::Egress, &response.bytes(), 1).expect("a test run").time;
+            fast_path.flows.put_flow(&key, &awaiting).expect("entered");
+            total += fast_path
+                .interfaces
+                .dry_run(Hook::Egress, &response.bytes(), 1)
+                .expect("a test run")
+                .time;
         }
         println!(
             "{:>6}  response head, its end derived (single runs, cooler)",
             total.as_nanos() / 5000
         );
-        fast_path.put_flow(&key, &flow).expect("entered");
+        fast_path.flows.put_flow(&key, &flow).expect("entered");
         time(
             "translated",
             Hook::Egress,
@@ -388,7 +396,7 @@ fn time_of_a_warm_pass() {
         );
         let mut left = [0; size_of::<Flow>()];
         left[4] = afpa_abi::owner::BYPASSED;
-        fast_path.put_flow(&key, &left).expect("entered");
+        fast_path.flows.put_flow(&key, &left).expect("entered");
         time("bypassed, request", Hook::Ingress, &request);
         time("bypassed, response", Hook::Egress, &Frame { from_server: true, ..request });
     });

@@ -41,8 +41,9 @@ impl Bench {
             }
         })?;
         let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-        fast_path.listen(any, LISTENER, SITE).expect("listening");
-        let police = Police::new(Some(Arc::clone(&*fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+        fast_path.listeners.listen(any, LISTENER, SITE).expect("listening");
+        let police =
+            Police::new(Some(Arc::clone(&fast_path.police) as Arc<dyn PoliceKernel>), 0, 0);
         Some(Self { world, macs, fast_path, police })
     }
 
@@ -62,7 +63,8 @@ impl Bench {
         inside(self.world.server(), || {
             let place = Place { interface: index(Bed::DEVICE), gso_size: 0 };
             let run = |frame: &Vec<u8>| {
-                let run = fast_path.dry_run_at(Hook::Ingress, frame, place).expect("run");
+                let run =
+                    fast_path.interfaces.dry_run_at(Hook::Ingress, frame, place).expect("run");
                 assert!([TCX_NEXT, TCX_DROP].contains(&run.verdict), "{run:?}");
                 run.verdict == TCX_NEXT
             };
@@ -151,7 +153,7 @@ fn only_what_begins_a_connection_to_a_served_address_is_dropped() {
     assert_eq!(bench.pass(&client, ACK, PORT), [true]);
     assert_eq!(bench.pass(&["2001:db8::1".parse().expect("an address")], SYN, PORT), [true]);
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-    bench.fast_path.unlisten(any).expect("not listening");
+    bench.fast_path.listeners.unlisten(any).expect("not listening");
     assert_eq!(bench.pass(&client, SYN, PORT), [true]);
 }
 
@@ -181,7 +183,7 @@ fn each_client_has_the_bucket_that_user_mode_has_for_it() {
         let seen = bench.syn(&[client, client, beside, client, beside]);
         assert_eq!(seen, [true, true, true, false, false], "{client} {beside}");
         let (set, tag) = bench.police.locate(What::Connection, client);
-        let words = &bench.fast_path.words()[set * 4..set * 4 + 4];
+        let words = &bench.fast_path.police.words()[set * 4..set * 4 + 4];
         let tags: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed) >> 44).collect();
         assert!(tags.contains(&tag), "{client}: {tag} in {tags:?}");
     }
@@ -266,7 +268,7 @@ fn a_class_gets_its_share_whatever_others_take_and_user_mode_counts_alike() {
 
 fn in_front_of_nginx() -> Option<(World, Lent, Police)> {
     let (world, fast_path) = World::with_one_pinned(Settings::default())?;
-    let police = Police::new(Some(Arc::clone(&*fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+    let police = Police::new(Some(Arc::clone(&fast_path.police) as Arc<dyn PoliceKernel>), 0, 0);
     Some((world, fast_path, police))
 }
 
@@ -286,7 +288,7 @@ fn a_request_takes_one_token_wherever_it_is_answered() {
     }
     assert_eq!([police.request(address, now()), police.request(address, now())], [Ok(()); 2]);
     assert!(police.request(address, now()).is_err(), "six are taken");
-    fast_path.beat();
+    fast_path.clock.beat();
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(!reply.is_from_kernel(), "{reply:?}");
     assert_eq!(counted(&fast_path, Reason::PassClientRate), 1);
@@ -304,7 +306,7 @@ fn a_client_that_is_denied_is_not_answered_on_its_open_connection() {
     client.acknowledge();
     let address = client.address().ip().to_string();
     police.deny(&address).expect("denied");
-    fast_path.beat();
+    fast_path.clock.beat();
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(!reply.is_from_kernel(), "{reply:?}");
     client.acknowledge();

@@ -42,7 +42,7 @@ fn date_is_right_to_the_second() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let mut client = world.connect(SERVER_V4);
     for _ in 0..30 {
-        fast_path.beat();
+        fast_path.clock.beat();
         let before = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
         let reply = client.get("/kernel.html");
         let after = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
@@ -81,7 +81,7 @@ fn codings_follow_accept_encoding() {
         whole: Some(Response { head: head.as_bytes(), date_offset: 23, body: b"x" }),
         not_modified: None,
     });
-    fast_path.pin(SITE, b"/coded", &variants).expect("pinned");
+    fast_path.objects.pin(SITE, b"/coded", &variants).expect("pinned");
     for (field, coding) in [
         ("", "identity"),
         ("Accept-Encoding: gzip\r\n", "gzip"),
@@ -121,11 +121,11 @@ fn unpinned_and_replaced_objects() {
     assert_eq!(client.get("/kernel.html").body, b"from the kernel");
     Sample::new(b"another version").pin(&fast_path, "/kernel.html");
     assert_eq!(client.get("/kernel.html").body, b"another version");
-    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     assert_eq!(client.get("/kernel.html").body, b"from nginx");
-    assert!(!fast_path.unpin(SITE, b"/kernel.html").expect("nothing to do"));
+    assert!(!fast_path.objects.unpin(SITE, b"/kernel.html").expect("nothing to do"));
     assert_eq!(
-        fast_path.pinned_objects(),
+        fast_path.objects.pinned_objects(),
         (0, 2),
         "older versions stay for clients that lost their answer"
     );

@@ -67,7 +67,7 @@ fn a_lost_answer_comes_back_by_time_alone() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     for turn in 1..=3 {
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         let lost = lose_one(&mut client);
         let repeated = comes_back(&lab, &client);
         is_repetition(&repeated, &lost);
@@ -86,7 +86,7 @@ fn what_is_repeated_is_of_the_version_and_the_second_that_was_sent() {
     let lost = lose_one(&mut client);
     Sample::new(b"another version, of another length").pin(&lab.fast_path, "/kernel.html");
     std::thread::sleep(Duration::from_millis(1100)); // another Date
-    lab.fast_path.beat();
+    lab.fast_path.clock.beat();
     let repeated = comes_back(&lab, &client);
     is_repetition(&repeated, &lost);
     take(&mut client, &repeated);
@@ -102,7 +102,7 @@ fn heads_and_not_modified_come_back_too() {
     };
     let condition = format!("If-None-Match: {ETAG}\r\n");
     for text in [ask("HEAD", ""), ask("GET", &condition)] {
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         let request = client.data(&text);
         let lost = lose(&mut client, &request);
         assert!(lost.is_from_kernel() && lost.payload.ends_with(b"\r\n\r\n"), "{}", lost.text());
@@ -119,7 +119,7 @@ fn without_timestamps() {
     let mut client = lab.world.raw();
     client.habits.timestamps = false;
     client.connect();
-    lab.fast_path.beat();
+    lab.fast_path.clock.beat();
     let lost = lose_one(&mut client);
     let repeated = comes_back(&lab, &client);
     is_repetition(&repeated, &lost);
@@ -132,7 +132,7 @@ fn nothing_is_sent_to_a_client_that_has_its_answer() {
     let Some(lab) = Lab::new(settings()) else { return };
     let (mut one, mut other) = (lab.connected(), lab.connected());
     for _ in 0..20 {
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         let answer = lose_one(&mut one);
         take(&mut one, &answer);
         assert!(other.ask(&other.get("/kernel.html")).is_from_kernel()); // its next request says so
@@ -191,7 +191,7 @@ fn after_many_tries_it_is_left_to_the_client() {
     let mut client = lab.connected();
     let request = client.get("/kernel.html");
     let lost = lose(&mut client, &request);
-    lab.fast_path.exhaust_retransmissions().expect("written");
+    lab.fast_path.flows.exhaust_retransmissions().expect("written");
     assert!(again(&lab, &client, ONCE).is_empty());
     assert_eq!((lab.count(Reason::RtxGivenUp), lab.count(Reason::RtxRetransmitted)), (1, 0));
     client.send(&request);
@@ -238,9 +238,9 @@ fn a_version_that_is_gone_is_left_to_the_client() {
     let mut client = lab.connected();
     let request = client.get("/kernel.html");
     lose(&mut client, &request);
-    assert!(lab.fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(lab.fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
-    lab.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
+    lab.fast_path.objects.reclaim().expect("reclaimed"); // no byte is kept longer than a second
     assert!(again(&lab, &client, 2 * ONCE).is_empty());
     assert_eq!((lab.count(Reason::RtxGivenUp), lab.count(Reason::RtxRetransmitted)), (1, 0));
     client.send(&request);

@@ -19,17 +19,17 @@ fn a_sample_has_the_request_and_the_answer_as_it_left() {
     for address in [crate::support::SERVER_V4, crate::support::SERVER_V6] {
         let mut client = world.connect(address);
         for (request, kind) in requests {
-            fast_path.beat();
+            fast_path.clock.beat();
             let answer = client.exchange_bytes(request);
             let drained = samples.drain().expect("samples");
             let [sample] = &drained[..] else { panic!("{request}: {} samples", drained.len()) };
             assert_eq!(sampled_request(sample), request.as_bytes());
             assert_eq!(sampled_answer(sample), answer, "{request}");
             assert_eq!((sample.kind, sample.site, sample.flow.server_port), (kind, SITE, PORT));
-            assert!(fast_path.answers_with(sample, b"/kernel.html"));
-            assert!(!fast_path.answers_with(sample, b"/user.html"));
+            assert!(fast_path.objects.answers_with(sample, b"/kernel.html"));
+            assert!(!fast_path.objects.answers_with(sample, b"/user.html"));
             let other = Sample { version: sample.version + 1, ..*sample };
-            assert!(!fast_path.answers_with(&other, b"/kernel.html"));
+            assert!(!fast_path.objects.answers_with(&other, b"/kernel.html"));
         }
     }
 }
@@ -43,7 +43,7 @@ fn about_one_in_so_many_answers_is_sampled() {
         fast_path.reports.set_sample_every(every);
         let mut count = 0;
         for _ in 0..requests {
-            fast_path.beat();
+            fast_path.clock.beat();
             client.exchange_bytes("GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n");
             count += samples.drain().expect("samples").len();
         }

@@ -23,7 +23,7 @@ fn lost_answer_is_given_again_with_the_same_bytes() {
     assert!(first.is_from_kernel() && first.checksum_holds, "{first:?}");
     // The Date moves on, the object is replaced: the repeated answer must not change.
     std::thread::sleep(Duration::from_millis(1100));
-    fast_path.beat();
+    fast_path.clock.beat();
     Sample::new(b"another version, of another length").pin(&fast_path, "/kernel.html");
     let again = client.ask(&Segment { ts_value: request.ts_value + 1100, ..request.clone() });
     assert_eq!((again.seq, again.ack, &again.payload), (first.seq, first.ack, &first.payload));
@@ -41,7 +41,7 @@ fn version_that_is_gone_ends_the_connection() {
     let request = client.get("/kernel.html");
     client.send(&request);
     assert!(client.await_segment("an answer", |_| true).is_from_kernel());
-    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     Sample::new(b"new").pin(&fast_path, "/kernel.html"); // takes the only slot
     client.send(&request);
     assert_eq!(counted(&fast_path, Reason::ResetLostVersion), 1);
@@ -59,21 +59,21 @@ fn a_retired_answer_stays_until_its_client_has_it() {
         return;
     };
     let mut client = world.connected();
-    fast_path.beat();
+    fast_path.clock.beat();
     let request = client.get("/kernel.html");
     let answer = client.ask(&request);
     assert!(answer.is_from_kernel());
-    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
-    fast_path.reclaim().expect("looked at");
-    assert_eq!(fast_path.free_slots(), 0, "it may have been lost");
+    fast_path.objects.reclaim().expect("looked at");
+    assert_eq!(fast_path.objects.free_slots(), 0, "it may have been lost");
     client.send(&request);
     let again = client.await_segment("an answer", |_| true);
     assert_eq!(again.payload, answer.payload);
     client.send(&client.next());
     std::thread::sleep(SOON);
-    fast_path.reclaim().expect("looked at");
-    assert_eq!(fast_path.free_slots(), 1);
+    fast_path.objects.reclaim().expect("looked at");
+    assert_eq!(fast_path.objects.free_slots(), 1);
 }
 
 /// The room of an answer that is not needed is free for others without being asked for, and is not counted as kept.
@@ -82,18 +82,18 @@ fn a_retired_answer_that_no_client_needs_turns_nobody_away() {
     let settings = Settings { objects: 1, retired_bytes: 0, ..Settings::default() };
     let Some((world, fast_path)) = World::with_one_pinned(settings) else { return };
     let mut client = world.connected();
-    fast_path.beat();
+    fast_path.clock.beat();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     client.send(&client.next());
     std::thread::sleep(Duration::from_millis(1100));
-    assert!(fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
     Sample::new(b"another").pin(&fast_path, "/another.html"); // has the only slot
-    assert!(fast_path.unpin(SITE, b"/another.html").expect("unpinned"));
-    assert!(fast_path.usage().retired_bytes > 0);
+    assert!(fast_path.objects.unpin(SITE, b"/another.html").expect("unpinned"));
+    assert!(fast_path.objects.usage().retired_bytes > 0);
     std::thread::sleep(Duration::from_millis(1100));
     fast_path.sweep(Duration::from_secs(60)).expect("swept");
-    assert_eq!(fast_path.usage().retired_bytes, 0);
+    assert_eq!(fast_path.objects.usage().retired_bytes, 0);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn forged_segments_are_never_answered() {
     std::thread::sleep(SOON);
     assert_eq!(counted(&fast_path, Reason::Answered) + counted(&fast_path, Reason::FlowOpened), 0);
     let mut client = world.connected();
-    fast_path.beat();
+    fast_path.clock.beat();
     client.send(&Segment { checksum_holds: false, ..client.get("/kernel.html") });
     std::thread::sleep(SOON);
     assert_eq!(
@@ -325,7 +325,7 @@ fn request_split_at_every_byte() {
     let Some((world, fast_path)) = World::with_one_pinned(Settings::default()) else { return };
     let text = "GET /user.html HTTP/1.1\r\nHost: server\r\n\r\n";
     for cut in 1..text.len() {
-        fast_path.beat();
+        fast_path.clock.beat();
         let mut client = world.connected();
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         let (head, tail) = text.split_at(cut);

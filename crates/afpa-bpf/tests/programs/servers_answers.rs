@@ -79,7 +79,10 @@ impl Pinned<'_> {
             not_modified: Some(response(not_modified, b"")),
         };
         let rules = PinRules { codings: self.codings, ..PinRules::default() };
-        fast_path.pin_with(NUMBER, self.path.as_bytes(), &[variant], &rules).expect("pinned");
+        fast_path
+            .objects
+            .pin_with(NUMBER, self.path.as_bytes(), &[variant], &rules)
+            .expect("pinned");
         born
     }
 }
@@ -87,7 +90,7 @@ impl Pinned<'_> {
 /// nginx, which has other content, and the fast path; the host is mapped.
 fn world() -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(settings())?;
-    assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
+    assert!(fast_path.listeners.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
     Some((world, fast_path))
 }
 
@@ -120,7 +123,7 @@ fn ages_are_right_to_the_second_until_the_answer_is_not_fresh_any_more() {
         let (mut seen, mut last) = (Vec::new(), 0);
         let elapsed = || boot_ns().wrapping_sub(born) / SECOND;
         eventually("it is not fresh any more", || {
-            fast_path.beat();
+            fast_path.clock.beat();
             let before = elapsed();
             let answer = client.ask(&request(&client, &get(HOST, "")));
             let after = elapsed();
@@ -171,7 +174,7 @@ fn what_is_left_of_a_lifetime_is_right_to_the_second() {
         pinned.pin(&fast_path);
         let mut seen = Vec::new();
         eventually("it is not given any more", || {
-            fast_path.beat();
+            fast_path.clock.beat();
             let answer = client.ask(&request(&client, &get(HOST, "")));
             if !answer.is_from_kernel() {
                 return true;
@@ -205,7 +208,7 @@ fn a_place_that_is_not_that_of_ttl_and_age_is_refused() {
             whole,
             not_modified: None,
         };
-        fast_path.pin(NUMBER, b"/answer", &[variant]).map(|_| ())
+        fast_path.objects.pin(NUMBER, b"/answer", &[variant]).map(|_| ())
     };
     let ttl = |digits| Ttl { lifetime: 9, digits };
     pin("HTTP/1.1 200 OK\r\nCache-Status: afpa; hit; ttl=#\r\nAge: #\r\n\r\n", ttl(1))
@@ -229,14 +232,14 @@ fn only_this_host_value_and_these_codings_get_it() {
     Pinned::default().pin(&fast_path);
     let mut client = world.connect(SERVER_V4);
     let mut asks = |host: &str, more: &str| {
-        fast_path.beat();
+        fast_path.clock.beat();
         client.exchange(get(host, more)).field("Server") == Some("afpa-kernel")
     };
     assert!(asks(HOST, "") && asks("SHOP.example", "Accept-Encoding: gzip\r\n"));
     for other in ["shop.example:8080", "shop.example.", "www.shop.example", "server"] {
         assert!(!asks(other, ""), "{other}");
     }
-    assert!(fast_path.unpin(NUMBER, b"/answer").expect("unpinned"));
+    assert!(fast_path.objects.unpin(NUMBER, b"/answer").expect("unpinned"));
     assert!(!asks(HOST, ""), "it was taken back");
     let of = |members: &[&str]| AcceptedCodings::of(members.iter().map(|m| m.as_bytes()));
     let codings = of(&["br", "deflate", "gzip"]);
@@ -256,7 +259,7 @@ fn only_this_host_value_and_these_codings_get_it() {
     assert!(!asks(HOST, ""));
     Pinned { codings: Some(AcceptedCodings::NONE), ..Pinned::default() }.pin(&fast_path);
     assert!(asks(HOST, "") && !asks(HOST, "Accept-Encoding: identity\r\n"));
-    assert!(fast_path.unpin_for(NUMBER, b"/answer", codings).expect("unpinned"));
+    assert!(fast_path.objects.unpin_for(NUMBER, b"/answer", codings).expect("unpinned"));
     assert!(asks(HOST, "") && !asks(HOST, "Accept-Encoding: gzip, deflate, br\r\n"));
     assert_eq!(of(&["gzip", "gzip"]), None);
 }
@@ -268,13 +271,13 @@ fn an_answer_that_is_sent_again_has_the_age_that_it_had() {
         Pinned { age: 41_950, fresh_for: 80, digits: 2, ttl, ..Pinned::default() }.pin(&fast_path);
         let mut client = world.connected();
         let asked = request(&client, &get(HOST, ""));
-        fast_path.beat();
+        fast_path.clock.beat();
         client.send(&asked);
         let first = client.await_segment("an answer", |_| true);
         assert!(first.is_from_kernel(), "{first:?}");
         assert_eq!(first.text().contains("ttl="), ttl.is_some(), "{first:?}");
         std::thread::sleep(Duration::from_millis(1100));
-        fast_path.beat();
+        fast_path.clock.beat();
         let again = client.ask(&Segment { ts_value: asked.ts_value + 1100, ..asked.clone() });
         assert_eq!((again.seq, &again.payload), (first.seq, &first.payload));
         assert!(again.checksum_holds, "{again:?}");
@@ -292,7 +295,7 @@ fn long_answers_heads_and_not_modified_have_an_age_too() {
         let (age, fresh_for, digits) = (123_500, 900, 3);
         let pinned = Pinned { body: &body, age, fresh_for, digits, ttl, ..Pinned::default() };
         pinned.pin(&fast_path);
-        fast_path.beat();
+        fast_path.clock.beat();
         let whole = client.exchange(get(HOST, ""));
         assert_eq!((whole.status, &whole.body), (200, &body), "{turn}");
         let head = client.exchange(get(HOST, "").replacen("GET", "HEAD", 1));

@@ -30,7 +30,7 @@ fn world() -> Option<(World, Lent)> {
 
 fn world_with(settings: Settings) -> Option<(World, Lent)> {
     let (world, fast_path) = World::with_one_pinned(Settings { socketless: true, ..settings })?;
-    match inside(world.server(), || fast_path.look_at_tcp()) {
+    match inside(world.server(), || fast_path.socketless.look_at_tcp()) {
         Ok(()) => Some((world, fast_path)),
         Err(why) => {
             println!("SKIP: {why}");
@@ -43,7 +43,7 @@ fn world_with(settings: Settings) -> Option<(World, Lent)> {
 fn connect(world: &World, fast_path: &FastPath, address: &str) -> Client {
     // A client is not known for long: on a busy machine it may be forgotten before it comes back.
     for _ in 0..10 {
-        fast_path.beat();
+        fast_path.clock.beat();
         let mut known = world.connect(address);
         assert!(known.get("/kernel.html").is_from_kernel());
         let before = counted(fast_path, Reason::SocketlessSyn);

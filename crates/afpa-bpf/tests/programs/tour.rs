@@ -68,7 +68,7 @@ fn expect_counted(counters: &Counters, reasons: &[Reason]) {
 
 fn connected(lab: &Lab) -> RawClient {
     let client = lab.connected();
-    lab.fast_path.beat();
+    lab.fast_path.clock.beat();
     client.collect(Duration::from_millis(1));
     client
 }
@@ -99,7 +99,9 @@ fn asked_again(lab: &Lab) {
     let first = client.receive(PATIENCE).expect("an answer");
     let frame = too_long_for_a_path(&client, first.seq);
     let tell = |frame: &[u8]| {
-        let told = inside(lab.world.server(), || lab.fast_path.dry_run(Hook::Ingress, frame, 1));
+        let told = inside(lab.world.server(), || {
+            lab.fast_path.interfaces.dry_run(Hook::Ingress, frame, 1)
+        });
         assert_eq!(told.expect("it runs").verdict, TCX_NEXT);
     };
     for damaged in [24, 36] {
@@ -206,7 +208,7 @@ fn take_all(lab: &Lab, client: &mut RawClient, first: &[Segment]) {
         end.is_some_and(|end| bytes.len() >= end + 4 + LENGTH)
     };
     while !is_whole(&whole) && Instant::now() < deadline {
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         client.send(&client.next());
         let next = client.ack;
         let more: Vec<_> =
@@ -220,10 +222,10 @@ fn a_reset_under_way(lab: &Lab) {
     Sample::new(crate::support::lab::body(60_000)).pin(&lab.fast_path, "/big.html");
     let mut client = connected(lab);
     begin(&mut client, "/big.html");
-    assert_eq!(lab.fast_path.transfers().expect("counted"), 1);
+    assert_eq!(lab.fast_path.flows.transfers().expect("counted"), 1);
     client.send(&Segment { flags: RST | ACK, ..client.next() });
     let deadline = Instant::now() + PATIENCE;
-    while lab.fast_path.transfers().expect("counted") > 0 {
+    while lab.fast_path.flows.transfers().expect("counted") > 0 {
         assert!(Instant::now() < deadline, "a reset ends the transfer");
         std::thread::sleep(Duration::from_millis(10));
     }

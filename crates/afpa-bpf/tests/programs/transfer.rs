@@ -100,7 +100,7 @@ impl Drop for Finish<'_> {
 
 fn keep_beating(fast_path: &FastPath, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
-        fast_path.beat();
+        fast_path.clock.beat();
         std::thread::sleep(Duration::from_millis(100));
     }
 }

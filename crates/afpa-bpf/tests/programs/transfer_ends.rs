@@ -15,13 +15,13 @@ fn a_reset_ends_the_transfer() {
     client.send(&Segment { flags: RST | ACK, seq: client.seq.wrapping_add(77), ..client.next() });
     std::thread::sleep(SOON);
     assert_eq!(
-        lab.fast_path.transfers().expect("counted"),
+        lab.fast_path.flows.transfers().expect("counted"),
         1,
         "not one that the kernel would not believe"
     );
     client.send(&Segment { flags: RST | ACK, ..client.next() });
     std::thread::sleep(SOON);
-    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(lab.fast_path.flows.transfers().expect("counted"), 0);
     lab.service_timers(Duration::from_millis(400));
     client.collect(SOON);
     assert_eq!(lab.count(Reason::TransferEnded), 1);
@@ -50,15 +50,15 @@ fn a_version_that_is_gone_ends_both_sides() {
     let Some(lab) = Lab::new(Settings { retired_bytes: 0, ..settings() }) else { return };
     let mut client = lab.connected();
     begin(&mut client, "/big.html");
-    assert!(lab.fast_path.unpin(SITE, b"/big.html").expect("unpinned"));
+    assert!(lab.fast_path.objects.unpin(SITE, b"/big.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
-    lab.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
+    lab.fast_path.objects.reclaim().expect("reclaimed"); // no byte is kept longer than a second
     client.send(&client.next());
     let end = client.collect(SOON);
     assert!(data(end.clone()).is_empty(), "{} segments of another version", end.len());
     assert!(end.iter().any(|s| s.flags & RST != 0), "the client waits in vain: {end:?}");
     assert_eq!(lab.count(Reason::TransferLost), 1);
-    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(lab.fast_path.flows.transfers().expect("counted"), 0);
 }
 
 #[test]
@@ -101,16 +101,16 @@ fn a_client_that_has_vanished_is_given_up_on_both_sides() {
     let Some(lab) = Lab::new(settings()) else { return };
     let mut client = lab.connected();
     begin(&mut client, "/big.html");
-    lab.fast_path.age_transfers(Duration::from_secs(59)).expect("aged");
+    lab.fast_path.flows.age_transfers(Duration::from_secs(59)).expect("aged");
     lab.service_timers(SOON);
     assert_eq!(lab.count(Reason::TransferGivenUp), 0, "a minute is a minute");
-    lab.fast_path.age_transfers(Duration::from_secs(2)).expect("aged");
+    lab.fast_path.flows.age_transfers(Duration::from_secs(2)).expect("aged");
     lab.service_timers(Duration::from_millis(200));
     let end = client.collect(SOON);
     assert!(end.iter().any(|s| s.flags & RST != 0 && s.seq == client.ack), "{end:?}");
     assert_eq!(lab.count(Reason::TransferGivenUp), 1);
-    assert_eq!(lab.fast_path.transfers().expect("counted"), 0);
-    assert_eq!(lab.fast_path.translated_flows().expect("counted"), 0);
+    assert_eq!(lab.fast_path.flows.transfers().expect("counted"), 0);
+    assert_eq!(lab.fast_path.flows.translated_flows().expect("counted"), 0);
     // The server's socket is gone as well: it answers as to a stranger.
     client.send(&client.next());
     let end = client.collect(SOON);
@@ -123,7 +123,7 @@ fn clients_without_sack_get_one_segment_from_here() {
     let mut client = lab.world.raw();
     client.habits.sack = false;
     client.connect();
-    lab.fast_path.beat();
+    lab.fast_path.clock.beat();
     assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
     assert!(client.ask(&client.get("/big.html")).text().ends_with("big, but from nginx"));
     assert_eq!(lab.count(Reason::TransferBegun), 0);

@@ -27,7 +27,11 @@ fn an_initial_window_leaves_at_once_and_the_rest_with_acknowledgements() {
     }
     assert!((3..=5).contains(&turns), "slow start, no more than ten at once: {turns}");
     check(&whole, 60_000);
-    assert_eq!(lab.fast_path.transfers().expect("counted"), 1, "the last are not acknowledged");
+    assert_eq!(
+        lab.fast_path.flows.transfers().expect("counted"),
+        1,
+        "the last are not acknowledged"
+    );
     client.send(&client.next());
     lab.goes_on(&mut client);
     assert_eq!((lab.count(Reason::TransferBegun), lab.count(Reason::TransferDone)), (1, 1));
@@ -237,7 +241,7 @@ fn clients_without_timestamps_get_fuller_segments() {
     let mut client = lab.world.raw();
     client.habits.timestamps = false;
     client.connect();
-    lab.fast_path.beat();
+    lab.fast_path.clock.beat();
     let (_, segments) = begin(&mut client, "/some.html");
     assert_eq!(segments[0].payload.len(), 1460);
     let whole = join(&mut client, &segments);
@@ -257,7 +261,7 @@ fn remembered_sums_are_those_of_the_segments_that_leave() {
         if turn == 2 {
             Sample::new(body(5001)).pin(&lab.fast_path, "/some.html");
         }
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         for client in &mut clients {
             let (_, segments) = begin(client, "/some.html");
             let whole = join(client, &segments); // every sum is looked at
@@ -270,7 +274,7 @@ fn remembered_sums_are_those_of_the_segments_that_leave() {
 #[test]
 fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     let Some(lab) = Lab::new(settings()) else { return };
-    inside(lab.world.server(), || lab.fast_path.attach(1)).expect("attached to lo");
+    inside(lab.world.server(), || lab.fast_path.interfaces.attach(1)).expect("attached to lo");
     let local = |address: &str| {
         let address = SocketAddr::new(address.parse().expect("an address"), PORT);
         inside(lab.world.server(), || support::connect(address))
@@ -279,7 +283,7 @@ fn clients_of_the_kernel_read_the_same_bytes_on_every_kind_of_interface() {
     let mut clients: Vec<_> = distant.into_iter().collect();
     clients.extend(["127.0.0.1", SERVER_V6].map(local));
     for turn in 0..20 {
-        lab.fast_path.beat();
+        lab.fast_path.clock.beat();
         for (number, client) in clients.iter_mut().enumerate() {
             let (path, length) = [("/big.html", 60_000), ("/some.html", 5000)][turn % 2];
             let reply = client.get(path);

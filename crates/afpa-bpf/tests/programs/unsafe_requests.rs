@@ -15,7 +15,7 @@ use crate::support::{LISTENER, Lent, SITE, World, counted};
 pub(crate) fn world() -> Option<(World, Lent)> {
     let settings = Settings { bypass_after: 3, bypass_time: Duration::ZERO, ..settings() };
     let (world, fast_path) = World::with_one_pinned(settings)?;
-    assert!(fast_path.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
+    assert!(fast_path.listeners.map_host_as(LISTENER, HOST, SITE, NUMBER).expect("mapped"));
     fast_path.reports.note_requests();
     Some((world, fast_path))
 }
@@ -23,7 +23,7 @@ pub(crate) fn world() -> Option<(World, Lent)> {
 /// Pinned at a path of its own, asked for at this moment.
 pub(crate) fn pin(fast_path: &FastPath, path: &str) {
     Pinned { path, asked: monotonic_ns(), ..Pinned::default() }.pin(fast_path);
-    fast_path.beat();
+    fast_path.clock.beat();
 }
 
 pub(crate) fn text(client: &RawClient, text: &str) -> Segment {
@@ -36,7 +36,7 @@ pub(crate) fn request(method: &str, target: &str) -> String {
 
 /// Whether the kernel answers, on a connection of its own.
 pub(crate) fn is_answered(world: &World, fast_path: &FastPath, path: &str) -> bool {
-    fast_path.beat();
+    fast_path.clock.beat();
     let mut client = world.connected();
     client.ask(&text(&client, &request("GET", path))).is_from_kernel()
 }
@@ -77,7 +77,7 @@ fn an_unsafe_request_ends_the_answers_for_its_target() {
         let before = monotonic_ns();
         // User mode has all of a connection whose request comes when a slow machine's heartbeat is late.
         eventually(&format!("a note of {bytes}"), || {
-            fast_path.beat();
+            fast_path.clock.beat();
             let client = world.connected();
             client.send(&text(&client, bytes));
             fast_path.reports.noted(path.as_bytes()) > before
@@ -133,14 +133,14 @@ fn no_connection_is_left_unread() {
     for (path, before, pieces) in ways {
         let mut client = world.connected();
         for bytes in before {
-            fast_path.beat();
+            fast_path.clock.beat();
             client.ask(&text(&client, bytes));
         }
         pin(&fast_path, path);
         await_answered(&world, &fast_path, path);
         let before = monotonic_ns();
         for piece in pieces {
-            fast_path.beat();
+            fast_path.clock.beat();
             client.push(&text(&client, piece));
         }
         await_ended(&world, &fast_path, path, before, path);
@@ -157,7 +157,7 @@ fn what_is_not_pinned_is_reported() {
     for target in ["/user.html", "/user.html?a=b", &long] {
         let mut client = world.connected();
         client.ask(&text(&client, &request("GET", target)));
-        fast_path.beat();
+        fast_path.clock.beat();
     }
     let expected = [(SITE, b"/user.html".to_vec()), (SITE, b"/user.html?a=b".to_vec())];
     let told = misses.drain().expect("misses");
@@ -165,8 +165,8 @@ fn what_is_not_pinned_is_reported() {
     let told: Vec<_> = told.into_iter().map(|missed| (missed.site, missed.target)).collect();
     assert_eq!(told, expected);
     pin(&fast_path, "/answer");
-    assert!(!fast_path.was_used(NUMBER, b"/answer"));
+    assert!(!fast_path.objects.was_used(NUMBER, b"/answer"));
     await_answered(&world, &fast_path, "/answer");
-    assert!(fast_path.was_used(NUMBER, b"/answer"));
+    assert!(fast_path.objects.was_used(NUMBER, b"/answer"));
     assert!(misses.drain().expect("misses").is_empty(), "it is pinned");
 }

@@ -18,11 +18,11 @@ const ODD: &str = "GET /user.html HTTP/1.1\nHost: server\n\n";
 fn send(world: &World, fast_path: &FastPath, before: &[&str], pieces: &[&[u8]]) -> RawClient {
     let mut client = world.connected();
     for bytes in before {
-        fast_path.beat();
+        fast_path.clock.beat();
         client.ask(&text(&client, bytes));
     }
     for piece in pieces {
-        fast_path.beat();
+        fast_path.clock.beat();
         client.push(&Segment { payload: piece.to_vec(), ..client.get("/") });
     }
     client
@@ -137,7 +137,7 @@ fn the_response_is_known_whatever_the_content_looks_like() {
         let length = content.len() + 1;
         let head = format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
         for piece in [&head[..], content] {
-            fast_path.beat();
+            fast_path.clock.beat();
             client.push(&text(&client, piece));
         }
         let asked = monotonic_ns();
@@ -167,7 +167,7 @@ fn a_request_may_begin_in_a_fragment() {
     let Some((world, fast_path)) = world() else { return };
     let fragment = |line: &str| {
         let client = world.connected();
-        fast_path.beat();
+        fast_path.clock.beat();
         let mut frame = client.frame(&text(&client, line));
         frame[20] = 0x20; // more fragments follow
         sum_ip(&mut frame);

@@ -214,7 +214,7 @@ fn an_ipv4_address_in_an_ipv6_header_is_no_client_s() {
         let key = Frame::request("").key();
         let mut flow = [0; size_of::<Flow>()];
         (flow[4], flow[12]) = (afpa_abi::owner::USER_FINAL, 100); // with an offset
-        fast_path.put_flow(&key, &flow).expect("entered");
+        fast_path.flows.put_flow(&key, &flow).expect("entered");
         let mapped = |last: [u8; 4]| {
             let [a, b, c, d] = last;
             std::net::Ipv4Addr::new(a, b, c, d).to_ipv6_mapped()
@@ -228,7 +228,7 @@ fn an_ipv4_address_in_an_ipv6_header_is_no_client_s() {
         let disguised = ends(mapped([10, 77, 0, 2]), mapped([10, 77, 0, 1])).frame(&[0; 12]);
         let run = |frame: &[u8]| {
             let before = fast_path.stats.counters().expect("counters");
-            let run = fast_path.dry_run(Hook::Ingress, frame, 1).expect("a test run");
+            let run = fast_path.interfaces.dry_run(Hook::Ingress, frame, 1).expect("a test run");
             let counted = fast_path.stats.counters().expect("counters").since(&before);
             (run.verdict, run.packet == frame, counted.iter().any(|(_, count)| count > 0))
         };

@@ -91,7 +91,7 @@ fn tell(lab: &Lab, trace: &Trace, failure: &Failure) {
     let Failure { client, server, what } = failure;
     eprintln!("--- {client} -> {server}: {what}");
     eprintln!("{}", trace.tell(*client));
-    let flow = lab.fast_path().flow(&FlowKey::new(*client, *server));
+    let flow = lab.fast_path().flows.flow(&FlowKey::new(*client, *server));
     eprintln!("flow: {flow:?}\ncounters:\n{}", lab.tally());
     for state in ["established", "syn-recv", "close-wait", "listening", "time-wait"] {
         eprintln!("server's sockets, {state}: {}", lab.sockets(state));

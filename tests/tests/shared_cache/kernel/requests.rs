@@ -99,7 +99,7 @@ fn says_what_user_mode_says(cache: &str) {
 
 #[test]
 fn an_answer_that_closes_its_connection_is_the_same() {
-    if let Some(why) = afpa_bpf::FastPath::socketless_refusal() {
+    if let Some(why) = afpa_bpf::Socketless::refusal() {
         return afpa_testkit::aloud::say("SKIP", &why.to_string());
     }
     let Some(kernel) = Kernel::of("connections = \"known\"\n", "", reply) else { return };

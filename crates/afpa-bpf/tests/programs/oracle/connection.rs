@@ -84,10 +84,13 @@ impl<'b> Connection<'b> {
     /// answers had moved its numbers.
     fn enter(&mut self, [rx_offset, tx_offset]: [u32; 2]) {
         let fast_path = &self.bench.fast_path;
-        fast_path.beat();
+        fast_path.clock.beat();
         let first = Segment { flags: SYN | ACK, ..Segment::new(self.ends[1], self.ends[0]) };
         let frame = first.frame(&self.macs(self.out_leg, true));
-        fast_path.dry_run_at(Hook::Egress, &frame, self.place(self.out_leg, 0)).expect("run");
+        fast_path
+            .interfaces
+            .dry_run_at(Hook::Egress, &frame, self.place(self.out_leg, 0))
+            .expect("run");
         let (wire, kernel) = (self.client.first, self.server.first);
         let now = now();
         let side = &self.bench.sides[0];
@@ -121,7 +124,7 @@ impl<'b> Connection<'b> {
             (flow.came_by, flow.came_from) = (side.index, destination);
         }
         let key = FlowKey::new(self.ends[0], self.ends[1]);
-        fast_path.put_flow(&key, &flow.to_bytes()).expect("entered");
+        fast_path.flows.put_flow(&key, &flow.to_bytes()).expect("entered");
     }
 
     pub(super) fn run(mut self) -> usize {
@@ -139,8 +142,8 @@ impl<'b> Connection<'b> {
             }
             if round % 8 == 0 {
                 std::thread::sleep(Duration::from_millis(10));
-                self.bench.fast_path.beat();
-                self.bench.fast_path.service_timers().expect("serviced");
+                self.bench.fast_path.clock.beat();
+                self.bench.fast_path.rtx.service_timers().expect("serviced");
             }
             self.catch_up();
         }
@@ -148,7 +151,7 @@ impl<'b> Connection<'b> {
         let lines =
             tally.iter().filter(|(_, n)| *n > 0).map(|(r, n)| format!("{n} {}\n", r.text()));
         let key = FlowKey::new(self.ends[0], self.ends[1]);
-        let flow = self.bench.fast_path.flow(&key).expect("looked up");
+        let flow = self.bench.fast_path.flows.flow(&key).expect("looked up");
         panic!(
             "stuck: {} of {} answered, {} of {} acknowledged\n{flow:?}\n{}",
             self.client.answered,
@@ -305,7 +308,10 @@ impl<'b> Connection<'b> {
     fn up(&mut self, frame: &[u8], gso_size: u32, forged: bool) {
         self.segments += 1;
         let place = self.place(self.in_leg, gso_size);
-        let Ok(run) = self.bench.fast_path.dry_run_at(Hook::Ingress, frame, place) else { return };
+        let Ok(run) = self.bench.fast_path.interfaces.dry_run_at(Hook::Ingress, frame, place)
+        else {
+            return;
+        };
         match run.verdict {
             TCX_NEXT => {
                 let arrived = self.readers[0].take(&run.packet).filter(|a| self.is_ours(a, 0));
@@ -365,7 +371,8 @@ impl<'b> Connection<'b> {
         };
         let frame = segment.frame(&self.macs(self.out_leg, true));
         let place = self.place(self.out_leg, 0);
-        let run = self.bench.fast_path.dry_run_at(Hook::Egress, &frame, place).expect("run");
+        let run =
+            self.bench.fast_path.interfaces.dry_run_at(Hook::Egress, &frame, place).expect("run");
         match run.verdict {
             TCX_NEXT => self.down(run.packet),
             verdict => assert_eq!(verdict, TCX_DROP),

@@ -23,7 +23,7 @@ pub(crate) fn outcome(
     fast_path: &FastPath,
     request: &str,
 ) -> Result<Response, Vec<Reason>> {
-    fast_path.beat();
+    fast_path.clock.beat();
     let before = fast_path.stats.counters().expect("counters");
     let mut client = world.connect(SERVER_V4);
     client.send(request);

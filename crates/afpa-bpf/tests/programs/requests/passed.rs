@@ -88,11 +88,11 @@ fn doubtful_requests_go_to_user_mode() {
 fn silence_without_a_heartbeat() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let mut client = world.connect(SERVER_V4);
-    fast_path.beat();
+    fast_path.clock.beat();
     assert!(client.get("/kernel.html").is_from_kernel());
-    fast_path.pause();
+    fast_path.clock.pause();
     assert!(!client.get("/kernel.html").is_from_kernel(), "paused");
-    fast_path.beat();
+    fast_path.clock.beat();
     assert!(client.get("/kernel.html").is_from_kernel(), "beats again");
     std::thread::sleep(Duration::from_millis(2100));
     let reply = client.get("/kernel.html");
@@ -114,7 +114,7 @@ fn full_table_leaves_new_connections_to_user_mode() {
     };
     let mut clients: Vec<_> = (0..8).map(|_| world.connect(SERVER_V4)).collect();
     for round in 0..3 {
-        fast_path.beat();
+        fast_path.clock.beat();
         let kernel = clients
             .iter_mut()
             .filter_map(|client| client.get("/kernel.html").is_from_kernel().then_some(()))
@@ -131,7 +131,7 @@ fn full_table_leaves_new_connections_to_user_mode() {
         *flows.get_or_insert(swept.flows) == removed
     });
     assert_eq!((flows, removed), (Some(4), 4));
-    fast_path.beat();
+    fast_path.clock.beat();
     assert!(world.connect(SERVER_V4).get("/kernel.html").is_from_kernel(), "there is room again");
 }
 
@@ -143,10 +143,10 @@ fn idle_timer_of_the_server_sees_a_request_now_and_then() {
     let Some((world, fast_path)) = world(settings) else { return };
     let mut client = world.connect(SERVER_V4);
     for _ in 0..3 {
-        fast_path.beat();
+        fast_path.clock.beat();
         assert!(client.get("/kernel.html").is_from_kernel());
         std::thread::sleep(refresh + Duration::from_millis(50));
-        fast_path.beat();
+        fast_path.clock.beat();
         assert_eq!(client.get("/kernel.html").body, b"from nginx");
         assert!(client.get("/kernel.html").is_from_kernel());
     }

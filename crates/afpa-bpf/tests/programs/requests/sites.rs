@@ -9,8 +9,8 @@ use crate::support::{LISTENER, SERVER_V4, SERVER_V6, SITE, Sample};
 fn an_address_that_is_not_served_is_passed_and_counted_so() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
     let [all, other] = ["[::]:8080", "10.77.0.77:8080"].map(|a| a.parse().expect("an address"));
-    fast_path.unlisten(all).expect("unlistened");
-    fast_path.listen(other, LISTENER, SITE).expect("listening");
+    fast_path.listeners.unlisten(all).expect("unlistened");
+    fast_path.listeners.listen(other, LISTENER, SITE).expect("listening");
     let request = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
     let why = outcome(&world, &fast_path, request).expect_err("the server answers");
     assert_eq!(why, [Reason::PassNotListening]);
@@ -23,14 +23,14 @@ fn an_address_that_is_served_otherwise_while_a_connection_is_open() {
     let all = "[::]:8080".parse().expect("an address");
     let mut client = world.connect(SERVER_V4);
     assert!(client.get("/kernel.html").is_from_kernel());
-    fast_path.listen(all, LISTENER, SITE + 1).expect("listening");
+    fast_path.listeners.listen(all, LISTENER, SITE + 1).expect("listening");
     assert!(!client.get("/kernel.html").is_from_kernel(), "on the other site nothing is pinned");
-    fast_path.listen(all, LISTENER + 1, SITE).expect("listening");
-    assert!(fast_path.map_host(LISTENER + 1, "test", SITE + 1).expect("mapped"));
+    fast_path.listeners.listen(all, LISTENER + 1, SITE).expect("listening");
+    assert!(fast_path.listeners.map_host(LISTENER + 1, "test", SITE + 1).expect("mapped"));
     assert!(!client.get("/kernel.html").is_from_kernel(), "the host is the other site's");
-    assert!(fast_path.unmap_host(LISTENER + 1, "test").expect("unmapped"));
+    assert!(fast_path.listeners.unmap_host(LISTENER + 1, "test").expect("unmapped"));
     assert!(client.get("/kernel.html").is_from_kernel());
-    fast_path.unlisten(all).expect("unlistened");
+    fast_path.listeners.unlisten(all).expect("unlistened");
     let before = fast_path.stats.counters().expect("counters");
     assert!(!client.get("/kernel.html").is_from_kernel());
     let passed = fast_path.stats.counters().expect("counters").since(&before);
@@ -55,9 +55,9 @@ fn hosts_select_sites() {
         whole,
         not_modified: None,
     };
-    fast_path.pin(other, b"/kernel.html", &[variant]).expect("pinned");
-    assert!(fast_path.map_host(LISTENER, "Other.Example", other).expect("mapped"));
-    assert!(fast_path.map_host(LISTENER, "[fd77::a4d:1]:8080", other).expect("mapped"));
+    fast_path.objects.pin(other, b"/kernel.html", &[variant]).expect("pinned");
+    assert!(fast_path.listeners.map_host(LISTENER, "Other.Example", other).expect("mapped"));
+    assert!(fast_path.listeners.map_host(LISTENER, "[fd77::a4d:1]:8080", other).expect("mapped"));
     for (host, body) in [
         ("server", &b"from the kernel"[..]),
         ("server:8080", b"from the kernel"),
@@ -94,10 +94,13 @@ fn listener_sets_tell_sites_of_one_host_apart() {
     let (other, set) = (SITE + 1, LISTENER + 1);
     Sample::new(b"the other site").pin_on(&fast_path, other, "/kernel.html");
     for address in ["[fd77::a4d:1]:8080", "10.77.0.77:8080"] {
-        fast_path.listen(address.parse().expect("an address"), set, 0).expect("listening");
+        fast_path
+            .listeners
+            .listen(address.parse().expect("an address"), set, 0)
+            .expect("listening");
     }
-    assert!(fast_path.map_host(LISTENER, "one.example", SITE).expect("mapped"));
-    assert!(fast_path.map_host(set, "one.example", other).expect("mapped"));
+    assert!(fast_path.listeners.map_host(LISTENER, "one.example", SITE).expect("mapped"));
+    assert!(fast_path.listeners.map_host(set, "one.example", other).expect("mapped"));
     let request = "GET /kernel.html HTTP/1.1\r\nHost: one.example\r\n\r\n";
     for _ in 0..2 {
         for (address, body) in
@@ -108,12 +111,12 @@ fn listener_sets_tell_sites_of_one_host_apart() {
             assert_eq!(client.receive().body, body, "{address}");
         }
     }
-    assert!(fast_path.unmap_host(set, "ONE.example").expect("unmapped"));
-    assert!(!fast_path.unmap_host(set, "one.example").expect("not there"));
+    assert!(fast_path.listeners.unmap_host(set, "ONE.example").expect("unmapped"));
+    assert!(!fast_path.listeners.unmap_host(set, "one.example").expect("not there"));
     let mut client = world.connect(SERVER_V6);
     client.send(request.as_bytes());
     assert!(!client.receive().is_from_kernel(), "this set has no site for everybody");
-    assert!(fast_path.map_host(LISTENER, "one.example", 0).expect("mapped"));
+    assert!(fast_path.listeners.map_host(LISTENER, "one.example", 0).expect("mapped"));
     let why = outcome(&world, &fast_path, request).expect_err("left to user mode by name");
     assert_eq!(why, [Reason::PassSite]);
 }

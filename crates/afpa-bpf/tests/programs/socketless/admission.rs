@@ -37,7 +37,7 @@ pub(super) fn ip(namespace: &Namespace, arguments: &[&str]) {
 }
 
 pub(super) fn look(bench: &Bench) {
-    inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("on");
+    inside(bench.world.server(), || bench.fast_path.socketless.look_at_tcp()).expect("on");
 }
 
 /// A connection from this address, and whether its SYN was answered without the kernel.
@@ -160,7 +160,7 @@ fn rules_and_routes_that_change_are_seen() {
     stranger(&bench, "198.51.100", 1);
     ip(bed, &["rule", "add", "from", "10.77.0.77", "lookup", "77"]);
     look(&bench);
-    assert!(bench.fast_path.admission_refusal().is_some(), "IPv6 has no gateway here");
+    assert!(bench.fast_path.socketless.admission_refusal().is_some(), "IPv6 has no gateway here");
     for last in 10..14 {
         assert!(
             !connect(&bench, &format!("198.51.100.{last}")).1,
@@ -169,7 +169,7 @@ fn rules_and_routes_that_change_are_seen() {
     }
     ip(bed, &["rule", "del", "from", "10.77.0.77", "lookup", "77"]);
     look(&bench);
-    assert_eq!(bench.fast_path.admission_refusal(), None);
+    assert_eq!(bench.fast_path.socketless.admission_refusal(), None);
     stranger(&bench, "198.51.100", 14);
     // A route of its own, beside that of its network.
     ip(bed, &["route", "add", "198.51.100.30", "via", OTHER_GATEWAY]);

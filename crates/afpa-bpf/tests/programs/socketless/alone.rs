@@ -131,13 +131,13 @@ fn after_eight_seconds_another_syn_ack_has_to_show_the_way() {
     /// In units of the programs' clock, a little more than a millisecond.
     const EIGHT_SECONDS: u32 = 8192;
     let Some(bench) = Bench::new() else { return };
-    bench.fast_path.set_firewall_interval(Duration::ZERO); // which would be asked sooner
+    bench.fast_path.clients.set_firewall_interval(Duration::ZERO); // which would be asked sooner
     let known_for = |time: u32| {
         let client = bench.open();
         let key = FlowKey::new(client.address(), admission::server());
-        let mut flow = bench.fast_path.flow(&key).expect("read").expect("a flow");
+        let mut flow = bench.fast_path.flows.flow(&key).expect("read").expect("a flow");
         flow.way_known = ((monotonic() >> 20) as u32).wrapping_sub(time);
-        bench.fast_path.put_flow(&key, &flow.to_bytes()).expect("room");
+        bench.fast_path.flows.put_flow(&key, &flow.to_bytes()).expect("room");
         client
     };
     let mut lately = known_for(EIGHT_SECONDS - 3000);

@@ -147,13 +147,13 @@ fn run(percent: u64, seed: u64, socketless: bool, time: Duration) -> Option<Tall
     let world = World::lossy(percent, seed)?;
     world.file("long.bin", &vec![b'z'; LONG]);
     let bench = Bench::over(world, Settings::default())?;
-    bench.fast_path.set_bypass_after(0);
+    bench.fast_path.flows.set_bypass_after(0);
     if !socketless {
-        bench.fast_path.drain();
+        bench.fast_path.socketless.drain();
     }
     let fast_path: std::sync::Arc<FastPath> = std::sync::Arc::clone(&*bench.fast_path);
     let rtx = inside(bench.world.server(), || {
-        RtxThread::start(move || fast_path.service_timers(), |error| panic!("{error}"))
+        RtxThread::start(move || fast_path.rtx.service_timers(), |error| panic!("{error}"))
     })
     .expect("a thread");
     let client = bench.world.bed.client();

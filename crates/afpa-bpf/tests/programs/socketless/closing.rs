@@ -323,7 +323,7 @@ fn all_connections_are_closed_at_the_end() {
     let request = clients[1].get("/kernel.html");
     clients[1].push(&request); // its answer is under way
     assert_eq!(clients[1].answers(SOON).len(), 1);
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     assert_eq!(bench.close(), 1);
     for client in [0, 2] {
         let client = &mut clients[client];
@@ -342,7 +342,7 @@ fn the_end_waits_for_an_answer() {
     client.push(&request);
     let answer = client.answers(SOON).remove(0);
     assert!(answer.is_from_kernel());
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     for _ in 0..3 {
         assert_eq!(bench.close(), 1);
     }
@@ -360,7 +360,7 @@ fn a_lost_fin_comes_again() {
     let Some(bench) = Bench::new() else { return };
     let mut client = bench.open();
     hit(&mut client);
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     assert_eq!(bench.close(), 0);
     let lost = client.answers(SOON);
     std::thread::sleep(Duration::from_millis(1100)); // longer than the sweep lets it rest
@@ -379,7 +379,7 @@ fn a_drained_fast_path_hands_all_connections_over() {
     let Some(bench) = Bench::new() else { return };
     let mut client = bench.open();
     hit(&mut client);
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(!reply.is_from_kernel(), "{:?}", bench.counts());
     client.acknowledge();

@@ -52,10 +52,10 @@ fn traffic_that_moves_between_two_cores_again_and_again() {
     }
     let Some(bench) = Bench::new() else { return };
     bench.world.file("long.bin", &vec![b'z'; 300_000]);
-    bench.fast_path.set_bypass_after(0);
+    bench.fast_path.flows.set_bypass_after(0);
     let fast_path = std::sync::Arc::clone(&bench.fast_path);
     let _rtx = inside(bench.world.server(), || {
-        RtxThread::start(move || fast_path.service_timers(), |error| panic!("{error}"))
+        RtxThread::start(move || fast_path.rtx.service_timers(), |error| panic!("{error}"))
     })
     .expect("a thread");
     let (over, bench) = (AtomicBool::new(false), &bench);

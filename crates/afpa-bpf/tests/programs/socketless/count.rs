@@ -15,7 +15,7 @@ fn a_client_opens_as_many_as_it_may_and_then_the_kernel_does() {
     let Some(bench) = bench() else { return };
     let mut open: Vec<_> = (0..MOST).map(|_| bench.open()).collect();
     let client = open[0].address().ip();
-    assert_eq!(bench.fast_path.connections_of(client), MOST);
+    assert_eq!(bench.fast_path.clients.connections_of(client), MOST);
     let mut further = bench.raw();
     further.connect();
     assert_eq!(bench.count(Reason::SocketlessOpened), u64::from(MOST), "{:?}", bench.counts());
@@ -30,15 +30,15 @@ fn a_client_opens_as_many_as_it_may_and_then_the_kernel_does() {
     first.acknowledge();
     bench.await_count(Reason::SocketlessClosed, 1);
     open[0].ask_user();
-    assert_eq!(bench.fast_path.connections_of(client), MOST - 2, "{:?}", bench.counts());
+    assert_eq!(bench.fast_path.clients.connections_of(client), MOST - 2, "{:?}", bench.counts());
     let again: Vec<_> = (0..2).map(|_| bench.open()).collect();
-    assert_eq!(bench.fast_path.connections_of(client), MOST);
+    assert_eq!(bench.fast_path.clients.connections_of(client), MOST);
 
     for one in open.iter().skip(1).chain(&again) {
         one.reset();
     }
     bench.world.raw().collect(SOON);
-    assert_eq!(bench.fast_path.connections_of(client), 0, "{:?}", bench.counts());
+    assert_eq!(bench.fast_path.clients.connections_of(client), 0, "{:?}", bench.counts());
 }
 
 /// All SYNs before the first acknowledgement: cookies know no limit, connections do.
@@ -63,5 +63,5 @@ fn many_cookies_open_no_more_than_a_client_may_have() {
         assert!(reply.text().ends_with("from the kernel") || reply.text().contains("nginx"));
     }
     assert_eq!(answers, MOST, "the others are the server's: {:?}", bench.counts());
-    assert_eq!(bench.fast_path.connections_of(address), MOST);
+    assert_eq!(bench.fast_path.clients.connections_of(address), MOST);
 }

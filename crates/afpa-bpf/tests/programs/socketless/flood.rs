@@ -153,11 +153,15 @@ fn turn(bench: &Bench, macs: &[u8; 12], per_second: u64, time: Duration) -> Turn
 }
 
 fn set_up(bench: &Bench, police: &Police, mode: Mode) {
-    bench.fast_path.set_flood_syns(if mode == Mode::Cookies { FLOOD_SYNS } else { u32::MAX });
+    bench.fast_path.clients.set_flood_syns(if mode == Mode::Cookies {
+        FLOOD_SYNS
+    } else {
+        u32::MAX
+    });
     match mode {
-        Mode::WithSockets => bench.fast_path.drain(),
+        Mode::WithSockets => bench.fast_path.socketless.drain(),
         Mode::Without | Mode::Shares | Mode::Cookies => {
-            inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("on");
+            inside(bench.world.server(), || bench.fast_path.socketless.look_at_tcp()).expect("on");
         }
     }
     let mut settings = PoliceSettings::default();
@@ -200,7 +204,8 @@ fn a_flood_of_spoofed_syns_beside_a_client() {
     let macs = *raw.frame(&raw.next()).first_chunk::<12>().expect("an Ethernet header");
     // As a card would: the server's side on one core, the senders on the other.
     server.interface(Bed::DEVICE).steer(Some(0)).expect("steered");
-    let police = Police::new(Some(Arc::clone(&bench.fast_path) as Arc<dyn PoliceKernel>), 0, 0);
+    let police =
+        Police::new(Some(Arc::clone(&bench.fast_path.police) as Arc<dyn PoliceKernel>), 0, 0);
     for round in 0..setting("AFPA_FLOOD_ROUNDS", 1) {
         for mode in [Mode::WithSockets, Mode::Without, Mode::Shares, Mode::Cookies] {
             set_up(&bench, &police, mode);
@@ -250,10 +255,10 @@ fn a_hit_among_many_connections() {
     let settings = Settings { flows: count.max(64) + 64, log_every: 0, ..Settings::default() };
     let Some(bench) = Bench::with(settings) else { return };
     let client = bench.open();
-    bench.fast_path.set_firewall_interval(Duration::ZERO); // none of them has ever been seen
+    bench.fast_path.clients.set_firewall_interval(Duration::ZERO); // none of them has ever been seen
     let to = SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
     let key = |from: SocketAddr| FlowKey::new(from, to);
-    let fresh = bench.fast_path.flow(&key(client.address())).expect("read").expect("a flow");
+    let fresh = bench.fast_path.flows.flow(&key(client.address())).expect("read").expect("a flow");
     let address = |number: u32| -> SocketAddr {
         SocketAddr::new(
             IpAddr::from(Ipv4Addr::from(0x0a4d_8000 + number % 8192)),
@@ -268,7 +273,7 @@ fn a_hit_among_many_connections() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         let flow = Flow { way_known: (now >> 20) as u32 - 100, ..fresh };
-        bench.fast_path.put_flow(&key(address(number)), &flow.to_bytes()).expect("room");
+        bench.fast_path.flows.put_flow(&key(address(number)), &flow.to_bytes()).expect("room");
     };
     const HITS: u32 = 3200;
     const BURST: u32 = 32; // less than a device's queue

@@ -105,9 +105,10 @@ fn uploads_in_lists_are_as_fast_as_the_kernels() {
             let mut client = match kind {
                 0 => bench.open_real(SERVER_V4),
                 _ => {
-                    bench.fast_path.drain();
+                    bench.fast_path.socketless.drain();
                     let client = bench.world.connect(SERVER_V4);
-                    inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("on");
+                    inside(bench.world.server(), || bench.fast_path.socketless.look_at_tcp())
+                        .expect("on");
                     client
                 }
             };

@@ -211,9 +211,9 @@ fn a_version_that_is_gone_ends_the_connection() {
     };
     let mut client = bench.open();
     let (request, _) = lose(&mut client, "/kernel.html");
-    assert!(bench.fast_path.unpin(SITE, b"/kernel.html").expect("unpinned"));
+    assert!(bench.fast_path.objects.unpin(SITE, b"/kernel.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
-    bench.fast_path.reclaim().expect("reclaimed"); // no byte is kept longer than a second
+    bench.fast_path.objects.reclaim().expect("reclaimed"); // no byte is kept longer than a second
     client.send(&now(&client, &request));
     let answers = client.answers(SOON);
     assert_eq!((answers.len(), resets(&answers)), (1, 1), "{answers:?}");
@@ -229,7 +229,7 @@ fn take_with_losses(bench: &Bench, client: &mut RawClient, every: usize) -> Vec<
     let (mut whole, mut seen, begin) = (Vec::new(), 0, Instant::now());
     while whole.len() < 30_000 || !whole.ends_with(b"k") {
         assert!(begin.elapsed() < Duration::from_secs(10), "{} {:?}", whole.len(), bench.counts());
-        inside(bench.world.server(), || bench.fast_path.service_timers()).expect("serviced");
+        inside(bench.world.server(), || bench.fast_path.rtx.service_timers()).expect("serviced");
         let mut holes = Vec::new();
         for segment in data(client.collect(Duration::from_millis(5))) {
             seen += 1;
@@ -267,7 +267,7 @@ fn a_long_answer_with_losses_arrives_and_the_connection_goes_on() {
         bench.goes_on(&mut client);
         client.reset();
     }
-    assert_eq!(bench.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(bench.fast_path.flows.transfers().expect("counted"), 0);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_reset_ends_a_long_answer() {
     assert!(data(client.answers(SOON)).len() > 1);
     client.reset();
     std::thread::sleep(SOON);
-    assert_eq!(bench.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(bench.fast_path.flows.transfers().expect("counted"), 0);
     assert_eq!(bench.sweep().socketless, 0, "{:?}", bench.counts());
     service_timers(&bench, Duration::from_millis(300));
     assert!(data(client.collect(SOON)).is_empty());
@@ -316,13 +316,13 @@ fn a_version_that_is_gone_ends_a_long_answer_at_the_client() {
     let request = client.get("/some.html");
     client.push(&request);
     assert!(data(client.answers(SOON)).len() > 1);
-    assert!(bench.fast_path.unpin(SITE, b"/some.html").expect("unpinned"));
+    assert!(bench.fast_path.objects.unpin(SITE, b"/some.html").expect("unpinned"));
     std::thread::sleep(Duration::from_millis(1100));
-    bench.fast_path.reclaim().expect("reclaimed");
+    bench.fast_path.objects.reclaim().expect("reclaimed");
     client.send(&client.next());
     let answers = client.collect(SOON);
     assert!(resets(&answers) >= 1 && data(answers.clone()).is_empty(), "{answers:?}");
     std::thread::sleep(SOON);
     assert_eq!(bench.sweep().socketless, 0, "{:?}", bench.counts());
-    assert_eq!(bench.fast_path.transfers().expect("counted"), 0);
+    assert_eq!(bench.fast_path.flows.transfers().expect("counted"), 0);
 }

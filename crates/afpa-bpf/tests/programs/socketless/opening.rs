@@ -285,18 +285,18 @@ fn syns_that_are_the_kernels() {
     is_the_kernels(&bench, &mut stranger, Reason::SocketlessUnknownClient);
 
     let mut client = bench.raw();
-    bench.fast_path.set_paused(true);
+    bench.fast_path.clients.set_paused(true);
     is_the_kernels(&bench, &mut client, Reason::PassPaused);
-    bench.fast_path.set_paused(false);
+    bench.fast_path.clients.set_paused(false);
 
     let mut client = bench.raw();
     bench.stop_heart();
-    bench.fast_path.pause();
+    bench.fast_path.clock.pause();
     is_the_kernels(&bench, &mut client, Reason::PassNoHeartbeat);
-    bench.fast_path.beat();
+    bench.fast_path.clock.beat();
 
     let mut client = bench.raw();
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     let before = bench.count(Reason::SocketlessSyn);
     client.connect();
     client.ask_user();
@@ -307,14 +307,14 @@ fn syns_that_are_the_kernels() {
 fn a_host_without_cookies_has_none() {
     let Some(bench) = Bench::new() else { return };
     bench.world.sysctl("net.ipv4.tcp_syncookies=0");
-    let refusal = inside(bench.world.server(), || bench.fast_path.look_at_tcp());
+    let refusal = inside(bench.world.server(), || bench.fast_path.socketless.look_at_tcp());
     assert!(refusal.expect_err("refused").to_string().contains("tcp_syncookies"));
     let mut client = bench.raw();
     client.connect();
     client.ask_user();
     assert_eq!(bench.count(Reason::SocketlessSyn), 0);
     bench.world.sysctl("net.ipv4.tcp_syncookies=2");
-    inside(bench.world.server(), || bench.fast_path.look_at_tcp()).expect("as before");
+    inside(bench.world.server(), || bench.fast_path.socketless.look_at_tcp()).expect("as before");
     let mut client = bench.open();
     bench.goes_on(&mut client);
 }
@@ -413,7 +413,7 @@ fn cookies_of_the_kernels_own_are_not_taken_for_ours() {
     let set = bench.world.server().command("sysctl").args(always).status().expect("sysctl");
     assert!(set.success());
     bench.open().reset();
-    bench.fast_path.drain(); // from now on all SYNs are the kernel's; our cookies are still valid
+    bench.fast_path.socketless.drain(); // from now on all SYNs are the kernel's; our cookies are still valid
     let server = std::net::SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
     inside(bench.world.bed.client(), || {
         for turn in 0..1500 {

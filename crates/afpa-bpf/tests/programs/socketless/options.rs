@@ -25,7 +25,7 @@ fn without(setting: &str, at_server: bool, option: &str) {
     let side = if at_server { bed.server() } else { bed.client() };
     let off = format!("net.ipv4.{setting}=0");
     assert!(side.command("sysctl").args(["-qw", &off]).status().expect("sysctl").success());
-    inside(bed.server(), || bench.fast_path.look_at_tcp()).expect("as before");
+    inside(bed.server(), || bench.fast_path.socketless.look_at_tcp()).expect("as before");
     for address in [SERVER_V4, SERVER_V6] {
         let mut client = bench.open_real(address);
         (0..2).for_each(|_| assert!(client.get("/kernel.html").is_from_kernel()));
@@ -311,7 +311,7 @@ fn ecn_is_not_agreed_on() {
         assert_eq!(has_ecn(&client), [false, false], "{address}");
     }
     assert_eq!(bench.count(Reason::SocketlessToKernel), 2, "{:?}", bench.counts());
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     let mut client = bench.world.connect(SERVER_V4);
     assert_eq!(client.get("/user.html").text(), "from nginx");
     assert_eq!(has_ecn(&client), [true, true], "the kernel's own");

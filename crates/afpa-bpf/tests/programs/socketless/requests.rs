@@ -216,7 +216,7 @@ fn a_connection_that_was_assigned_is_like_any_other() {
     };
     let assigned = told(&mut bench.open_real(SERVER_V4));
     assert_eq!(bench.count(Reason::SocketlessToKernel), 1);
-    bench.fast_path.drain();
+    bench.fast_path.socketless.drain();
     let native = told(&mut bench.world.connect(SERVER_V4));
     println!("assigned: {assigned:?}\nnative:      {native:?}");
     let of_time = |word: &&String| !word.starts_with("rto:");

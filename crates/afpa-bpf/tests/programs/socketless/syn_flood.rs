@@ -53,7 +53,7 @@ impl<'a> Flood<'a> {
         let client = bench.world.bed.client();
         let wire = inside(client, || PacketSocket::open(Bed::DEVICE)).expect("a socket");
         let flood = Self { bench, wire, macs, sent: Cell::new(0) };
-        bench.fast_path.set_flood_syns(RATE);
+        bench.fast_path.clients.set_flood_syns(RATE);
         flood.goes_on();
         flood
     }
@@ -224,7 +224,7 @@ fn in_a_flood_a_syn_is_answered_only_by_a_way_that_was_seen() {
 #[test]
 fn in_a_flood_the_police_are_asked_first() {
     let Some(bench) = bench() else { return };
-    let kernel = Arc::clone(&bench.fast_path) as Arc<dyn PoliceKernel>;
+    let kernel = Arc::clone(&bench.fast_path.police) as Arc<dyn PoliceKernel>;
     let police = Police::new(Some(kernel), 0, 0);
     let deny = vec!["198.51.100.77/32".parse().expect("a prefix")];
     police.configure(&PoliceSettings { deny, ..PoliceSettings::default() }).expect("taken");
@@ -239,7 +239,7 @@ fn a_syn_that_was_answered_in_a_flood_is_answered_again_behind_it() {
     let Some(bench) = bench() else { return };
     let flood = Flood::begin(&bench);
     let (mut client, first) = flood.answers(77);
-    bench.fast_path.set_flood_syns(u32::MAX);
+    bench.fast_path.clients.set_flood_syns(u32::MAX);
     let (answered, floods) =
         (bench.count(Reason::SocketlessSyn), bench.count(Reason::SocketlessFlood));
     let again = syn_ack(&mut client, |_| ());
@@ -250,7 +250,7 @@ fn a_syn_that_was_answered_in_a_flood_is_answered_again_behind_it() {
 #[test]
 fn syns_of_clients_that_are_known_are_no_flood() {
     let Some(bench) = bench() else { return };
-    bench.fast_path.set_flood_syns(RATE);
+    bench.fast_path.clients.set_flood_syns(RATE);
     let mut client = bench.raw();
     let before = bench.count(Reason::SocketlessSyn);
     for _ in 0..2 * MANY {

@@ -44,7 +44,7 @@ impl Lab {
     pub fn connected(&self) -> RawClient {
         let mut client = self.world.raw();
         client.connect();
-        self.fast_path.beat();
+        self.fast_path.clock.beat();
         client
     }
 
@@ -59,10 +59,10 @@ impl Lab {
 
     /// All is as after any answer: both contexts serve the connection.
     pub fn goes_on(&self, client: &mut RawClient) {
-        self.fast_path.beat();
+        self.fast_path.clock.beat();
         assert!(client.ask(&client.get("/kernel.html")).is_from_kernel());
         assert!(client.ask(&client.get("/user.html")).text().ends_with("from nginx"));
-        assert_eq!(self.fast_path.transfers().expect("counted"), 0);
+        assert_eq!(self.fast_path.flows.transfers().expect("counted"), 0);
     }
 }
 

@@ -35,7 +35,7 @@ pub fn counted(fast_path: &FastPath, reason: Reason) -> u64 {
 
 #[track_caller]
 pub fn kernel_answers(fast_path: &FastPath, client: &mut RawClient) {
-    fast_path.beat();
+    fast_path.clock.beat();
     let reply = client.ask(&client.get("/kernel.html"));
     assert!(reply.is_from_kernel() && reply.text().ends_with("from the kernel"), "{reply:?}");
 }
@@ -122,7 +122,7 @@ impl World {
         let mut least = time.as_millis() / 10; // times, although the processor may be away for most of the time
         while least > 0 || Instant::now() < deadline {
             least = least.saturating_sub(1);
-            inside(self.server(), || fast_path.service_timers()).expect("serviced");
+            inside(self.server(), || fast_path.rtx.service_timers()).expect("serviced");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -181,14 +181,15 @@ impl World {
                     return None;
                 }
             };
-            fast_path.attach(index(Bed::DEVICE)).expect("tcx");
+            fast_path.interfaces.attach(index(Bed::DEVICE)).expect("tcx");
             fast_path
+                .listeners
                 .listen(SocketAddr::new("::".parse().unwrap(), PORT), LISTENER, SITE)
                 .expect("listening");
             serve_server(&fast_path);
             // Tests take longer than a second. That the firewall is asked then is `firewall.rs`'s.
-            fast_path.set_firewall_interval(Duration::from_secs(3600));
-            fast_path.beat();
+            fast_path.clients.set_firewall_interval(Duration::from_secs(3600));
+            fast_path.clock.beat();
             Some(fast_path)
         })
     }
@@ -244,7 +245,7 @@ impl World {
 /// Serves the server that listens on the port in the current namespace.
 pub fn serve_server(fast_path: &FastPath) {
     let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-    let sockets = fast_path.serve_server(any).expect("its sockets are marked");
+    let sockets = fast_path.sockets.serve_server(any).expect("its sockets are marked");
     assert!(!sockets.served.is_empty(), "nothing listens on port {PORT}");
 }
 
@@ -266,8 +267,8 @@ pub fn without_traffic(test: impl FnOnce(&FastPath) + Send) {
             Err(error) => return println!("SKIP: {error}"),
         };
         let any = SocketAddr::new("::".parse().expect("an address"), PORT);
-        fast_path.listen(any, LISTENER, SITE).expect("listening");
-        fast_path.beat();
+        fast_path.listeners.listen(any, LISTENER, SITE).expect("listening");
+        fast_path.clock.beat();
         test(&fast_path);
     });
 }
@@ -309,7 +310,7 @@ impl Sample {
             whole: Some(response(head.as_bytes(), body)),
             not_modified: Some(response(not_modified.as_bytes(), &[])),
         };
-        fast_path.pin(site, path.as_bytes(), &[variant]).expect("pinned");
+        fast_path.objects.pin(site, path.as_bytes(), &[variant]).expect("pinned");
     }
 
     /// With an answer to requests that ask for the connection's end as well.
@@ -330,7 +331,7 @@ impl Sample {
             variant(false, head.as_bytes(), not_modified.as_bytes()),
             variant(true, closing_head.as_bytes(), closing_not_modified.as_bytes()),
         ];
-        fast_path.pin(SITE, path.as_bytes(), &variants).expect("pinned");
+        fast_path.objects.pin(SITE, path.as_bytes(), &variants).expect("pinned");
     }
 }
 

@@ -47,7 +47,7 @@ impl Heart {
         let stopped = Arc::clone(&stops);
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Acquire) {
-                fast_path.beat();
+                fast_path.clock.beat();
                 std::thread::park_timeout(Duration::from_millis(250));
             }
         });
@@ -104,7 +104,7 @@ impl Bench {
         };
         let settings = Settings { socketless: true, answer_max, pages: 64, ..settings };
         let fast_path = world.fast_path(settings)?;
-        if let Err(why) = inside(world.server(), || fast_path.look_at_tcp()) {
+        if let Err(why) = inside(world.server(), || fast_path.socketless.look_at_tcp()) {
             println!("SKIP: {why}");
             return None;
         }
@@ -296,7 +296,7 @@ impl Bench {
 
     /// As user mode does when it ends. How many connections wait for the end of an answer.
     pub fn close(&self) -> usize {
-        inside(self.world.server(), || self.fast_path.close_socketless()).expect("closed")
+        inside(self.world.server(), || self.fast_path.flows.close_socketless()).expect("closed")
     }
 
     #[track_caller]
