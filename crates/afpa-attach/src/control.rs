@@ -1,5 +1,4 @@
-//! The control socket of an attachment: `GET /stats`, `GET /deny`, `POST /deny/add`, `POST /deny/del`, `POST /purge`,
-//! `POST /stop`, in HTTP/1.1.
+//! The control socket of an attachment: `GET /` lists its operations, in HTTP/1.1.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -81,6 +80,7 @@ fn answer(
         }
     }
     let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
+        [b"GET", b"/", ..] => ("200 OK", OPERATIONS.to_owned()),
         [b"GET", b"/stats", ..] => ("200 OK", statistics().to_string()),
         [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
         [b"GET", b"/deny", ..] => ("200 OK", police.list_denied()),
@@ -90,10 +90,10 @@ fn answer(
             match purged.or_else(|| police::order(police, &target)) {
                 Some(Ok(done)) => ("200 OK", done),
                 Some(Err(refused)) => ("400 Bad Request", refused),
-                None => ("404 Not Found", UNKNOWN.to_owned()),
+                None => ("404 Not Found", unknown()),
             }
         }
-        _ => ("404 Not Found", UNKNOWN.to_owned()),
+        _ => ("404 Not Found", unknown()),
     };
     let length = content.len();
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{content}")?;
@@ -103,8 +103,19 @@ fn answer(
     Ok(())
 }
 
-const UNKNOWN: &str =
-    "there are GET /stats, GET /deny, POST /deny/add, POST /deny/del, POST /purge and POST /stop\n";
+/// As `afpa call` reads them: a line for each, with method and name first.
+const OPERATIONS: &str = "\
+GET  /stats: all numbers, as JSON
+GET  /deny: the denied prefixes
+POST /deny/add prefix=PREFIX: refuses the clients of a prefix
+POST /deny/del prefix=PREFIX: takes such an order back
+POST /purge path=PATH|host=NAME [query=QUERY] [below=yes]: drops kept answers
+POST /stop: ends the attachment
+";
+
+fn unknown() -> String {
+    format!("there is no such operation; there are:\n{OPERATIONS}")
+}
 
 /// Drops the answers that the order of `afpa purge` names. Returns the line that `afpa purge` prints.
 fn purge(filler: &Filler, order: &str) -> Result<String, String> {

@@ -9,6 +9,7 @@
 //! * [`outbox`]: the input of *send response*: bytes gathered for one write, then memory or files;
 //! * [`client_stream`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
+//! * [`control`]: operations on a running server, of the framework and of its modules;
 //! * [`access`]: the record of an answered request;
 //! * [`counter`]: counts that a core keeps for itself;
 //! * [`preface`]: the header in which a router in front names the client (PROXY protocol);
@@ -21,6 +22,7 @@ pub mod access;
 pub mod address;
 pub mod client_stream;
 pub mod clock;
+pub mod control;
 pub mod counter;
 pub mod helpers;
 pub mod module;
@@ -34,6 +36,7 @@ pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote,
 pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};
+pub use control::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
 pub use counter::Counter;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Timeout, Waiting};

@@ -10,19 +10,27 @@ const UNKNOWN: &str = "application/octet-stream";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The table of media types: the registry's, with overrides of the configuration.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaTypes {
     overrides: HashMap<Box<str>, Box<str>>,
 }
 
 impl MediaTypes {
-    /// This table with another type for an extension, which is given without its dot and compared without regard to
-    /// case. The type is sent as it is, so it brings its own charset.
-    #[must_use]
-    pub fn with(mut self, extension: &str, content_type: &str) -> MediaTypes {
-        let extension = extension.trim_start_matches('.').to_ascii_lowercase();
-        self.overrides.insert(extension.into_boxed_str(), content_type.into());
-        self
+    /// Gives an extension another type. It is given without its dot and compared without regard to case. The type is sent
+    /// as it is, so it brings its own charset.
+    pub fn set(&mut self, extension: &str, content_type: &str) {
+        self.overrides.insert(plain(extension), content_type.into());
+    }
+
+    /// Gives an extension the registry's type again.
+    pub fn remove(&mut self, extension: &str) {
+        self.overrides.remove(&plain(extension));
+    }
+
+    /// Extensions, in lower case, and their types that are not the registry's.
+    pub fn overrides(&self) -> Vec<(String, String)> {
+        let overrides = self.overrides.iter();
+        overrides.map(|(extension, kind)| (extension.to_string(), kind.to_string())).collect()
     }
 
     /// The Content-Type for a path or file name, by its last extension.
@@ -44,6 +52,10 @@ impl MediaTypes {
             Some(media) => Cow::Borrowed(media),
         }
     }
+}
+
+fn plain(extension: &str) -> Box<str> {
+    extension.trim_start_matches('.').to_ascii_lowercase().into_boxed_str()
 }
 
 /// The Content-Type for a path without overrides; see [`MediaTypes::content_type`].
@@ -127,9 +139,16 @@ mod tests {
 
     #[test]
     fn overrides_win() {
-        let types = MediaTypes::default().with(".Md", "text/markdown; charset=latin1");
+        let mut types = MediaTypes::default();
+        types.set(".Md", "text/markdown; charset=latin1");
         assert_eq!(types.content_type(b"/x.MD"), "text/markdown; charset=latin1");
         assert_eq!(types.content_type(b"/x.png"), "image/png");
+        assert_eq!(
+            types.overrides(),
+            [("md".to_owned(), "text/markdown; charset=latin1".to_owned())]
+        );
+        types.remove("MD");
+        assert_eq!(types, MediaTypes::default());
     }
 
     #[test]

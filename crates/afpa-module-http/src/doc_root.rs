@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
@@ -19,7 +19,8 @@ use crate::settings::DocRootSettings;
 pub struct DocRoot {
     key: u32,
     settings: DocRootSettings,
-    media: MediaTypes,
+    /// Operations may change it.
+    media: RwLock<MediaTypes>,
     pipeline: Pipeline,
     common: Arc<Common>,
     root: DocumentRoot,
@@ -65,16 +66,14 @@ impl DocRoot {
         common: &Arc<Common>,
         key: u32,
     ) -> Result<Arc<Self>, DocRootError> {
-        let media = settings
-            .types
-            .iter()
-            .fold(MediaTypes::default(), |media, (extension, kind)| media.with(extension, kind));
+        let mut media = MediaTypes::default();
+        settings.types.iter().for_each(|(extension, kind)| media.set(extension, kind));
         let doc_root = Arc::new(Self {
             key,
             homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
             pipeline: Pipeline::new(&settings),
             settings,
-            media,
+            media: RwLock::new(media),
             common: Arc::clone(common),
             root,
             watcher: OnceLock::new(),
@@ -132,8 +131,27 @@ impl DocRoot {
         &self.pipeline
     }
 
-    pub(crate) fn media(&self) -> &MediaTypes {
-        &self.media
+    /// The media type of a file, by its path.
+    pub(crate) fn media_type(&self, path: &[u8]) -> String {
+        self.media.read().unwrap_or_else(PoisonError::into_inner).content_type(path).into_owned()
+    }
+
+    /// The media type of files with this extension.
+    pub(crate) fn type_of(&self, extension: &str) -> String {
+        self.media_type(format!("a.{extension}").as_bytes())
+    }
+
+    /// Extensions, and their media types that are not the built-in ones.
+    pub(crate) fn types(&self) -> Vec<(String, String)> {
+        self.media.read().unwrap_or_else(PoisonError::into_inner).overrides()
+    }
+
+    /// Changes the table of media types. When this returns, no answer with a type of before is given any more: everything
+    /// is loaded anew, for an answer may be that of a file whose name is not in the URL.
+    pub(crate) fn change_types(&self, change: impl FnOnce(&mut MediaTypes)) {
+        change(&mut self.media.write().unwrap_or_else(PoisonError::into_inner));
+        // A load depends on its place before it asks for the type.
+        self.cache().invalidate_tree(self.key, b"");
     }
 
     /// Whether requests for this host are answered. Names are compared without regard to case; the

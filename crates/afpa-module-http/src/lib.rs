@@ -19,6 +19,7 @@
 
 mod asked;
 mod common;
+mod control;
 mod counters;
 mod derive;
 mod doc_root;

@@ -86,6 +86,10 @@ pub enum Command {
     /// The kernel drops the first segment of a denied client's connections, where the fast path is in use; else AFPA
     /// closes them. An order acts at once and stays in force over reloads, until `del` or the end of afpa.
     Deny(Deny),
+    /// Carry out any operation of the running afpa
+    ///
+    /// Without a name, lists all operations with their parameters: the framework's, and those of its protocol module.
+    Call(Call),
     /// Accelerate a server that is already running
     ///
     /// The kernel answers requests for small files, on the server's own connections, with the server's own
@@ -248,6 +252,26 @@ pub struct DenyPrefix {
     pub target: Target,
 }
 
+/// `afpa call`.
+#[derive(Args, Debug)]
+#[command(after_help = CALL_EXAMPLES)]
+pub struct Call {
+    /// Operation [default: list them]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Its parameters
+    #[arg(value_name = "NAME=VALUE", value_parser = parameter)]
+    pub parameters: Vec<(String, String)>,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// A running afpa.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Target {
@@ -329,6 +353,12 @@ Examples:
   afpa deny add 2001:db8:bad::/48
   afpa deny del 198.51.100.0/24
   afpa deny list";
+
+const CALL_EXAMPLES: &str = "\
+Examples:
+  afpa call
+  afpa call stats
+  afpa call types/set extension=md type='text/markdown; charset=utf-8'";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -150,6 +150,12 @@ fn every_kind_of_change_is_seen() {
     assert_eq!(server.get("/a.txt").text(), "back");
     assert!(server.command(&["purge", "/a.txt"]).status.success());
     becomes("/a.txt", 200, "back");
+    // A media type that an order changes is in the next answer, and then in the kernel's.
+    let order = ["call", "types/set", "extension=txt", "type=text/x-notes"];
+    assert!(server.command(&order).status.success());
+    assert_eq!(server.get("/a.txt").field("Content-Type"), Some("text/x-notes"));
+    becomes("/a.txt", 200, "back");
+    assert_eq!(client.get("/a.txt").field("Content-Type"), Some("text/x-notes"));
 }
 
 /// Through another name of the file, in a folder that nobody watches.

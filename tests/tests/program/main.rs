@@ -8,6 +8,7 @@ mod many_sites;
 mod messages;
 mod metrics;
 mod namespaces;
+mod operations;
 mod overlap;
 mod signals;
 mod waiting;

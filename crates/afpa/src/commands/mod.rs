@@ -15,7 +15,7 @@ use afpa_police::{NotAPrefix, Prefix};
 use anyhow::{Context as _, bail};
 
 use crate::cli::{
-    self, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
+    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
 };
 use crate::control::{self, Target};
 use crate::fast_path;
@@ -157,6 +157,35 @@ pub fn deny(options: &Deny) -> anyhow::Result<()> {
     print(&answer)
 }
 
+/// `afpa call NAME`.
+///
+/// # Errors
+/// When there is no such operation, no process can be asked, or the process does not do it.
+pub fn call(options: &Call) -> anyhow::Result<()> {
+    let socket = control::find(&target(&options.target))?;
+    let list = socket.get("/")?;
+    let Some(name) = &options.name else { return print(&list) };
+    let operations: Vec<(&str, &str)> = list.lines().filter_map(operation).collect();
+    let wanted = name.trim_start_matches('/');
+    let Some((method, _)) = operations.iter().find(|(_, name)| *name == wanted) else {
+        let names: Vec<&str> = operations.iter().map(|(_, name)| *name).collect();
+        bail!("the running afpa has no operation {wanted}; it has: {}", names.join(", "));
+    };
+    let parameters = options.parameters.iter();
+    let parameters = parameters
+        .map(|(name, value)| format!("{}={}", control::escape(name), control::escape(value)));
+    let path = format!("/{wanted}?{}", parameters.collect::<Vec<_>>().join("&"));
+    let answer = if *method == "POST" { socket.post(&path) } else { socket.get(&path) }?;
+    print(&format!("{}\n", answer.trim_end()))
+}
+
+/// Method and name of a line such as `POST /deny/add prefix=PREFIX: refuses the clients of a prefix`.
+fn operation(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace();
+    let (method, path) = (words.next()?, words.next()?);
+    Some((method, path.trim_end_matches(':').strip_prefix('/')?))
+}
+
 /// `afpa completions SHELL`.
 ///
 /// # Errors
@@ -233,6 +262,13 @@ mod tests {
         clap_complete::generate(bash, &mut cli::command(), "afpa", &mut script);
         let script = String::from_utf8(script).unwrap();
         assert!(script.contains("--pinned-limit") && script.contains("s3-fifo"), "{script}");
+    }
+
+    #[test]
+    fn lines_of_the_list_have_a_method_and_a_name() {
+        let lines = ["GET  /stats: all", "POST /deny/add prefix=PREFIX: refuses", "", "nothing"];
+        let found = [Some(("GET", "stats")), Some(("POST", "deny/add")), None, None];
+        assert_eq!(lines.map(operation), found);
     }
 
     #[test]

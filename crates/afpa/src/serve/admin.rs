@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{
-    Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now, Outbox,
-    Persistence, Receipt, Timeout, Waiting,
+    Arguments, Cached, Client, ClientStream, Control, Derived, Finished, Helpers, Miss, Module,
+    Now, Operation, OperationKind, Outbox, Persistence, Receipt, Refusal, Reply, Timeout, Waiting,
 };
 use afpa_http::{
-    BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
-    ResponseHead, Status, page, request, target,
+    BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
+    Status, page, request,
 };
 use afpa_server::{Address, BoundListener, Engine, Settings};
-use afpa_shared_cache::Purge;
 
 use super::observe::{Exposition, Observed};
 use crate::confine::Confinement;
@@ -106,219 +105,159 @@ fn start(
 
 struct Answer {
     status: Status,
-    content_type: &'static str,
-    body: Vec<u8>,
+    reply: Reply,
 }
 
 impl Answer {
     fn text(status: Status, text: impl Into<Vec<u8>>) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+        Self { status, reply: Reply::text(text) }
     }
 
     fn error(status: Status) -> Self {
-        Self { status, content_type: page::CONTENT_TYPE, body: page::error_page(status) }
+        let content = page::error_page(status);
+        Self { status, reply: Reply { content_type: page::CONTENT_TYPE, content } }
+    }
+}
+
+impl From<Result<Reply, Refusal>> for Answer {
+    fn from(outcome: Result<Reply, Refusal>) -> Self {
+        match outcome {
+            Ok(reply) => Self { status: Status::OK, reply },
+            Err(Refusal::Invalid(why)) => Self::text(Status::BAD_REQUEST, why + "\n"),
+            Err(Refusal::Absent(why)) => Self::text(Status::NOT_FOUND, why + "\n"),
+            Err(Refusal::Failed) => Self::error(Status::INTERNAL_SERVER_ERROR),
+        }
     }
 }
 
 impl Admin {
+    /// Carries out an operation: the first path segments are its name. `/` lists all that the client may ask for.
     fn answer(&self, trusted: bool, request: &Request<'_, '_>) -> Answer {
-        let path = request.target.path().unwrap_or_default();
-        match (&request.method, path) {
-            (Method::Get | Method::Head, b"/metrics") => self.metrics(Exposition::wanted(request)),
-            (Method::Get | Method::Head, b"/health") => Answer::text(Status::OK, "ok\n"),
-            (Method::Get | Method::Head, b"/stats") => self.stats(),
-            (Method::Get | Method::Head, b"/top") if trusted => self.top(request.target.query()),
-            (Method::Post, b"/purge") if trusted => self.purge(request.target.query()),
-            (Method::Post, b"/drain") if trusted => self.order(request.target.query(), true),
-            (Method::Post, b"/ready") if trusted => self.order(request.target.query(), false),
-            (Method::Get | Method::Head, b"/deny") if trusted => {
-                Answer::text(Status::OK, self.observed.police.list_denied())
-            }
-            (Method::Post, b"/deny/add") if trusted => self.deny(request.target.query(), true),
-            (Method::Post, b"/deny/del") if trusted => self.deny(request.target.query(), false),
-            (Method::Get | Method::Head, b"/") => Answer::text(Status::OK, INDEX),
-            (
-                _,
-                b"/metrics" | b"/health" | b"/stats" | b"/top" | b"/purge" | b"/drain" | b"/ready"
-                | b"/" | b"/deny" | b"/deny/add" | b"/deny/del",
-            ) => Answer::error(Status::METHOD_NOT_ALLOWED),
-            _ => Answer::error(Status::NOT_FOUND),
+        let exposition = Exposition::wanted(request);
+        let framework = Framework { observed: &self.observed, exposition };
+        let serving = self.observed.serving.load();
+        let owners: [&dyn Control; 2] = [&framework, &*serving.global];
+        let offered = owners.iter().flat_map(|owner| {
+            let operations = owner.operations().iter();
+            operations.map(move |operation| (*owner, operation))
+        });
+        let offered: Vec<_> = offered
+            .filter(|(_, operation)| trusted || operation.kind == OperationKind::Public)
+            .collect();
+        let name = request.target.path().and_then(|path| path.strip_prefix(b"/"));
+        let name = name.unwrap_or_default();
+        let looks = matches!(request.method, Method::Get | Method::Head);
+        if name.is_empty() && looks {
+            let lines = offered.iter().map(|(_, operation)| line(operation));
+            return Answer::text(Status::OK, lines.collect::<String>());
         }
-    }
-
-    fn metrics(&self, format: Exposition) -> Answer {
-        let content_type = format.content_type();
-        match self.observed.metrics(format) {
-            Ok(text) => Answer { status: Status::OK, content_type, body: text.into_bytes() },
-            Err(_) => Answer::error(Status::INTERNAL_SERVER_ERROR),
-        }
-    }
-
-    fn stats(&self) -> Answer {
-        let body = self.observed.to_json().to_string().into_bytes();
-        Answer { status: Status::OK, content_type: "application/json", body }
-    }
-
-    /// `most=COUNT`: the kept answers of servers that save most.
-    fn top(&self, query: Option<&[u8]>) -> Answer {
-        let most = query.and_then(|query| query.strip_prefix(b"most="));
-        let most = most.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
-        let body = self.observed.top_json(most.unwrap_or(TOP).min(MOST_TOP)).to_string();
-        Answer { status: Status::OK, content_type: "application/json", body: body.into_bytes() }
-    }
-
-    /// `path=VALUE`, and optionally `host=NAME`: the path and host of the URL as the user typed them,
-    /// percent-encoded once more.
-    fn purge(&self, query: Option<&[u8]>) -> Answer {
-        let value = |name: &[u8]| {
-            let mut pairs = query.unwrap_or_default().split(|byte| *byte == b'&');
-            pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"=")).and_then(unescape)
+        let found = offered.iter().find(|(_, operation)| operation.name.as_bytes() == name);
+        let Some((owner, operation)) = found else {
+            let names: Vec<_> = offered.iter().map(|(_, operation)| operation.name).collect();
+            let known = format!("there is no such operation; there are: {}\n", names.join(", "));
+            return Answer::text(Status::NOT_FOUND, known);
         };
-        let (soft, below) = (value(b"soft").is_some(), value(b"below").is_some());
-        let responses = self.observed.serving.load().global.responses.clone();
-        let purged = |what: Purge| {
-            let count = responses.as_ref().map_or(0, |responses| responses.purge(&what, soft));
-            Answer::text(Status::OK, purged(count, soft))
-        };
-        if let Some(tag) = value(b"tag") {
-            return purged(Purge::Tag(tag));
-        }
-        let host = value(b"host");
-        let host = match host.as_deref().map(Host::parse) {
-            Some(Err(refusal)) => {
-                return Answer::text(Status::BAD_REQUEST, format!("host: {refusal}\n"));
+        match (method(operation), &request.method) {
+            ("GET", Method::Get | Method::Head) | ("POST", Method::Post) => {
+                owner.call(operation.name, &Arguments::new(request.target.query())).into()
             }
-            Some(Ok(host)) => Some(host.name()),
-            None => None,
-        };
-        let Some(typed) = value(b"path") else {
-            return match host {
-                Some(host) => purged(Purge::Host(host.as_bytes().to_vec())),
-                None => Answer::text(
-                    Status::BAD_REQUEST,
-                    "purge needs ?path=/the/path, ?host=NAME or ?tag=TAG\n",
-                ),
-            };
-        };
-        let path = typed.split(|&byte| byte == b'?' || byte == b'#').next().unwrap_or_default();
-        let (mut scratch, mut spelled) = (Vec::new(), Vec::new());
-        match target::normalise(path, &mut scratch) {
-            Err(error) => Answer::text(Status::BAD_REQUEST, format!("{error}\n")),
-            Ok(normal) => {
-                // Files have names, answers of servers have URLs, in which an escape may mean something.
-                let url = target::spell(path, &mut spelled).unwrap_or_default().to_vec();
-                let path = normal;
-                let shown = String::from_utf8_lossy(path).into_owned();
-                let named = host.map(|host| host.as_bytes().to_vec());
-                if below {
-                    return purged(Purge::Prefix { host: named, path: url });
-                }
-                let what = Purge::Url { host: named, path: url, query: value(b"query") };
-                let count = responses.as_ref().map_or(0, |responses| responses.purge(&what, soft));
-                if soft {
-                    return Answer::text(Status::OK, self::purged(count, soft));
-                }
-                Answer::text(
-                    Status::OK,
-                    match self.observed.serving.load().purge(host, path) {
-                        Some(_) if count > 0 => format!("{shown} was dropped from the cache\n"),
-                        Some(true) => format!("{shown} was dropped from the cache\n"),
-                        Some(false) => format!("{shown} was not in the cache\n"),
-                        None => format!("no site has the host {}\n", host.unwrap_or_default()),
-                    },
-                )
-            }
+            _ => Answer::error(Status::METHOD_NOT_ALLOWED),
         }
     }
 }
 
-impl Admin {
-    /// `server=NAME`, and optionally `&group=NAME`: lets a server drain, or take requests again.
-    fn order(&self, query: Option<&[u8]>, drain: bool) -> Answer {
-        let Some(server) = parameter(query, b"server=") else {
-            return Answer::text(Status::BAD_REQUEST, "an order needs ?server=NAME\n");
-        };
-        let wanted = parameter(query, b"group=");
-        let mut text = String::new();
-        for group in self.observed.serving.load().groups() {
-            if wanted.as_deref().is_some_and(|wanted| wanted != group.name()) {
-                continue;
+fn method(operation: &Operation) -> &'static str {
+    if operation.kind == OperationKind::Change { "POST" } else { "GET" }
+}
+
+/// `afpa call` reads the first two words of it.
+fn line(operation: &Operation) -> String {
+    let Operation { name, parameters, summary, .. } = operation;
+    let gap = if parameters.is_empty() { "" } else { " " };
+    format!("{:<4} /{name}{gap}{parameters}: {summary}\n", method(operation))
+}
+
+/// The framework's own operations.
+struct Framework<'o> {
+    observed: &'o Arc<Observed>,
+    /// The format of metrics.
+    exposition: Exposition,
+}
+
+const OPERATIONS: &[Operation] = &[
+    Operation {
+        name: "health",
+        kind: OperationKind::Public,
+        parameters: "",
+        summary: "whether it answers",
+    },
+    Operation {
+        name: "metrics",
+        kind: OperationKind::Public,
+        parameters: "",
+        summary: "all numbers, for Prometheus",
+    },
+    Operation {
+        name: "stats",
+        kind: OperationKind::Public,
+        parameters: "",
+        summary: "all numbers, as JSON",
+    },
+    Operation {
+        name: "deny",
+        kind: OperationKind::Look,
+        parameters: "",
+        summary: "the denied prefixes",
+    },
+    Operation {
+        name: "deny/add",
+        kind: OperationKind::Change,
+        parameters: "prefix=PREFIX",
+        summary: "refuses the clients of a prefix",
+    },
+    Operation {
+        name: "deny/del",
+        kind: OperationKind::Change,
+        parameters: "prefix=PREFIX",
+        summary: "takes such an order back",
+    },
+];
+
+impl Control for Framework<'_> {
+    fn operations(&self) -> &'static [Operation] {
+        OPERATIONS
+    }
+
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        match name {
+            "health" => Ok(Reply::text("ok\n")),
+            "metrics" => {
+                let page = self.observed.metrics(self.exposition).map_err(|_| Refusal::Failed)?;
+                let content_type = self.exposition.content_type();
+                Ok(Reply { content_type, content: page.into_bytes() })
             }
-            let what = if drain { "drains" } else { "is ready" };
-            for meant in group.order_drain(&server, drain) {
-                text.push_str(&format!("{meant} of {} {what}\n", group.name()));
-            }
-        }
-        match text.is_empty() {
-            true => Answer::text(
-                Status::NOT_FOUND,
-                format!("no server is called {server}: afpa stats lists them\n"),
-            ),
-            false => Answer::text(Status::OK, text),
+            "stats" => Ok(Reply::json(self.observed.to_json().to_string())),
+            "deny" => Ok(Reply::text(self.observed.police.list_denied())),
+            "deny/add" => self.deny(arguments, true),
+            "deny/del" => self.deny(arguments, false),
+            _ => Err(Refusal::Failed),
         }
     }
 }
 
-impl Admin {
-    /// `prefix=PREFIX`: denies it, or takes such an order back.
-    fn deny(&self, query: Option<&[u8]>, denied: bool) -> Answer {
-        let Some(prefix) = parameter(query, b"prefix=") else {
-            return Answer::text(Status::BAD_REQUEST, "an order needs ?prefix=PREFIX\n");
+impl Framework<'_> {
+    /// Denies a prefix, or takes such an order back.
+    fn deny(&self, arguments: &Arguments<'_>, denied: bool) -> Result<Reply, Refusal> {
+        let Some(prefix) = arguments.text("prefix") else {
+            return Err(Refusal::Invalid("an order needs ?prefix=PREFIX".to_owned()));
         };
         let police = &self.observed.police;
         let done = if denied { police.deny(&prefix) } else { police.undeny(&prefix) };
-        match done {
-            Ok(prefix) => {
-                let (what, so_many) = (said(denied), police.denied().len());
-                tracing::info!("{prefix} {what}, {so_many} prefixes are denied");
-                Answer::text(Status::OK, format!("{prefix} {what}\n"))
-            }
-            Err(refused) => Answer::text(Status::BAD_REQUEST, format!("{refused}\n")),
-        }
+        let prefix = done.map_err(|refused| Refusal::Invalid(refused.to_string()))?;
+        let what = if denied { "is denied" } else { "is not denied any more" };
+        tracing::info!("{prefix} {what}, {} prefixes are denied", police.denied().len());
+        Ok(Reply::text(format!("{prefix} {what}\n")))
     }
-}
-
-fn purged(count: usize, soft: bool) -> String {
-    match (count, soft) {
-        (1, false) => "1 answer was dropped from the cache\n".to_owned(),
-        (count, false) => format!("{count} answers were dropped from the cache\n"),
-        (1, true) => "1 answer has to be validated\n".to_owned(),
-        (count, true) => format!("{count} answers have to be validated\n"),
-    }
-}
-
-fn said(denied: bool) -> &'static str {
-    if denied { "is denied" } else { "is not denied any more" }
-}
-
-/// A parameter of a query, unescaped; `name` ends with its equals sign.
-fn parameter(query: Option<&[u8]>, name: &[u8]) -> Option<String> {
-    let mut all = query?.split(|&byte| byte == b'&');
-    let value = all.find_map(|one| one.strip_prefix(name)).and_then(unescape)?;
-    String::from_utf8(value).ok()
-}
-
-/// Answers that are listed unless the request says how many, and at most.
-const TOP: usize = 20;
-const MOST_TOP: usize = 10_000;
-
-const INDEX: &str = "GET /health  GET /metrics  GET /stats\n";
-
-fn unescape(value: &[u8]) -> Option<Vec<u8>> {
-    let mut plain = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let [byte, tail @ ..] = rest {
-        rest = tail;
-        if *byte != b'%' {
-            plain.push(*byte);
-            continue;
-        }
-        let [high, low, tail @ ..] = rest else { return None };
-        let digit = |byte: &u8| char::from(*byte).to_digit(16);
-        plain.push((digit(high)? * 16 + digit(low)?) as u8);
-        rest = tail;
-    }
-    Some(plain)
 }
 
 impl Module for Admin {
@@ -445,35 +384,12 @@ impl Module for Admin {
 
 fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out: &mut Outbox) {
     ResponseHead::build(answer.status)
-        .field("Content-Type", answer.content_type)
-        .content_length(answer.body.len() as u64)
+        .field("Content-Type", answer.reply.content_type)
+        .content_length(answer.reply.content.len() as u64)
         .field("Cache-Control", "no-store")
         .finish()
         .write(&mut out.bytes, &HttpDate::new(now.unix()), connection);
     if with_body {
-        out.bytes.extend_from_slice(&answer.body);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_found_by_their_names() {
-        let query = Some(&b"server=app%3A80&group=a%26b"[..]);
-        assert_eq!(parameter(query, b"server=").as_deref(), Some("app:80"));
-        assert_eq!(parameter(query, b"group=").as_deref(), Some("a&b"));
-        assert_eq!(parameter(query, b"x="), None);
-        assert_eq!(parameter(Some(b"server=%ff"), b"server="), None);
-    }
-
-    #[test]
-    fn a_purged_path_is_unescaped_once() {
-        assert_eq!(unescape(b"/a%2520b/%26x").as_deref(), Some(&b"/a%20b/&x"[..]));
-        assert_eq!(unescape(b"/plain").as_deref(), Some(&b"/plain"[..]));
-        for broken in [&b"%"[..], b"%2", b"%zz"] {
-            assert_eq!(unescape(broken), None);
-        }
+        out.bytes.extend_from_slice(&answer.reply.content);
     }
 }

@@ -247,33 +247,4 @@ impl Serving {
     pub(super) fn groups(&self) -> Vec<Arc<Group>> {
         self.global.groups.iter().map(|group| Arc::clone(&group.group)).collect()
     }
-
-    /// Drops the objects that a normalised URL path leads to, in the sites of a host (without its port),
-    /// or else in every site. Whether there were any; `None`: no site has this host.
-    pub(super) fn purge(&self, host: Option<&str>, path: &[u8]) -> Option<bool> {
-        let Some(router) = &self.global.router else {
-            let root = self.global.roots.first()?;
-            let hosts = &root.settings().hosts;
-            let known = |host: &str| {
-                hosts.is_empty() || hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
-            };
-            return host.is_none_or(known).then(|| root.purge(path));
-        };
-        let sites = host.map(|host| router.sites(host));
-        if sites.as_ref().is_some_and(Vec::is_empty) {
-            return None;
-        }
-        let meant = |set: &&RequestSet| {
-            path.starts_with(&set.prefix)
-                && sites.as_ref().is_none_or(|sites| sites.contains(&set.site))
-        };
-        let mut found = false;
-        for set in router.sets().iter().filter(meant) {
-            let Action::Cached { root, .. } = set.behaviour.action else { continue };
-            let strip = set.behaviour.rewrite.as_ref().map_or(0, |rewrite| rewrite.strip);
-            let root = self.global.roots.get(root.0 as usize);
-            found |= root.zip(path.get(strip..)).is_some_and(|(root, path)| root.purge(path));
-        }
-        Some(found)
-    }
 }

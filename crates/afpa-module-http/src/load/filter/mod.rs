@@ -102,7 +102,7 @@ impl Draft {
         let settings = doc_root.settings();
         let (hint, priority) = settings.hint(&sources.path);
         Draft {
-            content_type: doc_root.media().content_type(&sources.path).into_owned(),
+            content_type: doc_root.media_type(&sources.path),
             fields: settings.headers.clone(),
             content: None,
             due: CodingSet::IDENTITY,

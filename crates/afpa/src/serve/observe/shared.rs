@@ -49,21 +49,6 @@ impl Observed {
         })
     }
 
-    /// The kept answers that save most.
-    pub(in crate::serve) fn top_json(&self, most: usize) -> Value {
-        let serving = self.serving.load();
-        let savers = serving.global.responses.as_ref().map(|responses| responses.top(most));
-        let savers = savers.unwrap_or_default().into_iter().map(|saver| {
-            json!({
-                "saved_us": saver.saved_us,
-                "hits": saver.hits,
-                "bytes": saver.bytes,
-                "url": saver.url,
-            })
-        });
-        json!({ "answers_of_servers": savers.collect::<Value>() })
-    }
-
     /// The same, for Prometheus.
     pub(super) fn encode_shared(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats = self.shared_stats();
