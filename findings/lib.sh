@@ -27,7 +27,8 @@ maven_install() {
         echo '<groupId>a</groupId><artifactId>a</artifactId><version>1</version><dependencies>'
         for package; do
             IFS=: read -r group artifact version <<<"$package"
-            echo "<dependency><groupId>$group</groupId><artifactId>$artifact</artifactId><version>$version</version></dependency>"
+            echo "<dependency><groupId>$group</groupId><artifactId>$artifact</artifactId>"
+            echo "<version>$version</version></dependency>"
         done
         echo '</dependencies></project>'
     } >pom.xml
@@ -35,8 +36,9 @@ maven_install() {
         org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies &>maven.log || cat maven.log
 }
 
-# debian_install PACKAGE[=VERSION]...: the files of these packages of Debian 12, without others that they need, in ./root
+# debian_install PACKAGE[=VERSION]...: the files of these packages of Debian 12, and of no others, in ./root
 debian_install() {
+    local package
     apt-get -o APT::Sandbox::User=root download --quiet=2 "$@" # the folder is closed to _apt
     for package in *.deb; do
         dpkg -x "$package" root
