@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # FCGI_PARAMS "... \7\3REQUEST" FCGI_PARAMS "_METHODGET ..."
 #
-# FastCGI specification, sections 3.3 and 5.2: the parameters are a stream, and the records that carry it may end anywhere,
-# also within a name.
+# FastCGI specification, sections 3.3 and 5.2: the parameters are a stream, and the records that carry it may end
+# anywhere, also within a name.
 # Guess: each receiver joins the records before it reads pairs.
 # Seen: none of these three does. PHP-FPM 8.2 closes the connection without an answer; node-fastcgi 2.0.0 (npm) and
 # flup 1.0.3 (Python) run the program without the parameters, and say nothing to the sender. All three read two records

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # baggage: formula=1+2
 #
-# W3C Baggage, "value": it is percent-encoded, and the plus sign (%x2B) is among the characters of baggage-octet, which may
-# stand as they are. A blank is %20.
+# W3C Baggage, "value": it is percent-encoded, and the plus sign (%x2B) is among the characters of baggage-octet, which
+# may stand as they are. A blank is %20.
 # Guess: each library of OpenTelemetry reads the plus sign as such.
-# Seen: opentelemetry-api 1.45.2 (Python) reads a blank in its place, and writes + for a blank, as in forms of HTML. So a
-# blank from Python is a plus sign in @opentelemetry/core 2.12.1 (npm), in Go 1.47.0 and in Java 1.50.0; and a plus sign
+# Seen: opentelemetry-api 1.45.2 (Python) reads a blank in its place, and writes + for a blank, as in forms of HTML. So
+# a blank from Python is a plus sign in @opentelemetry/core 2.12.1 (npm), in Go 1.47.0 and in Java 1.50.0; and a plus sign
 # from Go, which writes it bare, is a blank in Python. Python also takes a property (;ttl=1) for a part of the value.
 # A proxy that reads or writes baggage should write %2B and %20, which all four read alike.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

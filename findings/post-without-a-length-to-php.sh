@@ -28,7 +28,8 @@ while not os.path.exists(path):
     time.sleep(0.05)
 connection = socket.socket(socket.AF_UNIX)
 connection.connect(path)
-connection.sendall(record(1, struct.pack(">H6x", 1)) + record(4, pairs) + record(4, b"") + record(5, b"a=1") + record(5, b""))
+content = record(5, b"a=1") + record(5, b"")
+connection.sendall(record(1, struct.pack(">H6x", 1)) + record(4, pairs) + record(4, b"") + content)
 received = connection.makefile("rb")
 output = b""
 while head := received.read(8):
