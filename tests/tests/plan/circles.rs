@@ -14,7 +14,6 @@ use super::imports::{Import, Module, target};
 const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa", "access_log/mod.rs", 3),
     ("afpa", "cli.rs", 5),
-    ("afpa", "serve/observe/groups.rs", 4),
     ("afpa-architectures", "concurrency.rs", 6),
     ("afpa-attach", "gather/ask.rs", 7),
     ("afpa-cache", "cache.rs", 6),

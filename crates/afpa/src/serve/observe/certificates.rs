@@ -4,11 +4,10 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_acme::Status;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
+
+use super::families::{counters, gauges};
 
 /// Of every certificate in `[acme]`.
 pub(super) struct OrderedCertificates(pub(super) Vec<Status>);
@@ -35,27 +34,16 @@ impl OrderedCertificates {
             return Ok(());
         }
         let help = "When a certificate ends, in seconds since the Unix epoch; 0: there is none yet";
-        let name_of = "afpa_certificate_expiry_timestamp_seconds";
-        let mut family = out.encode_descriptor(name_of, help, None, MetricType::Gauge)?;
-        for status in &self.0 {
-            let at = status.not_after.map_or(0, u64::cast_signed);
-            ConstGauge::new(at).encode(family.encode_family(&[("name", name(status))])?)?;
-        }
+        let named = |status| [("name", name(status))];
+        let at = |status: &Status| status.not_after.map_or(0, u64::cast_signed);
+        let at = self.0.iter().map(|status| (named(status), at(status)));
+        gauges(out, ("certificate_expiry_timestamp_seconds", help), at)?;
         let help = "Failures in a row to get the next certificate";
-        let mut family =
-            out.encode_descriptor("afpa_certificate_failures", help, None, MetricType::Gauge)?;
-        for status in &self.0 {
-            let failures = ConstGauge::new(i64::from(status.failures));
-            failures.encode(family.encode_family(&[("name", name(status))])?)?;
-        }
+        let failures = self.0.iter().map(|status| (named(status), status.failures.into()));
+        gauges(out, ("certificate_failures", help), failures)?;
         let help = "Certificates that were ordered and came";
-        let mut family =
-            out.encode_descriptor("afpa_certificate_orders", help, None, MetricType::Counter)?;
-        for status in &self.0 {
-            let issued = ConstCounter::new(status.issued);
-            issued.encode(family.encode_family(&[("name", name(status))])?)?;
-        }
-        Ok(())
+        let issued = self.0.iter().map(|status| (named(status), status.issued));
+        counters(out, ("certificate_orders", help), issued)
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use afpa_framework::steady_ms;
 use afpa_proxy::observe::{ERRORS, GroupReport, Histogram, ServerReport};
 use afpa_proxy::select::{Group, Lack};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
+
+use super::families::{counters, gauges};
 
 /// Groups and their servers at one moment.
 pub(super) struct Groups(Vec<GroupReport>);
@@ -86,46 +86,24 @@ impl Groups {
     }
 
     fn group_metrics(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut waiting = out.encode_descriptor(
-            "afpa_group_waiting",
-            "Requests that wait for a server",
-            None,
-            MetricType::Gauge,
-        )?;
-        for group in &self.0 {
-            let labels = [("group", group.name.as_str())];
-            let count = i64::try_from(group.waiting).unwrap_or(i64::MAX);
-            ConstGauge::new(count).encode(waiting.encode_family(&labels)?)?;
-        }
-        let mut waited = out.encode_descriptor(
-            "afpa_group_waited",
-            "Requests that have waited for a server",
-            None,
-            MetricType::Counter,
-        )?;
-        for group in &self.0 {
-            let labels = [("group", group.name.as_str())];
-            ConstCounter::new(group.waited).encode(waited.encode_family(&labels)?)?;
-        }
-        let mut unserved = out.encode_descriptor(
-            "afpa_group_unserved",
-            "Requests that no server was found for, by reason",
-            None,
-            MetricType::Counter,
-        )?;
-        for group in &self.0 {
-            for (why, count) in [
+        let groups = || self.0.iter().map(|group| (group, [("group", group.name.as_str())]));
+        let count = |group: &GroupReport| i64::try_from(group.waiting).unwrap_or(i64::MAX);
+        let waiting = groups().map(|(group, labels)| (labels, count(group)));
+        gauges(out, ("group_waiting", "Requests that wait for a server"), waiting)?;
+        let waited = groups().map(|(group, labels)| (labels, group.waited));
+        counters(out, ("group_waited", "Requests that have waited for a server"), waited)?;
+        let unserved = groups().flat_map(|(group, [name])| {
+            let counts = [
                 ("gave_up", group.left_queue),
                 ("queue_full", group.queue_full),
                 ("client_waits", group.client_waits),
                 ("shed", group.shed),
                 ("all_down", group.all_down),
-            ] {
-                let labels = [("group", group.name.as_str()), ("reason", why)];
-                ConstCounter::new(count).encode(unserved.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+            ];
+            counts.map(|(why, count)| ([name, ("reason", why)], count))
+        });
+        let help = "Requests that no server was found for, by reason";
+        counters(out, ("group_unserved", help), unserved)
     }
 
     fn server_counters(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -178,18 +156,16 @@ impl Groups {
         help: &str,
         values: impl Fn(&ServerReport) -> Vec<(&'static str, &'static str, u64)>,
     ) -> fmt::Result {
-        let name = format!("afpa_server_{name}");
-        let mut family = out.encode_descriptor(&name, help, None, MetricType::Counter)?;
-        for (group, server) in self.servers() {
-            for (key, value, count) in values(server) {
+        let members = self.servers().flat_map(|(group, server)| {
+            values(server).into_iter().map(move |(key, value, count)| {
                 let mut labels = own_labels(group, server);
                 if !key.is_empty() {
                     labels.push((key, value));
                 }
-                ConstCounter::new(count).encode(family.encode_family(&labels.as_slice())?)?;
-            }
-        }
-        Ok(())
+                (labels, count)
+            })
+        });
+        counters(out, (&format!("server_{name}"), help), members)
     }
 
     fn server_gauges(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -206,13 +182,9 @@ impl Groups {
             }),
         ];
         for (name, help, value) in GAUGES {
-            let name = format!("afpa_server_{name}");
-            let mut family = out.encode_descriptor(&name, help, None, MetricType::Gauge)?;
-            for (group, server) in self.servers() {
-                let labels = own_labels(group, server);
-                let labels = labels.as_slice();
-                ConstGauge::new(value(server)).encode(family.encode_family(&labels)?)?;
-            }
+            let servers = self.servers();
+            let members = servers.map(|(group, server)| (own_labels(group, server), value(server)));
+            gauges(out, (&format!("server_{name}"), help), members)?;
         }
         Ok(())
     }
@@ -229,7 +201,7 @@ impl Groups {
         let unit = Unit::Seconds;
         let mut family = out.encode_descriptor(&name, help, Some(&unit), MetricType::Histogram)?;
         for (group, server) in self.servers() {
-            super::metrics::times(&mut family, &own_labels(group, server), of(server))?;
+            super::families::times(&mut family, &own_labels(group, server), of(server))?;
         }
         Ok(())
     }

@@ -4,14 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use afpa_proxy::observe::Histogram;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::{DescriptorEncoder, text::encode};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Observed;
+use super::families::{by, bytes, counter, counters, gauge, gauges};
 
 /// All metrics, as OpenMetrics.
 pub(super) fn page(observed: &Arc<Observed>) -> Result<String, fmt::Error> {
@@ -55,16 +53,8 @@ impl Collector for Metrics {
 impl Metrics {
     fn requests(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let seen = &self.0;
-        let mut responses = out.encode_descriptor(
-            "afpa_http_responses",
-            "Responses by status code",
-            None,
-            ConstCounter::new(0u64).metric_type(),
-        )?;
-        for (code, count) in seen.by_status() {
-            let labels = [("code", code.to_string())];
-            ConstCounter::new(count).encode(responses.encode_family(&labels)?)?;
-        }
+        let responses = seen.by_status().into_iter().map(|(code, count)| (code.to_string(), count));
+        counters(out, ("http_responses", "Responses by status code"), by("code", responses))?;
         counter(out, "cache_hits", "Requests answered from a core's view", seen.http(|c| &c.hits))?;
         counter(out, "remote_requests", "Requests that went to servers", seen.http(|c| &c.remote))?;
         counter(out, "cache_misses", "Requests that went to a thread", seen.http(|c| &c.misses))?;
@@ -109,55 +99,23 @@ impl Metrics {
 
     fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(seen) = self.0.fast_path.numbers() else { return Ok(()) };
-        let mut packets = out.encode_descriptor(
-            "afpa_fast_path_packets",
-            "Packets of served ports, by what became of them",
-            None,
-            ConstCounter::new(0u64).metric_type(),
-        )?;
-        for (reason, count) in &seen.packets {
-            ConstCounter::new(*count).encode(packets.encode_family(&[("reason", *reason)])?)?;
-        }
-        let mut packets = out.encode_descriptor(
-            "afpa_fast_path_interface_packets",
-            "The same by interface, as far as they belong to one",
-            None,
-            ConstCounter::new(0u64).metric_type(),
-        )?;
-        for (interface, counts) in &seen.by_interface {
-            for (reason, count) in counts.iter().filter(|(_, count)| *count > 0) {
-                let labels = [("interface", interface.as_str()), ("reason", *reason)];
-                ConstCounter::new(*count).encode(packets.encode_family(&labels)?)?;
-            }
-        }
-        let mut attached = out.encode_descriptor(
-            "afpa_fast_path_attached",
-            "Interfaces with programs",
-            None,
-            ConstGauge::new(1i64).metric_type(),
-        )?;
-        for name in &seen.interfaces {
-            let labels = [("interface", name.as_str())];
-            ConstGauge::new(1i64).encode(attached.encode_family(&labels)?)?;
-        }
-        let mut left = out.encode_descriptor(
-            "afpa_fast_path_objects_left",
-            "Objects left to user mode, by reason",
-            None,
-            ConstCounter::new(0u64).metric_type(),
-        )?;
-        for (reason, count) in seen.left {
-            ConstCounter::new(count).encode(left.encode_family(&[("reason", reason)])?)?;
-        }
-        let mut checks = out.encode_descriptor(
-            "afpa_fast_path_self_checks",
-            "Answers of the kernel compared with user mode's, by what was found",
-            None,
-            ConstCounter::new(0u64).metric_type(),
-        )?;
-        for (found, count) in seen.self_checks {
-            ConstCounter::new(count).encode(checks.encode_family(&[("found", found)])?)?;
-        }
+        let help = "Packets of served ports, by what became of them";
+        counters(out, ("fast_path_packets", help), by("reason", seen.packets.iter().copied()))?;
+        let packets = seen.by_interface.iter().flat_map(|(interface, counts)| {
+            let some = counts.iter().filter(|(_, count)| *count > 0);
+            some.map(move |(reason, count)| {
+                ([("interface", interface.as_str()), ("reason", *reason)], *count)
+            })
+        });
+        let help = "The same by interface, as far as they belong to one";
+        counters(out, ("fast_path_interface_packets", help), packets)?;
+        let attached = by("interface", seen.interfaces.iter().map(|name| (name.as_str(), 1)));
+        gauges(out, ("fast_path_attached", "Interfaces with programs"), attached)?;
+        let help = "Objects left to user mode, by reason";
+        counters(out, ("fast_path_objects_left", help), by("reason", seen.left))?;
+        let checks = by("found", seen.self_checks);
+        let help = "Answers of the kernel compared with user mode's, by what was found";
+        counters(out, ("fast_path_self_checks", help), checks)?;
         counter(out, "fast_path_answers", "Requests answered in the kernel", seen.answers)?;
         counter(out, "fast_path_lost_log_lines", "Answers the ring lost", seen.lost_log_lines)?;
         let answering = usize::from(seen.answering);
@@ -218,55 +176,4 @@ impl Metrics {
         bytes(out, "received", "Bytes received", seen.engine(|c| &c.received_bytes))?;
         bytes(out, "sent", "Bytes sent", seen.engine(|c| &c.sent_bytes))
     }
-}
-
-/// Adds one member to a family of histograms, in seconds.
-pub(super) fn times(
-    family: &mut MetricEncoder<'_>,
-    labels: &[(&str, &str)],
-    times: &Histogram,
-) -> fmt::Result {
-    // The encoder writes this as `+Inf`, and no other value so.
-    let bound = |us: Option<u32>| us.map_or(f64::INFINITY, |us| f64::from(us) / 1e6);
-    let buckets: Vec<_> = times.buckets().map(|(us, count)| (bound(us), count)).collect();
-    let sum = times.sum_us() as f64 / 1e6;
-    let mut metric = family.encode_family(&labels)?;
-    metric.encode_histogram::<[(&str, &str); 0]>(sum, times.count(), &buckets, None)
-}
-
-/// `afpa_NAME_total`; the exposition adds the suffix.
-pub(super) fn counter(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> fmt::Result {
-    let metric = ConstCounter::new(value);
-    let name = format!("afpa_{name}");
-    metric.encode(out.encode_descriptor(&name, help, None, metric.metric_type())?)
-}
-
-/// `afpa_NAME_bytes_total`.
-pub(super) fn bytes(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: u64,
-) -> fmt::Result {
-    let metric = ConstCounter::new(value);
-    let name = format!("afpa_{name}");
-    let unit = Unit::Bytes;
-    metric.encode(out.encode_descriptor(&name, help, Some(&unit), metric.metric_type())?)
-}
-
-pub(super) fn gauge(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: usize,
-    unit: Option<&Unit>,
-) -> fmt::Result {
-    let metric = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-    let name = format!("afpa_{name}");
-    metric.encode(out.encode_descriptor(&name, help, unit, metric.metric_type())?)
 }

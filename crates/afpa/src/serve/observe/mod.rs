@@ -2,6 +2,7 @@
 
 mod certificates;
 mod exposition;
+mod families;
 mod groups;
 mod metrics;
 mod police;

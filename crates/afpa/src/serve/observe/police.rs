@@ -3,9 +3,10 @@
 use std::fmt;
 
 use afpa_police::{Police, Refusal, What};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Map, Value, json};
+
+use super::families::{by, counters};
 
 /// How often connections and requests were refused, by the reason.
 pub(super) struct Refused {
@@ -62,32 +63,18 @@ impl Refused {
 
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let families = [
-            (
-                "afpa_police_refused_connections",
-                "Connections that the police refused",
-                self.connections,
-            ),
-            ("afpa_police_refused_requests", "Requests that the police refused", self.requests),
+            ("police_refused_connections", "Connections that the police refused", self.connections),
+            ("police_refused_requests", "Requests that the police refused", self.requests),
         ];
         for (name, help, counts) in families {
-            let kind = ConstCounter::new(0u64).metric_type();
-            let mut family = out.encode_descriptor(name, help, None, kind)?;
-            for (why, count) in counts {
-                ConstCounter::new(count).encode(family.encode_family(&[("why", why)])?)?;
-            }
+            counters(out, (name, help), by("why", counts))?;
         }
         self.encode_classes(out)
     }
 
     fn encode_classes(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let kind = ConstCounter::new(0u64).metric_type();
-        let name = "afpa_police_class_refused_connections";
+        let refused = self.classes.iter().map(|(class, _, count)| (class.as_str(), *count));
         let help = "Connections of a class that were refused because all clients came too often";
-        let mut family = out.encode_descriptor(name, help, None, kind)?;
-        for (class, _, count) in &self.classes {
-            let labels = [("class", class.as_str())];
-            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        counters(out, ("police_class_refused_connections", help), by("class", refused))
     }
 }

@@ -3,14 +3,12 @@
 use std::fmt;
 
 use afpa_shared_cache::SharedStats;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 use serde_json::{Map, Value, json};
 
 use super::Observed;
-use super::metrics::{bytes, counter, gauge};
+use super::families::{by, bytes, counter, counters, gauge};
 
 impl Observed {
     fn shared_stats(&self) -> SharedStats {
@@ -73,15 +71,8 @@ impl Observed {
         bytes(out, "shared_hit", "Content of kept answers sent", self.http(|c| &c.shared_bytes))?;
         let unit = Some(Unit::Bytes);
         gauge(out, "shared_pinned", "Arena in use for answers", stats.bytes, unit.as_ref())?;
-        let mut passed = out.encode_descriptor(
-            "afpa_shared_not_kept",
-            "Answers that were not kept, by reason",
-            None,
-            MetricType::Counter,
-        )?;
-        for (reason, count) in stats.passed.iter().filter(|(_, count)| *count > 0) {
-            ConstCounter::new(*count).encode(passed.encode_family(&[("reason", *reason)])?)?;
-        }
-        Ok(())
+        let passed = stats.passed.iter().filter(|(_, count)| *count > 0);
+        let passed = by("reason", passed.copied());
+        counters(out, ("shared_not_kept", "Answers that were not kept, by reason"), passed)
     }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use afpa_fast_path::SiteInKernel;
 use afpa_module_http::{HttpCounters, ScopeReport, Site};
 use afpa_proxy::limit::LIMITS;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use serde_json::{Value, json};
+
+use super::families::{counters, gauges};
 
 /// Sites and request sets at one moment.
 pub(super) struct Sites {
@@ -153,28 +153,24 @@ fn encode_rows(
 ) -> fmt::Result {
     const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
     let help = format!("Requests {whose}");
-    counter(out, &format!("afpa_{kind}_requests"), &help, rows, |row| {
+    counter(out, &format!("{kind}_requests"), &help, rows, |row| {
         vec![("", "", row.counts.requests())]
     })?;
     let help = format!("Responses {whose}, by class");
-    counter(out, &format!("afpa_{kind}_responses"), &help, rows, |row| {
+    counter(out, &format!("{kind}_responses"), &help, rows, |row| {
         let counts = CLASSES.into_iter().zip(row.counts.responses);
         counts.map(|(class, count)| ("class", class, count)).collect()
     })?;
-    let name = format!("afpa_{kind}_in_flight");
     let help = format!("Requests {whose} that a thread or a server works on");
-    let mut family = out.encode_descriptor(&name, &help, None, MetricType::Gauge)?;
-    for row in rows {
-        let count = i64::try_from(row.counts.in_flight).unwrap_or(i64::MAX);
-        let labels = row.labels();
-        ConstGauge::new(count).encode(family.encode_family(&labels.as_slice())?)?;
-    }
+    let in_flight = |row: &Row| i64::try_from(row.counts.in_flight).unwrap_or(i64::MAX);
+    let members = rows.iter().map(|row| (row.labels(), in_flight(row)));
+    gauges(out, (&format!("{kind}_in_flight"), &help), members)?;
     let name = format!("afpa_{kind}_duration");
     let help = format!("From a distributed request {whose} to the end of its answer");
     let unit = Unit::Seconds;
     let mut family = out.encode_descriptor(&name, &help, Some(&unit), MetricType::Histogram)?;
     for (row, times) in rows.iter().filter_map(|row| Some((row, row.counts.duration.as_ref()?))) {
-        super::metrics::times(&mut family, &row.labels(), times)?;
+        super::families::times(&mut family, &row.labels(), times)?;
     }
     Ok(())
 }
@@ -186,15 +182,14 @@ fn counter(
     rows: &[Row],
     values: impl Fn(&Row) -> Vec<Counted>,
 ) -> fmt::Result {
-    let mut family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for row in rows {
-        for (key, value, count) in values(row) {
+    let members = rows.iter().flat_map(|row| {
+        values(row).into_iter().map(|(key, value, count)| {
             let mut labels = row.labels();
             if !key.is_empty() {
                 labels.push((key, value));
             }
-            ConstCounter::new(count).encode(family.encode_family(&labels.as_slice())?)?;
-        }
-    }
-    Ok(())
+            (labels, count)
+        })
+    });
+    counters(out, (name, help), members)
 }

@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use afpa_server::counters::{TlsCounters, WorkerCounters};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
+
+use super::families::{by, counters, gauge};
 
 /// Of every worker.
 pub(super) struct Handshakes<'a>(pub(super) &'a [Arc<WorkerCounters>]);
@@ -53,42 +52,28 @@ impl Handshakes<'_> {
 
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Complete handshakes of TLS, by version and whether a session was resumed";
-        let mut family =
-            out.encode_descriptor("afpa_tls_handshakes", help, None, MetricType::Counter)?;
-        for resumed in [false, true] {
-            for (version, count) in self.by_version(resumed) {
-                let labels =
-                    [("version", version), ("resumed", if resumed { "true" } else { "false" })];
-                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-            }
-        }
+        let complete =
+            [("false", false), ("true", true)].into_iter().flat_map(|(word, resumed)| {
+                let versions = self.by_version(resumed).into_iter();
+                versions
+                    .map(move |(version, count)| ([("version", version), ("resumed", word)], count))
+            });
+        counters(out, ("tls_handshakes", help), complete)?;
         let help = "Handshakes of TLS that failed, by reason";
         let reasons = self.sums(TlsCounters::by_reason);
-        counters(out, ("afpa_tls_handshake_failures", help, "reason"), &reasons)?;
+        counters(out, ("tls_handshake_failures", help), by("reason", reasons))?;
         let help = "Complete handshakes of TLS, by cipher suite";
         let ciphers = self.sums(TlsCounters::by_cipher);
-        counters(out, ("afpa_tls_ciphers", help, "cipher"), &ciphers)?;
+        counters(out, ("tls_ciphers", help), by("cipher", ciphers))?;
         let help = "Complete handshakes of TLS, by protocol (ALPN)";
         let protocols = self.sums(TlsCounters::by_protocol);
-        counters(out, ("afpa_tls_protocols", help, "protocol"), &protocols)?;
+        counters(out, ("tls_protocols", help), by("protocol", protocols))?;
         let help = "Connections of TLS with early data (0-RTT), by what became of it";
         let early = self.sums(TlsCounters::by_early_data);
-        counters(out, ("afpa_tls_early_data", help, "outcome"), &early)?;
+        counters(out, ("tls_early_data", help), by("outcome", early))?;
         let help = "Handshakes of TLS in progress";
-        let name = "afpa_tls_handshakes_in_progress";
-        let in_progress = ConstGauge::new(i64::try_from(self.in_progress()).unwrap_or(i64::MAX));
-        in_progress.encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        let name = "tls_handshakes_in_progress";
+        let in_progress = usize::try_from(self.in_progress()).unwrap_or(usize::MAX);
+        gauge(out, name, help, in_progress, None)
     }
-}
-
-fn counters(
-    out: &mut DescriptorEncoder<'_>,
-    (name, help, label): (&str, &str, &str),
-    counts: &BTreeMap<&'static str, u64>,
-) -> fmt::Result {
-    let mut family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (value, count) in counts {
-        ConstCounter::new(*count).encode(family.encode_family(&[(label, *value)])?)?;
-    }
-    Ok(())
 }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use afpa_framework::Counter;
 use afpa_server::counters::WorkerCounters;
 use afpa_server::io::{Leaving, Reason, Strategy};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
+
+use super::families::{by, counter, counters, gauge, gauges};
 
 /// Of every worker.
 pub(super) struct Waiting<'a>(pub(super) &'a [Arc<WorkerCounters>]);
@@ -55,42 +54,19 @@ impl Waiting<'_> {
 
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Whether the worker waits by completion";
-        let mut completes =
-            out.encode_descriptor("afpa_worker_completion", help, None, MetricType::Gauge)?;
-        for (worker, counters) in self.0.iter().enumerate() {
-            let labels = [("worker", worker.to_string())];
-            let value = i64::from(counters.strategy.get().0 == Strategy::Completion);
-            ConstGauge::new(value).encode(completes.encode_family(&labels)?)?;
-        }
-        let in_ring = i64::try_from(self.sum(|c| &c.in_ring)).unwrap_or(i64::MAX);
-        let help = "Connections that wait by completion";
-        let open =
-            out.encode_descriptor("afpa_connections_in_ring", help, None, MetricType::Gauge)?;
-        ConstGauge::new(in_ring).encode(open)?;
+        let completes = self.0.iter().enumerate().map(|(worker, counters)| {
+            let completes = counters.strategy.get().0 == Strategy::Completion;
+            ([("worker", worker.to_string())], i64::from(completes))
+        });
+        gauges(out, ("worker_completion", help), completes)?;
+        let in_ring = usize::try_from(self.sum(|c| &c.in_ring)).unwrap_or(usize::MAX);
+        gauge(out, "connections_in_ring", "Connections that wait by completion", in_ring, None)?;
+        let entered = self.sum(|c| &c.entered_ring);
         let help = "Connections that changed to completion";
-        let entered = out.encode_descriptor(
-            "afpa_connections_entered_ring",
-            help,
-            None,
-            MetricType::Counter,
-        )?;
-        ConstCounter::new(self.sum(|c| &c.entered_ring)).encode(entered)?;
+        counter(out, "connections_entered_ring", help, entered)?;
         let help = "Connections that changed from completion to readiness, by reason";
-        family(out, "afpa_connections_left_ring", help, &self.left())?;
+        counters(out, ("connections_left_ring", help), by("reason", self.left()))?;
         let help = "Workers that changed between readiness and completion, by reason";
-        family(out, "afpa_strategy_changes", help, &self.changes())
+        counters(out, ("strategy_changes", help), by("reason", self.changes()))
     }
-}
-
-fn family(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    counts: &[(&'static str, u64)],
-) -> fmt::Result {
-    let mut family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (reason, count) in counts {
-        ConstCounter::new(*count).encode(family.encode_family(&[("reason", *reason)])?)?;
-    }
-    Ok(())
 }
