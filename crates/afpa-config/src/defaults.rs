@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::acme;
 use crate::choice::Choice;
+use crate::fault::path_rule;
 use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
 use crate::machine::Machine;
@@ -29,6 +30,7 @@ impl Config {
     /// Reads every setting; the only caller checks the findings before it uses the result.
     pub(crate) fn read(reader: &mut Reader<'_>, machine: &Machine) -> Config {
         let mut top = reader.section("");
+        top.texts("include", "paths and patterns", Vec::new(), path_rule);
         let workers = top.count_or("workers", "auto", 1..=1024);
         if workers.is_none() {
             top.note("workers", machine.cores.to_string());

@@ -11,9 +11,55 @@ use crate::finding::{Finding, Location};
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) value: Value,
+    pub(crate) given: Given,
+}
+
+/// How a text came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Given {
+    /// As it is written.
+    #[default]
+    Written,
+    /// Variables have put something in.
+    Variable,
+    /// A file has put something in that is not to be shown.
+    Secret,
 }
 
 impl Node {
+    /// A number. A text that comes from a variable may be one.
+    pub(crate) fn number(&self) -> Option<i64> {
+        match &self.value {
+            Value::Number(number) => Some(*number),
+            Value::Text(text) if self.given != Given::Written => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// True or false. A text that comes from a variable may be one of them.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        match &self.value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Text(text) if self.given != Given::Written => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is written `[[section]]`.
+    pub(crate) fn is_several(&self) -> bool {
+        let Value::List(items) = &self.value else { return false };
+        !items.is_empty() && items.iter().all(|item| matches!(item.value, Value::Table(_)))
+    }
+
+    /// Whether something in it is not to be shown.
+    pub(crate) fn is_secret(&self) -> bool {
+        match &self.value {
+            Value::List(items) => items.iter().any(Node::is_secret),
+            Value::Table(table) => table.iter().any(|(_, node)| node.is_secret()),
+            _ => self.given == Given::Secret,
+        }
+    }
+
     /// Where it was written. A section that options made has no bytes in any file.
     pub(crate) fn location(&self) -> Location {
         match self.span.is_empty() {
@@ -104,7 +150,7 @@ fn convert(value: &DeValue<'_>, span: Range<usize>) -> Node {
         }
         DeValue::Table(table) => Value::Table(convert_table(table)),
     };
-    Node { span, value }
+    Node { span, value, given: Given::Written }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::units::Unfit;
 pub(crate) struct Fault {
     span: Range<usize>,
     why: Why,
+    /// Whether the value is not to be shown.
+    secret: bool,
 }
 
 enum Why {
@@ -26,11 +28,15 @@ enum Why {
 
 impl Fault {
     pub(crate) fn kind(node: &Node) -> Vec<Self> {
-        vec![Fault { span: node.span.clone(), why: Why::Kind(node.value.kind()) }]
+        Self::of(node, Why::Kind(node.value.kind()))
     }
 
     pub(crate) fn unfit(node: &Node, unfit: Unfit) -> Vec<Self> {
-        vec![Fault { span: node.span.clone(), why: Why::Unfit(unfit) }]
+        Self::of(node, Why::Unfit(unfit))
+    }
+
+    fn of(node: &Node, why: Why) -> Vec<Self> {
+        vec![Fault { span: node.span.clone(), why, secret: node.is_secret() }]
     }
 }
 
@@ -50,6 +56,10 @@ impl Report<'_> {
             elsewhere => elsewhere.clone(),
         };
         match fault.why {
+            Why::Unfit(_) | Why::Kind(_) if fault.secret => {
+                let cause = format!("the content of the file is no {kind}, as `{key}` takes");
+                Finding::error(location, cause, "correct the file; its content is not shown")
+            }
             Why::Kind(found) => {
                 let cause = format!("`{key}` takes a {kind}, not {found}");
                 Finding::error(location, cause, format!("the default is `{key} = {default}`"))
@@ -80,7 +90,7 @@ pub(crate) fn read_text<T>(
 }
 
 pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
-    let Value::Number(number) = node.value else { return Err(Fault::kind(node)) };
+    let number = node.number().ok_or_else(|| Fault::kind(node))?;
     let (low, high) = (range.start().to_string(), range.end().to_string());
     // A negative number is out of every range.
     let count = usize::try_from(number).ok().filter(|count| range.contains(count));
@@ -119,7 +129,7 @@ pub(crate) fn within<T: PartialOrd>(
 
 fn outside(node: &Node, low: &str, high: &str) -> Vec<Fault> {
     let why = Why::Outside { low: low.to_owned(), high: high.to_owned() };
-    vec![Fault { span: node.span.clone(), why }]
+    Fault::of(node, why)
 }
 
 pub(crate) fn each<T>(

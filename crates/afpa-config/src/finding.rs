@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// How much a [`Finding`] matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +44,19 @@ pub struct Finding {
     pub cause: String,
     /// How to correct it; empty if the cause says so already.
     pub remedy: String,
+    /// The place that it contradicts.
+    pub other: Location,
 }
 
 impl Finding {
     /// An error at `location`.
     pub fn error(location: Location, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { severity: Severity::Error, location, cause: cause.into(), remedy: remedy.into() }
+        Finding { severity: Severity::Error, ..Self::warning(location, cause, remedy) }
+    }
+
+    /// Names the place of a file that it contradicts.
+    pub(crate) fn against(self, other: Location) -> Self {
+        Finding { other, ..self }
     }
 
     /// A warning at `location`.
@@ -62,41 +70,103 @@ impl Finding {
             location,
             cause: cause.into(),
             remedy: remedy.into(),
+            other: Location::Nowhere,
         }
     }
 }
 
-/// A configuration text under the name that messages give it.
+/// A configuration text under the name that messages give it, with those that it includes behind it. A
+/// [`Location`] counts from the beginning of the first.
 #[derive(Clone, Debug)]
 pub struct Source {
-    name: String,
+    files: Vec<SourceFile>,
     text: String,
     /// Where its lines begin.
     lines: Vec<usize>,
 }
 
+/// One of the files of a configuration.
+#[derive(Clone, Debug)]
+struct SourceFile {
+    name: String,
+    /// Its relative paths begin here.
+    folder: PathBuf,
+    /// The place of its first byte in the text of all.
+    start: usize,
+}
+
 impl Source {
     /// `name` is the path as the user typed it, so that editors and terminals can open it from a message.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        let (name, text) = (name.into(), text.into());
-        let behind = |(at, _): (usize, &str)| at + 1;
-        let lines = [0].into_iter().chain(text.match_indices('\n').map(behind)).collect();
-        Source { name, text, lines }
+        let mut source = Source { files: Vec::new(), text: String::new(), lines: vec![0] };
+        source.push(name.into(), PathBuf::from("/"), text.into());
+        source
     }
 
-    /// The text itself.
+    /// The same, with relative paths that begin at `folder`.
+    pub(crate) fn within(self, folder: &Path) -> Self {
+        let mut source = self;
+        if let Some(first) = source.files.first_mut() {
+            first.folder = folder.to_owned();
+        }
+        source
+    }
+
+    /// Adds a file behind all others, and returns where it begins.
+    pub(crate) fn push(&mut self, name: String, folder: PathBuf, text: String) -> usize {
+        if !self.files.is_empty() {
+            // The end of a file is a place of its own.
+            self.lines.push(self.text.len() + 1);
+            self.text.push('\n');
+        }
+        let start = self.text.len();
+        self.lines.extend(text.match_indices('\n').map(|(at, _)| start + at + 1));
+        match self.text.is_empty() {
+            true => self.text = text,
+            false => self.text.push_str(&text),
+        }
+        self.files.push(SourceFile { name, folder, start });
+        start
+    }
+
+    /// The texts of all files.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The name in messages.
+    /// The name of the first file in messages.
     pub fn name(&self) -> &str {
-        &self.name
+        self.files.first().map_or("", |file| &file.name)
     }
 
-    /// The one-based number of the line that holds byte `offset`.
+    /// The name of the file that holds byte `offset`.
+    pub(crate) fn name_at(&self, offset: usize) -> &str {
+        self.file(offset).map_or("", |file| &file.name)
+    }
+
+    /// The folder of the file that holds byte `offset`.
+    pub(crate) fn folder_at(&self, offset: usize) -> &Path {
+        self.file(offset).map_or(Path::new(""), |file| &file.folder)
+    }
+
+    /// The one-based number, in its file, of the line that holds byte `offset`.
     pub fn line(&self, offset: usize) -> usize {
-        self.lines.partition_point(|start| *start <= offset).max(1)
+        let before = |offset| self.lines.partition_point(|start| *start <= offset);
+        let first = self.file(offset).map_or(0, |file| before(file.start));
+        (before(offset) + 1).saturating_sub(first).max(1)
+    }
+
+    /// `line 4`; of an included file, `sites/a.toml:4`.
+    pub(crate) fn line_name(&self, offset: usize) -> String {
+        match self.file(offset) {
+            Some(file) if file.start > 0 => format!("{}:{}", file.name, self.line(offset)),
+            _ => format!("line {}", self.line(offset)),
+        }
+    }
+
+    fn file(&self, offset: usize) -> Option<&SourceFile> {
+        let behind = self.files.partition_point(|file| file.start <= offset);
+        self.files.get(behind.saturating_sub(1))
     }
 
     /// Findings as a person reads them: file order, errors and warnings together.
@@ -117,15 +187,19 @@ impl Source {
         let mut block = match &finding.location {
             Location::File(span) => {
                 let at = self.position(span.start);
-                let (name, line, column) = (&self.name, at.line, at.column);
+                let (name, line, column) = (self.name_at(span.start), at.line, at.column);
                 let quote = at.quote(span.len());
                 margin = at.line.to_string().len();
                 format!("{name}:{line}:{column}: {word}: {}\n{quote}", finding.cause)
             }
             Location::Option(option) => format!("{option}: {word}: {}\n", finding.cause),
-            Location::Nowhere if self.name.is_empty() => format!("{word}: {}\n", finding.cause),
-            Location::Nowhere => format!("{}: {word}: {}\n", self.name, finding.cause),
+            Location::Nowhere if self.name().is_empty() => format!("{word}: {}\n", finding.cause),
+            Location::Nowhere => format!("{}: {word}: {}\n", self.name(), finding.cause),
         };
+        if let Location::File(other) = &finding.other {
+            let (name, line) = (self.name_at(other.start), self.line(other.start));
+            let _ = writeln!(block, "{:margin$} = the other one is in {name}:{line}", "");
+        }
         if !finding.remedy.is_empty() {
             let _ = writeln!(block, "{:margin$} = {}", "", finding.remedy);
         }
@@ -170,17 +244,22 @@ impl ConfigError {
     }
 
     pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
-        let remedy = match error.kind() {
-            std::io::ErrorKind::NotFound => "create it, or name another file",
-            std::io::ErrorKind::PermissionDenied => "make it readable for the user who starts afpa",
-            _ => "name a text file in TOML",
-        };
+        let remedy = unreadable_remedy(error);
         ConfigError { rendered: format!("{name}: error: {error}\n  = {remedy}"), usage: false }
     }
 
     /// Whether nothing but command-line options is to blame.
     pub fn is_usage(&self) -> bool {
         self.usage
+    }
+}
+
+/// How a file of the configuration becomes readable.
+pub(crate) fn unreadable_remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "create it, or name another file",
+        std::io::ErrorKind::PermissionDenied => "make it readable for the user who starts afpa",
+        _ => "name a text file in TOML",
     }
 }
 

@@ -15,7 +15,7 @@ use afpa_proxy::select::{
 };
 
 use crate::choice::Choice;
-use crate::document::{Node, Value};
+use crate::document::{Given, Node, Value};
 use crate::fault::{Fault, read_count, read_text};
 use crate::http2;
 use crate::items::Item;
@@ -291,7 +291,7 @@ fn read_server(node: &Node) -> Result<ServerSettings, Vec<Fault>> {
             None => "a server has `to`, `weight` and `max_connections`".to_owned(),
         };
         let cause = format!("unknown setting `{}` of a server", key.name);
-        let at = Node { span: key.span.clone(), value: Value::Flag(true) };
+        let at = Node { span: key.span.clone(), value: Value::Flag(true), given: Given::Written };
         return Err(Fault::unfit(&at, Unfit::new(cause, remedy)));
     }
     let get = |name: &str| table.iter().find(|(key, _)| key.name == name).map(|(_, node)| node);

@@ -19,6 +19,7 @@ mod groups;
 mod hierarchy;
 mod hints;
 mod http2;
+mod includes;
 mod items;
 mod listeners;
 mod machine;
@@ -39,13 +40,15 @@ mod table;
 mod tls;
 mod tls_files;
 mod units;
+mod variables;
+mod written;
 
 #[cfg(test)]
 mod manual_test;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
@@ -75,8 +78,11 @@ pub use tls_files::{
     read_certificate, read_certificate_by, read_tls_file,
 };
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
+pub use variables::Variable;
+pub use written::Written;
 
 use reader::Reader;
+use variables::Around;
 
 /// A configuration with the record of how it came about.
 #[derive(Clone, Debug)]
@@ -91,6 +97,8 @@ pub struct Loaded {
     pub warnings: Vec<Finding>,
     /// The text, from which warnings quote lines.
     pub source: Source,
+    /// The settings of its files together.
+    pub written: Written,
 }
 
 impl Config {
@@ -120,11 +128,14 @@ pub struct Known<'k> {
     pub read: &'k ReadCertificate<'k>,
     /// Listeners that have numbers.
     pub listeners: ListenerNumbers,
+    /// The variables of the environment.
+    pub variable: &'k Variable<'k>,
 }
 
 impl Default for Known<'_> {
     fn default() -> Self {
-        Known { read: &read_certificate, listeners: ListenerNumbers::default() }
+        let variable = &|name: &str| std::env::var_os(name);
+        Known { read: &read_certificate, listeners: ListenerNumbers::default(), variable }
     }
 }
 
@@ -139,12 +150,12 @@ pub fn load_by(
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
     let source = match file {
-        None => Source::new("", ""),
+        None => Source::new("", "").within(Path::new("")),
         Some(path) => read_file(path)?,
     };
-    let base = file.and_then(Path::parent).map(PathBuf::from).unwrap_or_default();
-    let Known { read, listeners } = known;
-    let (mut loaded, mut findings) = parse(source, &base, overrides, machine, listeners)?;
+    let Known { read, listeners, variable } = known;
+    let around = Around { variable, files: true };
+    let (mut loaded, mut findings) = parse(source, around, overrides, machine, listeners)?;
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
@@ -153,7 +164,8 @@ pub fn load_by(
     conclude(loaded, findings)
 }
 
-/// Reads a text without a look at the file system: syntax, names, kinds, ranges, contradictions.
+/// Reads a text without a look at the file system: syntax, names, kinds, ranges, contradictions. It includes no file,
+/// and variables that are files are empty.
 ///
 /// # Errors
 /// As [`load`].
@@ -163,22 +175,23 @@ pub fn parse_text(
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
     let listeners = ListenerNumbers::default();
-    let (loaded, findings) = parse(source, Path::new("/"), overrides, machine, listeners)?;
+    let around = Around { files: false, variable: Known::default().variable };
+    let (loaded, findings) = parse(source, around, overrides, machine, listeners)?;
     conclude(loaded, findings)
 }
 
 fn parse(
-    source: Source,
-    base: &Path,
+    mut source: Source,
+    around: Around<'_>,
     overrides: &Overrides,
     machine: &Machine,
     listeners: ListenerNumbers,
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
-    let document = document::parse(source.text()).or_else(|findings| {
+    let document = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
         ConfigError::from_findings(&source, &findings).map_or(Ok(Vec::new()), Err)
     })?;
-    let mut reader = Reader::new(&document, overrides, base);
+    let mut reader = Reader::new(&document, overrides, &source);
     let mut config = Config::read(&mut reader, machine);
     let (settings, mut findings) = reader.finish(&known(machine));
     hierarchy::name_servers(&mut config);
@@ -192,7 +205,8 @@ fn parse(
     findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
-    Ok((Loaded { config, routes, settings, warnings: Vec::new(), source }, findings))
+    let written = Written::of(document);
+    Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))
 }
 
 /// A file with one of each section that may appear several times.
@@ -202,7 +216,8 @@ const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[
 fn known(machine: &Machine) -> Settings {
     let document = document::parse(CATALOGUE).unwrap_or_default();
     let overrides = Overrides::default();
-    let mut reader = Reader::new(&document, &overrides, Path::new("/"));
+    let source = Source::new("", "");
+    let mut reader = Reader::new(&document, &overrides, &source);
     Config::read(&mut reader, machine);
     reader.finish(&Settings::default()).0
 }
@@ -217,7 +232,7 @@ fn conclude(loaded: Loaded, findings: Vec<Finding>) -> Result<Loaded, ConfigErro
 fn read_file(path: &Path) -> Result<Source, ConfigError> {
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Source::new(name, text)),
+        Ok(text) => Ok(Source::new(name, text).within(path.parent().unwrap_or(Path::new("")))),
         Err(error) => Err(ConfigError::unreadable(&name, &error)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::document::{Key, Node, Value};
+use crate::document::{Given, Key, Node, Value};
 
 /// Settings given as options. They override those of a file.
 #[derive(Clone, Debug, Default)]
@@ -116,5 +116,5 @@ impl Overrides {
 }
 
 fn node(value: Value) -> Node {
-    Node { span: 0..0, value }
+    Node { span: 0..0, value, given: Given::Written }
 }

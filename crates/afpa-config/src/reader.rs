@@ -16,28 +16,29 @@ use crate::document::{Node, Table, Value};
 use crate::fault::{
     Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
 };
-use crate::finding::{Finding, Location};
+use crate::finding::{Finding, Location, Source};
 use crate::overrides::Overrides;
 use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
 use crate::suggest;
 use crate::units::{
     Amount, Unfit, human_size, parse_amount, parse_duration, parse_size, show_duration, show_size,
 };
+use crate::written;
 
 /// The settings of a file and of the options above it, being read.
 pub(crate) struct Reader<'i> {
     pub(crate) document: &'i Table,
     pub(crate) overrides: &'i Overrides,
-    /// Relative paths of the file start here.
-    base: PathBuf,
+    /// Relative paths start at the folders of its files.
+    source: &'i Source,
     settings: Settings,
     pub(crate) findings: Vec<Finding>,
 }
 
 impl<'i> Reader<'i> {
-    pub(crate) fn new(document: &'i Table, overrides: &'i Overrides, base: &Path) -> Self {
+    pub(crate) fn new(document: &'i Table, overrides: &'i Overrides, source: &'i Source) -> Self {
         let (settings, findings) = (Settings::default(), Vec::new());
-        Reader { document, overrides, base: base.to_owned(), settings, findings }
+        Reader { document, overrides, source, settings, findings }
     }
 
     /// The section called `path`: empty for the top level, `a.b` for a table in a table.
@@ -90,17 +91,14 @@ pub(crate) struct Section<'r, 'i> {
     pub(crate) table: Option<&'i Table>,
 }
 
-impl Section<'_, '_> {
+impl<'i> Section<'_, 'i> {
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         self.read(
             key,
             || "true or false".to_owned(),
             default,
             bool::to_string,
-            |node| match node.value {
-                Value::Flag(flag) => Ok(flag),
-                _ => Err(Fault::kind(node)),
-            },
+            |node| node.flag().ok_or_else(|| Fault::kind(node)),
         )
     }
 
@@ -450,10 +448,12 @@ impl Section<'_, '_> {
     fn resolve(&mut self, key: &'static str, path: String) -> PathBuf {
         let resolved = match self.reader.settings.location_in(self.path, self.instance, key) {
             Location::Option(_) => PathBuf::from(&path),
-            _ => self.reader.base.join(&path),
+            Location::File(span) => self.reader.source.folder_at(span.start).join(&path),
+            Location::Nowhere => self.reader.source.folder_at(0).join(&path),
         };
         let resolved = std::path::absolute(&resolved).unwrap_or(resolved);
-        if resolved != Path::new(&path) {
+        let is_secret = self.find(key).0.is_some_and(Node::is_secret);
+        if resolved != Path::new(&path) && !is_secret {
             self.note(key, resolved.display().to_string());
         }
         resolved
@@ -469,7 +469,8 @@ impl Section<'_, '_> {
         show: impl Fn(&T) -> String,
         read: impl FnOnce(&Node) -> Result<T, Vec<Fault>>,
     ) -> T {
-        let (location, outcome) = self.find(key, read);
+        let (node, location) = self.find(key);
+        let outcome = node.map(read);
         if outcome.is_none() && self.instance != [0; 3] {
             return default;
         }
@@ -489,7 +490,11 @@ impl Section<'_, '_> {
                 default
             }
         };
-        let (section, shown) = (self.path, show(&value));
+        let shown = match node {
+            Some(node) if node.is_secret() => written::shown(self.reader.source, node),
+            _ => show(&value),
+        };
+        let section = self.path;
         self.reader.settings.push(Setting {
             section,
             instance: self.instance,
@@ -504,15 +509,15 @@ impl Section<'_, '_> {
     }
 
     /// Options go before the file.
-    fn find<T>(&self, key: &str, read: impl FnOnce(&Node) -> T) -> (Location, Option<T>) {
+    fn find(&self, key: &str) -> (Option<&'i Node>, Location) {
         let first = self.instance == [0; 3];
-        if let Some((option, node)) = self.reader.overrides.get(self.path, key).filter(|_| first) {
-            return (Location::Option(option), Some(read(node)));
+        let (overrides, table) = (self.reader.overrides, self.table);
+        if let Some((option, node)) = overrides.get(self.path, key).filter(|_| first) {
+            return (Some(node), Location::Option(option));
         }
-        let found = self.table.and_then(|table| table.iter().find(|(k, _)| k.name == key));
-        match found {
-            Some((_, node)) => (node.location(), Some(read(node))),
-            None => (Location::Nowhere, None),
+        match table.and_then(|table| table.iter().find(|(k, _)| k.name == key)) {
+            Some((_, node)) => (Some(node), node.location()),
+            None => (None, Location::Nowhere),
         }
     }
 }

@@ -109,7 +109,7 @@ impl Loaded {
     /// `line 4`, `--to`, or nothing.
     pub(crate) fn origin(&self, location: Option<&Location>) -> String {
         match location {
-            Some(Location::File(span)) => format!("line {}", self.source.line(span.start)),
+            Some(Location::File(span)) => self.source.line_name(span.start),
             Some(Location::Option(option)) => (*option).to_owned(),
             Some(Location::Nowhere) | None => String::new(),
         }

@@ -245,7 +245,7 @@ impl Checks<'_> {
     }
 
     fn groups(&mut self) {
-        let mut seen: HashSet<&str> = HashSet::new();
+        let mut seen: HashMap<&str, Location> = HashMap::new();
         let used: HashSet<&str> = destinations(self.config).map(|(_, _, to)| to).collect();
         for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 3]) {
             let (name, instance) = (&group.settings.name, group.instance);
@@ -254,9 +254,12 @@ impl Checks<'_> {
             if name.is_empty() && at("name") == Location::Nowhere {
                 let cause = "a server group without a `name`";
                 found.push(Finding::error(at("servers"), cause, "write name = \"app\""));
-            } else if !seen.insert(name) {
+            } else if let Some(other) = seen.get(name.as_str()) {
                 let cause = format!("there are two server groups called \"{name}\"");
-                found.push(Finding::error(at("name"), cause, "rename one of them"));
+                let twice = Finding::error(at("name"), cause, "rename one of them");
+                found.push(twice.against(other.clone()));
+            } else {
+                seen.insert(name, at("name"));
             }
             let servers = &group.settings.servers;
             if servers.is_empty() && !matches!(at("servers"), Location::File(_)) {
@@ -402,8 +405,8 @@ impl Checks<'_> {
             |site: &SiteSettings| (site.instance.first().copied().unwrap_or(0) + 1).to_string();
         let (one, two) = (line(first), line(second));
         let key = if host.is_some() { "hosts" } else { "listen" };
-        let location = match self.location("site", second.instance, key) {
-            Location::Nowhere => second.location.clone(),
+        let location = |site: &SiteSettings| match self.location("site", site.instance, key) {
+            Location::Nowhere => site.location.clone(),
             location => location,
         };
         let (cause, remedy) = match host {
@@ -418,6 +421,6 @@ impl Checks<'_> {
                 format!("give site {one} or {two} its `hosts`, or another address"),
             ),
         };
-        Finding::error(location, cause, remedy)
+        Finding::error(location(second), cause, remedy).against(location(first))
     }
 }

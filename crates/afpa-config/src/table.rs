@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::Loaded;
 use crate::finding::Location;
 use crate::settings::{INTERNALS, Setting, heading, quote};
+use crate::written;
 
 impl Loaded {
     /// Section by section: name, value, and where it was set.
@@ -40,9 +41,12 @@ impl Loaded {
     /// ```
     pub fn explanation(&self) -> String {
         let line = |row: &Setting| {
-            let (name, file) = (full_name(row), self.source.name());
+            let name = full_name(row);
             let origin = match &row.location {
-                Location::File(span) => format!("{file}:{}", self.source.line(span.start)),
+                Location::File(span) => {
+                    let file = self.source.name_at(span.start);
+                    format!("{file}:{}", self.source.line(span.start))
+                }
                 Location::Option(option) => (*option).to_owned(),
                 Location::Nowhere => "default".to_owned(),
             };
@@ -55,6 +59,11 @@ impl Loaded {
             }
         };
         self.rows().map(line).collect()
+    }
+
+    /// The files as one in TOML. In the place of a value from a file (`${file:...}`), it has the text as it is written.
+    pub fn as_one_file(&self) -> String {
+        written::as_one_file(&self.written, &self.source, &self.settings)
     }
 
     /// There may be thousands of paths: of these, only settings that were given are shown.

@@ -12,6 +12,7 @@ mod fallbacks;
 mod filters;
 mod hierarchy;
 mod hints;
+mod includes;
 mod reach;
 
 fn machine() -> Machine {

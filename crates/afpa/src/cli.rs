@@ -125,6 +125,9 @@ pub struct Check {
     /// Print what is in force and why, a line a setting: its value here, and where that comes from
     #[arg(long, conflicts_with = "quiet")]
     pub explain: bool,
+    /// Print the file as one, with its includes and variables, but without contents of ${file:...}
+    #[arg(long, conflicts_with_all = ["quiet", "explain"])]
+    pub print: bool,
     /// Connect to each server behind, and fail if one takes no connections
     #[arg(long)]
     pub probe: bool,

@@ -10,5 +10,6 @@ mod metrics;
 mod namespaces;
 mod operations;
 mod overlap;
+mod several_files;
 mod signals;
 mod waiting;

@@ -30,6 +30,8 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
     let mut text = String::new();
     if options.explain {
         text.push_str(&loaded.explanation());
+    } else if options.print {
+        text.push_str(&loaded.as_one_file());
     } else if !options.quiet {
         text.push_str(&loaded.table());
         text.push_str(&loaded.request_sets());

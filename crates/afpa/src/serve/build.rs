@@ -61,8 +61,8 @@ impl Opened {
         owner: Option<&Identity>,
     ) -> anyhow::Result<Self> {
         // The text, and where each setting stands in it, are not needed any more.
-        let Loaded { config, mut routes, settings, source, warnings } = loaded;
-        drop((settings, source, warnings));
+        let Loaded { config, mut routes, settings, source, warnings, written } = loaded;
+        drop((settings, source, warnings, written));
         let roots = open_roots(&config, &routes, handles)?;
         let acme = PreparedAcme::new(&config.acme, owner)?;
         let tls = tls.prepare(&config, acme.files())?;

@@ -51,6 +51,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     let loaded = options.configuration_by(Known {
         read: &|files| certificates.read(files),
         listeners: ListenerNumbers::default(),
+        ..Known::default()
     })?;
     logging::start(&loaded.config.log)?;
     if !loaded.warnings.is_empty() {

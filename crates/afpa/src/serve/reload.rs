@@ -41,6 +41,7 @@ impl Server {
         let loaded = options.configuration_by(Known {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
+            ..Known::default()
         })?;
         if !loaded.warnings.is_empty() {
             afpa_say::error(&loaded.rendered_warnings());

@@ -1,0 +1,203 @@
+//! The files of a configuration, put together.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::document::{self, Node, Table, Value};
+use crate::finding::{Finding, Location, Source, unreadable_remedy};
+use crate::variables::{self, Around};
+
+/// The one setting that other files are named by.
+const INCLUDE: &str = "include";
+
+/// Parses the text of `source` with every file that it includes, which are added to it.
+pub(crate) fn read(source: &mut Source, around: Around<'_>) -> Result<Table, Vec<Finding>> {
+    let (name, text) = (PathBuf::from(source.name()), source.text().to_owned());
+    let mut gathering = Gathering {
+        source,
+        around,
+        document: Table::new(),
+        seen: HashMap::new(),
+        chain: Vec::new(),
+        findings: Vec::new(),
+    };
+    gathering.file(&name, &text, 0);
+    match gathering.findings.is_empty() {
+        true => Ok(gathering.document),
+        false => Err(gathering.findings),
+    }
+}
+
+/// Files while they are put together.
+struct Gathering<'a> {
+    source: &'a mut Source,
+    around: Around<'a>,
+    document: Table,
+    /// The files by their real paths, and where each was named.
+    seen: HashMap<PathBuf, Location>,
+    /// The file that is read and those that lead to it, each with its real path.
+    chain: Vec<(PathBuf, String)>,
+    findings: Vec<Finding>,
+}
+
+impl Gathering<'_> {
+    /// Adds a file whose text begins at `start`, and then those that it includes.
+    fn file(&mut self, path: &Path, text: &str, start: usize) {
+        let mut table = match document::parse(text) {
+            Ok(table) => table,
+            Err(findings) => {
+                let moved = findings
+                    .into_iter()
+                    .map(|finding| Finding { location: moved(finding.location, start), ..finding });
+                return self.findings.extend(moved);
+            }
+        };
+        if start > 0 {
+            move_all(&mut table, start);
+        }
+        variables::fill(&mut table, self.source, self.around, &mut self.findings);
+        let included = included(&table);
+        if self.around.files && !included.is_empty() {
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            self.seen.entry(real.clone()).or_insert(Location::Nowhere);
+            if self.chain.is_empty() {
+                self.chain.push((real, path.display().to_string()));
+            }
+        }
+        if self.document.is_empty() {
+            self.document = table;
+        } else {
+            table.retain(|(key, _)| key.name != INCLUDE);
+            merge(&mut self.document, table, "", &mut self.findings);
+        }
+        if self.around.files {
+            included.into_iter().for_each(|(location, pattern)| self.include(location, &pattern));
+        }
+    }
+
+    /// Adds every file that a path or a pattern names.
+    fn include(&mut self, location: Location, pattern: &str) {
+        let Location::File(span) = &location else { return };
+        let folder = self.source.folder_at(span.start).to_owned();
+        if !pattern.contains(['*', '?', '[']) {
+            return self.add(location, &folder.join(pattern));
+        }
+        match matches(&folder, pattern) {
+            Ok(paths) => paths.iter().for_each(|path| self.add(location.clone(), path)),
+            Err(cause) => {
+                let remedy = "write for example \"sites/*.toml\"";
+                self.findings.push(Finding::error(location, cause, remedy));
+            }
+        }
+    }
+
+    fn add(&mut self, location: Location, path: &Path) {
+        let name = path.display().to_string();
+        let found = path.canonicalize().and_then(|real| Ok((real, read_text(path)?)));
+        let (real, text) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let (cause, remedy) = (format!("{name}: {error}"), unreadable_remedy(&error));
+                return self.findings.push(Finding::error(location, cause, remedy));
+            }
+        };
+        if let Some(at) = self.chain.iter().position(|(other, _)| *other == real) {
+            let names = self.chain.iter().skip(at).map(|(_, name)| name.as_str());
+            let chain = names.chain([name.as_str()]).collect::<Vec<_>>().join(" includes ");
+            let cause = format!("a file that includes itself: {chain}");
+            let remedy = "remove one of these lines";
+            return self.findings.push(Finding::error(location, cause, remedy));
+        }
+        if let Some(other) = self.seen.get(&real) {
+            let cause = format!("{name} is included twice");
+            let twice = Finding::error(location, cause, "keep one of the two");
+            return self.findings.push(twice.against(other.clone()));
+        }
+        self.seen.insert(real.clone(), location);
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let start = self.source.push(name.clone(), folder, text.clone());
+        self.chain.push((real, name));
+        self.file(path, &text, start);
+        self.chain.pop();
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    fs::read_to_string(path)
+}
+
+/// The files and patterns that a file includes, and where each is named.
+fn included(table: &Table) -> Vec<(Location, String)> {
+    let found = table.iter().find(|(key, _)| key.name == INCLUDE);
+    let items = match found.map(|(_, node)| &node.value) {
+        Some(Value::List(items)) => &items[..],
+        _ => &[],
+    };
+    let text = |node: &Node| match &node.value {
+        Value::Text(text) if !text.is_empty() => Some((node.location(), text.clone())),
+        _ => None,
+    };
+    items.iter().filter_map(text).collect()
+}
+
+/// The paths that fit, in the order of their names. Names that begin with a dot have to be written.
+fn matches(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    let folder = glob::Pattern::escape(&folder.to_string_lossy());
+    let whole = Path::new(&folder).join(pattern);
+    let paths = glob::glob_with(&whole.to_string_lossy(), options)
+        .map_err(|error| format!("\"{pattern}\" is not a pattern: {}", error.msg))?;
+    paths.collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+/// Adds the settings of another file. Sections that may appear several times stand behind one another.
+fn merge(into: &mut Table, from: Table, section: &str, findings: &mut Vec<Finding>) {
+    for (key, node) in from {
+        let Some((_, known)) = into.iter_mut().find(|(other, _)| other.name == key.name) else {
+            into.push((key, node));
+            continue;
+        };
+        let name = format!("{section}{}", key.name);
+        let several = known.is_several() && node.is_several();
+        match (&mut known.value, node.value) {
+            (Value::Table(into), Value::Table(from)) => {
+                merge(into, from, &format!("{name}."), findings);
+            }
+            (Value::List(into), Value::List(from)) if several => into.extend(from),
+            _ => {
+                let cause = format!("`{name}` is set in two files");
+                let twice = Finding::error(Location::File(key.span), cause, "keep one of the two");
+                findings.push(twice.against(known.location()));
+            }
+        }
+    }
+}
+
+fn moved(location: Location, by: usize) -> Location {
+    match location {
+        Location::File(span) => Location::File(span.start + by..span.end + by),
+        other => other,
+    }
+}
+
+/// Moves a table to the place of its file.
+fn move_all(table: &mut Table, by: usize) {
+    for (key, node) in table {
+        key.span = key.span.start + by..key.span.end + by;
+        move_node(node, by);
+    }
+}
+
+fn move_node(node: &mut Node, by: usize) {
+    node.span = node.span.start + by..node.span.end + by;
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|item| move_node(item, by)),
+        Value::Table(table) => move_all(table, by),
+        _ => {}
+    }
+}
