@@ -305,12 +305,8 @@ impl Building<'_, '_> {
             contents.push(self.content(path, all, &path.behaviour));
             locations.push(path.location.clone());
         }
-        let reach = match (path.exact, path.recursion) {
-            (true, _) => Reach::Exact,
-            (false, true) => Reach::Recursion,
-            (false, false) => Reach::NoRecursion,
-        };
-        let entry = PathEntry { prefix: path.prefix.clone().into_bytes(), reach, contents };
+        let (prefix, reach) = (path.prefix.clone().into_bytes(), reach(path));
+        let entry = PathEntry { prefix, reach, contents };
         (entry, Origin { path: path.location.clone(), contents: locations })
     }
 
@@ -434,7 +430,16 @@ impl Behaviour {
     }
 }
 
-fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
+/// How far a path reaches.
+pub(crate) fn reach(path: &UrlPath) -> Reach {
+    match (path.exact, path.recursion) {
+        (true, _) => Reach::Exact,
+        (false, true) => Reach::Recursion,
+        (false, false) => Reach::NoRecursion,
+    }
+}
+
+pub(crate) fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
     if extensions.is_empty() {
         return afpa_router::ContentGroup::All;
     }
@@ -450,7 +455,7 @@ fn content_group(extensions: &[String]) -> afpa_router::ContentGroup {
 /// The name of a condition on the client's certificate; other conditions have the name of a field here.
 const SUBJECT: &str = "subject of the client";
 
-fn conditions(behaviour: &Behaviour) -> Conditions {
+pub(crate) fn conditions(behaviour: &Behaviour) -> Conditions {
     let condition = |source| {
         move |(name, value): &(String, String)| FieldCondition {
             source,

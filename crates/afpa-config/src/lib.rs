@@ -3,6 +3,7 @@
 //! The crate knows settings and their values. How options look on a command line is the program's
 //! affair: it gives each one that was typed to [`Overrides`], which goes before the file.
 
+mod access;
 pub mod accounts;
 mod acme;
 mod checks;
@@ -16,6 +17,7 @@ mod fault;
 mod filters;
 mod finding;
 mod groups;
+mod guarded;
 mod hierarchy;
 mod hints;
 mod http2;
@@ -50,6 +52,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use access::Access;
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
@@ -57,6 +60,7 @@ pub use fallback::Fallback;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use groups::ServerGroup;
+pub use guarded::Guarded;
 pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;

@@ -12,6 +12,7 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
 
+use crate::access::Access;
 use crate::choice::choice;
 use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
@@ -426,6 +427,8 @@ pub struct SiteSettings {
     pub proxy_from: Vec<Network>,
     /// Routers in front whose X-Forwarded-For is trusted.
     pub forwarded_from: Vec<Network>,
+    /// The clients that may use it.
+    pub access: Access,
     /// `[site.limits]`.
     pub limits: LimitSettings,
     /// `[site.cache]`.
@@ -501,6 +504,8 @@ pub struct Behaviour {
     pub body: String,
     /// The media type of that content.
     pub content_type: String,
+    /// The clients that may use it; neither list: as the path or the site says.
+    pub access: Access,
     /// If the method is one of these.
     pub if_methods: Vec<String>,
     /// If these fields fit these patterns.

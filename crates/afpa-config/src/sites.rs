@@ -8,10 +8,12 @@ use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
+use crate::access::Access;
 use crate::filters::SiteFilter;
 use crate::hints::SiteHint;
 use crate::items::Item;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
+use crate::police::prefix;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::shared_cache::SiteCache;
@@ -63,6 +65,7 @@ impl SiteSettings {
             types: s.pairs("types", "extensions and media types", rules::extension),
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
+            access: read_access(&mut s),
             limits: LimitSettings::default(),
             cache: SiteCache::off(),
             hints: Vec::new(),
@@ -95,6 +98,13 @@ impl SiteSettings {
 fn read_client_authorities(s: &mut Section<'_, '_>) -> Option<PathBuf> {
     let path = s.path_or("client_authorities", "path, or `tls`", &["tls"], "tls");
     (path != "tls").then(|| PathBuf::from(path))
+}
+
+fn read_access(s: &mut Section<'_, '_>) -> Access {
+    Access {
+        allow: s.texts("allow", "prefixes", Vec::new(), prefix),
+        deny: s.texts("deny", "prefixes", Vec::new(), prefix),
+    }
 }
 
 fn read_limits(mut s: Section<'_, '_>) -> LimitSettings {
@@ -168,6 +178,7 @@ impl Behaviour {
             status: s.count_or("status", "none", 200..=599).and_then(status),
             body: s.text("body", "text", String::new(), rules::any),
             content_type: s.text("content_type", "media type", text, rules::media_type),
+            access: read_access(s),
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
             if_headers: s.pairs("if_headers", "field names and patterns", rules::condition),
             if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),

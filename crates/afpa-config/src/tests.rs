@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod access;
 mod acme;
 mod fallbacks;
 mod filters;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use afpa_http::target;
-use afpa_module_http::Global;
+use afpa_module_http::{Global, Guards};
 use afpa_router::{Action, Router, SiteId};
 use afpa_shared_cache::{KernelPlace, KernelRules};
 
@@ -21,6 +21,8 @@ pub(crate) struct AnswerScope {
     sites: HashMap<u32, Vec<SiteId>>,
     /// The class of each field that matters anywhere, by its name in lower case.
     classes: Vec<(String, u32)>,
+    /// The parts that not everybody may use.
+    guards: Option<Arc<Guards>>,
 }
 
 /// A request set whose kept answers the kernel may give.
@@ -60,7 +62,8 @@ impl AnswerScope {
                 Some((u32::try_from(number).ok()?, global.kernel_rules(number, set)?))
             })
             .collect();
-        (!rules.is_empty()).then(|| Self::new(Arc::clone(&router), &rules))
+        let guards = global.guards.clone();
+        (!rules.is_empty()).then(|| Self { guards, ..Self::new(Arc::clone(&router), &rules) })
     }
 
     fn new(router: Arc<Router>, rules: &[(u32, KernelRules)]) -> Self {
@@ -84,7 +87,7 @@ impl AnswerScope {
         }
         let telling = rules.iter().filter(|(_, rules)| rules.tells);
         let telling = telling.map(|(_, rules)| rules.scope).collect();
-        Self { router, sets, telling, sites, classes }
+        Self { router, sets, telling, sites, classes, guards: None }
     }
 
     /// Gives each field the class of its place in `known`, to which new names are added. The programs keep a name for which
@@ -137,6 +140,9 @@ impl AnswerScope {
         let (mut url, mut path) = (Vec::new(), Vec::new());
         let url = target::normalise(&place.url, &mut url).ok()?;
         let path = target::normalise(&place.path, &mut path).ok()?;
+        if self.guards.as_ref().is_some_and(|guards| guards.may_refuse(site, url, &[])) {
+            return None;
+        }
         let (action, set) = certainly(&self.router, site, url, path)?;
         let set = *self.sets.get(&set.0)?;
         let is_it = matches!(action, Action::Distributed { .. }) && set.scope == place.scope;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use afpa_cache::Key;
 use afpa_http::Method;
-use afpa_module_http::Global;
+use afpa_module_http::{Global, Guards};
 use afpa_router::{Action, ListenerId, Question, RequestSet, RequestSetId, Router, SiteId};
 use afpa_shared_cache::Responses;
 
@@ -22,6 +22,8 @@ pub struct KernelScope {
     names: Vec<String>,
     /// The requests that kept answers of servers may answer, and these answers.
     answers: Option<(AnswerScope, Arc<Responses>)>,
+    /// The parts that not everybody may use, and for each root the names of its index files.
+    guards: Option<(Arc<Guards>, Vec<Vec<String>>)>,
 }
 
 /// From URLs to a root.
@@ -47,7 +49,9 @@ impl KernelScope {
                 "the kernel answers for files of one root by {MOST_WAYS} sites or prefixes; these are served from user mode"
             );
         }
-        KernelScope { answers, ..files }
+        let index = || global.roots.iter().map(|root| root.settings().index.clone()).collect();
+        let guards = global.guards.as_ref().map(|guards| (Arc::clone(guards), index()));
+        KernelScope { answers, guards, ..files }
     }
 
     /// The part of the answers of servers, which is cached elsewhere.
@@ -66,7 +70,14 @@ impl KernelScope {
                 false => left_out += 1,
             }
         }
-        KernelScope { router, ways, left_out, names, answers: None }
+        KernelScope { router, ways, left_out, names, answers: None, guards: None }
+    }
+
+    /// Whether not everybody may use an object by a URL.
+    fn guards(&self, site: SiteId, url: &[u8], key: &Key) -> bool {
+        let Some((guards, index)) = &self.guards else { return false };
+        let index = index.get(key.site as usize).map_or(&[][..], |index| index);
+        guards.may_refuse(site, url, index)
     }
 
     /// The names of the sites, in the order of the configuration.
@@ -80,7 +91,7 @@ impl KernelScope {
         let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
         let ways = self.ways.get(key.site as usize).into_iter().flatten();
         let urls = ways.map(|way| (way.site, [&way.head, &key.path[..]].concat()));
-        urls.filter(|(site, url)| leads(router, *site, url, key))
+        urls.filter(|(site, url)| leads(router, *site, url, key) && !self.guards(*site, url, key))
             .map(|(site, url)| (site.0 as usize, url))
             .collect()
     }

@@ -261,7 +261,7 @@ impl Module for Http {
         let (parsed, peer) = (&request.parsed, connection.client);
         let refused = refusal(global, peer, now);
         let asks = (parsed, tls.as_deref());
-        let mut routed = route::route(global, connection.listener, asks, paths);
+        let mut routed = route::route(global, (connection.listener, peer), asks, paths);
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
         }

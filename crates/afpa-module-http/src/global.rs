@@ -16,6 +16,7 @@ use afpa_router::{Action, RequestSet, RequestSetId, Router, SiteId};
 use afpa_shared_cache::{CacheRequest, KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
+use crate::guard::Guards;
 use crate::header::HttpHeader;
 use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
@@ -35,6 +36,8 @@ pub struct Global {
     pub responses: Option<Arc<Responses>>,
     /// How a request set uses them, by its number; `None`: not at all.
     pub caches: Vec<Option<SiteCache>>,
+    /// The parts of sites that not everybody may use, if there are any.
+    pub guards: Option<Arc<Guards>>,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -77,6 +80,7 @@ impl Global {
             groups,
             responses,
             caches,
+            guards: None,
             limits,
             body_limit,
             counted_sets,

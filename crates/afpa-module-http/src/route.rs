@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use afpa_framework::Secured;
+use afpa_framework::{Client, Secured};
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
@@ -12,6 +12,7 @@ use afpa_router::{
 
 use crate::doc_root::DocRoot;
 use crate::global::Global;
+use crate::guard::Guards;
 use crate::remote::{Distributed, asks_tunnel};
 
 /// The destination of a request, and the counters that count it.
@@ -130,12 +131,12 @@ pub(crate) struct PathRoom {
 #[inline]
 pub(crate) fn route<'m>(
     global: &'m Global,
-    listener: ListenerId,
+    (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let mut routed = match &global.router {
-        Some(router) => by_router(global, router, listener, (request, tls), room),
+        Some(router) => by_router((global, router), (listener, peer), (request, tls), room),
         None => alone(global, request, room),
     };
     // Another connection, for this name, would be asked for the certificate that the site demands.
@@ -159,9 +160,8 @@ pub(crate) fn route<'m>(
 /// The route where a router decides.
 #[inline]
 fn by_router<'m>(
-    global: &'m Global,
-    router: &'m Router,
-    listener: ListenerId,
+    (global, router): (&'m Global, &'m Router),
+    (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
@@ -181,10 +181,24 @@ fn by_router<'m>(
             return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));
         }
         Err(Unrouted::NotFound(site)) => {
-            let route = Route::Error(Status::NOT_FOUND);
+            let status = match forbids((global, site), (listener, peer), (request, tls), path, &[])
+            {
+                true => Status::FORBIDDEN,
+                false => Status::NOT_FOUND,
+            };
+            let route = Route::Error(status);
             return Routed { site: Some(site), scope: Some((site, None)), route };
         }
     };
+    let index = match verdict.action {
+        Action::Cached { root, .. } => global.root(root.0).map(|root| &root.settings().index[..]),
+        _ => None,
+    };
+    let (site, index) = (verdict.site, index.unwrap_or_default());
+    if forbids((global, site), (listener, peer), (request, tls), path, index) {
+        let scope = Some((verdict.site, Some(verdict.set)));
+        return Routed { site: Some(verdict.site), scope, route: Route::Error(Status::FORBIDDEN) };
+    }
     let route = match verdict.action {
         Action::Distributed { group, affinity } => {
             // A path that could be normalised can be spelled.
@@ -214,6 +228,41 @@ fn by_router<'m>(
         Action::Fixed(fixed) => Route::Fixed(fixed),
     };
     Routed { site: Some(verdict.site), scope: Some((verdict.site, Some(verdict.set))), route }
+}
+
+/// Whether a client may not use a path of a site (D10 of `docs/rules`). For a directory, it needs the rights of each of
+/// its index files.
+#[inline]
+fn forbids(
+    (global, site): (&Global, SiteId),
+    way: (ListenerId, Client),
+    asks: (&Request<'_, '_>, Option<&Secured>),
+    path: &[u8],
+    index: &[String],
+) -> bool {
+    let guards = global.guards.as_deref().filter(|guards| !guards.of(site).is_empty());
+    guards.is_some_and(|guards| refuses(guards, (global, site), way, asks, path, index))
+}
+
+#[cold]
+fn refuses(
+    guards: &Guards,
+    (global, site): (&Global, SiteId),
+    (listener, peer): (ListenerId, Client),
+    (request, tls): (&Request<'_, '_>, Option<&Secured>),
+    path: &[u8],
+    index: &[String],
+) -> bool {
+    let peer = match peer {
+        Client::Ip(peer) => Some(peer),
+        Client::Unix => None,
+    };
+    let known = global.sites.get(site.0 as usize);
+    let client = known.map_or(peer, |site| site.client_of(request, peer).0);
+    let refused =
+        |path: &[u8]| guards.refuses((site, client), &question(listener, (request, tls), path));
+    let below = |name: &String| [path, name.as_bytes()].concat();
+    refused(path) || path.ends_with(b"/") && index.iter().map(below).any(|path| refused(&path))
 }
 
 /// The route where there is one site without routes: the file system, or an error.

@@ -153,6 +153,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
             settings: Arc::default(),
         }],
         challenges: None,
+        guards: None,
         responses: Some(responses),
         caches,
         limits: Default::default(),

@@ -461,3 +461,40 @@ fn a_purge_may_name_a_host() {
     assert_eq!(objects(), 0);
     assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "one");
 }
+
+#[test]
+fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
+    let Some(lab) = Lab::new() else { return };
+    let one = root("one");
+    one.file("index.html", "index");
+    one.file("open.txt", "open");
+    let kept = site(PORT, &["app.test"], &format!("to = \"{}\"", keepable(&lab, "kept")));
+    let open = [cached(PORT, &["one.test"], &one), kept.clone()].concat();
+    let server = start(&lab, &one, &open, |_| ());
+    for (host, target, content) in
+        [("one.test", PATH, "one"), ("one.test", "/", "index"), ("app.test", "/kept", "kept")]
+    {
+        assert_eq!(from_kernel(&server, PORT, host, target), content);
+    }
+    let nobody = "allow = [\"192.0.2.0/24\"]\n";
+    let path = |prefix: &str| format!("[[site.path]]\nprefix = \"{prefix}\"\n{nobody}");
+    let guarded = [
+        cached(PORT, &["one.test"], &one),
+        path("/same"),
+        path("/index.html"),
+        kept,
+        nobody.into(),
+    ];
+    reload(&server, &guarded.concat());
+    for (host, target) in [("one.test", PATH), ("one.test", "/"), ("app.test", "/kept")] {
+        eventually("the workers know it", || {
+            (0..20).all(|_| ask(PORT, host, target).status == 403)
+        });
+        for _ in 0..5 {
+            assert_eq!(from_user_mode(&server, PORT, host, target).0, 403);
+        }
+    }
+    assert_eq!(from_kernel(&server, PORT, "one.test", "/open.txt"), "open");
+    reload(&server, &open);
+    assert_eq!(from_kernel(&server, PORT, "one.test", PATH), "one");
+}

@@ -1,5 +1,6 @@
 //! The program as a proxy before unmodified servers.
 
+mod access;
 mod browser;
 mod deployment;
 mod fallback;

@@ -137,6 +137,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             settings: Arc::new(plan.exchange.clone()),
         }],
         challenges: None,
+        guards: None,
         responses: None,
         caches: Vec::new(),
         limits: Default::default(),

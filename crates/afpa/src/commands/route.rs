@@ -6,14 +6,18 @@ use std::process::ExitCode;
 
 use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::{Host, Method, target};
+use afpa_police::Prefix;
 use afpa_router::{
-    Action, Explanation, Extension, HostMatch, ListenerId, MatchResult, Question, SiteId, Unrouted,
+    Action, Explanation, Extension, Fields, HostMatch, ListenerId, MatchResult, Question, SiteId,
+    Unrouted, Verdict,
 };
 use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
-use afpa_config::{CacheMode, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, load};
+use afpa_config::{
+    CacheMode, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, load,
+};
 
 /// `afpa route URL`.
 ///
@@ -97,6 +101,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
     told.path(&url, path, &explanation);
     told.tried(&explanation);
     let verdict = routes.router.route(&question);
+    let guarded = told.access(&question, &verdict);
     match verdict {
         Err(Unrouted::Misdirected) => {
             told.row("answer", "421: no site of this address has this host")
@@ -121,7 +126,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                     }
                     if let Some(fallback) = fallback {
                         let there = root.is_some_and(|root| is_file(root, &below));
-                        told.fallback(&loaded.fallback(fallback), there);
+                        told.fallback(&loaded.fallback(fallback), there, guarded);
                     }
                 }
                 Action::Distributed { .. } => {
@@ -269,13 +274,49 @@ impl Told<'_> {
     }
 
     /// `there`: the file is there.
-    fn fallback(&mut self, fallback: &str, there: bool) {
+    fn fallback(&mut self, fallback: &str, there: bool, guarded: bool) {
         let (when, kernel) = match there {
             true => ("when the file is gone", "may answer with the file"),
             false => ("now: there is no such file", "never answers for a fallback"),
         };
         self.row("fallback", &format!("{fallback}  ({when})"));
-        self.row("kernel", kernel);
+        if !guarded {
+            self.row("kernel", kernel);
+        }
+    }
+
+    /// The clients that may use the path. Whether not everybody may.
+    fn access<F: Fields>(
+        &mut self,
+        question: &Question<'_, F>,
+        verdict: &Result<Verdict<'_, '_>, Unrouted>,
+    ) -> bool {
+        let site = match verdict {
+            Ok(verdict) => verdict.site,
+            Err(Unrouted::NotFound(site)) => *site,
+            Err(Unrouted::Misdirected) => return false,
+        };
+        let Guarded { router, access } = &self.routes.guarded;
+        let Ok(found) = router.route_in(site, question) else { return false };
+        let (Some(set), Some(access)) = (router.set(found.set), access.get(found.set.0 as usize))
+        else {
+            return false;
+        };
+        let list = |prefixes: &[Prefix]| {
+            prefixes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let others = if access.allow.is_empty() { "allowed" } else { "denied" };
+        let lists = [("allow", &access.allow), ("deny", &access.deny)];
+        let lists = lists.iter().filter(|(_, prefixes)| !prefixes.is_empty());
+        let lists: Vec<_> = lists.map(|(name, all)| format!("{name} {}", list(all))).collect();
+        let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
+        let group = &set.behaviour.group;
+        self.row(
+            "access",
+            &format!("{}, others {others}  (by {prefix} {group})", lists.join(", ")),
+        );
+        self.row("kernel", "never answers: not everybody may use it");
+        true
     }
 
     fn site(&mut self, explanation: &Explanation<'_, '_>) {

@@ -9,8 +9,8 @@ use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_module_http::{
-    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Global,
-    HttpHeader, ServerGroup, Site,
+    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Global, Guard,
+    Guards, HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -22,7 +22,7 @@ use anyhow::Context as _;
 
 use super::convert;
 use super::tls::AdoptedTls;
-use afpa_config::{Config, Routes, SiteSettings, UrlPath};
+use afpa_config::{Config, Guarded, Routes, SiteSettings, UrlPath};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -56,6 +56,7 @@ const NO_THREAD: &str = "cannot start a thread (TasksMax of the unit and ulimit 
 pub(super) struct Content {
     router: Option<Arc<Router>>,
     names: Vec<String>,
+    guards: Option<Arc<Guards>>,
     roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
     compressor: Arc<Compressor>,
@@ -72,6 +73,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.to.is_none()
                 && site.fallback.is_none()
                 && site.paths.is_empty()
+                && site.access.is_open()
                 && !wildcard
                 && one_way
         }
@@ -116,7 +118,8 @@ impl Content {
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
-        Ok(Self { router, names, roots: sites, cache, compressor, comparer })
+        let guards = guards(routes);
+        Ok(Self { router, names, guards, roots: sites, cache, compressor, comparer })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
@@ -130,9 +133,10 @@ impl Content {
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
-        let Content { router, names, roots, cache, compressor, comparer } = self;
+        let Content { router, names, guards, roots, cache, compressor, comparer } = self;
         let global = Global {
             caches: caches(config, router.as_deref(), &names, responses),
+            guards,
             router,
             roots,
             sites: sites(config, names, tls.clients, previous),
@@ -196,6 +200,14 @@ fn set_cache(
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);
     Some(SiteCache { responses: Arc::clone(responses), policy, scope })
+}
+
+/// The parts of sites that not everybody may use.
+fn guards(routes: &Routes) -> Option<Arc<Guards>> {
+    let Guarded { router, access } = &routes.guarded;
+    let guards = access.iter().map(|access| Guard::new(&access.allow, &access.deny));
+    let guards = || Arc::new(Guards::new(Arc::clone(router), guards.collect()));
+    (!access.is_empty()).then(guards)
 }
 
 fn sites(

@@ -1,0 +1,67 @@
+//! `allow` and `deny`, and which of them decide for a path.
+
+use afpa_http::Method;
+use afpa_router::{ListenerId, Question, SiteId};
+
+use super::*;
+
+/// The first prefix that is allowed or denied for a path; `None`: everybody may use it.
+fn decides(loaded: &Loaded, path: &str) -> Option<String> {
+    let question = Question {
+        listener: ListenerId(0),
+        host: "",
+        method: Method::Get,
+        path: path.as_bytes(),
+        query: None,
+        fields: (),
+    };
+    let guarded = &loaded.routes.guarded;
+    let verdict = guarded.router.route_in(SiteId(0), &question).ok()?;
+    let access = &guarded.access[verdict.set.0 as usize];
+    access.allow.iter().chain(&access.deny).next().map(ToString::to_string)
+}
+
+#[test]
+fn the_nearest_lists_decide() {
+    let text = "[[site]]\nroot = \"/\"\ndeny = [\"10.0.0.0/32\"]\n\
+        [[site.path]]\nprefix = \"/a/\"\nallow = [\"10.0.0.1\"]\n\
+        [[site.path.content]]\nextensions = [\"css\"]\ndeny = [\"10.0.0.2\"]\n\
+        [[site.path.content]]\nextensions = [\"js\"]\n\
+        [[site.path]]\nprefix = \"/a/b/\"\n\
+        [[site.path]]\nprefix = \"/a/c/\"\nrecursion = false\nallow = [\"10.0.0.3\"]\n\
+        [[site.path]]\nprefix = \"/d\"\nexact = true\nstatus = 200\nallow = [\"10.0.0.4\"]\n\
+        [[site.path]]\nprefix = \"/\"\n[[site.path.content]]\nextensions = [\"php\"]\nallow = [\"10.0.0.5\"]\n";
+    let loaded = parsed(text).unwrap();
+    for (path, address) in [
+        ("/", "10.0.0.0"),
+        ("/x.css", "10.0.0.0"),
+        ("/x.php", "10.0.0.5"),
+        ("/a", "10.0.0.0"),
+        ("/a/", "10.0.0.1"),
+        ("/a/x", "10.0.0.1"),
+        // Neither a content group nor a path without lists lets in more than its surroundings do.
+        ("/a/x.js", "10.0.0.1"),
+        ("/a/b/x", "10.0.0.1"),
+        ("/a/x.css", "10.0.0.2"),
+        ("/a/b/x.css", "10.0.0.2"),
+        ("/a/c/x", "10.0.0.3"),
+        ("/a/c/d/x", "10.0.0.1"),
+        ("/d", "10.0.0.4"),
+        ("/de", "10.0.0.0"),
+    ] {
+        assert_eq!(decides(&loaded, path).as_deref(), Some(address), "{path}");
+    }
+    let open = "[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"/a/\"\nallow = [\"::1\"]\n";
+    let loaded = parsed(open).unwrap();
+    assert_eq!((decides(&loaded, "/a/b").as_deref(), decides(&loaded, "/b")), (Some("::1"), None));
+}
+
+#[test]
+fn a_wrong_prefix_has_its_place_and_a_remedy() {
+    let text = |line: &str| format!("[[site]]\nroot = \"/\"\n{line}\n");
+    let message = refused(&text("allow = [\"all\"]"));
+    assert!(message.contains("afpa.toml:3:10: error: `allow`: \"all\" is neither"), "{message}");
+    let message = refused(&text("deny = [\"10.0.0.1/8\"]"));
+    assert!(message.contains("afpa.toml:3:9: error: `deny`: \"10.0.0.1/8\" has bits"), "{message}");
+    assert!(message.contains("= write 10.0.0.0/8 for all of it"), "{message}");
+}

@@ -1,0 +1,190 @@
+//! The clients that may use a site, and parts of it.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::process::Command;
+
+use afpa_testkit::server::program;
+use afpa_testkit::{Server, Tree};
+use afpa_tests::h2::{self, H2Client};
+use afpa_tests::proxy::{Raw, read_content, read_head};
+use afpa_tests::tls::{Authority, Plan, TlsServer};
+
+/// A server that says which target it was asked for, and lets it be kept.
+fn app() -> Raw {
+    Raw::start(|mut stream: TcpStream| {
+        while let Some(head) = read_head(&mut stream) {
+            let Some(_) = read_content(&mut stream, &head) else { return };
+            let target = head.split(' ').nth(1).unwrap_or("");
+            let length = "app ".len() + target.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {length}\r\n\r\napp {target}"
+            );
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+fn tree() -> Tree {
+    let tree = Tree::new();
+    for name in ["index.html", "a.txt", "private/a.txt", "private/a.css", "private/open/a.txt"] {
+        tree.file(name, name);
+    }
+    tree.file("secret/index.html", "secret");
+    tree
+}
+
+/// A site whose parts are for some clients. The tests' client is a trusted router, which names the client.
+fn settings(app: &Raw) -> String {
+    let to = app.to();
+    format!(
+        "forwarded_from = [\"127.0.0.1\"]\ndeny = [\"192.0.2.0/24\", \"2001:db8::/32\"]\nlisting = true\n\
+         [[site.path]]\nprefix = \"/private/\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path.content]]\nextensions = [\"css\"]\nallow = [\"10.1.0.0/16\"]\ndeny = [\"10.1.1.0/24\"]\n\
+         [[site.path]]\nprefix = \"/private/open/\"\nallow = [\"0.0.0.0/0\", \"::/0\"]\n\
+         [[site.path]]\nprefix = \"/secret/index.html\"\nexact = true\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/app/\"\nto = \"{to}\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/back/\"\nfallback = \"{to}\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/old/\"\nredirect = \"/a.txt\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/fixed/\"\nstatus = 200\nbody = \"fixed\"\nallow = [\"10.0.0.0/8\"]\n"
+    )
+}
+
+/// Target, client, status.
+const CASES: &[(&str, &str, u16)] = &[
+    ("/a.txt", "198.51.100.1", 200),
+    ("/a.txt", "192.0.2.7", 403),
+    ("/a.txt", "2001:db8::1", 403),
+    ("/a.txt", "::ffff:192.0.2.7", 403),
+    ("/none", "192.0.2.7", 403),
+    ("/none", "198.51.100.1", 404),
+    ("/private/a.txt", "10.2.3.4", 200),
+    // The lists of a path replace those of the site.
+    ("/private/open/a.txt", "192.0.2.7", 200),
+    ("/private/a.txt", "198.51.100.1", 403),
+    ("/private/none", "198.51.100.1", 403),
+    ("/private/a.css", "10.2.3.4", 403),
+    ("/private/a.css", "10.1.3.4", 200),
+    ("/private/a.css", "10.1.1.4", 403),
+    ("/private/", "198.51.100.1", 403),
+    ("/private/", "10.2.3.4", 200),
+    // Other spellings of the path.
+    ("/%70rivate/a.txt", "198.51.100.1", 403),
+    ("//private//a.txt", "198.51.100.1", 403),
+    ("/x/../private/a.txt", "198.51.100.1", 403),
+    ("/private/open/../a.txt", "198.51.100.1", 403),
+    ("/./private/./a.txt?x=/private/open/", "198.51.100.1", 403),
+    // The index file has a path of its own.
+    ("/secret/index.html", "198.51.100.1", 403),
+    ("/secret/", "198.51.100.1", 403),
+    ("/secret/", "10.2.3.4", 200),
+    ("/app/kept", "10.2.3.4", 200),
+    ("/app/kept", "198.51.100.1", 403),
+    ("/back/kept", "10.2.3.4", 200),
+    ("/back/kept", "198.51.100.1", 403),
+    ("/old/", "10.2.3.4", 308),
+    ("/old/", "198.51.100.1", 403),
+    ("/fixed/", "10.2.3.4", 200),
+    ("/fixed/", "198.51.100.1", 403),
+];
+
+fn serve(tree: &Tree, settings: &str) -> Server {
+    let root = tree.path().display();
+    let settings = format!("root = \"{root}\"\n{settings}");
+    Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!("http2.cleartext = true\n[[site]]\nlisten = [\"{listen}\"]\n{settings}\n")
+        });
+    })
+}
+
+#[test]
+fn addresses_decide_in_each_place() {
+    let (app, tree) = (app(), tree());
+    let server = serve(&tree, &settings(&app));
+    let (mut client, mut http2) = (server.connect(), H2Client::connect(&server));
+    // The second time, files are in memory and the answers of the server are kept.
+    for _ in 0..2 {
+        for (target, from, status) in CASES {
+            let field = format!("X-Forwarded-For: {from}\r\n");
+            assert_eq!(client.get_with(target, &field).status, *status, "{target} {from}");
+            assert_eq!(client.head_with(target, &field).status, *status, "{target} {from}");
+            let range = format!("{field}Range: bytes=0-1\r\n");
+            let part = client.get_with(target, &range).status;
+            assert_eq!(part == 403, *status == 403, "{target} {from}: {part}");
+            let fields = [&h2::request("GET", target)[..], &[("x-forwarded-for", *from)]].concat();
+            let stream = http2.request(&fields, b"");
+            assert_eq!(http2.response(stream).status, *status, "{target} {from}");
+        }
+    }
+    // Every method, and a change of protocol.
+    for (method, lines) in [
+        ("POST", "Content-Length: 0\r\n"),
+        ("OPTIONS", ""),
+        ("PURGE", ""),
+        ("GET", "Connection: upgrade\r\nUpgrade: websocket\r\n"),
+    ] {
+        for target in ["/app/kept", "/back/kept", "/private/a.txt"] {
+            let answer = client.exchange(format!(
+                "{method} {target} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.1\r\n{lines}\r\n"
+            ));
+            assert_eq!(answer.status, 403, "{method} {target}");
+        }
+    }
+    // Without a router in front, the client is the one that connects.
+    assert_eq!(client.get("/private/a.txt").status, 403);
+}
+
+#[test]
+fn addresses_decide_over_tls() {
+    let (app, tree, authority) = (app(), tree(), Authority::new());
+    let plan = Plan { site: settings(&app), ..Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    let way = authority.way(&server);
+    let mut client = way.connect();
+    for (target, from, status) in CASES {
+        let field = format!("X-Forwarded-For: {from}\r\n");
+        assert_eq!(client.get_with(target, &field).status, *status, "{target} {from}");
+    }
+}
+
+#[test]
+fn the_page_about_access_has_a_configuration_that_does_what_it_says() {
+    let (app, tree) = (app(), tree());
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("an example");
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| {
+            let root = tree.path().display().to_string();
+            let site =
+                format!("[[site]]\nlisten = [\"{listen}\"]\nforwarded_from = [\"127.0.0.1\"]");
+            let example = example.replace("/srv/shop", &root).replace("[[site]]", &site);
+            example.replace("127.0.0.1:3000", &app.to())
+        });
+    });
+    let mut client = server.connect();
+    for (target, from, status) in [
+        ("/a.txt", "198.51.100.1", 200),
+        ("/a.txt", "198.51.100.200", 403),
+        ("/admin/", "10.1.2.3", 200),
+        ("/admin/", "10.9.2.3", 403),
+        ("/admin/", "198.51.100.1", 403),
+    ] {
+        let answer = client.get_with(target, &format!("X-Forwarded-For: {from}\r\n"));
+        assert_eq!(answer.status, status, "{target} {from}");
+    }
+    let said = |target: &str| {
+        let mut command = Command::new(program());
+        command.args(["route", target, "--config"]).arg(server.configuration());
+        String::from_utf8_lossy(&command.output().expect("run").stdout).into_owned()
+    };
+    let text = said("/admin/x");
+    let row = "access       allow 10.0.0.0/8, deny 10.9.0.0/16, others denied  (by /admin/ *)";
+    assert!(text.contains(row) && text.contains("kernel       never answers"), "{text}");
+    assert!(said("/a.txt").contains("others allowed  (by / *)"), "{}", said("/a.txt"));
+}
