@@ -10,6 +10,7 @@ pub mod bridge;
 pub mod codings;
 pub mod dates;
 pub mod h2;
+pub mod monitoring;
 pub mod pebble;
 pub mod proxy;
 pub mod reference;

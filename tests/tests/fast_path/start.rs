@@ -9,6 +9,7 @@ use afpa_netlab::Bed;
 use afpa_testkit::server::program;
 use afpa_testkit::strace::Strace;
 use afpa_testkit::{Client, Server, Tree, eventually, figure, skip};
+use afpa_tests::monitoring;
 
 use crate::lab::{Lab, PORT, answers, stats, warm};
 
@@ -36,6 +37,9 @@ fn it_says_that_it_is_in_use_and_where() {
     assert_eq!(counted("eth0", "answered"), seen["packets"]["answered"].as_u64().expect("a count"));
     assert_eq!(counted("lo", "answered"), 0, "{seen}");
     let metrics = Client::connect(&server.control()).expect("control").get("/metrics");
+    let monitored = monitoring::names();
+    let own = monitored.iter().filter(|name| name.starts_with("afpa_fast_path_"));
+    assert_eq!(monitoring::absent_from(metrics.text(), own), Vec::<&String>::new());
     let has = |line: &str| metrics.text().lines().any(|found| found.starts_with(line));
     assert!(has("afpa_fast_path_packets_total{reason=\"answered\"} "), "{}", metrics.text());
     assert!(has("afpa_fast_path_packets_total{reason=\"pass_not_pinned\"} "));

@@ -8,6 +8,7 @@ use std::{
 };
 
 use afpa_testkit::{Client, Response, Server, Tree, skip};
+use afpa_tests::monitoring;
 use afpa_tests::proxy::Raw;
 
 const OPENMETRICS: &str = "application/openmetrics-text";
@@ -194,4 +195,33 @@ fn python_with_prometheus_client() -> Result<PathBuf, String> {
         run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", WANTED])?;
     }
     Ok(python)
+}
+
+/// Those of the fast path are looked for where there is one.
+#[test]
+fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
+    let (_tree, _app, server) = busy();
+    let page = metrics(&server, None);
+    let names = monitoring::names();
+    let others = |name: &&String| {
+        !name.starts_with("afpa_fast_path_") && !name.starts_with("afpa_certificate_")
+    };
+    let absent = monitoring::absent_from(page.text(), names.iter().filter(others));
+    assert!(absent.is_empty(), "{absent:?}");
+    let dashboard = std::fs::read_to_string(monitoring::folder().join("grafana.json")).expect("it");
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).expect("JSON");
+    assert!(dashboard["panels"].as_array().expect("panels").len() > 10);
+}
+
+#[test]
+fn promtool_takes_the_alerts_and_their_tests_pass() {
+    for (kind, file) in [("check", "afpa-alerts.yml"), ("test", "afpa-alerts-test.yml")] {
+        let mut promtool = Command::new("promtool");
+        promtool.args([kind, "rules", file]).current_dir(monitoring::folder());
+        let Ok(output) = promtool.output() else {
+            skip!("promtool is not there: install prometheus");
+        };
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    }
 }
