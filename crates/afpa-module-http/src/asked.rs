@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Now, Secured};
-use afpa_http::{FieldSlots, Request, RequestLimits, Version, request};
+use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
 
@@ -47,6 +47,12 @@ impl Asked<'_, '_, '_> {
     }
 }
 
+/// Whether the client sends nothing behind this request: it has asked for the end of the connection, after which it
+/// sends no further request (RFC 9112 section 9.6), and the request has no content that may be on its way.
+pub(crate) fn is_all_of_client(request: &Request<'_, '_>) -> bool {
+    !request.keep_alive && request.body == BodyLength::None
+}
+
 /// Adds a field to a head that is complete.
 fn add_field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.truncate(out.len().saturating_sub(b"\r\n".len()));
@@ -62,6 +68,8 @@ pub(crate) struct KeptRequest {
     pub(crate) limits: RequestLimits,
     pub(crate) arrived: Now,
     version: Version,
+    /// See [`is_all_of_client`].
+    pub(crate) is_all_of_client: bool,
     /// The client as the log names it.
     pub(crate) client: Client,
     /// The result of the TLS handshake, on a connection with TLS.
@@ -76,8 +84,9 @@ impl KeptRequest {
     pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
         let (arrived, client, version) = (asked.arrived, asked.client, asked.request.version);
         let (tls, hsts) = (asked.tls.cloned(), asked.hsts.cloned());
+        let is_all_of_client = is_all_of_client(asked.request);
         let in_flight = asked.scope.map(InFlight::count);
-        Self { head, limits, arrived, version, client, tls, hsts, in_flight }
+        Self { head, limits, arrived, version, is_all_of_client, client, tls, hsts, in_flight }
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {

@@ -280,6 +280,10 @@ impl ExchangedRequest {
             scope.took(duration_us(request.arrived.unix_us, now.unix_us));
         }
         let (status, persistence) = match report.end {
+            // Behind a request for a tunnel the client sends what belongs into it.
+            End::Relayed(Persistence::Close) if request.is_all_of_client && !job.asked.upgrade => {
+                (report.status, Persistence::CloseAsAsked)
+            }
             End::Relayed(persistence) => (report.status, persistence),
             End::Broken => (report.status, Persistence::Close),
             End::ClientGone => (CLIENT_GONE, Persistence::Close),

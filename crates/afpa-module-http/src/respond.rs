@@ -15,15 +15,15 @@ use afpa_framework::access::{Remote, duration_us};
 use afpa_framework::{AccessRecord, AccessSink, GATHERED, Now, Outbox, Part, Persistence, Receipt};
 use afpa_h2::hpack::encode::put_field;
 use afpa_http::{
-    BodyLength, Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead,
-    Status, Version, conditional,
+    Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
+    Version, conditional,
     multipart::{Boundary, Multipart},
     page, range,
 };
 use afpa_proxy::exchange::Report;
 use afpa_shared_cache::{Answering, Recipient, Written};
 
-use crate::asked::Asked;
+use crate::asked::{Asked, is_all_of_client};
 use crate::counters::HttpCounters;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::DocRootSettings;
@@ -222,8 +222,7 @@ impl Responder {
     }
 
     /// Whether the connection persists (RFC 9112 section 9.3). A client that waits for 100 (Continue) and gets a final
-    /// answer instead may or may not send its content, so the connection has to end. A client that has asked for the
-    /// end sends no further request (section 9.6), but the rest of this one may be on its way.
+    /// answer instead may or may not send its content, so the connection has to end.
     pub(crate) fn connection(&self, asked: Asked<'_, '_, '_>) -> (Connection, Persistence) {
         let request = asked.request;
         if request.version == Version::Http2 {
@@ -232,8 +231,7 @@ impl Responder {
         }
         let last = !request.keep_alive || request.expect_continue || asked.must_close;
         if last || self.draining {
-            let nothing_follows = !request.keep_alive && request.body == BodyLength::None;
-            let persistence = match nothing_follows {
+            let persistence = match is_all_of_client(request) {
                 true => Persistence::CloseAsAsked,
                 false => Persistence::Close,
             };

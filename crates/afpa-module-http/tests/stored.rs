@@ -82,8 +82,8 @@ impl Bench {
         Self { http, connection, out, client, runtime, responses }
     }
 
-    /// A request for a URL that was not asked for before.
-    fn miss(&mut self, request: &[u8]) {
+    /// A request for a URL that was not asked for before, and whether the connection goes on.
+    fn ask(&mut self, request: &[u8]) -> Persistence {
         self.out.clear();
         self.client.received.clear();
         let mut slots = FieldSlots::default();
@@ -100,8 +100,12 @@ impl Bench {
         let exchange = http.derive_remote_response(remote, &mut self.client);
         let exchanged = self.runtime.block_on(exchange);
         let persistence = http.finish_remote(connection, now(), exchanged, out);
-        assert_eq!(persistence, Persistence::Keep);
         assert!(self.client.received.ends_with(&[b'x'; LENGTH]), "the answer is whole");
+        persistence
+    }
+
+    fn miss(&mut self, request: &[u8]) {
+        assert_eq!(self.ask(request), Persistence::Keep);
     }
 
     /// Allocations of a miss, the mean of many.
@@ -160,6 +164,25 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         body_limit: 1 << 20,
         counted_sets: 100,
         police: Default::default(),
+    }
+}
+
+/// RFC 9112 section 9.6: only then the engine may close without waiting for more bytes of the client.
+#[test]
+fn a_client_of_a_server_sends_nothing_more_if_it_has_asked_for_the_end() {
+    for keeps in [false, true] {
+        let mut bench = Bench::new(keeps);
+        for (request, persistence) in [
+            ("GET /1 HTTP/1.1\r\nHost: h\r\n\r\n", Persistence::Keep),
+            ("GET /2 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", Persistence::CloseAsAsked),
+            ("GET /3 HTTP/1.0\r\nHost: h\r\n\r\n", Persistence::CloseAsAsked),
+        ] {
+            assert_eq!(bench.ask(request.as_bytes()), persistence, "{request}");
+        }
+        // The server's own wish to end does not show whether the client sends more.
+        bench.http.drain();
+        let kept = b"GET /5 HTTP/1.1\r\nHost: h\r\n\r\n";
+        assert_eq!(bench.ask(kept), Persistence::Close);
     }
 }
 

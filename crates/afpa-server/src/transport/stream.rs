@@ -153,7 +153,11 @@ impl Stream {
         }
         let room = buffer.len();
         let received = socket.poll(cx, Direction::Receive, |socket| receive(socket, buffer));
-        self.drained = matches!(received, Poll::Ready(Ok(n)) if 0 < n && n < room);
+        self.drained = match &received {
+            Poll::Ready(Ok(n)) => 0 < *n && *n < room,
+            Poll::Ready(Err(_)) => false,
+            Poll::Pending => true,
+        };
         self.begun |= received.is_ready();
         if received.is_ready() && self.apart != FOR_EVER {
             self.apart = self.apart.saturating_sub(1);
