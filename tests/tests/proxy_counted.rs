@@ -176,6 +176,57 @@ fn by_completion_busy_distributed_requests_share_their_calls() {
     assert!(other <= slack, "{other} other calls: {counts:?}");
 }
 
+const LAST_REQUEST: &str = "GET /small HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+/// Connections of one request, all of which are there when the proxy looks.
+fn ask_for_the_last_time(server: &Server, at_once: u64) {
+    server.signal(Signal::STOP);
+    let mut clients: Vec<Client> = (0..at_once).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(LAST_REQUEST));
+    server.signal(Signal::CONT);
+    for client in &mut clients {
+        assert_eq!(client.receive().body.len(), 102);
+        assert!(client.take_all().is_empty(), "an orderly end");
+    }
+}
+
+/// The connection is accepted, read, asked once more whether it is empty, written to and closed; a read and a write are
+/// the server's. Nobody watches the client, waits for its end, or connects to the server again.
+#[test]
+fn one_distributed_request_a_connection_costs_seven_calls_and_a_share_of_the_waits() {
+    one_request_a_connection("readiness");
+}
+
+/// A connection of one request never meets the ring.
+#[test]
+fn by_completion_one_distributed_request_a_connection_costs_no_more() {
+    one_request_a_connection("completion");
+}
+
+fn one_request_a_connection(io: &str) {
+    const AT_ONCE: u64 = 20;
+    const ROUNDS: u64 = REQUESTS / AT_ONCE;
+    let raw = small(1);
+    let server = proxy_by(io, &[raw.to()]);
+    if server.summary("waiting").contains("refuses io_uring") {
+        skip!("the system refuses io_uring");
+    }
+    (0..4).for_each(|_| ask_for_the_last_time(&server, AT_ONCE));
+    let strace = trace!(server);
+    (0..ROUNDS).for_each(|_| ask_for_the_last_time(&server, AT_ONCE));
+    let counts = strace.counts();
+    let slack = slack(&counts);
+    figure!("system calls of {REQUESTS} connections with a distributed request each: {counts:?}");
+    assert_eq!(counts.get("shutdown"), None, "{counts:?}");
+    // A server that takes longer than the proxy's sweep, on a busy machine, has it watch the client.
+    let watched = sum(&counts, &["epoll_ctl"]);
+    assert!(watched <= REQUESTS / 4, "{watched} times: {counts:?}");
+    let all = others(&counts, &WAITS) - watched;
+    let by_ring = sum(&counts, &["io_uring_enter"]);
+    assert!(all + by_ring <= 7 * REQUESTS + 8 * ROUNDS + slack, "{all} calls: {counts:?}");
+    assert!(raw.connections() <= AT_ONCE as usize, "{} connections", raw.connections());
+}
+
 const GIGABYTE: u64 = 1 << 30;
 
 /// Bytes that depend on their places, so that lost, doubled or exchanged bytes show.

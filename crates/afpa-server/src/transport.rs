@@ -109,6 +109,12 @@ pub trait Transport: Unpin {
     /// Whether the last receive took everything that had arrived.
     fn is_drained(&self) -> bool;
 
+    /// Whether the socket was empty at the last receive, and nothing tells when more arrives: the event loop has not had
+    /// to learn of it.
+    fn is_unwatched(&self) -> bool {
+        false
+    }
+
     /// Whether something has arrived since. It asks the system.
     fn has_arrived(&self) -> bool;
 

@@ -23,6 +23,8 @@ pub(super) struct LentClient<'c, M: Module, T> {
     slow: bool,
     /// Bytes of content received, and bytes sent.
     moved: u64,
+    /// The number of sweeps when the client was to be watched first.
+    unwatched_since: Option<u64>,
 }
 
 /// An exchange that moves more than this is not a short one: its pieces leave the ring.
@@ -31,7 +33,22 @@ pub(crate) const SHORT: u64 = 32 * 1024;
 impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
     pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
         let worker = Rc::clone(&connection.worker);
-        Self { worker, connection, lent: false, put_off: false, slow: false, moved: 0 }
+        let (lent, put_off, slow, moved) = (false, false, false, 0);
+        Self { worker, connection, lent, put_off, slow, moved, unwatched_since: None }
+    }
+
+    /// Whether the client is to be watched only from the next sweep on. Most servers answer before that, and a connection
+    /// whose only request is answered then costs no call that begins to watch it, and none that ends that.
+    fn watches_later(&mut self, cx: &Context<'_>) -> bool {
+        if !self.connection.transport.is_unwatched() {
+            return false;
+        }
+        let sweep = self.worker.counters.ticks.get();
+        let is_first = *self.unwatched_since.get_or_insert(sweep) == sweep;
+        if is_first {
+            self.worker.table.look_later(self.connection.entry, cx.waker());
+        }
+        is_first
     }
 
     /// Takes back bytes that are still lent when the exchange is over, and sends the rest of them.
@@ -92,7 +109,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.lent || self.connection.half_closed {
+        if self.lent || self.connection.half_closed || self.watches_later(cx) {
             return Poll::Pending;
         }
         let mut scratch = self.worker.scratch.borrow_mut();

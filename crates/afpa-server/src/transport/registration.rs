@@ -54,6 +54,11 @@ impl Socket {
         }
     }
 
+    /// Whether the event loop knows the socket.
+    pub(crate) fn is_watched(&self) -> bool {
+        matches!(self.0, Registration::Watched(_))
+    }
+
     /// Has the event loop watch the socket, beginning with its present readiness.
     pub(crate) fn register(&mut self) -> io::Result<()> {
         self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {

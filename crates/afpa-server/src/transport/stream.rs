@@ -303,6 +303,10 @@ impl Transport for Stream {
         self.drained && self.ahead.is_empty()
     }
 
+    fn is_unwatched(&self) -> bool {
+        self.is_drained() && matches!(&self.way, Way::Readiness(socket) if !socket.is_watched())
+    }
+
     fn has_arrived(&self) -> bool {
         let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let arrived =

@@ -25,6 +25,8 @@ struct ConnectionEntry {
     /// The listener was given up.
     leaving: bool,
     expired: bool,
+    /// It wants to be woken by the next sweep.
+    looks: bool,
     waker: Option<Waker>,
 }
 
@@ -54,13 +56,19 @@ impl Table {
     pub(crate) fn wait(&self, index: usize, waker: &Waker) -> bool {
         let mut places = self.places.borrow_mut();
         let Some(place) = places.get_mut(index) else { return true };
-        if !place.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            place.waker = Some(waker.clone());
-        }
+        place.is_woken_by(waker);
         place.expired
     }
 
-    /// Wakes every connection whose deadline has passed.
+    /// Has the next sweep wake a connection that has to wait.
+    pub(crate) fn look_later(&self, index: usize, waker: &Waker) {
+        if let Some(place) = self.places.borrow_mut().get_mut(index) {
+            place.is_woken_by(waker);
+            place.looks = true;
+        }
+    }
+
+    /// Wakes every connection whose deadline has passed, and those that look for something with each sweep.
     pub(crate) fn expire(&self, steady_ms: u64) {
         self.wake_where(|place| {
             let over = place.deadline.is_some_and(|deadline| deadline <= steady_ms);
@@ -68,7 +76,7 @@ impl Table {
                 place.deadline = None;
                 place.expired = true;
             }
-            over
+            std::mem::take(&mut place.looks) || over
         });
     }
 
@@ -107,6 +115,14 @@ impl Table {
     }
 }
 
+impl ConnectionEntry {
+    fn is_woken_by(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +142,28 @@ mod tests {
         table.leave(index);
         assert!(table.is_empty());
         assert!(table.wait(index, Waker::noop()), "who is not in the table is over");
+    }
+
+    #[test]
+    fn the_next_sweep_wakes_one_that_looks_later_once() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        struct Count(AtomicU32);
+        impl std::task::Wake for Count {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let woken = std::sync::Arc::new(Count(AtomicU32::new(0)));
+        let table = Table::default();
+        let index = table.enter(0);
+        table.set(index, Some(1000), false);
+        table.look_later(index, &std::sync::Arc::clone(&woken).into());
+        let counts = [1, 2].map(|now| {
+            table.expire(now);
+            woken.0.load(Ordering::Relaxed)
+        });
+        assert_eq!(counts, [1, 1]);
+        assert!(!table.wait(index, Waker::noop()), "its wait has not expired");
     }
 
     #[test]
