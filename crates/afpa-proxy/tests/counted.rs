@@ -124,6 +124,38 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     assert!(ring.is_none_or(|ring| ring.counts().sockets == 1), "the server's connection is there");
 }
 
+/// Many requests wait for their servers at once; their answers take turns with the memory in which they are gathered.
+#[test]
+fn exchanges_that_wait_for_their_servers_allocate_nothing() {
+    const EXCHANGES: usize = 100;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let core = Rc::new(Core::new(CoreRing::new(None)));
+    let mut all: Vec<(Job, Sink)> =
+        (0..EXCHANGES).map(|_| (job(&server()), Sink::with_room(1 << 16))).collect();
+    let mut at_once = || {
+        let run = |(job, client)| Box::pin(exchange::run(job, &core, client, None));
+        let mut exchanges: Vec<_> =
+            all.iter_mut().map(|(job, client)| Some(run((job, client)))).collect();
+        runtime.block_on(poll_fn(|cx| {
+            for place in &mut exchanges {
+                if place.as_mut().is_some_and(|one| one.as_mut().poll(cx).is_ready()) {
+                    *place = None;
+                }
+            }
+            match exchanges.iter().all(Option::is_none) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }));
+    };
+    at_once();
+    let counted = allocation_counter::measure(&mut at_once);
+    println!("allocations of {EXCHANGES} exchanges at once: {counted:?}");
+    // The exchanges themselves, and the list of them.
+    assert_eq!(counted.count_total, EXCHANGES as u64 + 1, "{counted:?}");
+}
+
 /// All read bytes are with the client or on their way to it: the buffers are there for other exchanges.
 #[test]
 fn exchanges_that_wait_for_their_clients_hold_no_buffers() {

@@ -166,12 +166,12 @@ pub(super) const LEAST_READ: usize = 4 * 1024;
 const MOST_INTERIMS: u32 = 32;
 
 impl Download {
-    pub(super) fn new(pool: &Pool) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             buffer: None,
             raw: 0..0,
             direct: 0..0,
-            out: pool.text(),
+            out: Vec::new(),
             sent: 0,
             taken: 0,
             lent: false,
@@ -240,6 +240,9 @@ impl Download {
                 Poll::Ready(Ok(_)) => {
                     if self.summary.first_byte_us == 0 {
                         self.summary.first_byte_us = client.now().unix_us;
+                    }
+                    if self.out.capacity() == 0 {
+                        self.out = pool.text();
                     }
                     self.digest(terms, client, tap.as_deref_mut())?;
                 }
@@ -378,6 +381,8 @@ impl Download {
             Poll::Ready(Err(error)) => Poll::Ready(Err(gone(&error))),
             Poll::Pending => {
                 self.give_back_empty(pool);
+                // All was sent: other exchanges can gather in it meanwhile.
+                pool.give_back_text(std::mem::take(&mut self.out));
                 Poll::Pending
             }
         }

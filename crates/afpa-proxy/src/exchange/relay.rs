@@ -66,7 +66,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         let largest = job.settings.largest_content;
         Self {
             upload: Upload::new(job.body, largest, &job.head, pool),
-            download: Download::new(pool),
+            download: Download::new(),
             exchange,
             stream,
             lease,

@@ -1,6 +1,6 @@
 //! Buffers that a core reuses.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Bytes of a buffer: the most that one read takes from a server. It fits the second-level cache of a
 /// core, so that the bytes stay there on their way from one socket to the other.
@@ -30,10 +30,18 @@ pub(super) struct Buffers {
     rooms: RefCell<Vec<Buffer>>,
     /// For heads, and for content that is framed anew.
     texts: RefCell<Vec<Vec<u8>>>,
+    /// Bytes of memory of `texts`.
+    kept: Cell<usize>,
 }
+
+/// The memory of a new vector: that of most heads, so that it does not grow piece by piece.
+const TEXT: usize = 1024;
 
 /// A vector that grew beyond this is not kept.
 const LARGEST_TEXT: usize = 2 * BUFFER;
+
+/// The memory of all vectors that are kept: some thousand requests may wait for their servers at once.
+const MOST_KEPT: usize = 4 << 20;
 
 /// Spare buffers that are kept; beyond it they are given back to the system.
 const SPARE: usize = 16;
@@ -52,14 +60,17 @@ impl Buffers {
     }
 
     pub(super) fn take_text(&self) -> Vec<u8> {
-        self.texts.borrow_mut().pop().unwrap_or_default()
+        let Some(text) = self.texts.borrow_mut().pop() else { return Vec::with_capacity(TEXT) };
+        self.kept.set(self.kept.get() - text.capacity());
+        text
     }
 
     pub(super) fn give_back_text(&self, mut text: Vec<u8>) {
-        let mut spare = self.texts.borrow_mut();
-        if spare.len() < 4 * SPARE && (1..=LARGEST_TEXT).contains(&text.capacity()) {
+        let kept = self.kept.get() + text.capacity();
+        if (1..=LARGEST_TEXT).contains(&text.capacity()) && kept <= MOST_KEPT {
             text.clear();
-            spare.push(text);
+            self.kept.set(kept);
+            self.texts.borrow_mut().push(text);
         }
     }
 }
