@@ -240,7 +240,8 @@ impl Remote {
             Some(plan) => {
                 let (bytes, limits) = (&self.request.head[..], self.request.limits);
                 let head = ClientHead { bytes, limits };
-                afpa_shared_cache::run(*plan, head, &mut self.job, &core, client).await
+                // In a box: a request that is only passed on needs no memory for it.
+                Box::pin(afpa_shared_cache::run(*plan, head, &mut self.job, &core, client)).await
             }
         };
         ExchangedRequest { remote: self, report, answer }

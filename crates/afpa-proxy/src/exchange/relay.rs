@@ -266,7 +266,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             millis(settings.tunnel_idle),
             &exchange.core.pool,
         );
-        let moved = moved.await;
+        let moved = Box::pin(moved).await;
         download.summary.content = moved.to_client;
         if moved.broken {
             // Else the client would take it for the end of all that the server has to say.

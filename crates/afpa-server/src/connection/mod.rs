@@ -125,7 +125,8 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// Serves the connection until either side ends it.
     pub(crate) async fn run(mut self) {
         let end = match self.serve().await {
-            End::IsH2 => return H2::new(self).run().await,
+            // In a box, as all that few connections need: the task of a connection has the size of its longest branch.
+            End::IsH2 => return Box::pin(H2::new(self).run()).await,
             end => end,
         };
         self.end(end).await;
