@@ -39,13 +39,24 @@ pub struct To<'a> {
 }
 
 /// Makes the connections of one core.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Connector {
     ring: CoreRing,
+    /// The first and the last port that the system takes for connections. They are read at the start, because a worker may
+    /// open no file later.
+    ports: Option<(u16, u16)>,
     /// Where ports are short, by source and server.
     short: RefCell<HashMap<(Option<IpAddr>, SocketAddr), Short, RandomState>>,
     /// The source whose turn it is.
     turn: Cell<usize>,
+    /// The last search was a long one.
+    was_long: Cell<bool>,
+}
+
+impl Default for Connector {
+    fn default() -> Self {
+        Self::new(CoreRing::default())
+    }
 }
 
 /// A source and a server between which ports are short.
@@ -59,7 +70,8 @@ struct Short {
     until_ms: u64,
 }
 
-/// A search that takes longer than this is a long one.
+/// A search that takes longer than this is a long one. Two in a row count: one may have been interrupted by other work of
+/// the processor.
 const LONG: Duration = Duration::from_millis(1);
 
 /// Milliseconds after a long search for which the kernel may not search all ports.
@@ -95,9 +107,10 @@ nix::setsockopt_impl!(
 struct NoSource(IpAddr);
 
 impl Connector {
-    /// For a core with this ring.
+    /// For a core with this ring. To be made before the core is confined.
     pub(crate) fn new(ring: CoreRing) -> Self {
-        Self { ring, ..Self::default() }
+        let (short, turn, was_long) = (RefCell::default(), Cell::new(0), Cell::new(false));
+        Self { ring, ports: local_ports(), short, turn, was_long }
     }
 
     /// The ring of its core.
@@ -148,11 +161,13 @@ impl Connector {
         let begun = Instant::now();
         let (connected, span) = match known {
             None => (connect(&socket, to), None),
-            Some(short) => search(&socket, to, short.span),
+            Some(short) => search(&socket, to, self.ports, short.span),
         };
         let took = begun.elapsed();
         let is_vain = matches!(&connected, Err(error) if lack(error) == Some(Lack::Ports));
-        if is_vain || known.is_some() || took > LONG {
+        let is_long = took > LONG;
+        let is_long_again = self.was_long.replace(is_long) && is_long;
+        if is_vain || known.is_some() || is_long_again {
             let span = span.or(known.map(|short| short.span)).unwrap_or_else(|| any_span(begun));
             let pause = if is_vain { PAUSE_MS.max(millis(took * PAUSES)) } else { 0 };
             let until_ms = match known {
@@ -217,8 +232,13 @@ fn connect(socket: &Socket, to: SocketAddr) -> io::Result<()> {
 
 /// Has the kernel search one span of ports after the other, beginning with the span of the last free port. Returns the
 /// span in which a port was free; `None`: there was none, or the kernel cannot search by spans.
-fn search(socket: &Socket, to: SocketAddr, first: u16) -> (io::Result<()>, Option<u16>) {
-    let Some((low, high)) = local_ports() else { return (connect(socket, to), None) };
+fn search(
+    socket: &Socket,
+    to: SocketAddr,
+    ports: Option<(u16, u16)>,
+    first: u16,
+) -> (io::Result<()>, Option<u16>) {
+    let Some((low, high)) = ports else { return (connect(socket, to), None) };
     let spans = (high - low) / SPAN + 1;
     for span in (0..spans).map(|step| (first % spans + step) % spans) {
         let from = low + span * SPAN;

@@ -366,8 +366,10 @@ fn start_workers(
     let module = move |WorkerContext { index, wake, ring }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         let sink = Box::new(sinks.take(index));
+        // It reads what a worker may not open.
+        let core = exchange::Core::new(ring);
         confinement.confine_worker();
-        Http::new(Arc::clone(&global), counters, sink, exchange::Core::new(ring), wake)
+        Http::new(Arc::clone(&global), counters, sink, core, wake)
     };
     Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
 }
