@@ -2,6 +2,7 @@
 //! answers that may be kept, and unpins them again.
 
 use std::io;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, boot_ns, monotonic_ns};
@@ -78,14 +79,17 @@ impl<'s> Patient<'s> {
                 let mut server = Patient::new(self.filler, self.server, self.budget);
                 self.filler.confirm_kept(&mut server, &job);
             }
-            if self.filler.lock().ended {
+            let wait = self.budget.wait(Instant::now());
+            // Answers that have to be confirmed meanwhile do not wake it: they are looked for each time.
+            let most = if self.confirms { wait.min(LEARN) } else { wait };
+            let (wake, state) = (&self.filler.wake, self.filler.lock());
+            let waited = wake.wait_timeout_while(state, most, |state| !state.ended);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.ended {
                 return false;
             }
-            let wait = self.budget.wait(Instant::now());
             if wait.is_zero() {
                 return true;
             }
-            std::thread::sleep(wait.min(LEARN));
         }
     }
 }
