@@ -103,6 +103,27 @@ fn an_answer_does_not_wait_for_content_that_waits_for_it() {
     assert_eq!(client.get("/hello.txt").text(), "hello");
 }
 
+/// The whole answer comes, and then NO_ERROR, which asks the client to send no more (RFC 9113 section 8.1), as from nginx.
+/// A client must not throw the answer away then; curl 7.88 does, with nginx as well.
+#[test]
+fn content_beyond_the_limit_is_413_whether_there_is_a_file_or_not() {
+    let tree = site();
+    let server = server(&tree);
+    let mut client = H2Client::connect(&server);
+    for (method, target) in [("PUT", "/hello.txt"), ("PUT", "/hello.txt"), ("POST", "/none")] {
+        let mut fields = request(method, target);
+        fields.push(("content-length", "3000000"));
+        let id = client.open(&fields, false);
+        client.frame(kind::DATA, 0, id, &[0; 16_000]);
+        client.until("it is to send no more", |client| client.so_far(id).reset.is_some());
+        let answer = client.whole(id);
+        assert_eq!(answer.fields[0].1, "413", "{method} {target}");
+        assert!(answer.ended && !answer.body.is_empty(), "{method} {target}: {answer:?}");
+        assert_eq!(answer.reset, Some(0), "{method} {target}");
+    }
+    assert_eq!(client.get("/hello.txt").text(), "hello");
+}
+
 #[test]
 fn a_long_head_is_431_and_the_connection_goes_on() {
     let tree = site();
