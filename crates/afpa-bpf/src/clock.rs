@@ -4,27 +4,32 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use afpa_abi::{DATE_LENGTH, Date, TICK_SHIFT};
+use afpa_abi::{DATE_LENGTH, Date};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::cache::pin::Objects;
+use crate::cache::pinned::Pinned;
 use crate::net::sum::{sum, sum_odd};
 use crate::region::Region;
+use crate::time::monotonic_ns;
 
 /// The programs' heartbeat, and their clock.
 pub struct Clock {
     region: Arc<Region>,
-    beating: Mutex<()>,
+    /// Taken while the kernel's objects change. A change that hangs leaves answers in the kernel that may be out of date:
+    /// then no heartbeat lets it go on.
+    changing: Arc<Mutex<Pinned>>,
 }
 
 impl Clock {
-    pub(crate) fn over(region: &Arc<Region>) -> Self {
-        Self { region: Arc::clone(region), beating: Mutex::default() }
+    pub(crate) fn over(region: &Arc<Region>, objects: &Objects) -> Self {
+        Self { region: Arc::clone(region), changing: objects.changing() }
     }
 
     /// Tells the programs that user mode is alive, and the time. To be called at least once a second, best
     /// shortly after each second begins. Answers stop two seconds after the second of the last call began.
     pub fn beat(&self) {
-        let _one_at_a_time = self.beating.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _no_change = self.changing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let real = clock_gettime(ClockId::Realtime);
         let second = real.tv_sec as u64;
         let now = monotonic_ns();
@@ -38,26 +43,6 @@ impl Clock {
     pub fn pause(&self) {
         self.region.pulse().store(0, Ordering::SeqCst);
     }
-}
-
-/// Nanoseconds of the clock that the programs read.
-pub fn monotonic_ns() -> u64 {
-    nanoseconds(ClockId::Monotonic)
-}
-
-/// Nanoseconds of the clock that they count ages by, which goes on while the host is suspended.
-pub fn boot_ns() -> u64 {
-    nanoseconds(ClockId::Boottime)
-}
-
-/// Coarse monotonic time in the programs' unit, 2^20 nanoseconds; they keep its lower half.
-pub(crate) fn ticks() -> u64 {
-    nanoseconds(ClockId::MonotonicCoarse) >> TICK_SHIFT
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn date(second: u64) -> Date {

@@ -27,6 +27,7 @@ mod region;
 mod rtx;
 mod settings;
 mod stats;
+mod time;
 mod unavailable;
 mod verify;
 
@@ -40,7 +41,7 @@ pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER,
     PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant,
 };
-pub use clock::{Clock, boot_ns, monotonic_ns};
+pub use clock::Clock;
 pub use conn::SiteNumber;
 pub use conn::admit::Clients;
 pub use conn::events::Events;
@@ -69,6 +70,7 @@ pub use settings::{
     Admission, BYPASS_AFTER, FIREWALL_INTERVAL, FLOOD_SYNS, Settings, longest_answer,
 };
 pub use stats::{Counters, Stats};
+pub use time::{boot_ns, monotonic_ns};
 pub use unavailable::Unavailable;
 
 /// The eBPF object this crate was built with.

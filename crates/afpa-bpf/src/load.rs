@@ -82,11 +82,12 @@ impl FastPath {
         let socketless = Socketless::over(programs, &region, &stats, &settings, can)?;
         let may_close = socketless.may_close();
         let in_use = optional.in_use(programs);
+        let objects = Objects::over(programs, &region, &flows, &settings, may_close)?;
         let fast_path = Self {
-            clock: Clock::over(&region),
+            clock: Clock::over(&region, &objects),
             sockets: Sockets::over(programs)?,
             listeners: Listeners::over(programs, &region)?,
-            objects: Objects::over(programs, &region, &flows, &settings, may_close)?,
+            objects,
             flows,
             socketless,
             clients: Clients::over(programs, &region, settings.admission)?,

@@ -16,10 +16,10 @@ use std::time::Duration;
 use afpa_abi::{RTX_DUE, RtxTimer, rtx_kind, rtx_kinds, rtx_state};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::clock::ticks;
 use crate::programs::Programs;
 use crate::region::Region;
 use crate::settings::Settings;
+use crate::time::ticks;
 use crate::unavailable::Unavailable;
 
 /// No time-out of an answer is shorter.

@@ -48,7 +48,7 @@ pub struct Objects {
     objects: MapHandle,
     slots: Slots,
     pages: Pages,
-    pinned: Mutex<Pinned>,
+    pinned: Arc<Mutex<Pinned>>,
     /// Longest answers, to requests that do not ask for the connection's end and to those that do.
     answer_max: [usize; 2],
     /// See [`Settings::retire_after`].
@@ -78,7 +78,7 @@ impl Objects {
             region: Arc::clone(region),
             flows: Arc::clone(flows),
             objects: programs.map("objects")?,
-            pinned: Mutex::new(Pinned::new(&slots, &pages)),
+            pinned: Arc::new(Mutex::new(Pinned::new(&slots, &pages))),
             slots,
             pages,
             answer_max: [longest(false), longest(may_close)],
@@ -275,6 +275,11 @@ impl Objects {
             bytes: slots * VARIANT_BYTES + pages * PAGE_BYTES,
             retired_bytes: pinned.room.retired_bytes(),
         }
+    }
+
+    /// Taken while the kernel's objects change.
+    pub(crate) fn changing(&self) -> Arc<Mutex<Pinned>> {
+        Arc::clone(&self.pinned)
     }
 
     fn lock_pinned(&self) -> MutexGuard<'_, Pinned> {

@@ -11,11 +11,11 @@ use afpa_abi::{Flow, FlowKey, RTX_MAX, TICK_SHIFT, Transfer, flow_flags, socketl
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::clock::ticks;
 use crate::entries::Entries;
 use crate::programs::Programs;
 use crate::region::Region;
 use crate::settings::{BYPASS_AFTER_MAX, Settings};
+use crate::time::ticks;
 use crate::unavailable::Unavailable;
 
 /// The results of a sweep.
