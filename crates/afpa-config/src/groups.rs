@@ -175,7 +175,7 @@ impl ServerGroup {
             ..GroupSettings::default()
         };
         let exchange = exchange::Settings::default();
-        ServerGroup { settings, exchange, tls: None, instance: [usize::MAX; 3] }
+        ServerGroup { settings, exchange, tls: None, instance: [usize::MAX; 4] }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use afpa_http::Status;
+use afpa_http::edits::FieldRules;
 use afpa_proxy::select::Affinity;
 use afpa_router::{
     Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
@@ -12,11 +14,12 @@ use afpa_router::{
 use foldhash::fast::FixedState;
 
 use crate::fallback::Fallback;
+use crate::field_rules::field_rules;
 use crate::filters::RootFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
 use crate::hints::RootHint;
-use crate::model::{Behaviour, Config, SiteSettings, Symlinks, UrlPath};
+use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
 use crate::rules::server_addresses;
 use crate::units::Listen;
 
@@ -46,8 +49,10 @@ pub struct Root {
     pub hints: Vec<RootHint>,
     /// The changes of its files. Their prefixes are below the directory.
     pub filters: Vec<RootFilter>,
+    /// The changes of the fields of answers.
+    pub fields: Arc<FieldRules>,
     /// The part of a URL path that the directory stands for, without a slash at its end. It is set only where there
-    /// are filters, because a page may include other pages by their URLs.
+    /// are filters, because a page may include other pages by their URLs, or fields that depend on the URL.
     pub mount: String,
 }
 
@@ -251,7 +256,8 @@ impl Building<'_, '_> {
         let own = self.site.paths.iter().position(UrlPath::is_whole_site);
         let own = own.and_then(|own| Some((paths.get_mut(own)?, origins.get_mut(own)?)));
         if let Some((entry, origin)) = own {
-            self.stand_behind(entry, origin);
+            let path = self.site.paths.iter().find(|path| path.is_whole_site());
+            self.stand_behind(path, entry, origin);
         } else if self.site.root.is_some() || self.site.to.is_some() {
             let contents = self.default_contents();
             let locations = vec![self.site.location.clone(); contents.len()];
@@ -262,11 +268,12 @@ impl Building<'_, '_> {
     }
 
     /// Adds the site's root for requests that the section for the path `/` leaves over.
-    fn stand_behind(&mut self, entry: &mut PathEntry, origin: &mut Origin) {
+    fn stand_behind(&mut self, path: Option<&UrlPath>, entry: &mut PathEntry, origin: &mut Origin) {
         let Some(root) = self.site.root.clone().filter(|_| entry.leaves_over()) else { return };
         let group = afpa_router::ContentGroup::All;
         let (conditions, rewrite) = (Conditions::default(), None);
-        let action = self.cached(root, &[], None, self.site.fallback.as_ref());
+        let fields = field_rules(self.site, path, None);
+        let action = self.cached(root, (&[], None), fields, self.site.fallback.as_ref());
         entry.contents.push(Content { group, conditions, action, rewrite });
         origin.contents.push(self.site.location.clone());
     }
@@ -281,7 +288,8 @@ impl Building<'_, '_> {
         };
         let fallback = self.site.fallback.as_ref();
         let root = self.site.root.clone();
-        let cached = root.map(|root| self.cached(root, &[], None, fallback));
+        let fields = field_rules(self.site, None, None);
+        let cached = root.map(|root| self.cached(root, (&[], None), fields, fallback));
         let to = self.site.to.as_deref().map(|to| self.distributed(to, self.site.affinity));
         let all = afpa_router::ContentGroup::All;
         match (cached, to) {
@@ -297,12 +305,12 @@ impl Building<'_, '_> {
         let mut locations = Vec::new();
         for content in &path.contents {
             let group = content_group(&content.extensions);
-            contents.push(self.content(path, group, &content.behaviour));
+            contents.push(self.content((path, Some(content)), group, &content.behaviour));
             locations.push(content.location.clone());
         }
         if path.contents.is_empty() || path.behaviour.acts() {
             let all = afpa_router::ContentGroup::All;
-            contents.push(self.content(path, all, &path.behaviour));
+            contents.push(self.content((path, None), all, &path.behaviour));
             locations.push(path.location.clone());
         }
         let (prefix, reach) = (path.prefix.clone().into_bytes(), reach(path));
@@ -312,7 +320,7 @@ impl Building<'_, '_> {
 
     fn content(
         &mut self,
-        path: &UrlPath,
+        (path, group_of): (&UrlPath, Option<&ContentGroup>),
         group: afpa_router::ContentGroup,
         behaviour: &Behaviour,
     ) -> Content {
@@ -335,12 +343,14 @@ impl Building<'_, '_> {
             let index = index.into_iter().find(|index| !index.is_empty());
             let index = index.map_or(&[][..], |index| index);
             let fallback = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
-            self.cached(root.clone(), index, path.prefix.get(..strip), fallback)
+            let fields = field_rules(self.site, Some(path), group_of);
+            self.cached(root.clone(), (index, path.prefix.get(..strip)), fields, fallback)
         } else {
             let own = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
             let fallback = own.or(self.site.fallback.as_ref());
             let root = self.site.root.clone().unwrap_or_default();
-            self.cached(root, &behaviour.index, None, fallback)
+            let fields = field_rules(self.site, Some(path), group_of);
+            self.cached(root, (&behaviour.index, None), fields, fallback)
         };
         Content { group, conditions: conditions(behaviour), action, rewrite }
     }
@@ -349,8 +359,8 @@ impl Building<'_, '_> {
     fn cached(
         &mut self,
         directory: PathBuf,
-        index: &[String],
-        mount: Option<&str>,
+        (index, mount): (&[String], Option<&str>),
+        fields: FieldRules,
         fallback: Option<&Fallback>,
     ) -> Action {
         let index = if index.is_empty() { &self.site.index } else { index };
@@ -358,13 +368,15 @@ impl Building<'_, '_> {
         let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
         let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
         let filters: Vec<RootFilter> = filters.collect();
+        let is_plain = filters.is_empty() && !fields.has_prefixes();
         let root = Root {
             site: self.settings,
             directory,
             index: index.to_vec(),
             is_site_root: mount.is_none(),
             hints: hints.collect(),
-            mount: if filters.is_empty() { String::new() } else { below.to_owned() },
+            mount: if is_plain { String::new() } else { below.to_owned() },
+            fields: Arc::new(fields),
             filters,
         };
         let number = *self.known.entry(root).or_insert_with_key(|root| {

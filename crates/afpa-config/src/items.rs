@@ -19,7 +19,7 @@ impl<'i> Reader<'i> {
     /// All sections called `path`. Its last word is a list of tables in `parent` or at the top level.
     pub(crate) fn items(&mut self, path: &'static str, parent: Option<&Item<'i>>) -> Vec<Item<'i>> {
         let depth = path.matches('.').count();
-        let instance = parent.map_or([0; 3], |parent| parent.instance);
+        let instance = parent.map_or([0; 4], |parent| parent.instance);
         let table = parent.map_or(Some(self.document), |parent| parent.table);
         let (location, nodes) = match table.and_then(|table| self.list(table, path)) {
             Some((location, nodes)) => (location, nodes),
@@ -50,7 +50,7 @@ impl<'i> Reader<'i> {
         let sites = self.items("site", None);
         if sites.is_empty() {
             let (table, location) = (None, Location::Nowhere);
-            return vec![Item { path: "site", instance: [0; 3], table, location }];
+            return vec![Item { path: "site", instance: [0; 4], table, location }];
         }
         if sites.len() > 1 {
             for option in self.overrides.options("site") {

@@ -14,10 +14,13 @@ mod document;
 mod fallback;
 mod fallbacks;
 mod fault;
+mod field_rules;
 mod filters;
 mod finding;
 mod groups;
 mod guarded;
+mod header_checks;
+mod headers;
 mod hierarchy;
 mod hints;
 mod http2;
@@ -57,10 +60,12 @@ pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
 pub use fallback::Fallback;
+pub use field_rules::field_rules;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use groups::ServerGroup;
 pub use guarded::Guarded;
+pub use headers::{FieldSettings, HeaderRule};
 pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;
@@ -205,6 +210,7 @@ fn parse(
     findings.extend(police_classes::consistency(&config, &settings));
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
+    findings.extend(header_checks::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
@@ -214,7 +220,7 @@ fn parse(
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.path]]\n[[site.path.content]]\n";
+const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.content]]\n[[site.path.content.header]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

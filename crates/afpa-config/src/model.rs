@@ -18,6 +18,7 @@ use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
 use crate::finding::Location;
 use crate::groups::ServerGroup;
+use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
 use crate::http2::Http2;
 use crate::police::Police;
@@ -437,6 +438,8 @@ pub struct SiteSettings {
     pub hints: Vec<SiteHint>,
     /// Every `[[site.filter]]`.
     pub filters: Vec<SiteFilter>,
+    /// Every `[[site.header]]`, and `[site.cors]`.
+    pub fields: FieldSettings,
     /// Every `[[site.path]]`.
     pub paths: Vec<UrlPath>,
     /// Which `[[site]]`.
@@ -456,6 +459,8 @@ pub struct UrlPath {
     pub exact: bool,
     /// The behaviour for requests that match no content group.
     pub behaviour: Behaviour,
+    /// Every `[[site.path.header]]`, and `[site.path.cors]`.
+    pub fields: FieldSettings,
     /// Every `[[site.path.content]]`.
     pub contents: Vec<ContentGroup>,
     /// Which `[[site.path]]`.
@@ -471,6 +476,8 @@ pub struct ContentGroup {
     pub extensions: Vec<String>,
     /// The behaviour for requests for them.
     pub behaviour: Behaviour,
+    /// Every `[[site.path.content.header]]`, and `[site.path.content.cors]`.
+    pub fields: FieldSettings,
     /// Which `[[site.path.content]]`.
     pub instance: Instance,
     /// Where it begins.

@@ -34,7 +34,7 @@ pub struct PoliceClass {
 /// All of them.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Vec<PoliceClass> {
     let table = reader.section("police").table;
-    let police = Item { path: "police", instance: [0; 3], table, location: Location::Nowhere };
+    let police = Item { path: "police", instance: [0; 4], table, location: Location::Nowhere };
     let items = reader.items("police.class", Some(&police));
     let classes = items.into_iter().map(|item| {
         let mut s = reader.at(&item);

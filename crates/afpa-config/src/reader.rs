@@ -47,7 +47,7 @@ impl<'i> Reader<'i> {
         for name in path.split('.').filter(|name| !name.is_empty()) {
             table = table.and_then(|table| self.subtable(table, name, path));
         }
-        Section { reader: self, path, instance: [0; 3], table }
+        Section { reader: self, path, instance: [0; 4], table }
     }
 
     /// The settings that were read, and everything that is wrong with them. `known` has every setting that
@@ -309,6 +309,23 @@ impl<'i> Section<'_, 'i> {
         )
     }
 
+    /// A list of texts, none by default, of which some may be written as numbers.
+    pub(crate) fn texts_or_counts<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        rule: fn(&str) -> Result<T, Unfit>,
+    ) -> Vec<T> {
+        let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
+        let one = |item: &Node| match item.value {
+            Value::Number(number) => {
+                rule(&number.to_string()).map_err(|unfit| Fault::unfit(item, unfit))
+            }
+            _ => read_text(item, rule),
+        };
+        self.read(key, || format!("list of {kind}"), Vec::new(), show, |node| each(node, one))
+    }
+
     /// `texts` with a long default, which all sections share.
     pub(crate) fn common_texts(
         &mut self,
@@ -471,12 +488,12 @@ impl<'i> Section<'_, 'i> {
     ) -> T {
         let (node, location) = self.find(key);
         let outcome = node.map(read);
-        if outcome.is_none() && self.instance != [0; 3] {
+        if outcome.is_none() && self.instance != [0; 4] {
             return default;
         }
         // It is the same in every section of the name.
         let kind = match (&outcome, self.instance) {
-            (None | Some(Ok(_)), instance) if instance != [0; 3] => String::new(),
+            (None | Some(Ok(_)), instance) if instance != [0; 4] => String::new(),
             _ => kind(),
         };
         let shown_default = show(&default);
@@ -510,7 +527,7 @@ impl<'i> Section<'_, 'i> {
 
     /// Options go before the file.
     fn find(&self, key: &str) -> (Option<&'i Node>, Location) {
-        let first = self.instance == [0; 3];
+        let first = self.instance == [0; 4];
         let (overrides, table) = (self.reader.overrides, self.table);
         if let Some((option, node)) = overrides.get(self.path, key).filter(|_| first) {
             return (Some(node), Location::Option(option));

@@ -247,7 +247,7 @@ impl Checks<'_> {
     fn groups(&mut self) {
         let mut seen: HashMap<&str, Location> = HashMap::new();
         let used: HashSet<&str> = destinations(self.config).map(|(_, _, to)| to).collect();
-        for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 3]) {
+        for group in self.config.groups.iter().filter(|group| group.instance != [usize::MAX; 4]) {
             let (name, instance) = (&group.settings.name, group.instance);
             let at = |key| self.settings.location_in("server_group", instance, key);
             let mut found = Vec::new();

@@ -1,11 +1,16 @@
 //! Which texts are valid names, fields and types.
 
+mod fields;
 mod routing;
 mod servers;
 
 use std::net::SocketAddr;
 
 use afpa_http::syntax::is_token;
+pub(crate) use fields::{
+    Statuses, added_answer_field, origin, removed_field, removed_request_field, request_field,
+    set_field, statuses,
+};
 pub(crate) use routing::{
     any, check_path, condition, destination, fallback, file_extension, group_name, host_pattern,
     listed_extension, location, media_type, method, network, prefix, secret, sent_host,

@@ -6,9 +6,9 @@ use foldhash::fast::FixedState;
 
 use crate::finding::Location;
 
-/// Which of several sections of one name: `[0, 2, 1]` is the second content group of the third path of
-/// the first site. Sections that stand once have `[0, 0, 0]`.
-pub type Instance = [usize; 3];
+/// Which of several sections of one name: `[0, 2, 1, 0]` is the second content group of the third path of
+/// the first site. Sections that stand once have `[0; 4]`.
+pub type Instance = [usize; 4];
 
 /// One setting as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,8 +113,17 @@ impl Settings {
 pub(crate) fn heading(section: &str) -> String {
     match section {
         "" => "the top level".to_owned(),
-        "site" | "site.hint" | "site.filter" | "site.path" | "site.path.content"
-        | "server_group" | "certificate" | "police.class" => {
+        "site"
+        | "site.hint"
+        | "site.filter"
+        | "site.header"
+        | "site.path"
+        | "site.path.header"
+        | "site.path.content"
+        | "site.path.content.header"
+        | "server_group"
+        | "certificate"
+        | "police.class" => {
             format!("[[{section}]]")
         }
         _ => format!("[{section}]"),

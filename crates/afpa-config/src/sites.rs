@@ -10,6 +10,7 @@ use afpa_proxy::select::Affinity;
 
 use crate::access::Access;
 use crate::filters::SiteFilter;
+use crate::headers::{FieldSettings, NAMES};
 use crate::hints::SiteHint;
 use crate::items::Item;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
@@ -70,6 +71,7 @@ impl SiteSettings {
             cache: SiteCache::off(),
             hints: Vec::new(),
             filters: Vec::new(),
+            fields: FieldSettings::default(),
             paths: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
@@ -88,6 +90,8 @@ impl SiteSettings {
         for filter in reader.items("site.filter", Some(item)) {
             site.filters.push(SiteFilter::read(reader, &filter));
         }
+        let [names, ..] = NAMES;
+        site.fields = FieldSettings::read(reader, names, item);
         for path in reader.items("site.path", Some(item)) {
             site.paths.push(UrlPath::read(reader, &path));
         }
@@ -138,10 +142,13 @@ impl UrlPath {
             recursion: s.flag("recursion", true),
             exact: s.flag("exact", false),
             behaviour: Behaviour::read(&mut s),
+            fields: FieldSettings::default(),
             contents: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
         };
+        let [_, names, _] = NAMES;
+        path.fields = FieldSettings::read(reader, names, item);
         for content in reader.items("site.path.content", Some(item)) {
             path.contents.push(ContentGroup::read(reader, &content));
         }
@@ -152,12 +159,16 @@ impl UrlPath {
 impl ContentGroup {
     fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
         let mut s = reader.at(item);
-        ContentGroup {
+        let mut group = ContentGroup {
             extensions: s.texts("extensions", "extensions", Vec::new(), rules::listed_extension),
             behaviour: Behaviour::read(&mut s),
+            fields: FieldSettings::default(),
             instance: item.instance,
             location: item.location.clone(),
-        }
+        };
+        let [.., names] = NAMES;
+        group.fields = FieldSettings::read(reader, names, item);
+        group
     }
 }
 

@@ -69,7 +69,7 @@ impl Loaded {
     /// There may be thousands of paths: of these, only settings that were given are shown.
     fn rows(&self) -> impl Iterator<Item = &Setting> {
         self.settings.iter().filter(|row| {
-            row.instance == [0; 3]
+            row.instance == [0; 4]
                 && !row.section.starts_with("site.path")
                 && row.section != INTERNALS
                 || row.location != Location::Nowhere

@@ -11,6 +11,7 @@ mod access;
 mod acme;
 mod fallbacks;
 mod filters;
+mod headers;
 mod hierarchy;
 mod hints;
 mod includes;

@@ -42,7 +42,11 @@ impl KernelScope {
     pub fn of(global: &Global) -> Self {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
         let answers = AnswerScope::of(global).zip(global.responses.clone());
-        let files = KernelScope::new(global.router.clone(), global.roots.len(), names);
+        let fields = global.fields.sets.iter();
+        let by_origin =
+            fields.map(|rules| rules.as_ref().is_some_and(|rules| rules.depends_on_origin()));
+        let by_origin: Vec<bool> = by_origin.collect();
+        let files = KernelScope::new(global.router.clone(), global.roots.len(), names, &by_origin);
         if files.left_out > 0 {
             tracing::info!(
                 ways = files.left_out,
@@ -59,9 +63,17 @@ impl KernelScope {
         self.answers.take()
     }
 
-    fn new(router: Option<Arc<Router>>, roots: usize, names: Vec<String>) -> Self {
+    /// `by_origin`: which request sets have answers that depend on the origin of a request.
+    fn new(
+        router: Option<Arc<Router>>,
+        roots: usize,
+        names: Vec<String>,
+        by_origin: &[bool],
+    ) -> Self {
         let (mut ways, mut left_out) = (vec![Vec::new(); roots], 0);
-        for set in router.iter().flat_map(|router| router.sets()) {
+        let sets = router.iter().flat_map(|router| router.sets()).enumerate();
+        let same = |number: &usize| by_origin.get(*number) != Some(&true);
+        for (_, set) in sets.filter(|(number, _)| same(number)) {
             let Some((root, way)) = way(set) else { continue };
             let Some(known) = ways.get_mut(root) else { continue };
             match known.contains(&way) {
@@ -173,7 +185,7 @@ mod tests {
     fn scope(sites: Vec<Vec<PathEntry>>, roots: usize) -> KernelScope {
         let sites = sites.into_iter().map(|paths| SiteEntry { paths, ..SiteEntry::default() });
         let table = Table { sites: sites.collect() };
-        KernelScope::new(Some(Arc::new(Router::compile(&table).unwrap())), roots, Vec::new())
+        KernelScope::new(Some(Arc::new(Router::compile(&table).unwrap())), roots, Vec::new(), &[])
     }
 
     fn cached(root: u32) -> Action {
@@ -238,7 +250,7 @@ mod tests {
             let expected: Vec<_> = url.iter().map(|url| (0, (*url).to_owned())).collect();
             assert_eq!(urls(&scope, root, path), expected, "{root} {path}");
         }
-        let plain = KernelScope::new(None, 1, Vec::new());
+        let plain = KernelScope::new(None, 1, Vec::new(), &[]);
         assert_eq!(urls(&plain, 0, "/anything"), [(0, "/anything".to_owned())]);
     }
 

@@ -3,6 +3,7 @@
 //! A head is built once, when an object enters the cache. Sending it copies its bytes, patches the
 //! date, and inserts a Connection field where one is needed: no formatting, no search.
 
+use crate::edits::Edits;
 use crate::{HttpDate, Status, syntax};
 
 /// The Server field of every response (RFC 9110 section 10.2.4).
@@ -66,6 +67,15 @@ impl ResponseHead {
         let mut head = self.bytes[..self.bytes.len() - 2].to_vec();
         head.extend_from_slice(Connection::Close.ending());
         head
+    }
+
+    /// The head with the changes that are the same for all requests for its URL. Date stays where it is: nothing before it
+    /// is changed.
+    #[must_use]
+    pub fn edited(self, edits: Edits<'_>, status: Status, kind: &str) -> ResponseHead {
+        let mut bytes = self.bytes.into_vec();
+        edits.apply_shared(&mut bytes, 0, status.code(), Some(kind.as_bytes()));
+        ResponseHead { bytes: bytes.into_boxed_slice(), ..self }
     }
 
     /// Most bytes that [`write`](ResponseHead::write) can append.

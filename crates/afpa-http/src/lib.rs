@@ -20,6 +20,7 @@ pub mod chunked;
 pub mod coding;
 pub mod conditional;
 pub mod date;
+pub mod edits;
 pub mod etag;
 pub mod head;
 pub mod media;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Now, Secured};
+use afpa_http::edits::{Edits, KeptEdits};
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Version, request};
 
 use crate::scope_stats::{InFlight, ScopeStats};
@@ -27,6 +28,8 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) tls: Option<&'a Rc<Secured>>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<&'a Arc<str>>,
+    /// The operator's changes of the fields.
+    pub(crate) edits: Option<Edits<'a>>,
 }
 
 impl Asked<'_, '_, '_> {
@@ -34,7 +37,23 @@ impl Asked<'_, '_, '_> {
     #[inline]
     pub(crate) fn add_hsts(&self, out: &mut Vec<u8>) {
         if let Some(value) = self.hsts {
-            add_field(out, "Strict-Transport-Security", value);
+            add_field(out, "Strict-Transport-Security", value.as_bytes());
+        }
+    }
+
+    /// Makes the changes of the head that begins at `begin` and ends with `out`.
+    #[inline]
+    pub(crate) fn edit(&self, out: &mut Vec<u8>, begin: usize, status: u16) {
+        if let Some(edits) = self.edits {
+            edits.apply(out, begin, status, None);
+        }
+    }
+
+    /// Makes those that depend on the request. The head has the others already.
+    #[inline]
+    pub(crate) fn add_origin(&self, out: &mut Vec<u8>) {
+        for (name, value) in self.edits.iter().flat_map(|edits| edits.origin_fields()) {
+            add_field(out, name, value);
         }
     }
 
@@ -54,10 +73,10 @@ pub(crate) fn is_all_of_client(request: &Request<'_, '_>) -> bool {
 }
 
 /// Adds a field to a head that is complete.
-fn add_field(out: &mut Vec<u8>, name: &str, value: &str) {
+fn add_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.truncate(out.len().saturating_sub(b"\r\n".len()));
-    for text in [name, ": ", value, "\r\n\r\n"] {
-        out.extend_from_slice(text.as_bytes());
+    for text in [name.as_bytes(), b": ", value, b"\r\n\r\n"] {
+        out.extend_from_slice(text);
     }
 }
 
@@ -76,6 +95,8 @@ pub(crate) struct KeptRequest {
     pub(crate) tls: Option<Rc<Secured>>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<Arc<str>>,
+    /// The operator's changes of the fields.
+    pub(crate) edits: Option<KeptEdits>,
     /// Counts the request as in flight, if it belongs to a site.
     in_flight: Option<InFlight>,
 }
@@ -86,7 +107,23 @@ impl KeptRequest {
         let (tls, hsts) = (asked.tls.cloned(), asked.hsts.cloned());
         let is_all_of_client = is_all_of_client(asked.request);
         let in_flight = asked.scope.map(InFlight::count);
-        Self { head, limits, arrived, version, is_all_of_client, client, tls, hsts, in_flight }
+        let edits = asked.edits.map(Edits::keep);
+        Self {
+            head,
+            limits,
+            arrived,
+            version,
+            is_all_of_client,
+            client,
+            tls,
+            hsts,
+            edits,
+            in_flight,
+        }
+    }
+
+    pub(crate) fn edits(&self) -> Option<Edits<'_>> {
+        self.edits.as_ref().map(KeptEdits::as_edits)
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {

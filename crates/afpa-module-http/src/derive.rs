@@ -279,6 +279,7 @@ impl Module for Http {
             must_close: left.contains(&connection.listener),
             tls: tls.as_ref(),
             hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
+            edits: routed.edits,
         };
         if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
             return Cached::Hit(hit);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use afpa_cache::watch::{Summary, Watcher};
 use afpa_cache::{Cache, View};
 use afpa_framework::{Client, Now, Secured};
+use afpa_http::edits::FieldRules;
 use afpa_http::{BodyLength, Method, Request, RequestLimits};
 use afpa_police::Police;
 use afpa_proxy::exchange;
@@ -38,6 +39,8 @@ pub struct Global {
     pub caches: Vec<Option<SiteCache>>,
     /// The parts of sites that not everybody may use, if there are any.
     pub guards: Option<Arc<Guards>>,
+    /// The changes of fields.
+    pub fields: Fields,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -55,6 +58,27 @@ pub type Challenges = Arc<dyn Fn(&str) -> Option<Arc<str>> + Send + Sync>;
 
 /// The path of such an answer, before the token.
 const CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
+
+/// The changes of fields, which the router's request sets and sites have.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// Of a request set, by its number.
+    pub sets: Vec<Option<Arc<FieldRules>>>,
+    /// Of a site, for requests that belong to no set.
+    pub sites: Vec<Option<Arc<FieldRules>>>,
+}
+
+impl Fields {
+    /// Those of a request set.
+    #[inline]
+    pub fn of_set(&self, set: RequestSetId) -> Option<&Arc<FieldRules>> {
+        self.sets.get(set.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn of_site(&self, site: SiteId) -> Option<&Arc<FieldRules>> {
+        self.sites.get(site.0 as usize)?.as_ref()
+    }
+}
 
 /// A server group, and the settings of exchanges with its servers.
 pub struct ServerGroup {
@@ -81,6 +105,7 @@ impl Global {
             responses,
             caches,
             guards: None,
+            fields: Fields::default(),
             limits,
             body_limit,
             counted_sets,
@@ -195,6 +220,11 @@ impl Global {
     /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
     pub fn kernel_rules(&self, number: usize, set: &RequestSet) -> Option<KernelRules> {
         let cache = self.caches.get(number)?.as_ref()?;
+        // Changes of fields are made when an answer is sent.
+        let rules = self.fields.sets.get(number).and_then(Option::as_ref);
+        if rules.is_some_and(|rules| rules.changes_answers()) {
+            return None;
+        }
         let Action::Distributed { group, .. } = set.behaviour.action else { return None };
         let exchange = &self.groups.get(group.0 as usize)?.settings;
         let site = self.sites.get(set.site.0 as usize)?;

@@ -21,6 +21,8 @@ pub struct HttpHeader {
     pub content_type: Box<str>,
     /// Further fields of the answer.
     pub(crate) fields: Arc<[(String, String)]>,
+    /// The rules for fields that its path fits.
+    pub(crate) edits: u64,
     /// Among the long responses of a core that is behind.
     pub(crate) priority: Priority,
     available: CodingSet,
@@ -96,12 +98,23 @@ impl HttpHeader {
         debug_assert!(variants[Coding::Identity as usize].is_some(), "identity is always there");
         let demand = AtomicU8::new(demand::UNASKED);
         let (content_type, priority) = (content_type.into(), Priority::default());
-        Self { last_modified, content_type, fields, priority, available, due, demand, variants }
+        let edits = 0;
+        Self {
+            last_modified,
+            content_type,
+            fields,
+            edits,
+            priority,
+            available,
+            due,
+            demand,
+            variants,
+        }
     }
 
-    /// This header with another priority.
-    pub(crate) fn with_priority(self, priority: Priority) -> Self {
-        Self { priority, ..self }
+    /// This header with another priority, and rules for fields.
+    pub(crate) fn with(self, priority: Priority, edits: u64) -> Self {
+        Self { priority, edits, ..self }
     }
 
     /// Bytes that it points at, with what the allocator adds to each piece.

@@ -41,7 +41,7 @@ pub use common::Common;
 pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
-pub use global::{Challenges, Global, ServerGroup};
+pub use global::{Challenges, Fields, Global, ServerGroup};
 pub use guard::{Guard, Guards};
 pub use header::{HttpHeader, Variant};
 pub use load::{Comparer, Compressor, CompressorStats};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
+use afpa_http::edits::Edits;
 use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status, Version};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
@@ -89,6 +90,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) tls: Option<&'a Secured>,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub(crate) hsts: Option<&'a Arc<str>>,
+    /// The operator's changes of the fields.
+    pub(crate) edits: Option<Edits<'a>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -131,6 +134,9 @@ pub(crate) fn prepare(
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
+    if let Some(edits) = asker.edits {
+        head.apply(edits);
+    }
     if asks_tunnel(request) && !head.asks_upgrade() {
         return Err(NotSent::Status(Status::NOT_IMPLEMENTED));
     }
@@ -173,6 +179,7 @@ pub(crate) fn prepare(
         names_server: asker.names_server,
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
+        edits: asker.edits.filter(|edits| edits.rules.changes_answers()).map(Edits::keep),
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
 }
@@ -351,6 +358,7 @@ impl ExchangedRequest {
             must_close: false,
             tls: request.tls.as_ref(),
             hsts: request.hsts.as_ref(),
+            edits: request.edits(),
         }))
     }
 }

@@ -53,6 +53,8 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let header = object.header();
+        let edits = asked.edits.map(|edits| edits.with_mask(header.edits));
+        let asked = Asked { edits, ..asked };
         let Some(variant) = header.choose(asked.request) else {
             return self.page(asked, Status::INTERNAL_SERVER_ERROR, out);
         };
@@ -72,7 +74,8 @@ impl Responder {
         let (connection, persistence) = self.connection(asked);
         let Asked { request, now, .. } = asked;
         let hsts = asked.hsts.map(|value| &**value);
-        match answering.write(Recipient { request, connection, hsts, boundary, now }, out) {
+        let edits = asked.edits;
+        match answering.write(Recipient { request, connection, hsts, edits, boundary, now }, out) {
             Written::Answer(status, sent) => {
                 self.counters.shared_bytes.add(sent);
                 self.note_code(asked, status, sent, out);
@@ -99,11 +102,15 @@ impl Responder {
                 if let Some(value) = asked.hsts {
                     put_field(&mut out.bytes, b"strict-transport-security", value.as_bytes());
                 }
+                for (name, value) in asked.edits.iter().flat_map(|edits| edits.origin_fields()) {
+                    put_lower(&mut out.bytes, name, value);
+                }
                 out.block = out.bytes.len();
             }
             _ => {
                 variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
                 asked.add_hsts(&mut out.bytes);
+                asked.add_origin(&mut out.bytes);
             }
         }
         let mut length = 0;
@@ -130,6 +137,7 @@ impl Responder {
                 let (connection, persistence) = self.connection(asked);
                 variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
                 asked.add_hsts(&mut out.bytes);
+                asked.add_origin(&mut out.bytes);
                 self.note(asked, Status::NOT_MODIFIED, 0, out);
                 persistence
             }
@@ -162,7 +170,7 @@ impl Responder {
             .field("Content-Range", range::content_range(&range, variant.len))
             .content_length(length)
             .finish();
-        let persistence = self.head(asked, &head, out);
+        let persistence = self.head(asked, (Status::PARTIAL_CONTENT, &head), out);
         push_content(object, variant, range, out);
         self.note(asked, Status::PARTIAL_CONTENT, length, out);
         persistence
@@ -183,7 +191,7 @@ impl Responder {
             .field("Content-Type", parts.content_type())
             .content_length(length)
             .finish();
-        let persistence = self.head(asked, &head, out);
+        let persistence = self.head(asked, (Status::PARTIAL_CONTENT, &head), out);
         for part in parts.parts() {
             out.push(Part::Bytes(part.head.clone()));
             push_part(object, variant, part.range.clone(), out);
@@ -214,10 +222,17 @@ impl Responder {
         self.sink.record(&AccessRecord { remote: Some(remote), ..record });
     }
 
-    fn head(&self, asked: Asked<'_, '_, '_>, head: &ResponseHead, out: &mut Outbox) -> Persistence {
+    fn head(
+        &self,
+        asked: Asked<'_, '_, '_>,
+        (status, head): (Status, &ResponseHead),
+        out: &mut Outbox,
+    ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
+        let begin = out.bytes.len();
         head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
         asked.add_hsts(&mut out.bytes);
+        asked.edit(&mut out.bytes, begin, status.code());
         persistence
     }
 
@@ -276,6 +291,16 @@ impl Responder {
         } else {
             out.receipt = Some(Receipt::keep(&record));
         }
+    }
+}
+
+/// Appends a field of a field block, whose name is in lower case.
+fn put_lower(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    let mut room = [0; 40];
+    if let Some(lower) = room.get_mut(..name.len()) {
+        lower.copy_from_slice(name.as_bytes());
+        lower.make_ascii_lowercase();
+        put_field(out, lower, value);
     }
 }
 

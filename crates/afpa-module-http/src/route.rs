@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use afpa_framework::{Client, Secured};
+use afpa_http::edits::{Cors, Edits};
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
@@ -22,6 +23,8 @@ pub(crate) struct Routed<'m> {
     /// The site, and perhaps the request set, whose counters count the request.
     pub(crate) scope: Option<(SiteId, Option<RequestSetId>)>,
     pub(crate) route: Route<'m>,
+    /// The changes of the answer's fields, and of the request for servers.
+    pub(crate) edits: Option<Edits<'m>>,
 }
 
 /// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
@@ -36,6 +39,8 @@ pub(crate) enum Route<'m> {
     Fixed(&'m Fixed),
     /// To no file: the request is not for files.
     Unfit(Unfit),
+    /// A preflight: the answer says who may ask from elsewhere.
+    Preflight(&'m Cors),
     /// A status, with a page if it is an error.
     Status(Status),
     /// An error page.
@@ -112,7 +117,7 @@ impl<'m> FileRoute<'m> {
 
 impl<'m> Routed<'m> {
     fn nowhere(route: Route<'m>) -> Self {
-        Self { site: None, scope: None, route }
+        Self { site: None, scope: None, route, edits: None }
     }
 }
 
@@ -187,7 +192,8 @@ fn by_router<'m>(
                 false => Status::NOT_FOUND,
             };
             let route = Route::Error(status);
-            return Routed { site: Some(site), scope: Some((site, None)), route };
+            let edits = global.fields.of_site(site).map(|rules| rules.of(path, request));
+            return Routed { site: Some(site), scope: Some((site, None)), route, edits };
         }
     };
     let index = match verdict.action {
@@ -197,7 +203,9 @@ fn by_router<'m>(
     let (site, index) = (verdict.site, index.unwrap_or_default());
     if forbids((global, site), (listener, peer), (request, tls), path, index) {
         let scope = Some((verdict.site, Some(verdict.set)));
-        return Routed { site: Some(verdict.site), scope, route: Route::Error(Status::FORBIDDEN) };
+        let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
+        let route = Route::Error(Status::FORBIDDEN);
+        return Routed { site: Some(verdict.site), scope, route, edits };
     }
     let route = match verdict.action {
         Action::Distributed { group, affinity } => {
@@ -227,7 +235,20 @@ fn by_router<'m>(
         Action::Redirect(redirect) => Route::Redirect { status: redirect.status, verdict, path },
         Action::Fixed(fixed) => Route::Fixed(fixed),
     };
-    Routed { site: Some(verdict.site), scope: Some((verdict.site, Some(verdict.set))), route }
+    let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
+    let route = match edits.and_then(|edits| edits.rules.cors.as_ref()) {
+        Some(cors) if !matches!(route, Route::Unfit(Unfit::ContentTooLarge)) => {
+            preflight(cors, request).unwrap_or(route)
+        }
+        _ => route,
+    };
+    let scope = Some((verdict.site, Some(verdict.set)));
+    Routed { site: Some(verdict.site), scope, route, edits }
+}
+
+/// The route of a preflight.
+fn preflight<'m>(cors: &'m Cors, request: &'m Request<'_, 'm>) -> Option<Route<'m>> {
+    cors.preflight(request).map(|_| Route::Preflight(cors))
 }
 
 /// Whether a client may not use a path of a site (D10 of `docs/rules`). For a directory, it needs the rights of each of
@@ -274,11 +295,12 @@ fn alone<'m>(
 ) -> Routed<'m> {
     let only = SiteId(0);
     let Some(root) = global.roots.first() else {
-        return Routed { site: Some(only), scope: None, route: Route::Error(Status::NOT_FOUND) };
+        let route = Route::Error(Status::NOT_FOUND);
+        return Routed { site: Some(only), scope: None, route, edits: None };
     };
     if !root.serves(request.host) {
         let route = Route::Error(Status::MISDIRECTED_REQUEST);
-        return Routed { site: Some(only), scope: None, route };
+        return Routed { site: Some(only), scope: None, route, edits: None };
     }
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
@@ -291,7 +313,7 @@ fn alone<'m>(
         (Method::Options, _) => Route::Unfit(Unfit::Options),
         (method, _) => Route::Error(not_for_files(method)),
     };
-    Routed { site: Some(only), scope: Some((only, None)), route }
+    Routed { site: Some(only), scope: Some((only, None)), route, edits: None }
 }
 
 /// The status for a method that files do not have.

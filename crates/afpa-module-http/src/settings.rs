@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use afpa_cache::Hint;
 use afpa_framework::Priority;
+use afpa_http::edits::FieldRules;
 use afpa_http::{Coding, RequestLimits};
 
 use crate::path_rule::PathRule;
@@ -40,6 +42,8 @@ pub struct DocRootSettings {
     pub filters: Vec<FilterRule>,
     /// Bytes of the longest page that includes others, expanded.
     pub includes_size: usize,
+    /// The operator's changes of the answers' fields.
+    pub fields: Arc<FieldRules>,
     /// Hints about files, for the cache. The most precise rule for a file decides.
     pub hints: Vec<FileHint>,
 }
@@ -141,6 +145,7 @@ impl Default for DocRootSettings {
             filters: Vec::new(),
             // An expanded page is one object in memory.
             includes_size: 1024 * 1024,
+            fields: Arc::default(),
             hints: Vec::new(),
         }
     }

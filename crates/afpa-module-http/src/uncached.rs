@@ -132,6 +132,7 @@ impl LoadedRequest {
             must_close,
             tls: request.tls.as_ref(),
             hsts: request.hsts.as_ref(),
+            edits: request.edits(),
         };
         match loaded {
             Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There

@@ -160,6 +160,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         guards: None,
         responses: Some(responses),
         caches,
+        fields: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

@@ -69,6 +69,7 @@ fn job(place: &str) -> Job {
         names_server: false,
         over_tls: false,
         hsts: None,
+        edits: None,
     }
 }
 

@@ -6,6 +6,7 @@ use afpa_cache::{Object, Payload};
 use afpa_framework::{GATHERED, Now, Outbox, Part};
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::condition::{is_known_to_client, may_send_part};
+use afpa_http::edits::Edits;
 use afpa_http::multipart::{Boundary, Multipart};
 use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, range};
 
@@ -33,6 +34,8 @@ pub struct Recipient<'a, 's, 'b> {
     pub connection: Connection,
     /// The value of Strict-Transport-Security, if the answer is to have one.
     pub hsts: Option<&'a str>,
+    /// The changes of its fields.
+    pub edits: Option<Edits<'a>>,
     /// Makes the boundary of an answer with several ranges, which no content may contain.
     pub boundary: fn() -> Boundary,
     /// Now.
@@ -65,8 +68,11 @@ impl Answering<'_> {
             let conditional =
                 request.has(Known::IfNoneMatch) || request.has(Known::IfModifiedSince);
             if conditional && is_known_to_client(request, &validators) {
+                let begin = out.bytes.len();
                 response.draft.put_not_modified(&mut out.bytes);
-                self.put_head(b"", response, to, None, out);
+                self.put_rest(b"", response, to, None, out);
+                let kind = response.draft.content_type().map(str::as_bytes);
+                edit(to, &mut out.bytes, begin, 304, kind);
                 return Written::Answer(304, 0);
             }
             if may_send_part(request, &validators) {
@@ -79,7 +85,7 @@ impl Answering<'_> {
     fn whole(self, to: Recipient<'_, '_, '_>, response: &Response, out: &mut Outbox) -> Written {
         let draft = &response.draft;
         let length = (draft.facts.status != 204).then_some(response.len);
-        self.put_head(draft.head(), response, to, length, out);
+        self.put_head((draft.head(), draft.facts.status), response, to, length, out);
         let mut sent = 0;
         if to.request.method == Method::Get {
             sent = response.len;
@@ -96,7 +102,7 @@ impl Answering<'_> {
         let sent = range.end - range.start;
         let response = &partial.response;
         let head = head_of_part(response, &range, partial.parts.complete());
-        self.put_head(&head, response, to, Some(sent), out);
+        self.put_head((&head, 206), response, to, Some(sent), out);
         for (piece, place) in found {
             if sent <= GATHERED {
                 out.bytes.extend_from_slice(piece.bytes.get(place).unwrap_or_default());
@@ -116,7 +122,7 @@ impl Answering<'_> {
             Ranges::One(range) => {
                 let sent = range.end - range.start;
                 let head = head_of_part(response, &range, len);
-                self.put_head(&head, response, to, Some(sent), out);
+                self.put_head((&head, 206), response, to, Some(sent), out);
                 push(self.object, range, out);
                 Written::Answer(206, sent)
             }
@@ -128,7 +134,7 @@ impl Answering<'_> {
                 let mut head = without(&head, b"content-type");
                 let line = format!("Content-Type: {}\r\n", parts.content_type());
                 head.extend_from_slice(line.as_bytes());
-                self.put_head(&head, response, to, Some(sent), out);
+                self.put_head((&head, 206), response, to, Some(sent), out);
                 for part in parts.parts() {
                     out.push(Part::Bytes(part.head.clone()));
                     push_part(self.object, part.range.clone(), out);
@@ -142,6 +148,19 @@ impl Answering<'_> {
 
     fn put_head(
         self,
+        (head, status): (&[u8], u16),
+        response: &Response,
+        to: Recipient<'_, '_, '_>,
+        length: Option<u64>,
+        out: &mut Outbox,
+    ) {
+        let begin = out.bytes.len();
+        self.put_rest(head, response, to, length, out);
+        edit(to, &mut out.bytes, begin, status, None);
+    }
+
+    fn put_rest(
+        self,
         head: &[u8],
         response: &Response,
         to: Recipient<'_, '_, '_>,
@@ -152,6 +171,19 @@ impl Answering<'_> {
         let Recipient { hsts, connection, .. } = to;
         Rest { age, cache_status: self.cache_status, hsts, length, connection }
             .put(head, &mut out.bytes);
+    }
+}
+
+/// Makes the operator's changes of a head that begins at `begin`.
+fn edit(
+    to: Recipient<'_, '_, '_>,
+    bytes: &mut Vec<u8>,
+    begin: usize,
+    status: u16,
+    kind: Option<&[u8]>,
+) {
+    if let Some(edits) = to.edits {
+        edits.apply(bytes, begin, status, kind);
     }
 }
 

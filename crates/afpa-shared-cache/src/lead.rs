@@ -9,6 +9,7 @@ use afpa_cache::Object;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::caching::cache_status::{Forward, Outcome};
+use afpa_http::edits::KeptEdits;
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
@@ -100,6 +101,7 @@ impl Round<'_> {
                 streams: self.fetching.streams,
                 cache_status: policy.status_field.then_some(outcome),
                 hsts: job.hsts.as_deref(),
+                edits: job.edits.as_ref().map(KeptEdits::as_edits),
                 variant: &|names| variant(&self.fetching.primary, names, head),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
             };

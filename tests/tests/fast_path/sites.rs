@@ -243,6 +243,45 @@ fn the_kernel_answers_with_files_and_never_for_a_fallback() {
 }
 
 #[test]
+fn the_kernel_gives_the_fields_of_files_and_none_that_depend_on_the_request() {
+    let Some(lab) = Lab::new() else { return };
+    let [tree, open] = ["file", "open"].map(root);
+    let settings = format!(
+        "root = {:?}\n[[site.header]]\nset = {{ X-Own = \"afpa\" }}\nremove = [\"Server\"]\n\
+         [[site.header]]\nprefix = \"{PATH}\"\nset = {{ X-Page = \"yes\" }}\n\
+         [site.cors]\norigins = [\"*\"]\n\
+         [[site.path]]\nprefix = \"/api/\"\nto = {:?}\ncache = \"auto\"",
+        tree.path(),
+        keepable(&lab, "application")
+    );
+    let by_origin =
+        format!("root = {:?}\n[site.cors]\norigins = [\"https://a.test\"]", open.path());
+    let text = [site(PORT, &["a.test"], &settings), site(PORT, &["b.test"], &by_origin)].concat();
+    let server = start(&lab, &tree, &text, |_| {});
+    let by_user_mode = ask(PORT, "a.test", PATH);
+    assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "file");
+    let heads = || {
+        let before = answers(&server);
+        let answer = ask(PORT, "a.test", PATH);
+        (answers(&server) > before).then_some(answer)
+    };
+    let mut by_kernel = None;
+    eventually("the kernel answers", || {
+        by_kernel = heads();
+        by_kernel.is_some()
+    });
+    let by_kernel = by_kernel.expect("an answer");
+    for name in ["x-own", "x-page", "server", "access-control-allow-origin", "etag", "vary"] {
+        assert_eq!(by_kernel.field(name), by_user_mode.field(name), "{name}");
+    }
+    assert_eq!((by_kernel.field("x-own"), by_kernel.field("server")), (Some("afpa"), None));
+    assert_eq!(by_kernel.field("x-page"), Some("yes"));
+    assert_eq!(by_kernel.field("access-control-allow-origin"), Some("*"));
+    assert_eq!(from_user_mode(&server, PORT, "b.test", PATH), (200, "open".to_owned()));
+    assert_eq!(from_user_mode(&server, PORT, "a.test", "/api/x").1, "application");
+}
+
+#[test]
 fn the_log_names_the_client_of_a_router_that_the_site_believes() {
     let Some(lab) = Lab::new() else { return };
     let [one, two] = ["one", "two"].map(root);

@@ -5,6 +5,7 @@ mod browser;
 mod deployment;
 mod fallback;
 mod half_closed;
+mod headers;
 mod http2;
 mod http2_tunnels;
 mod keeping;

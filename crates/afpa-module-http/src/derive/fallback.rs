@@ -39,6 +39,7 @@ impl Http {
             must_close,
             tls: request.tls.as_ref(),
             hsts: request.hsts.as_ref(),
+            edits: request.edits(),
         };
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);

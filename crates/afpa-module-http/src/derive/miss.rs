@@ -88,6 +88,7 @@ impl Missed<'_, '_, '_> {
                 responder.fixed(asked, fixed.status, (&fixed.content_type, &fixed.body), out)
             }
             Route::Unfit(unfit) => responder.unfit(asked, unfit, out),
+            Route::Preflight(cors) => responder.preflight(asked, cors, out),
             Route::Status(status) => responder.status(asked, status, out),
             Route::Error(status) => responder.page(asked, status, out),
             Route::Tunnel => {
@@ -124,8 +125,8 @@ impl Distributing<'_, '_, '_> {
         };
         let names_server = responder.sink.enabled();
         let tls = asked.tls.map(|tls| &**tls);
-        let (hsts, is_last) = (asked.hsts, asked.must_close);
-        let asker = Asker { client, names_server, tls, hsts, is_last };
+        let (hsts, edits, is_last) = (asked.hsts, asked.edits, asked.must_close);
+        let asker = Asker { client, names_server, tls, hsts, edits, is_last };
         let permit = &mut connection.permit;
         Finished::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

@@ -10,6 +10,7 @@ use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
 use afpa_cache::{Family, Hint, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
+use afpa_http::edits::Edits;
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
 use siphasher::sip128::SipHasher13;
 
@@ -104,6 +105,7 @@ pub(super) fn build(
         fields: draft.fields.into(),
         priority: draft.priority,
         last_modified,
+        edits: edits_of(doc_root, &ticket.key().path),
     };
     Ok(assemble(about, codings, draft.due))
 }
@@ -141,6 +143,7 @@ pub(super) fn with_codings(
         fields: Arc::clone(&header.fields),
         priority: header.priority,
         last_modified: header.last_modified,
+        edits: Edits { rules: &doc_root.settings().fields, mask: header.edits, origin: None },
     };
     Ok(assemble(about, codings, CodingSet::IDENTITY))
 }
@@ -303,6 +306,17 @@ struct About<'a> {
     fields: Arc<[(String, String)]>,
     priority: Priority,
     last_modified: u64,
+    edits: Edits<'a>,
+}
+
+/// The changes of the fields of answers with the object for a path.
+fn edits_of<'a>(doc_root: &'a DocRoot, path: &[u8]) -> Edits<'a> {
+    let DocRootSettings { fields, mount, .. } = doc_root.settings();
+    let mask = match fields.has_prefixes() {
+        true => fields.mask(&[mount.as_bytes(), path].concat()),
+        false => fields.mask(path),
+    };
+    Edits { rules: fields, mask, origin: None }
 }
 
 fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
@@ -314,9 +328,9 @@ fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
         variants.push(Description { about: &about, varies }.variant(index, &coded));
         payloads.push(coded.payload);
     }
-    let About { content_type, fields, priority, last_modified } = about;
+    let About { content_type, fields, priority, last_modified, edits } = about;
     let header = HttpHeader::new(last_modified, content_type, fields, variants, due);
-    let header = header.with_priority(priority);
+    let header = header.with(priority, edits.mask);
     Content { bytes: header.bytes() + unpinned, header, payloads }
 }
 
@@ -345,7 +359,7 @@ impl Description<'_> {
             .last_modified(last_modified)
             .field("ETag", etag.as_bytes());
         let coded_as = (coded.coding != Coding::Identity).then(|| coded.coding.token());
-        let ok = self.common(ok.field_if("Content-Encoding", coded_as));
+        let ok = self.common(ok.field_if("Content-Encoding", coded_as), Status::OK);
         Variant {
             coding: coded.coding,
             payload,
@@ -355,15 +369,16 @@ impl Description<'_> {
             stored: !coded.made_here,
             ok_block: FieldBlock::of(&ok),
             ok,
-            not_modified: self.common(not_modified),
+            not_modified: self.common(not_modified, Status::NOT_MODIFIED),
             etag,
         }
     }
 
-    fn common(&self, head: afpa_http::head::HeadBuilder) -> ResponseHead {
+    fn common(&self, head: afpa_http::head::HeadBuilder, status: Status) -> ResponseHead {
         let head = head.field_if("Vary", self.varies.then_some("Accept-Encoding"));
         let fields = self.about.fields.iter();
-        fields.fold(head, |head, (name, value)| head.field(name, value)).finish()
+        let head = fields.fold(head, |head, (name, value)| head.field(name, value)).finish();
+        head.edited(self.about.edits, status, self.about.content_type)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
 use afpa_framework::{AccessRecord, Client, Now, Outbox, Part, Persistence};
+use afpa_http::edits::Cors;
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
@@ -58,7 +59,7 @@ impl Responder {
         if let Some(seconds) = failure.retry_after_s() {
             head = head.field("Retry-After", seconds.to_string());
         }
-        let persistence = self.head(asked, &head.finish(), out);
+        let persistence = self.head(asked, (status, &head.finish()), out);
         let length = self.content_of_page(asked, &body, out);
         self.counters.answered(status, length);
         asked.count(status.code());
@@ -128,7 +129,7 @@ impl Responder {
             }
             Listing::Long(page) => page,
         };
-        let persistence = self.head(asked, &head(len as usize), out);
+        let persistence = self.head(asked, (Status::OK, &head(len as usize)), out);
         let sent = if asked.request.method == Method::Head { 0 } else { len };
         if sent > 0 {
             out.push(Part::File { file, stamp, range: 0..len });
@@ -190,9 +191,24 @@ impl Responder {
     /// 204 with the allowed methods (RFC 9110 section 9.3.7).
     pub(crate) fn options(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
         let head = ResponseHead::build(Status::NO_CONTENT).field("Allow", ALLOWED).finish();
-        let persistence = self.head(asked, &head, out);
+        let persistence = self.head(asked, (Status::NO_CONTENT, &head), out);
         self.note(asked, Status::NO_CONTENT, 0, out);
         persistence
+    }
+
+    /// The answer to a preflight (the Fetch standard, section 3.3.3). Its own origin is added as on other answers.
+    pub(crate) fn preflight(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        cors: &Cors,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let mut head = ResponseHead::build(Status::NO_CONTENT)
+            .field("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers");
+        for (name, value) in cors.preflight(asked.request).into_iter().flatten() {
+            head = head.field(name, value);
+        }
+        self.finish_page(asked, Status::NO_CONTENT, &head.finish(), b"", out)
     }
 
     /// The answer to input that is not taken for a request. The log has the parts of it that could be read (`said`).
@@ -241,7 +257,7 @@ impl Responder {
         body: &[u8],
         out: &mut Outbox,
     ) -> Persistence {
-        let persistence = self.head(asked, head, out);
+        let persistence = self.head(asked, (status, head), out);
         let length = self.content_of_page(asked, body, out);
         self.note(asked, status, length, out);
         persistence

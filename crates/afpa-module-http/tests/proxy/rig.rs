@@ -140,6 +140,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         guards: None,
         responses: None,
         caches: Vec::new(),
+        fields: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

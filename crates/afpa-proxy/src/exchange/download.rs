@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use afpa_framework::{BreakOff, ClientStream, Persistence};
 use afpa_h2::ErrorCode;
 use afpa_h2::client::Gone;
+use afpa_http::edits::Edits;
 use afpa_http::{Connection, Version};
 
 use super::tap::{Passing, Tap};
@@ -32,6 +33,8 @@ pub(super) struct Terms<'a> {
     pub(super) set_cookie: Option<&'a [u8]>,
     /// The value of Strict-Transport-Security, if the client is to get one.
     pub(super) hsts: Option<&'a str>,
+    /// The changes of its fields.
+    pub(super) edits: Option<Edits<'a>>,
 }
 
 /// The response: its heads, and its content as it arrives. More is read only when all read bytes were sent,
@@ -461,12 +464,16 @@ impl Download {
         self.withheld = passing == Passing::Withheld;
         if !self.withheld {
             let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
+            let begin = self.out.len();
             response.write(&mut self.out, delivery, connection, now.unix(), added);
             if let Some(tap) = tap.as_deref() {
                 // Before the empty line.
                 self.out.truncate(self.out.len().saturating_sub(2));
                 tap.put_fields(&mut self.out);
                 self.out.extend_from_slice(b"\r\n");
+            }
+            if let Some(edits) = terms.edits {
+                edits.apply(&mut self.out, begin, response.status, None);
             }
         }
         self.summary.keeps = response.keeps;

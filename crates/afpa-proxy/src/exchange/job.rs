@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use afpa_framework::Persistence;
+use afpa_http::edits::KeptEdits;
 use afpa_http::{BodyLength, Version};
 use afpa_ring::CoreRing;
 
@@ -49,6 +50,8 @@ pub struct Job {
     pub over_tls: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
+    /// The changes of the response's fields.
+    pub edits: Option<KeptEdits>,
 }
 
 impl Job {
@@ -60,6 +63,7 @@ impl Job {
             head: self.head.clone(),
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
+            edits: self.edits.clone(),
             ..*self
         }
     }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use afpa_framework::{ClientStream, extended};
+use afpa_http::edits::KeptEdits;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
 use super::failure::{Failure, Fault, RetryPolicy};
@@ -98,7 +99,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
-        let Job { head, asked, version, keep_alive, settings, over_tls, hsts, .. } =
+        let Job { head, asked, version, keep_alive, settings, over_tls, hsts, edits, .. } =
             &mut *exchange.job;
         let client = &mut *exchange.client;
         let tap = exchange.tap.as_deref_mut();
@@ -116,6 +117,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             head_limit: settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(*over_tls),
             hsts: hsts.as_deref(),
+            edits: edits.as_ref().map(KeptEdits::as_edits),
         };
         let downloaded = match download.step(cx, &terms, client, stream, (&core.pool, tap)) {
             Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),

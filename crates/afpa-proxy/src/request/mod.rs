@@ -10,6 +10,7 @@ mod upgrade;
 use std::io::Write as _;
 use std::net::IpAddr;
 
+use afpa_http::edits::Edits;
 use afpa_http::syntax::{list, number};
 use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
 
@@ -133,6 +134,11 @@ impl RequestHead {
             put(&mut self.bytes, name.as_bytes(), value);
         }
         self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Makes the operator's changes of its fields. The host is not among them, and stays before them.
+    pub fn apply(&mut self, edits: Edits<'_>) {
+        edits.apply_to_request(&mut self.bytes);
     }
 
     /// Which trailer fields are passed on.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use afpa_cache::Object;
 use afpa_framework::{ClientStream, Persistence};
 use afpa_http::caching::cache_status::{self, Outcome};
+use afpa_http::edits::Edits;
 use afpa_http::{Connection, Version};
 use afpa_proxy::exchange::Failure;
 
@@ -45,6 +46,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) cache_status: Option<Outcome>,
     /// The value of Strict-Transport-Security that it is to get, unless the server has sent one.
     pub(crate) hsts: Option<&'a str>,
+    /// The changes of its fields.
+    pub(crate) edits: Option<Edits<'a>>,
     /// Its own key among responses that vary.
     pub(crate) variant: &'a dyn Fn(&[Box<str>]) -> Vec<u8>,
     /// How long it waits for a head.
@@ -281,5 +284,8 @@ fn head(
         (true, Version::Http10) => Connection::KeepAlive,
     };
     out.extend_from_slice(connection.ending());
+    if let Some(edits) = who.edits {
+        edits.apply(&mut out, 0, draft.facts.status, None);
+    }
     out
 }

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use afpa_fast_path::{MOST_WAYS, is_left_out};
+use afpa_http::edits::{Change, FieldRule};
 use afpa_http::{Host, Method, target};
 use afpa_police::Prefix;
 use afpa_router::{
-    Action, Explanation, Extension, Fields, HostMatch, ListenerId, MatchResult, Question, SiteId,
-    Unrouted, Verdict,
+    Action, Explanation, Extension, Fields, HostMatch, ListenerId, MatchResult, Question,
+    RequestSet, SiteId, Unrouted, Verdict,
 };
 use anyhow::{Context as _, bail};
 
 use super::print;
 use crate::cli::Route;
 use afpa_config::{
-    CacheMode, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, load,
+    CacheMode, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, field_rules,
+    load,
 };
 
 /// `afpa route URL`.
@@ -147,6 +149,10 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                 }
                 Action::Fixed(_) => {}
             }
+            if let Some(set) = routes.router.set(verdict.set) {
+                let is_file = matches!(verdict.action, Action::Cached { .. });
+                told.fields(set, path, is_file);
+            }
             if let Action::Cached { .. } = verdict.action
                 && !verdict.certain
             {
@@ -168,6 +174,26 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         }
     }
     Ok((told.text, verdict.is_ok()))
+}
+
+/// The fields that a rule changes.
+fn changed(change: &Change) -> String {
+    let verbs = [("set", &change.set), ("add", &change.add)];
+    let pairs = verbs.into_iter().flat_map(|(verb, pairs)| {
+        pairs.iter().map(move |(name, value)| format!("{verb} {name}: {value}"))
+    });
+    let removed = change.remove.iter().map(|name| format!("remove {name}"));
+    removed.chain(pairs).collect::<Vec<_>>().join(", ")
+}
+
+/// The condition of a rule for answers, beside its path.
+fn condition(rule: &FieldRule) -> String {
+    let statuses = rule.statuses.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{}xx", first / 100),
+    });
+    let parts: Vec<String> = statuses.chain(rule.types.iter().cloned()).collect();
+    if parts.is_empty() { String::new() } else { format!("  (if {})", parts.join(" ")) }
 }
 
 /// Whether a path leads to a file below a root now, as far as this user sees.
@@ -317,6 +343,34 @@ impl Told<'_> {
         );
         self.row("kernel", "never answers: not everybody may use it");
         true
+    }
+
+    /// The changes of fields that a request for the path meets, a line each.
+    fn fields(&mut self, set: &RequestSet, path: &[u8], is_file: bool) {
+        let Some(site) = self.loaded.config.sites.get(set.site.0 as usize) else { return };
+        let place = site.paths.get(set.path);
+        let content = place.and_then(|place| place.contents.get(set.content));
+        let rules = field_rules(site, place, content);
+        let mut name = "fields";
+        for rule in rules.rules.iter().filter(|rule| path.starts_with(&rule.prefix)) {
+            for (what, change) in [("answer", &rule.answer), ("request", &rule.request)] {
+                if change.is_empty() {
+                    continue;
+                }
+                let condition = if what == "answer" { condition(rule) } else { String::new() };
+                self.row(name, &format!("{what}: {}{condition}", changed(change)));
+                name = "";
+            }
+        }
+        if let Some(cors) = &rules.cors {
+            self.row("cors", &format!("{}, and preflights are answered", cors.origins.join(", ")));
+        }
+        let kernel = match (is_file, rules.depends_on_origin(), rules.changes_answers()) {
+            (true, true, _) => "never answers: the answer depends on the origin of the request",
+            (false, _, true) => "never answers: fields of servers' answers are changed",
+            _ => return,
+        };
+        self.row("kernel", kernel);
     }
 
     fn site(&mut self, explanation: &Explanation<'_, '_>) {

@@ -126,7 +126,7 @@ mod tests {
             chain: folder.path().join("chain.pem"),
             key: folder.path().join("key.pem"),
             staple: None,
-            instance: [0; 3],
+            instance: [0; 4],
             location: Location::Nowhere,
         };
         issue(&files, "old.test");

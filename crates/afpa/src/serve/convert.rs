@@ -1,6 +1,7 @@
 //! From the configuration to the settings of the crates.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
@@ -102,6 +103,7 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         push: config.coherency.push,
         mount: root.mount.clone(),
         filters: root.filters.iter().map(filter).collect(),
+        fields: Arc::clone(&root.fields),
         hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }

@@ -8,9 +8,10 @@ use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
+use afpa_http::edits::FieldRules;
 use afpa_module_http::{
-    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Global, Guard,
-    Guards, HttpHeader, ServerGroup, Site,
+    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Fields, Global,
+    Guard, Guards, HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::limit::Gate;
@@ -22,7 +23,7 @@ use anyhow::Context as _;
 
 use super::convert;
 use super::tls::AdoptedTls;
-use afpa_config::{Config, Guarded, Routes, SiteSettings, UrlPath};
+use afpa_config::{Config, Guarded, Routes, SiteSettings, UrlPath, field_rules};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -72,6 +73,7 @@ fn is_plain(config: &Config) -> bool {
             site.root.is_some()
                 && site.to.is_none()
                 && site.fallback.is_none()
+                && site.fields.is_empty()
                 && site.paths.is_empty()
                 && site.access.is_open()
                 && !wildcard
@@ -135,6 +137,7 @@ impl Content {
     ) -> Serving {
         let Content { router, names, guards, roots, cache, compressor, comparer } = self;
         let global = Global {
+            fields: fields(config, router.as_deref()),
             caches: caches(config, router.as_deref(), &names, responses),
             guards,
             router,
@@ -150,6 +153,23 @@ impl Content {
         };
         Serving { global: Arc::new(global), cache, compressor, _comparer: comparer }
     }
+}
+
+/// The changes of fields of each request set and site. Sites behind those of the configuration lead to TLS.
+fn fields(config: &Config, router: Option<&Router>) -> Fields {
+    let leading = config.sites.iter().filter(|site| site.https_only && !site.listen.is_empty());
+    let all: Vec<&SiteSettings> = config.sites.iter().chain(leading).collect();
+    let kept = |rules: FieldRules| (!rules.is_empty()).then(|| Arc::new(rules));
+    let of_set = |set: &RequestSet| {
+        let index = set.site.0 as usize;
+        let site = all.get(index)?;
+        let path = site.paths.get(set.path).filter(|_| index < config.sites.len());
+        let content = path.and_then(|path| path.contents.get(set.content));
+        kept(field_rules(site, path, content))
+    };
+    let sets = router.map_or(&[][..], |router| router.sets()).iter().map(of_set).collect();
+    let sites = all.iter().map(|site| kept(field_rules(site, None, None))).collect();
+    Fields { sets, sites }
 }
 
 /// How the request sets use the shared cache. Answers that were kept under other rules are not found any more.
@@ -196,6 +216,14 @@ fn set_cache(
     }
     if fallback.is_some() {
         rules.push_str(&format!("\nfallback {:?}", site.fallback));
+    }
+    // Servers may answer otherwise, when they are asked otherwise.
+    let path = site.paths.get(set.path);
+    let content = path.and_then(|path| path.contents.get(set.content));
+    for rule in
+        field_rules(site, path, content).rules.iter().filter(|rule| !rule.request.is_empty())
+    {
+        rules.push_str(&format!("\n{:?} {:?}", rule.prefix, rule.request));
     }
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);
