@@ -84,7 +84,7 @@ fn table() -> Table {
     };
     let content =
         |group, action| Content { group, conditions: Conditions::default(), action, rewrite: None };
-    let cached = |root| Action::Cached { root: RootId(root), fallback: None };
+    let cached = |root| Action::Cached { root: RootId(root), fallback: None, scripts: None };
     let to = |group| Action::Distributed { group: GroupId(group), affinity: Affinity::Client };
     let cookie = FieldCondition {
         source: FieldSource::Cookie,

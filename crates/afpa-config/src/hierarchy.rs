@@ -9,7 +9,7 @@ use afpa_http::edits::FieldRules;
 use afpa_proxy::select::Affinity;
 use afpa_router::{
     Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
-    ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, SiteId, Table,
+    ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, Scripts, SiteId, Table,
 };
 use foldhash::fast::FixedState;
 
@@ -20,6 +20,7 @@ use crate::finding::Location;
 use crate::groups::ServerGroup;
 use crate::hints::RootHint;
 use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
+use crate::php::{INDEX, Php, seen_root};
 use crate::rules::server_addresses;
 use crate::units::Listen;
 
@@ -45,6 +46,8 @@ pub struct Root {
     pub index: Vec<String>,
     /// Whether it is the document root of the site, which alone has home directories.
     pub is_site_root: bool,
+    /// Whether files whose names end in `.php` are scripts, which are never sent.
+    pub scripts: bool,
     /// The hints for its files. Their prefixes are below the directory.
     pub hints: Vec<RootHint>,
     /// The changes of its files. Their prefixes are below the directory.
@@ -81,14 +84,20 @@ pub(crate) fn name_servers(config: &mut Config) {
 pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Key, &str)> {
     config.sites.iter().flat_map(|site| {
         let own = named(("site", site.instance), site.to.as_deref(), site.fallback.as_ref());
+        let own = own.chain(site.php.as_deref().map(|to| (("site", site.instance), "php", to)));
         let paths = site.paths.iter().flat_map(|path| {
             let own = ("site.path", path.instance, &path.behaviour);
             let contents = path.contents.iter();
             let contents =
                 contents.map(|content| ("site.path.content", content.instance, &content.behaviour));
             std::iter::once(own).chain(contents).flat_map(|(section, instance, behaviour)| {
-                let Behaviour { to, fallback, .. } = behaviour;
-                named((section, instance), to.as_deref(), fallback.as_ref())
+                let Behaviour { to, fallback, php, .. } = behaviour;
+                let section = (section, instance);
+                let php = match php {
+                    Some(Php::To(to)) => Some((section, "php", &**to)),
+                    _ => None,
+                };
+                named(section, to.as_deref(), fallback.as_ref()).chain(php)
             })
         });
         own.chain(paths)
@@ -219,6 +228,13 @@ struct Building<'c, 'h> {
     known: &'h mut KnownRoots,
 }
 
+/// The servers of FastCGI that run scripts, and the directory as they see it.
+#[derive(Clone, Copy)]
+struct PhpPlace<'c> {
+    to: &'c str,
+    root: Option<&'c str>,
+}
+
 /// The settings of its site that a root depends on, besides those in [`Root`] itself. Sites that agree in them share
 /// their roots, with all objects that are kept for them.
 #[derive(PartialEq, Eq, Hash)]
@@ -244,7 +260,7 @@ impl<'c> RootSettings<'c> {
     }
 }
 
-impl Building<'_, '_> {
+impl<'s> Building<'s, '_> {
     fn paths(&mut self) -> (Vec<PathEntry>, Vec<Origin>) {
         let mut paths = Vec::new();
         let mut origins = Vec::new();
@@ -273,7 +289,8 @@ impl Building<'_, '_> {
         let group = afpa_router::ContentGroup::All;
         let (conditions, rewrite) = (Conditions::default(), None);
         let fields = field_rules(self.site, path, None);
-        let action = self.cached(root, (&[], None), fields, self.site.fallback.as_ref());
+        let fallback = self.site.fallback.as_ref();
+        let action = self.cached(root, (&[], None), fields, (fallback, self.php(&[])));
         entry.contents.push(Content { group, conditions, action, rewrite });
         origin.contents.push(self.site.location.clone());
     }
@@ -289,7 +306,8 @@ impl Building<'_, '_> {
         let fallback = self.site.fallback.as_ref();
         let root = self.site.root.clone();
         let fields = field_rules(self.site, None, None);
-        let cached = root.map(|root| self.cached(root, (&[], None), fields, fallback));
+        let php = self.php(&[]);
+        let cached = root.map(|root| self.cached(root, (&[], None), fields, (fallback, php)));
         let to = self.site.to.as_deref().map(|to| self.distributed(to, self.site.affinity));
         let all = afpa_router::ContentGroup::All;
         match (cached, to) {
@@ -344,13 +362,15 @@ impl Building<'_, '_> {
             let index = index.map_or(&[][..], |index| index);
             let fallback = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
             let fields = field_rules(self.site, Some(path), group_of);
-            self.cached(root.clone(), (index, path.prefix.get(..strip)), fields, fallback)
+            let php = self.php(&[behaviour, &path.behaviour]);
+            self.cached(root.clone(), (index, path.prefix.get(..strip)), fields, (fallback, php))
         } else {
             let own = behaviour.fallback.as_ref().or(path.behaviour.fallback.as_ref());
             let fallback = own.or(self.site.fallback.as_ref());
             let root = self.site.root.clone().unwrap_or_default();
             let fields = field_rules(self.site, Some(path), group_of);
-            self.cached(root, (&behaviour.index, None), fields, fallback)
+            let php = self.php(&[behaviour, &path.behaviour]);
+            self.cached(root, (&behaviour.index, None), fields, (fallback, php))
         };
         Content { group, conditions: conditions(behaviour), action, rewrite }
     }
@@ -361,9 +381,20 @@ impl Building<'_, '_> {
         directory: PathBuf,
         (index, mount): (&[String], Option<&str>),
         fields: FieldRules,
-        fallback: Option<&Fallback>,
+        (fallback, php): (Option<&Fallback>, Option<PhpPlace<'_>>),
     ) -> Action {
         let index = if index.is_empty() { &self.site.index } else { index };
+        let mut index = index.to_vec();
+        if php.is_some() && index == ["index.html"] {
+            index.insert(0, INDEX.to_owned());
+        }
+        let scripts = php.map(|php| {
+            let (group, affinity) = self.group(php.to, None);
+            let root = seen_root(php.root, &directory);
+            let (mount, params) =
+                (mount.unwrap_or_default().as_bytes().into(), self.site.php_params.clone());
+            Arc::new(Scripts { group, affinity, root, mount, params })
+        });
         let below = mount.unwrap_or_default();
         let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
         let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
@@ -372,8 +403,9 @@ impl Building<'_, '_> {
         let root = Root {
             site: self.settings,
             directory,
-            index: index.to_vec(),
+            index,
             is_site_root: mount.is_none(),
+            scripts: self.site.has_scripts(),
             hints: hints.collect(),
             mount: if is_plain { String::new() } else { below.to_owned() },
             fields: Arc::new(fields),
@@ -384,7 +416,23 @@ impl Building<'_, '_> {
             self.roots.len() - 1
         });
         let fallback = fallback.map(|fallback| self.fallback(fallback));
-        Action::Cached { root: RootId(u32::try_from(number).unwrap_or(u32::MAX)), fallback }
+        let root = RootId(u32::try_from(number).unwrap_or(u32::MAX));
+        Action::Cached { root, fallback, scripts }
+    }
+
+    /// The servers that run scripts, of the first of these sections that says it, else of the site.
+    fn php<'b>(&self, said: &[&'b Behaviour]) -> Option<PhpPlace<'b>>
+    where
+        's: 'b,
+    {
+        let root = said.iter().find_map(|behaviour| behaviour.php_root.as_deref());
+        let has_root = said.iter().any(|behaviour| behaviour.root.is_some());
+        let root = root.or(self.site.php_root.as_deref().filter(|_| !has_root));
+        match said.iter().find_map(|behaviour| behaviour.php.as_ref()) {
+            Some(Php::Off) => None,
+            Some(Php::To(to)) => Some(PhpPlace { to, root }),
+            None => self.site.php.as_deref().map(|to| PhpPlace { to, root }),
+        }
     }
 
     fn fallback(&self, fallback: &Fallback) -> afpa_router::Fallback {

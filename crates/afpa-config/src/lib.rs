@@ -30,6 +30,7 @@ mod listeners;
 mod machine;
 mod model;
 mod overrides;
+mod php;
 mod police;
 mod police_classes;
 mod reader;
@@ -37,6 +38,7 @@ mod request_sets;
 mod retired;
 mod routes;
 mod rules;
+mod scripts;
 mod settings;
 mod shared_cache;
 mod sites;
@@ -77,6 +79,7 @@ pub use model::{
     Limits, Log, LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
+pub use php::Php;
 pub use police::{Police, prefixes_of_files};
 pub use police_classes::PoliceClass;
 pub use settings::{Instance, Setting, Settings};
@@ -204,6 +207,7 @@ fn parse(
     let mut config = Config::read(&mut reader, machine);
     let (settings, mut findings) = reader.finish(&known(machine));
     hierarchy::name_servers(&mut config);
+    scripts::speak_fastcgi(&mut config, &settings);
     let (routes, conflicts) = Routes::of(&config, listeners);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
@@ -213,6 +217,7 @@ fn parse(
     findings.extend(header_checks::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(fallbacks::consistency(&config, &settings));
+    findings.extend(scripts::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
     let written = Written::of(document);

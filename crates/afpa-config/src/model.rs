@@ -21,6 +21,7 @@ use crate::groups::ServerGroup;
 use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
 use crate::http2::Http2;
+use crate::php::Php;
 use crate::police::Police;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
@@ -408,6 +409,12 @@ pub struct SiteSettings {
     pub cached: Arc<[String]>,
     /// The answer to requests for paths that are no files below `root`; `None`: 404.
     pub fallback: Option<Fallback>,
+    /// The server group or server that runs the scripts below `root`, by FastCGI; `None`: there are none.
+    pub php: Option<String>,
+    /// `root`, as these servers see it; `None`: the same.
+    pub php_root: Option<String>,
+    /// Parameters that they get beside the usual ones.
+    pub php_params: Vec<(String, String)>,
     /// Index files, in order of preference.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed.
@@ -493,6 +500,10 @@ pub struct Behaviour {
     pub index: Vec<String>,
     /// The answer to requests for paths that are no files; `None`: as the path says, or the site for its own root.
     pub fallback: Option<Fallback>,
+    /// The servers that run the scripts there; `None`: as the path says, or the site.
+    pub php: Option<Php>,
+    /// `root`, as these servers see it; `None`: the same.
+    pub php_root: Option<String>,
     /// Distributed, to this server group or server.
     pub to: Option<String>,
     /// How a client stays with one server of the group; `None`: as the group says.

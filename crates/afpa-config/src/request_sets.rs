@@ -52,12 +52,15 @@ impl Loaded {
     /// The action for the requests of a request set, in words.
     pub fn shown(&self, hierarchy: &Hierarchy, content: &Content) -> String {
         let mut shown = match &content.action {
-            Action::Cached { root, fallback } => {
+            Action::Cached { root, fallback, scripts } => {
                 let root = hierarchy.root(*root);
                 let directory = root.map(|root| root.directory.display().to_string());
                 let fallback = fallback.as_ref().map(|fallback| self.fallback(fallback));
                 let fallback = fallback.map_or(String::new(), |text| format!(", else {text}"));
-                format!("cached from {}{fallback}", directory.unwrap_or_default())
+                let php = scripts.as_ref().map_or(String::new(), |scripts| {
+                    format!(", scripts run by {}", self.group_name(scripts.group))
+                });
+                format!("cached from {}{php}{fallback}", directory.unwrap_or_default())
             }
             Action::Distributed { group, affinity } => {
                 let name = self.group_name(*group);

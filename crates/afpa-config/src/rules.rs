@@ -12,9 +12,9 @@ pub(crate) use fields::{
     set_field, statuses,
 };
 pub(crate) use routing::{
-    any, check_path, condition, destination, fallback, file_extension, group_name, host_pattern,
-    listed_extension, location, media_type, method, network, prefix, secret, sent_host,
-    server_name, site_name, token, upgrade,
+    any, check_path, condition, destination, directory, fallback, file_extension, group_name,
+    host_pattern, listed_extension, location, media_type, method, network, param, php, prefix,
+    secret, sent_host, server_name, site_name, token, upgrade,
 };
 pub(crate) use servers::{server_address, server_addresses, source_address};
 

@@ -32,6 +32,9 @@ static CACHED: LazyLock<Arc<[String]>> = LazyLock::new(|| {
     extensions.map(String::from).into()
 });
 
+/// The kind of value that `php` takes.
+const PHP: &str = "server group or server";
+
 /// The kind of value that `fallback` takes.
 const FALLBACK: &str = "path of a file, server group or server, or status";
 
@@ -57,6 +60,9 @@ impl SiteSettings {
             cached: s.common_texts("cached", "extensions", &CACHED, rules::listed_extension),
             index: s.texts("index", "file names", index, rules::file_name),
             fallback: s.text_or_count("fallback", FALLBACK, "none", rules::fallback),
+            php: s.text_or("php", PHP, "none", rules::destination),
+            php_root: s.text_or("php_root", "absolute path", "root", rules::directory),
+            php_params: s.pairs("php_params", "names and values", rules::param),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
             dotfiles: s.flag("dotfiles", false),
@@ -180,6 +186,8 @@ impl Behaviour {
             root: s.optional_path("root"),
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
             fallback: s.text_or_count("fallback", FALLBACK, "site", rules::fallback),
+            php: s.text_or("php", PHP, "site", rules::php),
+            php_root: s.text_or("php_root", "absolute path", "root", rules::directory),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(s),
             cache: s.choice_or("cache", "site"),

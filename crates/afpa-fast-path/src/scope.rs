@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn cached(root: u32) -> Action {
-        Action::Cached { root: RootId(root), fallback: None }
+        Action::Cached { root: RootId(root), fallback: None, scripts: None }
     }
 
     fn path(prefix: &str, contents: Vec<Content>) -> PathEntry {

@@ -42,7 +42,7 @@ fn answer(records: &[Vec<u8>]) -> String {
 }
 
 fn fault(records: &[Vec<u8>]) -> Fault {
-    read(records, false).err().expect("a fault")
+    read(records, false).expect_err("a fault")
 }
 
 #[test]

@@ -30,6 +30,7 @@ use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
 use crate::route::{self, FileRoute, PathRoom, Route};
 use crate::scope_stats::ScopeTable;
+use crate::script::Script;
 use crate::uncached::{LoadedRequest, Uncached};
 
 use kept::Kept;
@@ -54,6 +55,8 @@ pub struct Http {
     paths: PathRoom,
     /// For the path of a request that falls back, as servers get it.
     spelled: Vec<u8>,
+    /// The script that a request leads to.
+    script: Script,
     /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
 }
@@ -102,6 +105,7 @@ impl Http {
             left: Vec::new(),
             paths: PathRoom::default(),
             spelled: Vec::new(),
+            script: Script::default(),
             tls: None,
         }
     }
@@ -254,6 +258,7 @@ impl Module for Http {
             left,
             paths,
             spelled,
+            script,
             tls,
             ..
         } = self;
@@ -285,11 +290,18 @@ impl Module for Http {
             return Cached::Hit(hit);
         }
         if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
+            && let Some(scripts) = file.scripts
+            && let Some(known) = file.root.known_script(file.path)
+            && global.challenge(parsed).is_none()
+        {
+            *script = known;
+            routed.route = route::run(scripts, script, site, parsed, spelled);
+        } else if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
             && file.fallback.is_some()
             && file.root.is_no_file_again(file.path)
             && global.challenge(parsed).is_none()
         {
-            routed.route = file.fall_back(site, parsed, spelled);
+            routed.route = file.fall_back(site, parsed, (spelled, script));
             if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
                 return Cached::Hit(hit);
             }
@@ -339,8 +351,7 @@ impl Module for Http {
         let must_close = self.left.contains(&connection.listener);
         match loaded.take_servers() {
             Some(kept) => {
-                let request = (loaded.request, kept);
-                self.ask_servers(connection, request, (now, must_close), out)
+                self.ask_servers(connection, loaded.request, kept, (now, must_close), out)
             }
             None => Finished::Answered(loaded.finish(&mut self.responder, now, must_close, out)),
         }

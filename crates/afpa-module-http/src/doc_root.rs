@@ -13,6 +13,7 @@ use afpa_http::{Host, Request};
 use crate::common::Common;
 use crate::header::HttpHeader;
 use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
+use crate::script::{self, Script};
 use crate::settings::DocRootSettings;
 
 /// A document root. It is independent of connections and requests, and replaced as a whole at a reload.
@@ -189,6 +190,29 @@ impl DocRoot {
         self.common.absent().has(self.key, path)
             && self.home(path).is_none()
             && (self.root.is_known_absent(path) || is_plain_directory())
+    }
+
+    /// The script that a path leads to, as far as that is known without waiting for a disk.
+    pub(crate) fn known_script(&self, path: &[u8]) -> Option<Script> {
+        if !self.settings.scripts || self.home(path).is_some() {
+            return None;
+        }
+        for end in script::ends(path) {
+            let name = path.get(..end).unwrap_or_default();
+            if self.root.is_known_file(name) {
+                return Some(Script::at(path, end));
+            }
+            if !self.root.is_known_absent(name) {
+                return None;
+            }
+        }
+        if !path.ends_with(b"/") {
+            return None;
+        }
+        let mut names = self.settings.index.iter().map(|name| [path, name.as_bytes()].concat());
+        let name = names.find(|name| !self.root.is_known_absent(name))?;
+        let is_known = script::is_script(&name) && self.root.is_known_file(&name);
+        is_known.then(|| Script { path: name, info: Vec::new() })
     }
 
     /// Whether a component of a path is hidden.

@@ -2,6 +2,7 @@
 //! a whole.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use afpa_cache::watch::{Summary, Watcher};
@@ -29,6 +30,8 @@ pub struct Global {
     pub router: Option<Arc<Router>>,
     /// Document roots, by the number that the router has for them. They share one cache.
     pub roots: Vec<Arc<DocRoot>>,
+    /// The addresses of listeners, likewise; `None` for unix sockets.
+    pub listeners: Vec<Option<SocketAddr>>,
     /// Sites, likewise.
     pub sites: Vec<Site>,
     /// Server groups, likewise.
@@ -92,7 +95,7 @@ impl Global {
     /// One document root, served as a whole to everybody.
     pub fn alone(root: Arc<DocRoot>) -> Arc<Global> {
         let (limits, body_limit) = (root.settings().limits, root.settings().body_limit);
-        let (sites, groups) = (Vec::new(), Vec::new());
+        let (listeners, sites, groups) = (Vec::new(), Vec::new(), Vec::new());
         let roots = vec![root];
         let (counted_sets, police) = (0, Police::default());
         let (router, challenges) = (None, None);
@@ -100,6 +103,7 @@ impl Global {
         Arc::new(Global {
             router,
             roots,
+            listeners,
             sites,
             groups,
             responses,

@@ -33,6 +33,7 @@ mod remote;
 mod respond;
 mod route;
 mod scope_stats;
+mod script;
 mod settings;
 mod site;
 mod uncached;

@@ -14,12 +14,13 @@ use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::{Affinity, url_hash};
-use afpa_router::{self as router, GroupId, SiteId};
+use afpa_router::{self as router, GroupId, ListenerId, SiteId};
 use afpa_shared_cache::{Answer, Answered, Answering, ClientHead, Plan};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::global::{Global, ServerGroup};
 use crate::respond::Responder;
+use crate::script::{self, Run, Told};
 use crate::site::Site;
 
 /// A request that a server of a server group answers.
@@ -65,6 +66,8 @@ pub(crate) struct Distributed<'a> {
     pub(crate) url: &'a [u8],
     /// The path for the server, likewise.
     pub(crate) path: &'a [u8],
+    /// The script that the group runs by FastCGI; `None`: it speaks HTTP.
+    pub(crate) script: Option<Run<'a>>,
 }
 
 impl<'a> Distributed<'a> {
@@ -77,7 +80,7 @@ impl<'a> Distributed<'a> {
         // A path that could be normalised can be spelled.
         let path = request.target.path().unwrap_or_default();
         let url = afpa_http::target::spell(path, spelled).unwrap_or_default();
-        Self { site, group, affinity, url, path: url }
+        Self { site, group, affinity, url, path: url, script: None }
     }
 }
 
@@ -85,6 +88,8 @@ impl<'a> Distributed<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) client: Option<IpAddr>,
+    /// The listener that it has come to.
+    pub(crate) listener: ListenerId,
     pub(crate) names_server: bool,
     /// The result of the TLS handshake, on a connection with TLS.
     pub(crate) tls: Option<&'a Secured>,
@@ -162,7 +167,10 @@ pub(crate) fn prepare(
     };
     let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
     let sharer = client.filter(|&client| !is_router(client) && !global.police.allows(client));
+    let listener = global.listeners.get(asker.listener.0 as usize).copied().flatten();
+    let told = Told { client, origin, listener };
     let job = Job {
+        fastcgi: to.script.map(|run| script::params(request, run, told)),
         group: Arc::clone(group),
         settings: Arc::clone(settings),
         head,

@@ -8,13 +8,15 @@ use afpa_http::edits::{Cors, Edits};
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
-    Action, Fallback, Fixed, ListenerId, Question, RequestSetId, Router, SiteId, Unrouted, Verdict,
+    Action, Fallback, Fixed, ListenerId, Question, RequestSetId, Router, Scripts, SiteId, Unrouted,
+    Verdict,
 };
 
 use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::guard::Guards;
 use crate::remote::{Distributed, asks_tunnel};
+use crate::script::{Run, Script, is_script};
 
 /// The destination of a request, and the counters that count it.
 pub(crate) struct Routed<'m> {
@@ -58,6 +60,8 @@ pub(crate) struct FileRoute<'m> {
     pub(crate) path: &'m [u8],
     /// The answer if there is no file; `None`: 404.
     pub(crate) fallback: Option<&'m Fallback>,
+    /// How scripts are run; `None`: not at all.
+    pub(crate) scripts: Option<&'m Arc<Scripts>>,
     /// The answer if there is one, and the request is not for files.
     pub(crate) unfit: Option<Unfit>,
 }
@@ -96,12 +100,18 @@ impl<'m> FileRoute<'m> {
         self,
         site: SiteId,
         request: &'m Request<'_, 'm>,
-        spelled: &'m mut Vec<u8>,
+        (spelled, room): (&'m mut Vec<u8>, &'m mut Script),
     ) -> Route<'m> {
         match self.fallback {
             None => Route::Error(Status::NOT_FOUND),
             Some(Fallback::File(_)) if self.root.hides(self.path) => {
                 Route::Error(Status::NOT_FOUND)
+            }
+            Some(Fallback::File(file))
+                if let Some(scripts) = self.scripts.filter(|_| is_script(file)) =>
+            {
+                *room = Script::at(file, file.len());
+                run(scripts, room, site, request, spelled)
             }
             Some(Fallback::File(file)) => {
                 Route::File(FileRoute { path: file, fallback: None, ..self })
@@ -113,6 +123,19 @@ impl<'m> FileRoute<'m> {
             }
         }
     }
+}
+
+/// The route of a request of this site whose path leads to a script.
+pub(crate) fn run<'m>(
+    scripts: &'m Scripts,
+    script: &'m Script,
+    site: SiteId,
+    request: &'m Request<'_, 'm>,
+    spelled: &'m mut Vec<u8>,
+) -> Route<'m> {
+    let to = (site, scripts.group, scripts.affinity);
+    let to = Distributed::whole(to, request, spelled);
+    Route::Distributed(Distributed { script: Some(Run { scripts, script }), ..to })
 }
 
 impl<'m> Routed<'m> {
@@ -217,15 +240,17 @@ fn by_router<'m>(
                 affinity: *affinity,
                 url,
                 path: verdict.path.spelled(url, path.len(), &mut room.rewritten),
+                script: None,
             })
         }
-        Action::Cached { root, fallback } => {
+        Action::Cached { root, fallback, scripts } => {
             let unfit = Unfit::of(global, request);
-            let asks = matches!(fallback, Some(Fallback::Distributed { .. }));
+            let asks = scripts.is_some() || matches!(fallback, Some(Fallback::Distributed { .. }));
             match (global.root(root.0), unfit) {
                 (Some(root), unfit) if unfit.is_none() || asks => {
                     let path = verdict.path.join(&mut room.rewritten);
-                    Route::File(FileRoute { root, path, fallback: fallback.as_ref(), unfit })
+                    let (fallback, scripts) = (fallback.as_ref(), scripts.as_ref());
+                    Route::File(FileRoute { root, path, fallback, scripts, unfit })
                 }
                 (_, Some(unfit)) => Route::Unfit(unfit),
                 (_, None) => Route::Error(Status::NOT_FOUND),
@@ -305,7 +330,10 @@ fn alone<'m>(
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
             match target::normalise(path, &mut room.normalised) {
-                Ok(path) => Route::File(FileRoute { root, path, fallback: None, unfit: None }),
+                Ok(path) => {
+                    let (fallback, scripts, unfit) = (None, None, None);
+                    Route::File(FileRoute { root, path, fallback, scripts, unfit })
+                }
                 Err(error) => Route::Error(error.status()),
             }
         }

@@ -22,6 +22,8 @@ pub struct DocRootSettings {
     pub hosts: Vec<String>,
     /// Files served for a directory, the first that exists.
     pub index: Vec<String>,
+    /// Whether some files are scripts: their content is never sent.
+    pub scripts: bool,
     /// Whether a directory without index file is listed.
     pub listing: bool,
     /// Directory of a user's home that `/~user/` stands for.
@@ -134,6 +136,7 @@ impl Default for DocRootSettings {
             body_limit: 1024 * 1024,
             hosts: Vec::new(),
             index: vec!["index.html".into()],
+            scripts: false,
             listing: false,
             homes: None,
             headers: Vec::new(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use afpa_cache::Millis;
 use afpa_framework::{Helpers, Now, Outbox, Persistence};
 use afpa_http::{FieldSlots, Status, request::Said, target};
-use afpa_router::{Fallback, RequestSetId, SiteId};
+use afpa_router::{Fallback, RequestSetId, Scripts, SiteId};
 
 use crate::asked::{Asked, KeptRequest};
 use crate::doc_root::DocRoot;
@@ -15,6 +15,7 @@ use crate::global::Global;
 use crate::load::{self, Loaded};
 use crate::respond::Responder;
 use crate::route::Unfit;
+use crate::script::{Script, is_script};
 
 /// A request for a path below a document root. It holds the root, so that a reload in the meantime does not change its
 /// answer.
@@ -23,16 +24,18 @@ pub struct Uncached {
     pub(crate) root: Arc<DocRoot>,
     /// Normalised.
     pub(crate) path: Box<[u8]>,
-    /// The answer if there is no file; `None`: 404.
+    /// The answer if there is no file, or if it is a script; `None`: 404.
     pub(crate) fallback: Option<Box<KeptFallback>>,
     /// The answer if there is one, and the request is not for files.
     pub(crate) unfit: Option<Unfit>,
 }
 
-/// A fallback, with the configuration that has it.
+/// A fallback, and how scripts are run, with the configuration that has them.
 pub(crate) struct KeptFallback {
     pub(crate) global: Arc<Global>,
-    pub(crate) fallback: Fallback,
+    /// `None`: 404.
+    pub(crate) fallback: Option<Fallback>,
+    pub(crate) scripts: Option<Arc<Scripts>>,
     pub(crate) scope: (SiteId, RequestSetId),
 }
 
@@ -54,8 +57,15 @@ impl Uncached {
     ) -> impl Future<Output = LoadedRequest> + 'static {
         let Uncached { request, root, path, fallback, unfit } = self;
         async move {
-            let loaded = match (&fallback, unfit) {
-                (_, Some(_)) => load::look(&root, &path, &helpers).await,
+            let falls_back = fallback.as_ref().filter(|kept| kept.fallback.is_some());
+            let loaded = match (falls_back, unfit) {
+                (_, Some(_)) => match load::look(&root, &path, &helpers).await {
+                    Loaded::NoFile => fallback
+                        .as_ref()
+                        .and_then(|kept| kept.script(&root, &path))
+                        .map_or(Loaded::NoFile, Loaded::Script),
+                    loaded => loaded,
+                },
                 (None, None) => load::load(Arc::clone(&root), path, helpers, now).await,
                 (Some(kept), None) => match load::load_or_none(&root, &path, &helpers, now).await {
                     Loaded::NoFile => kept.load_file(&root, &path, helpers, now).await,
@@ -68,12 +78,20 @@ impl Uncached {
 
     /// Whether a server answers if there is no file.
     pub(crate) fn may_need_server(&self) -> bool {
-        let fallback = self.fallback.as_ref().map(|kept| &kept.fallback);
-        matches!(fallback, Some(Fallback::Distributed { .. }))
+        self.fallback.as_ref().is_some_and(|kept| {
+            kept.scripts.is_some() || matches!(kept.fallback, Some(Fallback::Distributed { .. }))
+        })
     }
 }
 
 impl KeptFallback {
+    /// The script that answers where `path` is no file, if that is the fallback.
+    fn script(&self, root: &Arc<DocRoot>, path: &[u8]) -> Option<Script> {
+        let Some(Fallback::File(file)) = &self.fallback else { return None };
+        let is_run = self.scripts.is_some() && is_script(file) && !root.hides(path);
+        is_run.then(|| Script::at(file, file.len()))
+    }
+
     /// Loads the file that answers where `path` is none, if that is the fallback.
     async fn load_file(
         &self,
@@ -82,27 +100,36 @@ impl KeptFallback {
         helpers: Helpers,
         now: Millis,
     ) -> Loaded {
+        if let Some(script) = self.script(root, path) {
+            return Loaded::Script(script);
+        }
         match &self.fallback {
-            Fallback::File(_) if root.hides(path) => Loaded::Failed(Status::NOT_FOUND),
-            Fallback::File(file) => {
+            Some(Fallback::File(_)) if root.hides(path) => Loaded::Failed(Status::NOT_FOUND),
+            Some(Fallback::File(file)) => {
                 match load::load(Arc::clone(root), (&**file).into(), helpers, now).await {
                     // A directory has taken its place.
                     Loaded::Slash => Loaded::Failed(Status::NOT_FOUND),
                     loaded => loaded,
                 }
             }
-            Fallback::Distributed { .. } | Fallback::Status(_) => Loaded::NoFile,
+            Some(Fallback::Distributed { .. } | Fallback::Status(_)) | None => Loaded::NoFile,
         }
     }
 }
 
 impl LoadedRequest {
-    /// The fallback, if there is no file and it is a server group.
-    pub(crate) fn take_servers(&mut self) -> Option<Box<KeptFallback>> {
-        let is_server =
-            |kept: &mut Box<KeptFallback>| matches!(kept.fallback, Fallback::Distributed { .. });
-        match self.loaded {
-            Loaded::NoFile => self.fallback.take_if(is_server),
+    /// The servers that answer, and the script that they run if there is one.
+    pub(crate) fn take_servers(&mut self) -> Option<(Box<KeptFallback>, Option<Script>)> {
+        let asks = |kept: &mut Box<KeptFallback>| {
+            matches!(kept.fallback, Some(Fallback::Distributed { .. }))
+        };
+        match &mut self.loaded {
+            Loaded::NoFile => Some((self.fallback.take_if(asks)?, None)),
+            Loaded::Script(script) => {
+                let script = std::mem::take(script);
+                let kept = self.fallback.take_if(|kept| kept.scripts.is_some())?;
+                Some((kept, Some(script)))
+            }
             _ => None,
         }
     }
@@ -149,10 +176,16 @@ impl LoadedRequest {
                 responder.redirect(asked, Status::MOVED_PERMANENTLY, &location, out)
             }
             Loaded::Listing(listing) => responder.listing(asked, listing, out),
+            // Nothing runs it here, and its content is for nobody.
+            Loaded::Script(_) => responder.page(asked, Status::FORBIDDEN, out),
             Loaded::Failed(status) => responder.page(asked, status, out),
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
             Loaded::NoFile => {
-                let status = match fallback.map(|kept| kept.fallback) {
+                let fallback = fallback.and_then(|kept| kept.fallback);
+                if let (Some(unfit), Some(Fallback::File(_))) = (unfit, &fallback) {
+                    return responder.unfit(asked, unfit, out);
+                }
+                let status = match fallback {
                     Some(Fallback::Status(status)) => status,
                     _ => Status::NOT_FOUND,
                 };

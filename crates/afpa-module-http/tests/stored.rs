@@ -143,6 +143,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
     let servers = vec![ServerSettings::at(place.parse().expect("a place"))];
     let group = GroupSettings { name: "app".into(), servers, ..GroupSettings::default() };
     Global {
+        listeners: Vec::new(),
         router: Some(Arc::new(router)),
         roots: Vec::new(),
         sites: vec![Site {

@@ -53,6 +53,7 @@ fn job(place: &str) -> Job {
     let origin = Origin { client: Some([192, 0, 2, 1].into()), ..Origin::default() };
     head.write(&parsed, b"/index", &settings.request, origin).expect("passed on");
     Job {
+        fastcgi: None,
         group: Group::new(group, None, steady_ms()),
         settings: Arc::new(settings),
         head,

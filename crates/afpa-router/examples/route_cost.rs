@@ -56,7 +56,12 @@ fn round(router: &Router, asked: &[(String, String)]) -> f64 {
 fn cached(number: usize, group: ContentGroup) -> Content {
     let root = RootId(u32::try_from(number).unwrap_or(u32::MAX));
     let conditions = Conditions::default();
-    Content { group, conditions, action: Action::Cached { root, fallback: None }, rewrite: None }
+    Content {
+        group,
+        conditions,
+        action: Action::Cached { root, fallback: None, scripts: None },
+        rewrite: None,
+    }
 }
 
 fn path(prefix: String, contents: Vec<Content>) -> PathEntry {

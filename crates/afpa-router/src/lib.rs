@@ -48,6 +48,6 @@ pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{
     Action, Affinity, Content, ContentGroup, Fallback, Fixed, HostPattern, PathEntry, Reach,
-    Redirect, Rewrite, SiteEntry, Table,
+    Redirect, Rewrite, Scripts, SiteEntry, Table,
 };
 pub use verdict::{Rewritten, Unrouted, Verdict};

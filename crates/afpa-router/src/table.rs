@@ -113,6 +113,8 @@ pub enum Action {
         root: RootId,
         /// The answer to requests for paths that are no files there; `None`: 404.
         fallback: Option<Fallback>,
+        /// The files there that are run; `None`: none.
+        scripts: Option<Arc<Scripts>>,
     },
     /// Distributed to a server group.
     Distributed {
@@ -125,6 +127,21 @@ pub enum Action {
     Redirect(Redirect),
     /// Answered with these bytes.
     Fixed(Fixed),
+}
+
+/// The scripts of a directory: files whose names end in `.php`. Servers run them, by FastCGI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scripts {
+    /// The servers.
+    pub group: GroupId,
+    /// How a client is kept with one of them.
+    pub affinity: Affinity,
+    /// The directory as the servers see it, without a slash at its end.
+    pub root: Box<[u8]>,
+    /// The part of a URL path that the directory stands for, without a slash at its end.
+    pub mount: Box<[u8]>,
+    /// Parameters of the operator.
+    pub params: Vec<(String, String)>,
 }
 
 /// The answer to a request for a path that is no file below a directory.

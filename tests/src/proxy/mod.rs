@@ -2,12 +2,14 @@
 
 mod backend;
 mod names;
+mod php;
 mod raw;
 mod traffic;
 
 use afpa_testkit::Server;
 pub use backend::{Backend, Kind};
 pub use names::Names;
+pub use php::PhpFpm;
 pub use raw::{Raw, answer, end, read_content, read_head, switched};
 use serde_json::Value;
 pub use traffic::{Sample, Traffic};

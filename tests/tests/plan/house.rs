@@ -19,15 +19,20 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-say", "afpa-self-check"],
     ),
     ("afpa-framework", &["afpa-cache"]),
+    ("afpa-fastcgi", &["afpa-http"]),
     ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
-    ("afpa-proxy", &["afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"]),
+    (
+        "afpa-proxy",
+        &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
+    ),
     ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
     (
         "afpa-module-http",
         &[
             "afpa-cache",
+            "afpa-fastcgi",
             "afpa-framework",
             "afpa-h2",
             "afpa-http",

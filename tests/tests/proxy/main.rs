@@ -14,6 +14,8 @@ mod live;
 mod metrics;
 mod network;
 mod orders;
+mod php;
+mod php_faults;
 mod reload;
 mod ring;
 mod routes;

@@ -1,6 +1,6 @@
 //! The only functions that open descriptors below the root.
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -39,6 +39,16 @@ pub(crate) fn is_known_absent(directory: impl AsFd, path: &[u8]) -> bool {
     let resolve = BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
     let opened = rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve);
     matches!(opened, Err(Errno::NOENT))
+}
+
+/// Whether the kernel's cache of names says that there is a regular file of this name in `directory`. It never waits, and
+/// it follows no link. False before Linux 5.12, and where the cache does not say.
+pub(crate) fn is_known_file(directory: impl AsFd, path: &[u8]) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
+    let opened = rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve);
+    let found = opened.and_then(rustix::fs::fstat);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
 }
 
 /// The path from the root's descriptor: `/a/b` is `a/b`, and `/` is `.`.

@@ -19,7 +19,7 @@ mod readahead;
 mod version;
 mod walk;
 
-use beneath::is_known_absent;
+use beneath::{is_known_absent, is_known_file};
 pub(crate) use beneath::{open_beneath, relative};
 pub(crate) use names::is_hidden;
 pub(crate) use walk::{join, parent};
@@ -200,6 +200,13 @@ impl DocumentRoot {
             Ok(()) => is_known_absent(&*self.directory, relative(path)),
             Err(refused) => matches!(refused, ResolveError::NotFound),
         }
+    }
+
+    /// Whether [`resolve`](Self::resolve) would find a regular file, as far as that is known without waiting for a disk: for
+    /// cores. `false` says nothing.
+    pub fn is_known_file(&self, path: &[u8]) -> bool {
+        names::check(path, self.settings.dotfiles).is_ok()
+            && is_known_file(&*self.directory, relative(path))
     }
 
     /// Whether a component of `path` is hidden: nobody gets what has such a name.

@@ -7,6 +7,7 @@ use afpa_http::{Status, target};
 use super::servers::server_addresses;
 use super::{extension, host};
 use crate::fallback::Fallback;
+use crate::php::Php;
 use crate::units::Unfit;
 
 /// The name of a server group.
@@ -49,6 +50,34 @@ pub(crate) fn fallback(text: &str) -> Result<Fallback, Unfit> {
         return Err(Unfit::new(cause, "write it from there: \"/index.html\""));
     }
     Ok(Fallback::File(text.to_owned()))
+}
+
+/// The servers that run scripts, or none.
+pub(crate) fn php(text: &str) -> Result<Php, Unfit> {
+    if text == "none" { Ok(Php::Off) } else { destination(text).map(Php::To) }
+}
+
+/// A directory of a server, which need not be one of this machine.
+pub(crate) fn directory(text: &str) -> Result<String, Unfit> {
+    if !text.starts_with('/') || text.contains('\0') {
+        let cause = format!("\"{text}\" is not an absolute path");
+        return Err(Unfit::new(cause, "write the directory as PHP sees it: \"/var/www/html\""));
+    }
+    Ok(text.to_owned())
+}
+
+/// A parameter of FastCGI.
+pub(crate) fn param(name: &str, value: &str) -> Result<(String, String), Unfit> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(fits) {
+        let cause = format!("\"{name}\" is not the name of a variable");
+        return Err(Unfit::new(cause, "use letters, digits and underscores: \"APP_ENV\""));
+    }
+    if matches!(name, "CONTENT_LENGTH" | "CONTENT_TYPE" | "REQUEST_METHOD") {
+        let cause = format!("each request has a {name} of its own");
+        return Err(Unfit::new(cause, "remove it"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// A method, field name or cookie name.

@@ -9,6 +9,7 @@ use super::miss::Distributing;
 use super::{Http, HttpConnection};
 use crate::asked::{Asked, KeptRequest};
 use crate::remote::{Distributed, Remote};
+use crate::script::{Run, Script};
 use crate::uncached::KeptFallback;
 
 impl Http {
@@ -16,15 +17,22 @@ impl Http {
     pub(super) fn ask_servers(
         &mut self,
         connection: &mut HttpConnection,
-        (request, kept): (KeptRequest, Box<KeptFallback>),
+        request: KeptRequest,
+        (kept, script): (Box<KeptFallback>, Option<Script>),
         (now, must_close): (Now, bool),
         out: &mut Outbox,
     ) -> Finished<Remote> {
         let Self { responses, keys, responder, core, .. } = self;
-        let KeptFallback { global, fallback, scope: (site, set) } = *kept;
+        let KeptFallback { global, fallback, scripts, scope: (site, set) } = *kept;
         let mut slots = FieldSlots::default();
         let parsed = request.parse(&mut slots);
-        let (Some(parsed), Fallback::Distributed { group, affinity }) = (parsed, fallback) else {
+        let run = scripts.as_deref().zip(script.as_ref());
+        let servers = match (run, fallback) {
+            (Some((scripts, _)), _) => Some((scripts.group, scripts.affinity)),
+            (None, Some(Fallback::Distributed { group, affinity })) => Some((group, affinity)),
+            (None, _) => None,
+        };
+        let (Some(parsed), Some((group, affinity))) = (parsed, servers) else {
             let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
             responder.refuse(request.client, said, status, now, out);
             return Finished::Answered(Persistence::Close);
@@ -43,6 +51,7 @@ impl Http {
         };
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);
+        let to = Distributed { script: run.map(|(scripts, script)| Run { scripts, script }), ..to };
         let client = (connection.client, request.tls.as_deref(), now);
         let mut plan = None;
         if let Some(view) = responses

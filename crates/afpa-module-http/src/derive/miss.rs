@@ -7,7 +7,7 @@ use std::sync::Arc;
 use afpa_framework::{Client, Finished, Miss, Outbox};
 use afpa_http::{Status, target};
 use afpa_proxy::exchange;
-use afpa_router::{Fallback, RequestSetId, SiteId};
+use afpa_router::{RequestSetId, SiteId};
 use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
@@ -49,23 +49,25 @@ impl Missed<'_, '_, '_> {
         }
         Miss::Answered(match route {
             // Requests for missing files, which robots send all day, are not worth a thread each.
-            Route::File(FileRoute { root, path, fallback: None, .. })
-                if root.is_absent_again(path) =>
+            Route::File(FileRoute { root, path, fallback: None, unfit, .. })
+                if unfit.is_none() && root.is_absent_again(path) =>
             {
                 responder.page(Asked { source: "uncached", ..asked }, Status::NOT_FOUND, out)
             }
-            Route::File(FileRoute { root, path, fallback, unfit }) => {
-                let kept = |(fallback, scope): (&Fallback, _)| KeptFallback {
+            Route::File(FileRoute { root, path, fallback, scripts, unfit }) => {
+                let kept = |scope| KeptFallback {
                     global: Arc::clone(global),
-                    fallback: fallback.clone(),
+                    fallback: fallback.cloned(),
+                    scripts: scripts.cloned(),
                     scope,
                 };
                 let scope = scope.and_then(|(site, set)| Some((site, set?)));
+                let scope = scope.filter(|_| fallback.is_some() || scripts.is_some());
                 return Miss::Uncached(Uncached {
                     request: KeptRequest::new(&asked, head.into(), global.limits),
                     root: Arc::clone(root),
                     path: path.into(),
-                    fallback: fallback.zip(scope).map(kept).map(Box::new),
+                    fallback: scope.map(kept).map(Box::new),
                     unfit,
                 });
             }
@@ -126,7 +128,8 @@ impl Distributing<'_, '_, '_> {
         let names_server = responder.sink.enabled();
         let tls = asked.tls.map(|tls| &**tls);
         let (hsts, edits, is_last) = (asked.hsts, asked.edits, asked.must_close);
-        let asker = Asker { client, names_server, tls, hsts, edits, is_last };
+        let listener = connection.listener;
+        let asker = Asker { client, listener, names_server, tls, hsts, edits, is_last };
         let permit = &mut connection.permit;
         Finished::Answered(
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

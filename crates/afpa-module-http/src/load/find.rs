@@ -10,6 +10,7 @@ use super::build::{BuildError, PageInMemory};
 use super::{Listing, Loaded, homes::RootedPath, listing, refusal::Refusal};
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
+use crate::script::{self, Script};
 
 /// The result of looking for a path.
 pub(super) enum Found {
@@ -55,10 +56,10 @@ pub(super) fn find(doc_root: &DocRoot, path: &[u8], depend: &mut dyn FnMut(&[u8]
         return Found::Nothing(Loaded::Failed(Status::NOT_FOUND), Coverage::Unwatched);
     };
     let mut finder = Finder { place, depend, coverage: watch::Coverage::Watched };
-    let outcome = match path.ends_with(b"/") {
+    let outcome = finder.before(doc_root).and_then(|()| match path.ends_with(b"/") {
         true => finder.index(doc_root, path),
-        false => finder.file(),
-    };
+        false => finder.file(doc_root),
+    });
     match outcome {
         Ok((path, file)) => Found::File(finder.sources(path, file)),
         Err(loaded) => Found::Nothing(loaded, finder.coverage.into()),
@@ -74,10 +75,51 @@ struct Finder<'a> {
 type Opened = (Vec<u8>, OpenFile);
 
 impl Finder<'_> {
-    fn file(&mut self) -> Result<Opened, Loaded> {
+    /// Looks for a script in the path. The rest of the path behind it is no file.
+    fn before(&mut self, doc_root: &DocRoot) -> Result<(), Loaded> {
+        if !doc_root.settings().scripts {
+            return Ok(());
+        }
+        for end in script::ends(self.place.path) {
+            let script = Script::at(self.place.path, end);
+            match self.open(&script.path) {
+                Ok(Entry::File(_)) => return Err(self.script(script)),
+                Ok(Entry::Directory(_)) | Err(ResolveError::NotFound) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A script in a user's home is nobody's.
+    fn script(&self, script: Script) -> Loaded {
+        match self.place.prefix {
+            b"" => Loaded::Script(script),
+            _ => Loaded::Failed(Status::FORBIDDEN),
+        }
+    }
+
+    /// A file that may be sent. A link to a script may not, nor a stored coding of one.
+    fn sendable(
+        &self,
+        doc_root: &DocRoot,
+        path: Vec<u8>,
+        file: OpenFile,
+    ) -> Result<Opened, Loaded> {
+        let is_source = || {
+            let real = file.real.as_deref().unwrap_or(&path);
+            script::is_source(&path) || script::is_source(real)
+        };
+        match doc_root.settings().scripts && is_source() {
+            true => Err(Loaded::Failed(Status::FORBIDDEN)),
+            false => Ok((path, file)),
+        }
+    }
+
+    fn file(&mut self, doc_root: &DocRoot) -> Result<Opened, Loaded> {
         let path = self.place.path.to_vec();
         match self.open(&path) {
-            Ok(Entry::File(file)) => Ok((path, file)),
+            Ok(Entry::File(file)) => self.sendable(doc_root, path, file),
             Ok(Entry::Directory(_)) => Err(Loaded::Slash),
             Err(error) => Err(failed(error)),
         }
@@ -88,7 +130,10 @@ impl Finder<'_> {
         for name in &doc_root.settings().index {
             let path = [self.place.path, name.as_bytes()].concat();
             match self.open(&path) {
-                Ok(Entry::File(file)) => return Ok((path, file)),
+                Ok(Entry::File(_)) if doc_root.settings().scripts && script::is_script(&path) => {
+                    return Err(self.script(Script { path, info: Vec::new() }));
+                }
+                Ok(Entry::File(file)) => return self.sendable(doc_root, path, file),
                 Ok(Entry::Directory(_)) | Err(ResolveError::NotFound) => {}
                 Err(error) => return Err(failed(error)),
             }

@@ -33,6 +33,7 @@ use afpa_http::Status;
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
+use crate::script::Script;
 use build::BuildError;
 use find::Found;
 use refusal::Refusal;
@@ -59,6 +60,8 @@ pub(crate) enum Loaded {
     Object(Arc<Object<HttpHeader>>),
     /// A directory, whose name ends with a slash.
     Slash,
+    /// A script, which servers run if there are any for it.
+    Script(Script),
     /// The listing of a directory, as HTML.
     Listing(Listing),
     /// There is a file. Its object is not wanted.

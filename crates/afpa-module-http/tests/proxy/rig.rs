@@ -112,7 +112,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         listeners: vec![ListenerId(0)],
         hosts: Vec::new(),
         paths: vec![
-            path("/static/", Action::Cached { root: RootId(0), fallback: None }),
+            path("/static/", Action::Cached { root: RootId(0), fallback: None, scripts: None }),
             path("/old/", Action::Redirect(moved)),
             path("/", distributed),
         ],
@@ -123,6 +123,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
     let site = DocRoot::open(root, DocRootSettings::default(), cache, Default::default(), arena);
     Arc::new(Global {
+        listeners: Vec::new(),
         router: Some(Arc::new(router)),
         roots: vec![site.expect("a site")],
         sites: vec![Site {

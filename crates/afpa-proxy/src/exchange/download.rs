@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll};
 
+use afpa_fastcgi::Fault;
 use afpa_framework::{BreakOff, ClientStream, Persistence};
 use afpa_h2::ErrorCode;
 use afpa_h2::client::Gone;
@@ -13,6 +14,7 @@ use afpa_http::{Connection, Version};
 use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
 use crate::end::Content;
+use crate::pool::fastcgi::{self, early};
 use crate::pool::http2::gone;
 use crate::pool::{Buffer, Pool, ServerStream};
 use crate::response::{self, Added, Asked, BadResponse, Delivery, Slots};
@@ -135,6 +137,8 @@ pub(super) enum Broken {
     Reset { silent: bool },
     /// The server has not looked at the request, and says so (HTTP/2).
     Unprocessed,
+    /// The server is overloaded, and says so (FastCGI).
+    Overloaded,
     /// The server's bytes are not a response.
     Bad(BadResponse),
     /// Its content is malformed, or breaks off.
@@ -249,7 +253,7 @@ impl Download {
                     }
                     self.digest(terms, client, tap.as_deref_mut())?;
                 }
-                Poll::Ready(Err(gone)) => return Err(self.ended_early(gone)),
+                Poll::Ready(Err(error)) => return Err(self.ended_early(&error)),
                 Poll::Pending => return Ok((moved, None)),
             }
             self.give_back_empty(pool);
@@ -258,7 +262,15 @@ impl Download {
     }
 
     /// The connection, or the stream, has ended before the response.
-    fn ended_early(&mut self, gone: Option<Gone>) -> Broken {
+    fn ended_early(&mut self, error: &io::Error) -> Broken {
+        if let (Phase::Head, Some(early)) = (&self.phase, early(error)) {
+            return match early {
+                fastcgi::Early::Fault(Fault::Overloaded) => Broken::Overloaded,
+                fastcgi::Early::Fault(fault) => Broken::Bad(BadResponse::FastCgi(fault)),
+                fastcgi::Early::Connection => Broken::Reset { silent: false },
+            };
+        }
+        let gone = gone(error);
         self.summary.break_off = break_off(gone);
         match (&self.phase, gone) {
             (Phase::Head, Some(Gone::Unprocessed)) => Broken::Unprocessed,
@@ -364,7 +376,7 @@ impl Download {
         stream: &mut ServerStream,
         appetite: usize,
         pool: &Pool,
-    ) -> Poll<Result<usize, Option<Gone>>> {
+    ) -> Poll<io::Result<usize>> {
         let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
         if self.raw.is_empty() {
             self.raw = 0..0;
@@ -381,7 +393,7 @@ impl Download {
                 self.raw.end += n;
                 Poll::Ready(Ok(n))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(gone(&error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 self.give_back_empty(pool);
                 // All was sent: other exchanges can gather in it meanwhile.

@@ -24,6 +24,8 @@ pub enum Failure {
     Exhausted(Lack),
     /// The server ended the connection before its response began.
     Reset,
+    /// The server says that it is overloaded (FastCGI), and has not looked at the request.
+    Overloaded,
     /// The server's bytes are not a response.
     BadResponse(BadResponse),
     /// The content of the response is malformed or breaks off, before any of it was passed on.
@@ -38,6 +40,8 @@ pub enum Failure {
     WebSocketKey,
     /// The content of the request is larger than the limit.
     RequestTooLarge,
+    /// The content of the request has no length, and is too large to be gathered for a server that must know it.
+    LengthRequired,
     /// The content of the request did not come in time.
     ClientTimeout,
 }
@@ -48,7 +52,9 @@ impl Failure {
     pub const fn status(self) -> Status {
         match self {
             Failure::NoServer(why) => why.status(),
-            Failure::QueueTimeout | Failure::Exhausted(_) => Status::SERVICE_UNAVAILABLE,
+            Failure::QueueTimeout | Failure::Exhausted(_) | Failure::Overloaded => {
+                Status::SERVICE_UNAVAILABLE
+            }
             Failure::Connect | Failure::Reset | Failure::BadResponse(_) | Failure::BadContent => {
                 Status::BAD_GATEWAY
             }
@@ -57,6 +63,7 @@ impl Failure {
             }
             Failure::BadRequestContent | Failure::WebSocketKey => Status::BAD_REQUEST,
             Failure::RequestTooLarge => Status::CONTENT_TOO_LARGE,
+            Failure::LengthRequired => Status::LENGTH_REQUIRED,
             Failure::ClientTimeout => Status::REQUEST_TIMEOUT,
         }
     }
@@ -68,6 +75,7 @@ impl Failure {
             Failure::BadRequestContent
             | Failure::WebSocketKey
             | Failure::RequestTooLarge
+            | Failure::LengthRequired
             | Failure::ClientTimeout => None,
             _ => Some(1),
         }
@@ -90,6 +98,7 @@ impl Failure {
             Failure::ConnectTimeout => "The server of this page does not take connections.",
             Failure::Exhausted(_) => "This server has no connections left.",
             Failure::Reset => "The server of this page hung up before it answered.",
+            Failure::Overloaded => "The server of this page is overloaded.",
             Failure::BadResponse(_) => "The server of this page gave an answer that is not HTTP.",
             Failure::BadContent => "The server of this page gave a broken answer.",
             Failure::ServerTimeout => "The server of this page took too long to answer.",
@@ -97,6 +106,9 @@ impl Failure {
             Failure::BadRequestContent => "The content of the request is malformed.",
             Failure::WebSocketKey => "The request for a WebSocket has no key, or none of 16 bytes.",
             Failure::RequestTooLarge => "The request carried more content than the server takes.",
+            Failure::LengthRequired => {
+                "The content of the request is so large that its length has to be announced."
+            }
             Failure::ClientTimeout => "The content of the request took too long to arrive.",
         }
     }
@@ -121,6 +133,7 @@ impl Failure {
             Failure::Exhausted(Lack::Memory) => "no-memory",
             Failure::Exhausted(Lack::Source) => "no-source-address",
             Failure::Reset => "reset",
+            Failure::Overloaded => "overloaded",
             Failure::BadResponse(_) => "bad-response",
             Failure::BadContent => "bad-content",
             Failure::ServerTimeout => "server-timeout",
@@ -128,6 +141,7 @@ impl Failure {
             Failure::BadRequestContent => "bad-request-content",
             Failure::WebSocketKey => "websocket-key",
             Failure::RequestTooLarge => "request-too-large",
+            Failure::LengthRequired => "length-required",
             Failure::ClientTimeout => "client-timeout",
         }
     }

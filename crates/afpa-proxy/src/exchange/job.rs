@@ -24,6 +24,9 @@ pub struct Job {
     pub settings: Arc<Settings>,
     /// The head as servers get it.
     pub head: RequestHead,
+    /// Parameters of FastCGI that the head does not tell, as [`afpa_fastcgi::put_param`] gives them; `None`: the servers
+    /// speak HTTP.
+    pub fastcgi: Option<Arc<[u8]>>,
     /// The content that follows the head on the client's connection.
     pub body: BodyLength,
     /// The facts of the request that decide how its response is read.
@@ -61,6 +64,7 @@ impl Job {
             group: Arc::clone(&self.group),
             settings: Arc::clone(&self.settings),
             head: self.head.clone(),
+            fastcgi: self.fastcgi.clone(),
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
             edits: self.edits.clone(),

@@ -3,7 +3,7 @@
 //!
 //! [`run`] does this, in that order. `relay` moves the bytes: `upload` those of the request, `download` those
 //! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
-//! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z15 of docs/rules are the rules.
+//! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z16 of docs/rules are the rules.
 
 mod download;
 mod failure;
@@ -15,6 +15,7 @@ mod tap;
 mod tunnel;
 mod upload;
 mod wait;
+mod whole;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -90,6 +91,9 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
     }
 
     async fn run(&mut self) -> End {
+        if let Err(stop) = self.take_content().await {
+            return stop.into();
+        }
         let mut last: Option<(String, Failure)> = None;
         let mut reuse = true;
         loop {

@@ -10,7 +10,7 @@ use super::failure::{Failure, Fault, connect_fault};
 use super::wait::{Interrupted, while_client_stays};
 use super::{Exchange, download, millis};
 use crate::pool::http2::{Http2Connection, Idle, LONG_MS, MadeFor, Reached, reach};
-use crate::pool::{ServerStream, To, lack};
+use crate::pool::{FastCgiTerms, ServerStream, To, lack};
 use crate::request::Upgrade;
 use crate::select::{AttemptOutcome, Group, Lack, Lease};
 
@@ -21,6 +21,14 @@ impl<C: ClientStream> Exchange<'_, C> {
         lease: &Lease,
         reuse: bool,
     ) -> Result<Option<(ServerStream, bool)>, Fault> {
+        if let Some(params) = &self.job.fastcgi {
+            let terms = FastCgiTerms {
+                params: Arc::clone(params),
+                keeps: self.job.settings.idle_connections > 0,
+                head_limit: self.job.settings.head_limit,
+            };
+            return self.reach_by_fastcgi(lease, terms, reuse).await;
+        }
         if let Some(limits) = self.job.group.http2() {
             let made_for = MadeFor { tls: self.job.group.tls().cloned(), limits };
             let by_http2 = match self.job.head.upgrade() {
@@ -37,7 +45,26 @@ impl<C: ClientStream> Exchange<'_, C> {
         if reuse && let Some(stream) = self.pooled(lease) {
             return Ok(Some((stream, true)));
         }
-        let stream = self.connect(lease).await?;
+        let stream = self.connect(lease, None).await?;
+        Ok(stream.map(|stream| (stream, false)))
+    }
+
+    /// A connection for a request of FastCGI.
+    async fn reach_by_fastcgi(
+        &mut self,
+        lease: &Lease,
+        terms: FastCgiTerms,
+        reuse: bool,
+    ) -> Result<Option<(ServerStream, bool)>, Fault> {
+        let now = self.client.cached_now().steady_ms();
+        if reuse
+            && let Some(ServerStream::FastCgi(mut stream)) =
+                self.core.pool.take(lease.id(), now, self.most_idle())
+        {
+            stream.begin(terms);
+            return Ok(Some((ServerStream::FastCgi(stream), true)));
+        }
+        let stream = self.connect(lease, Some(terms)).await?;
         Ok(stream.map(|stream| (stream, false)))
     }
 
@@ -171,14 +198,18 @@ impl<C: ClientStream> Exchange<'_, C> {
     }
 
     /// `None`: the client went away meanwhile.
-    async fn connect(&mut self, lease: &Lease) -> Result<Option<ServerStream>, Fault> {
+    async fn connect(
+        &mut self,
+        lease: &Lease,
+        fastcgi: Option<FastCgiTerms>,
+    ) -> Result<Option<ServerStream>, Fault> {
         let until = self.connect_deadline();
-        let mut connected = self.connect_once(lease, until).await;
+        let mut connected = self.connect_once(lease, fastcgi.clone(), until).await;
         if let Ok(Err(error)) = &connected
             && lack(error) == Some(Lack::Descriptors)
             && self.core.pool.relieve()
         {
-            connected = self.connect_once(lease, until).await;
+            connected = self.connect_once(lease, fastcgi, until).await;
         }
         match connected {
             Ok(Ok(stream)) => {
@@ -194,11 +225,17 @@ impl<C: ClientStream> Exchange<'_, C> {
     async fn connect_once(
         &mut self,
         lease: &Lease,
+        fastcgi: Option<FastCgiTerms>,
         until: u64,
     ) -> Result<io::Result<ServerStream>, Interrupted> {
         let (core, group) = (Rc::clone(self.core), Arc::clone(&self.job.group));
         let to = Self::to(lease, &group);
-        let connecting = ServerStream::connect(core.pool.connector(), to, group.tls());
+        let connector = core.pool.connector();
+        if let Some(terms) = fastcgi {
+            let connecting = ServerStream::connect_by_fastcgi(connector, to, terms);
+            return while_client_stays(self.patient_client(), until, Box::pin(connecting)).await;
+        }
+        let connecting = ServerStream::connect(connector, to, group.tls());
         while_client_stays(self.patient_client(), until, Box::pin(connecting)).await
     }
 
@@ -228,7 +265,7 @@ impl<C: ClientStream> Exchange<'_, C> {
     pub(super) fn put_away(
         &self,
         lease: &Lease,
-        stream: ServerStream,
+        mut stream: ServerStream,
         reusable: bool,
         summary: &download::Summary,
     ) {
@@ -236,9 +273,13 @@ impl<C: ClientStream> Exchange<'_, C> {
             // Its connection was never away.
             return;
         }
+        let is_kept = match &mut stream {
+            ServerStream::FastCgi(stream) => stream.is_kept(),
+            _ => true,
+        };
         let (settings, now) = (&self.job.settings, self.client.cached_now().steady_ms());
         let pool = &self.core.pool;
-        if reusable && summary.keeps {
+        if reusable && summary.keeps && is_kept {
             let until = now + millis(settings.idle_connection_timeout);
             pool.keep(lease.as_server(), stream, (now, until), settings.idle_connections);
         } else if reusable && summary.exact {

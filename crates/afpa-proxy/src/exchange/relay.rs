@@ -219,6 +219,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             Stopped::ClientGone => Relayed::ClientGone,
             Stopped::Malformed => self.failed(Fault::nobodys(Failure::BadRequestContent)),
             Stopped::TooLarge => self.failed(Fault::nobodys(Failure::RequestTooLarge)),
+            Stopped::NoLength => self.failed(Fault::nobodys(Failure::LengthRequired)),
         }
     }
 
@@ -228,6 +229,9 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             Broken::Reset { silent } => {
                 let fault = Fault::of_server(Failure::Reset, AttemptOutcome::Reset);
                 self.failed(Fault { stale: silent, ..fault })
+            }
+            Broken::Overloaded => {
+                self.failed(Fault::unsent(Failure::Overloaded, AttemptOutcome::ConnectRefused))
             }
             Broken::Unprocessed => {
                 self.failed(Fault::unprocessed(Failure::Reset, AttemptOutcome::Reset))

@@ -51,6 +51,8 @@ pub(super) enum Stopped {
     Malformed,
     /// It is larger than the limit.
     TooLarge,
+    /// It has no length, and is too large to be counted first.
+    NoLength,
 }
 
 impl Upload {
@@ -85,6 +87,38 @@ impl Upload {
             taken: false,
             state: UploadState::Going,
         }
+    }
+
+    /// Content that is to be gathered as a whole, without a head and without framing.
+    pub(super) fn of_whole(body: BodyLength, largest: Option<u64>, pool: &Pool) -> Self {
+        let nothing = RequestHead::default();
+        Self { chunked: false, ..Self::new(body, largest, &nothing, pool) }
+    }
+
+    /// The content that was gathered.
+    pub(super) fn gathered(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Gathers content up to its end, but not much more than `most` bytes.
+    pub(super) fn poll_whole<C: ClientStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut C,
+        pool: &Pool,
+        most: usize,
+    ) -> Poll<Result<(), Stopped>> {
+        while self.content.is_some() {
+            if !client.arrived().is_empty() {
+                self.take_arrived(client)?;
+            } else if !self.receive(cx, client, pool)? {
+                return Poll::Pending;
+            }
+            if self.out.len() > most {
+                return Poll::Ready(Err(Stopped::NoLength));
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Gives its memory back.

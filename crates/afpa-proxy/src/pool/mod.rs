@@ -8,6 +8,7 @@
 
 mod buffers;
 mod connect;
+pub(crate) mod fastcgi;
 pub(crate) mod http2;
 mod idle;
 mod socket;
@@ -24,6 +25,7 @@ use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub(crate) use connect::lack;
 pub use connect::{Connector, To};
+pub use fastcgi::{FastCgiStream, FastCgiTerms};
 use http2::Http2Servers;
 pub use http2::Http2Stream;
 use idle::IdleList;

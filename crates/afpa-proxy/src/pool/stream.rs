@@ -5,6 +5,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 
 use super::connect::{Connector, To};
+use super::fastcgi::{FastCgiStream, FastCgiTerms};
 use super::http2::Http2Stream;
 use super::socket::ServerSocket;
 use super::tls::{TlsStream, TlsToServers};
@@ -18,6 +19,8 @@ pub enum ServerStream {
     Tls(Box<TlsStream>),
     /// A stream of a connection of HTTP/2, in the words of HTTP/1.1.
     Http2(Box<Http2Stream>),
+    /// FastCGI, in the words of HTTP/1.1.
+    FastCgi(Box<FastCgiStream>),
 }
 
 impl ServerStream {
@@ -40,13 +43,26 @@ impl ServerStream {
         }
     }
 
-    /// Whether it was made with these settings of TLS.
+    /// Connects to a FastCGI server, for a request.
+    ///
+    /// # Errors
+    /// With the error of the system.
+    pub(crate) async fn connect_by_fastcgi(
+        connector: &Connector,
+        to: To<'_>,
+        terms: FastCgiTerms,
+    ) -> io::Result<Self> {
+        let below = ServerSocket::connect(connector, to).await?;
+        Ok(Self::FastCgi(Box::new(FastCgiStream::new(below, to.name, terms))))
+    }
+
+    /// Whether it was made with these settings of TLS, for HTTP.
     pub(crate) fn is_of(&self, tls: Option<&TlsToServers>) -> bool {
         match self {
             Self::Plain(_) => tls.is_none(),
             Self::Tls(stream) => stream.is_of(tls),
             // A stream is never on the list of idle connections.
-            Self::Http2(_) => false,
+            Self::Http2(_) | Self::FastCgi(_) => false,
         }
     }
 
@@ -63,6 +79,7 @@ impl ServerStream {
             Self::Plain(socket) => socket.poll_read(cx, room),
             Self::Tls(stream) => stream.poll_read(cx, room),
             Self::Http2(stream) => stream.poll_read(cx, room),
+            Self::FastCgi(stream) => stream.poll_read(cx, room),
         }
     }
 
@@ -75,6 +92,7 @@ impl ServerStream {
             Self::Plain(socket) => socket.poll_write(cx, bytes),
             Self::Tls(stream) => stream.poll_write(cx, bytes),
             Self::Http2(stream) => stream.poll_write(cx, bytes),
+            Self::FastCgi(stream) => stream.poll_write(cx, bytes),
         }
     }
 
@@ -87,6 +105,8 @@ impl ServerStream {
             Self::Plain(socket) => socket.poll_shutdown(cx),
             Self::Tls(stream) => stream.poll_shutdown(cx),
             Self::Http2(stream) => stream.poll_shutdown(cx),
+            // A request shows its end itself.
+            Self::FastCgi(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -95,6 +115,7 @@ impl ServerStream {
     pub(crate) fn is_silent(&mut self) -> bool {
         match self {
             Self::Plain(socket) => socket.is_silent(),
+            Self::FastCgi(stream) => stream.is_quiet(),
             other => {
                 let mut cx = Context::from_waker(Waker::noop());
                 other.poll_read(&mut cx, &mut [0; 1]).is_pending()
@@ -107,7 +128,7 @@ impl ServerStream {
         match self {
             Self::Plain(socket) => socket.become_tunnel(),
             Self::Tls(stream) => stream.become_tunnel(),
-            Self::Http2(_) => {}
+            Self::Http2(_) | Self::FastCgi(_) => {}
         }
     }
 
@@ -116,6 +137,7 @@ impl ServerStream {
         match self {
             Self::Plain(socket) => socket.reset_at_end(),
             Self::Tls(stream) => stream.reset_at_end(),
+            Self::FastCgi(stream) => stream.reset_at_end(),
             // Others use its connection.
             Self::Http2(_) => {}
         }

@@ -2,11 +2,12 @@
 
 use std::io;
 
+use afpa_fastcgi::put_param;
 use tokio::time::timeout;
 
 use crate::health::ProbeKind;
 use crate::pool::http2::{MadeFor, Once, Reached, reach};
-use crate::pool::{Connector, ServerStream, To};
+use crate::pool::{Connector, FastCgiTerms, ServerStream, To};
 use crate::select::{Address, ProbeTask};
 
 /// Bytes of a response that a probe waits for: the status line up to the code.
@@ -25,6 +26,11 @@ async fn attempt(task: &ProbeTask) -> io::Result<bool> {
     // Without a ring: the prober's thread has none.
     let connector = Connector::default();
     let to = To { address: &task.address, name: &task.name, sources: &task.sources, tally: None };
+    if task.fastcgi {
+        let terms = terms_of_check(task.check.as_ref().map_or("/", |check| &check.path));
+        let stream = ServerStream::connect_by_fastcgi(&connector, to, terms).await?;
+        return attempt_on(task, stream).await;
+    }
     let Some(limits) = task.http2 else {
         let stream = ServerStream::connect(&connector, to, task.tls.as_ref()).await?;
         return attempt_on(task, stream).await;
@@ -38,6 +44,23 @@ async fn attempt(task: &ProbeTask) -> io::Result<bool> {
             attempt_on(task, ServerStream::Http2(Box::new(stream))).await
         }
     }
+}
+
+/// A check of FastCGI asks for a path that is no script, such as the `ping.path` of PHP-FPM.
+fn terms_of_check(target: &str) -> FastCgiTerms {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut params = Vec::new();
+    for (name, value) in [
+        ("GATEWAY_INTERFACE", "CGI/1.1"),
+        ("SERVER_PROTOCOL", "HTTP/1.1"),
+        ("SCRIPT_NAME", path),
+        ("SCRIPT_FILENAME", path),
+        ("REQUEST_URI", target),
+        ("QUERY_STRING", query),
+    ] {
+        put_param(&mut params, name.as_bytes(), value.as_bytes());
+    }
+    FastCgiTerms { params: params.into(), keeps: false, head_limit: LONGEST_INTERIM }
 }
 
 async fn attempt_on(task: &ProbeTask, stream: ServerStream) -> io::Result<bool> {

@@ -141,6 +141,20 @@ impl RequestHead {
         edits.apply_to_request(&mut self.bytes);
     }
 
+    /// Whether the client waits for a 100 (Continue).
+    pub(crate) fn expects_continue(&self) -> bool {
+        memchr::memmem::find(&self.bytes, b"\r\nExpect: ").is_some()
+    }
+
+    /// Puts the whole content behind the head, with its length and without an expectation.
+    pub(crate) fn put_content(&mut self, content: &[u8]) {
+        let mut digits = itoa::Buffer::new();
+        let length = digits.format(content.len()).as_bytes();
+        let framing = ["content-length", "transfer-encoding", "trailer", "expect"];
+        self.edit(&framing, &[("Content-Length", length)]);
+        self.bytes.extend_from_slice(content);
+    }
+
     /// Which trailer fields are passed on.
     pub(crate) fn may_trail(&self) -> &MayTrail {
         &self.may_trail

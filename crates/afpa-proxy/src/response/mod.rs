@@ -59,6 +59,9 @@ pub enum BadResponse {
     /// A fault that only HTTP/2 has (RFC 9113 section 8.1.1).
     #[error("the response is malformed, as HTTP/2 has it")]
     Http2,
+    /// A fault that only FastCGI has.
+    #[error("the response is not FastCGI: {0}")]
+    FastCgi(afpa_fastcgi::Fault),
     /// Its end is not certain.
     #[error("{0}")]
     Framing(#[from] FramingError),

@@ -23,6 +23,7 @@ pub struct Group {
     queue_timeout: Duration,
     tls: Option<TlsToServers>,
     http2: Option<Limits>,
+    fastcgi: bool,
     sources: Arc<[IpAddr]>,
     shared: Arc<GroupCore>,
 }
@@ -51,6 +52,8 @@ pub struct ProbeTask {
     pub tls: Option<TlsToServers>,
     /// Whether the server is asked for HTTP/2.
     pub http2: Option<Limits>,
+    /// Whether the server speaks FastCGI.
+    pub fastcgi: bool,
     /// Local addresses to connect from.
     pub sources: Arc<[IpAddr]>,
 }
@@ -63,7 +66,7 @@ impl Group {
         let name = settings.name.clone();
         let cookie = Some(settings.cookie.clone());
         let queue_timeout = settings.queue.timeout;
-        let (tls, http2) = (settings.tls.clone(), settings.http2);
+        let (tls, http2, fastcgi) = (settings.tls.clone(), settings.http2, settings.fastcgi);
         let sources = settings.sources.as_slice().into();
         let shared = match previous {
             Some(previous) => {
@@ -72,7 +75,7 @@ impl Group {
             }
             None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
-        Arc::new(Self { name, cookie, queue_timeout, tls, http2, sources, shared })
+        Arc::new(Self { name, cookie, queue_timeout, tls, http2, fastcgi, sources, shared })
     }
 
     /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
@@ -152,6 +155,7 @@ impl Group {
                 check: health.check.clone(),
                 tls: self.tls.clone(),
                 http2: self.http2,
+                fastcgi: self.fastcgi,
                 sources: Arc::clone(&self.sources),
             });
         }

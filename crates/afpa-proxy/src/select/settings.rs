@@ -40,6 +40,8 @@ pub struct GroupSettings {
     pub tls: Option<TlsToServers>,
     /// Whether its servers are asked for HTTP/2, and the limits for them.
     pub http2: Option<afpa_h2::Limits>,
+    /// Whether its servers speak FastCGI.
+    pub fastcgi: bool,
     /// Local addresses from which its servers are reached, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
 }
@@ -61,6 +63,7 @@ impl Default for GroupSettings {
             queue: QueueSettings::default(),
             tls: None,
             http2: None,
+            fastcgi: false,
             sources: Vec::new(),
         }
     }

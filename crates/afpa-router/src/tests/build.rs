@@ -18,7 +18,7 @@ pub(super) fn listed(extensions: &str) -> ContentGroup {
 }
 
 pub(super) fn cached(root: u32) -> Action {
-    Action::Cached { root: RootId(root), fallback: None }
+    Action::Cached { root: RootId(root), fallback: None, scripts: None }
 }
 
 pub(super) fn distributed(group: u32) -> Action {

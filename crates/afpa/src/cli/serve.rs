@@ -123,6 +123,9 @@ pub struct Running {
     /// with this status [default: 404, or the server of --to]
     #[arg(long, value_name = "/FILE|SERVER|STATUS", help_heading = "Content")]
     pub fallback: Option<String>,
+    /// Run files whose names end in .php, by FastCGI, with this server: unix:/run/php/php-fpm.sock
+    #[arg(long, value_name = "SERVER", help_heading = "Content")]
+    pub php: Option<String>,
     /// Serve names that begin with a dot
     #[arg(long, help_heading = "Content")]
     pub dotfiles: bool,
@@ -200,6 +203,7 @@ impl Serve {
             .text("site", "symlinks", "--symlinks", running.symlinks.as_deref())
             .on("site", "listing", "--listing", running.listing)
             .count("site", "fallback", "--fallback", running.fallback.as_deref())
+            .text("site", "php", "--php", running.php.as_deref())
             .on("site", "dotfiles", "--dotfiles", running.dotfiles)
             .list("police", "allow", "--allow", &running.allow)
             .list("police", "deny", "--deny", &running.deny)

@@ -9,8 +9,8 @@ use afpa_http::edits::{Change, FieldRule};
 use afpa_http::{Host, Method, target};
 use afpa_police::Prefix;
 use afpa_router::{
-    Action, Explanation, Extension, Fields, HostMatch, ListenerId, MatchResult, Question,
-    RequestSet, SiteId, Unrouted, Verdict,
+    Action, Explanation, Extension, Fallback, Fields, HostMatch, ListenerId, MatchResult, Question,
+    RequestSet, Scripts, SiteId, Unrouted, Verdict,
 };
 use anyhow::{Context as _, bail};
 
@@ -117,7 +117,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
             let below = verdict.path.join(&mut Vec::new()).to_vec();
             let below = String::from_utf8_lossy(&below);
             match verdict.action {
-                Action::Cached { root, fallback } => {
+                Action::Cached { root, fallback, scripts } => {
                     let root = routes.hierarchy.root(*root);
                     if let Some(root) = root {
                         let index = match below.ends_with('/') {
@@ -126,7 +126,10 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                         };
                         told.row("file", &format!("{}{below}{index}", root.directory.display()));
                     }
-                    if let Some(fallback) = fallback {
+                    let script = root.zip(scripts.as_deref()).and_then(|(root, scripts)| {
+                        told.script(root, &below, (scripts, fallback.as_ref()), guarded)
+                    });
+                    if let Some(fallback) = fallback.as_ref().filter(|_| script.is_none()) {
                         let there = root.is_some_and(|root| is_file(root, &below));
                         told.fallback(&loaded.fallback(fallback), there, guarded);
                     }
@@ -371,6 +374,44 @@ impl Told<'_> {
             _ => return,
         };
         self.row("kernel", kernel);
+    }
+
+    /// The script that a path leads to now, if any.
+    fn script(
+        &mut self,
+        root: &Root,
+        below: &str,
+        (scripts, fallback): (&Scripts, Option<&Fallback>),
+        guarded: bool,
+    ) -> Option<()> {
+        let file = |path: &str| root.directory.join(path.trim_start_matches('/')).is_file();
+        let is_script = |path: &str| path.to_ascii_lowercase().ends_with(".php");
+        let ends = below.match_indices('/').skip(1).map(|(at, _)| at).chain([below.len()]);
+        let mut parts = ends.map(|end| below.split_at(end));
+        let found = parts.find(|(path, _)| is_script(path) && file(path));
+        let found = found.map(|(path, info)| (path.to_owned(), info));
+        let in_directory = || {
+            let mut names = root.index.iter().map(|name| format!("{below}{name}"));
+            let name = names.find(|name| below.ends_with('/') && file(name))?;
+            is_script(&name).then_some((name, ""))
+        };
+        let instead = || match fallback {
+            Some(Fallback::File(path)) if !is_file(root, below) => {
+                let path = String::from_utf8_lossy(path).into_owned();
+                is_script(&path).then_some((path, ""))
+            }
+            _ => None,
+        };
+        let (path, info) = found.or_else(in_directory).or_else(instead)?;
+        let seen = String::from_utf8_lossy(&scripts.root);
+        self.row("script", &format!("{seen}{path}"));
+        if !info.is_empty() {
+            self.row("path info", info);
+        }
+        if !guarded {
+            self.row("kernel", "never answers for a script");
+        }
+        Some(())
     }
 
     fn site(&mut self, explanation: &Explanation<'_, '_>) {

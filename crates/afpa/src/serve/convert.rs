@@ -95,6 +95,7 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         body_limit: config.limits.body as u64,
         hosts: site.hosts.clone(),
         index: root.index.clone(),
+        scripts: root.scripts,
         listing: site.listing,
         homes: (site.homes && root.is_site_root).then(|| PathBuf::from(&site.homes_directory)),
         headers: site.headers.clone(),

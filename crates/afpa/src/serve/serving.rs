@@ -1,6 +1,7 @@
 //! The state that the workers serve from.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use anyhow::Context as _;
 
 use super::convert;
 use super::tls::AdoptedTls;
-use afpa_config::{Config, Guarded, Routes, SiteSettings, UrlPath, field_rules};
+use afpa_config::{Config, Guarded, Listen, Routes, SiteSettings, UrlPath, field_rules};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -58,6 +59,7 @@ pub(super) struct Content {
     router: Option<Arc<Router>>,
     names: Vec<String>,
     guards: Option<Arc<Guards>>,
+    listeners: Vec<Option<SocketAddr>>,
     roots: Vec<Arc<DocRoot>>,
     cache: Arc<Cache<HttpHeader>>,
     compressor: Arc<Compressor>,
@@ -74,6 +76,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.to.is_none()
                 && site.fallback.is_none()
                 && site.fields.is_empty()
+                && site.php.is_none()
                 && site.paths.is_empty()
                 && site.access.is_open()
                 && !wildcard
@@ -121,7 +124,12 @@ impl Content {
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
         let guards = guards(routes);
-        Ok(Self { router, names, guards, roots: sites, cache, compressor, comparer })
+        let listeners = routes.listeners.listeners().iter().map(|listen| match listen {
+            Listen::Tcp(address) => Some(*address),
+            Listen::Unix(_) => None,
+        });
+        let listeners = listeners.collect();
+        Ok(Self { router, names, listeners, guards, roots: sites, cache, compressor, comparer })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
@@ -135,13 +143,14 @@ impl Content {
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
-        let Content { router, names, guards, roots, cache, compressor, comparer } = self;
+        let Content { router, names, listeners, guards, roots, cache, compressor, comparer } = self;
         let global = Global {
             fields: fields(config, router.as_deref()),
             caches: caches(config, router.as_deref(), &names, responses),
             guards,
             router,
             roots,
+            listeners,
             sites: sites(config, names, tls.clients, previous),
             groups: groups(config, tls.groups, previous),
             responses: Some(Arc::clone(responses)),
@@ -201,12 +210,16 @@ fn set_cache(
         Action::Cached { fallback: Some(fallback @ Fallback::Distributed { .. }), .. } => {
             Some(fallback)
         }
+        Action::Cached { scripts: Some(_), .. } => None,
         // Files have a cache of their own.
         _ => return None,
     };
     let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
     // The place of a path in the file does not matter, nor do other paths: answers stay valid after an edit elsewhere.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
+    if let Action::Cached { scripts: Some(scripts), .. } = &set.behaviour.action {
+        rules.push_str(&format!("\n{:?} {:?} {:?}", site.php, scripts.root, site.fallback));
+    }
     if let Some(path) = site.paths.get(set.path) {
         let UrlPath { prefix, recursion, exact, behaviour, .. } = path;
         rules.push_str(&format!("\n{prefix} {recursion} {exact} {behaviour:?}"));

@@ -1,0 +1,237 @@
+//! A connection to a FastCGI server: one request at a time, in the words of HTTP/1.1.
+//!
+//! The owner writes a request of HTTP/1.1 and reads a response of HTTP/1.1, as with [`Http2Stream`](super::Http2Stream).
+//! [`afpa_fastcgi`] speaks the protocol; this moves its bytes. Where the request is kept waiting by the socket, reading
+//! sends it, because the owner may have nothing more to write.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use afpa_fastcgi::{Fault, RequestWriter, ResponseReader};
+
+use super::socket::ServerSocket;
+
+/// Such a connection.
+#[derive(Debug)]
+pub struct FastCgiStream {
+    below: ServerSocket,
+    /// The server's name, for logs.
+    server: Box<str>,
+    terms: FastCgiTerms,
+    writer: RequestWriter,
+    /// `None`: the head of the request was not written yet.
+    reader: Option<ResponseReader>,
+    /// Records of the request that were not sent yet.
+    unsent: Vec<u8>,
+    /// The response that was not read yet.
+    unread: Vec<u8>,
+    /// Room for records that arrive.
+    room: Vec<u8>,
+    /// Bytes of the server have arrived for this request.
+    has_heard: bool,
+    /// Bytes came behind the end of the request, or the connection has ended.
+    is_over: bool,
+}
+
+/// The terms of a request beside its head.
+#[derive(Clone, Debug, Default)]
+pub struct FastCgiTerms {
+    /// Parameters that the head does not tell, as [`put_param`](afpa_fastcgi::put_param) gives them.
+    pub params: Arc<[u8]>,
+    /// Whether the server is to keep the connection.
+    pub keeps: bool,
+    /// Bytes of the head of a response.
+    pub head_limit: usize,
+}
+
+/// How an answer of FastCGI ended too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Early {
+    /// The server has ended the connection within an answer.
+    #[error("the server of FastCGI ended the connection within an answer")]
+    Connection,
+    /// The server's bytes are no answer.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// How an answer of FastCGI ended, if that is what an error is about.
+pub(crate) fn early(error: &io::Error) -> Option<Early> {
+    error.get_ref()?.downcast_ref::<Early>().copied()
+}
+
+/// Bytes that are received at a time. PHP-FPM sends 8 KiB at a time.
+const ROOM: usize = 16 * 1024;
+
+/// Bytes of a request that may wait for the socket.
+const MOST_UNSENT: usize = 64 * 1024;
+
+/// Receptions in one go of which nothing comes for the response: other connections of the core wait meanwhile.
+const MOST_VAIN: u32 = 8;
+
+impl FastCgiStream {
+    /// A new connection, for its first request.
+    pub(crate) fn new(below: ServerSocket, server: &str, terms: FastCgiTerms) -> Self {
+        Self {
+            below,
+            server: server.into(),
+            writer: RequestWriter::new(terms.keeps),
+            terms,
+            reader: None,
+            unsent: Vec::new(),
+            unread: Vec::new(),
+            room: Vec::new(),
+            has_heard: false,
+            is_over: false,
+        }
+    }
+
+    /// The next request on a connection that [is kept](Self::is_kept).
+    pub(crate) fn begin(&mut self, terms: FastCgiTerms) {
+        self.writer = RequestWriter::new(terms.keeps);
+        (self.terms, self.reader, self.has_heard) = (terms, None, false);
+    }
+
+    /// Whether it can carry another request: the answer has ended, with the record that says so, and the server keeps the
+    /// connection. Its memory is given up.
+    pub(crate) fn is_kept(&mut self) -> bool {
+        let is_kept = self.is_quiet()
+            && self.writer.is_done()
+            && self.unsent.is_empty()
+            && self.reader.as_ref().is_some_and(ResponseReader::keeps);
+        (self.unsent, self.unread, self.room) = Default::default();
+        is_kept
+    }
+
+    /// Whether neither the end of the connection nor bytes that nobody waits for have arrived. The end of the request may
+    /// arrive.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut vain = 0;
+        while !self.is_over && vain < MOST_VAIN {
+            if self.reader.as_ref().is_none_or(ResponseReader::has_ended) {
+                return self.below.is_silent();
+            }
+            match self.poll_receive(&mut cx) {
+                Poll::Pending => return true,
+                Poll::Ready(Ok(0) | Err(_)) => self.is_over = true,
+                Poll::Ready(Ok(_)) => vain += 1,
+            }
+        }
+        false
+    }
+
+    /// Reads the response as HTTP/1.1 has it.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        // A server that takes no more may have answered already.
+        let _ = self.poll_flush(cx);
+        let mut vain = 0;
+        while self.unread.is_empty() {
+            match &self.reader {
+                None => return Poll::Pending,
+                Some(reader) if reader.has_ended() => return Poll::Ready(Ok(0)),
+                Some(_) if vain == MOST_VAIN => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Some(_) => vain += 1,
+            }
+            match self.poll_receive(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) if self.has_heard => {
+                    let error = io::Error::new(io::ErrorKind::UnexpectedEof, Early::Connection);
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(0)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(_)) => {}
+            }
+        }
+        let n = self.unread.len().min(room.len());
+        if let (Some(room), Some(unread)) = (room.get_mut(..n), self.unread.get(..n)) {
+            room.copy_from_slice(unread);
+        }
+        self.unread.drain(..n);
+        Poll::Ready(Ok(n))
+    }
+
+    /// Takes a request of HTTP/1.1, whose content has a length.
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+            return Poll::Ready(Err(error));
+        }
+        if self.unsent.len() > MOST_UNSENT {
+            return Poll::Pending;
+        }
+        let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        self.writer.write(bytes, &self.terms.params, &mut self.unsent).map_err(wrong)?;
+        if self.writer.takes_expectation() {
+            self.unread.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        if self.reader.is_none() && !self.unsent.is_empty() {
+            let FastCgiTerms { keeps, head_limit, .. } = self.terms;
+            self.reader = Some(ResponseReader::new(self.writer.asks_head(), keeps, head_limit));
+        }
+        match self.poll_flush(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(bytes.len())),
+        }
+    }
+
+    /// The connection will end with a reset.
+    pub(super) fn reset_at_end(&self) {
+        self.below.reset_at_end();
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.unsent.is_empty() {
+            match self.below.poll_write(cx, &self.unsent) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(n)) if n > 0 => drop(self.unsent.drain(..n)),
+                Poll::Ready(outcome) => {
+                    let error = outcome.err();
+                    return Poll::Ready(Err(error.unwrap_or(io::ErrorKind::WriteZero.into())));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Receives records, once. `Ok(0)` is the end of the connection.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.room.resize(ROOM, 0);
+        let n = match self.below.poll_read(cx, &mut self.room) {
+            Poll::Ready(Ok(n)) if n > 0 => n,
+            other => return other,
+        };
+        self.has_heard = true;
+        let arrived = self.room.get(..n).unwrap_or_default();
+        let Some(reader) = &mut self.reader else {
+            self.is_over = true;
+            return Poll::Ready(Ok(n));
+        };
+        let read = reader.read(arrived, &mut self.unread);
+        for message in reader.messages() {
+            tracing::warn!(server = &*self.server, "{message}");
+        }
+        match read {
+            Ok(taken) => {
+                self.is_over |= taken < n;
+                Poll::Ready(Ok(n))
+            }
+            Err(fault) => {
+                let error = io::Error::new(io::ErrorKind::InvalidData, Early::Fault(fault));
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
