@@ -109,12 +109,12 @@ impl Sites {
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         encode_rows(out, "site", "of a site", &self.sites)?;
         let help = "Responses of a site that the kernel gave, by class";
-        counter(out, "afpa_site_kernel_responses", help, &self.sites, |row| {
+        counter(out, "site_kernel_responses", help, &self.sites, |row| {
             let count = row.kernel.as_ref().map(|kernel| kernel.count).unwrap_or_default();
             vec![("class", "2xx", count.whole), ("class", "3xx", count.not_modified)]
         })?;
         let help = "Distributed requests beyond the limits of a site, by limit";
-        counter(out, "afpa_site_refused", help, &self.sites, |row| {
+        counter(out, "site_refused", help, &self.sites, |row| {
             LIMITS.into_iter().zip(row.refused).map(|(name, n)| ("limit", name, n)).collect()
         })?;
         let whose = "of a request set, without those that the kernel answered";
