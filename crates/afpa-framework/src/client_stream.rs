@@ -34,7 +34,7 @@ pub enum BreakOff {
     /// The server failed, or its connection to AFPA did.
     #[default]
     Failed,
-    /// The server does not want to go on with it.
+    /// The server does not want to go on with it, or the client takes it too slowly.
     Cancelled,
     /// It is too much work for the server.
     TooMuch,

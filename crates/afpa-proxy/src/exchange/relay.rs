@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::{ClientStream, extended};
+use afpa_framework::{BreakOff, ClientStream, extended};
 use afpa_http::edits::KeptEdits;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
@@ -204,7 +204,11 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             return self.failed(Fault { outcome, ..fault });
         }
         match waiting {
-            WaitCause::ClientReads => Relayed::ClientGone,
+            WaitCause::ClientReads => {
+                // The server did not fail: a stream of HTTP/2 says so.
+                self.exchange.client.breaks_off(BreakOff::Cancelled);
+                Relayed::ClientGone
+            }
             WaitCause::ClientSends => self.failed(Fault::nobodys(Failure::ClientTimeout)),
             WaitCause::FirstByte => self
                 .failed(Fault::of_server(Failure::ServerTimeout, AttemptOutcome::FirstByteTimeout)),
