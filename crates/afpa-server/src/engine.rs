@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use afpa_framework::{Address, HelperLimits, Helpers, Module};
 use afpa_ring::{CoreRing, PreparedRing, Ring};
@@ -128,11 +129,8 @@ impl<M: Module> Engine<M> {
         listener.listen().map_err(refused)?;
         let id = self.next_listener.fetch_add(1, Ordering::Relaxed);
         for (index, worker) in self.workers.iter().enumerate() {
-            let socket = listener.for_worker(index).map_err(|source| EngineError::Listen {
-                address: listener.address.clone(),
-                source,
-            })?;
-            worker.order(Command::Listen(id, socket, listener.settings.clone()));
+            let sockets = listener.for_worker(index, self.workers.len()).map_err(refused)?;
+            worker.order(Command::Listen(id, sockets, listener.settings.clone()));
         }
         self.listeners.insert(id, listener);
         Ok(())
@@ -206,7 +204,15 @@ impl<M: Module> Engine<M> {
 
     /// Stops accepting and lets requests in flight end. A worker ends with its last connection.
     pub fn drain(&mut self) {
-        self.order_all(|| Command::Drain);
+        self.order_all(|| Command::Drain(Duration::ZERO));
+        self.listeners.clear();
+    }
+
+    /// The next process has the sockets by now: [`drain`](Self::drain), but connections that wait for a request
+    /// are closed only when none has come for `idle`. A client that has just sent one gets its response.
+    pub fn drain_for_next(&mut self, idle: Duration) {
+        self.listeners.values_mut().for_each(BoundListener::leave_file);
+        self.order_all(|| Command::Drain(idle));
         self.listeners.clear();
     }
 

@@ -26,6 +26,8 @@ pub struct BoundListener {
     pub settings: ListenerSettings,
     sockets: Sockets,
     backlog: i32,
+    /// Another process has bound it, and may listen still.
+    is_adopted: bool,
 }
 
 /// How the connections of a listener are accepted.
@@ -96,6 +98,52 @@ impl BoundListener {
             settings: ListenerSettings::default(),
             sockets: Sockets::Tcp(sockets),
             backlog,
+            is_adopted: false,
+        })
+    }
+
+    /// Takes the sockets that another process has bound to `address`, for so many workers. A socket that is closed
+    /// resets the connections in its queue, so all of them are used: by several workers if they are fewer, and several
+    /// by one worker if they are more.
+    ///
+    /// # Errors
+    /// When one of them is no listening socket, or there is none.
+    pub fn adopt_tcp(
+        mut sockets: Vec<std::net::TcpListener>,
+        workers: usize,
+        backlog: i32,
+    ) -> io::Result<Self> {
+        let first = sockets.first().ok_or(io::ErrorKind::NotFound)?;
+        let address = first.local_addr()?;
+        for socket in &sockets {
+            socket.set_nonblocking(true)?;
+            SockRef::from(socket).set_tcp_nodelay(true)?;
+        }
+        // Where the system does not allow further ones, the workers share those that there are.
+        let further = std::iter::repeat_with(|| tcp_socket(address)).map_while(io::Result::ok);
+        sockets.extend(further.take(workers.saturating_sub(sockets.len())));
+        Ok(Self {
+            address: Address::Tcp(address),
+            settings: ListenerSettings::default(),
+            sockets: Sockets::Tcp(sockets),
+            backlog,
+            is_adopted: true,
+        })
+    }
+
+    /// Takes the socket that another process has bound to `path`.
+    ///
+    /// # Errors
+    /// When the file is not there.
+    pub fn adopt_unix(listener: UnixListener, path: &Path, backlog: i32) -> io::Result<Self> {
+        let file = SocketFile::of(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            address: Address::Unix(path.to_owned()),
+            settings: ListenerSettings::default(),
+            sockets: Sockets::Unix(file, listener),
+            backlog,
+            is_adopted: true,
         })
     }
 
@@ -109,6 +157,7 @@ impl BoundListener {
             settings: ListenerSettings::default(),
             sockets: Sockets::Unix(file, listener),
             backlog,
+            is_adopted: false,
         })
     }
 
@@ -121,6 +170,7 @@ impl BoundListener {
             return Ok(()); // a Unix socket listens since it was bound, by which others see that it is in use
         };
         match refuse_if_another_process_listens(*address) {
+            _ if self.is_adopted => {}
             // A port below 1024, which was asked about when it was bound: the privilege for it is gone by now.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             asked => asked?,
@@ -144,14 +194,31 @@ impl BoundListener {
         sockets.iter().map(AsFd::as_fd)
     }
 
-    /// The socket of worker `index`: a duplicate, so that this value keeps the address bound.
-    pub(crate) fn for_worker(&self, index: usize) -> io::Result<WorkerSocket> {
+    /// All of its sockets, for the next process.
+    pub fn all_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let unix = match &self.sockets {
+            Sockets::Tcp(_) => None,
+            Sockets::Unix(_, listener) => Some(listener.as_fd()),
+        };
+        self.tcp_sockets().chain(unix)
+    }
+
+    /// Another process has its sockets by now: a unix socket's file is left to that one.
+    pub fn leave_file(&mut self) {
+        if let Sockets::Unix(file, _) = &mut self.sockets {
+            file.leave();
+        }
+    }
+
+    /// The sockets of worker `index` of so many: duplicates, so that this value keeps the address bound.
+    pub(crate) fn for_worker(&self, index: usize, workers: usize) -> io::Result<Vec<WorkerSocket>> {
         match &self.sockets {
             Sockets::Tcp(sockets) => {
-                let socket = sockets.get(index).ok_or(io::ErrorKind::NotFound)?;
-                Ok(WorkerSocket::Tcp(socket.try_clone()?))
+                let shared = index % sockets.len().max(1);
+                let own = sockets.iter().skip(shared).step_by(workers.max(1));
+                own.map(|socket| Ok(WorkerSocket::Tcp(socket.try_clone()?))).collect()
             }
-            Sockets::Unix(_, listener) => Ok(WorkerSocket::Unix(listener.try_clone()?)),
+            Sockets::Unix(_, listener) => Ok(vec![WorkerSocket::Unix(listener.try_clone()?)]),
         }
     }
 
@@ -210,12 +277,54 @@ mod tests {
         let Address::Tcp(chosen) = bound.address else { panic!("tcp stays tcp") };
         assert_ne!(chosen.port(), 0);
         for worker in 0..2 {
-            let WorkerSocket::Tcp(socket) = bound.for_worker(worker).expect("a socket") else {
-                panic!("tcp stays tcp")
-            };
+            let sockets = bound.for_worker(worker, 2).expect("sockets");
+            let [WorkerSocket::Tcp(socket)] = &sockets[..] else { panic!("one of TCP") };
             assert_eq!(socket.local_addr().expect("bound"), chosen);
         }
-        assert!(bound.for_worker(2).is_err());
+    }
+
+    /// A socket that nobody accepts on would lose the connections of its queue.
+    #[test]
+    fn all_sockets_of_another_process_are_used_by_more_and_by_fewer_workers() {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        for (before, now) in [(3, 1), (3, 2), (2, 2), (1, 3), (2, 5)] {
+            let old = BoundListener::bind(&address, before, 16).expect("binds");
+            old.listen().expect("nobody else does");
+            let Sockets::Tcp(sockets) = &old.sockets else { panic!("tcp stays tcp") };
+            let handed: io::Result<Vec<_>> = sockets.iter().map(|one| one.try_clone()).collect();
+            let new = BoundListener::adopt_tcp(handed.expect("cloned"), now, 16).expect("adopts");
+            new.listen().expect("the other one is no stranger");
+            assert_eq!(new.address, old.address);
+            let of = |worker| new.for_worker(worker, now).expect("sockets");
+            let counts: Vec<usize> = (0..now).map(|worker| of(worker).len()).collect();
+            assert_eq!(counts.iter().sum::<usize>(), before.max(now), "{before} {now}");
+            assert!(counts.iter().all(|count| *count > 0), "{before} {now}");
+        }
+    }
+
+    /// As a service manager binds it: nobody else may bind the address.
+    #[test]
+    fn one_socket_without_reuse_of_the_port_is_shared_by_all_workers() {
+        let one = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let bound = BoundListener::adopt_tcp(vec![one], 3, 16).expect("adopts");
+        for worker in 0..3 {
+            assert_eq!(bound.for_worker(worker, 3).expect("sockets").len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_that_the_next_process_has_keeps_its_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s");
+        let mut old = BoundListener::bind(&Address::Unix(path.clone()), 1, 16).expect("binds");
+        let Sockets::Unix(_, listener) = &old.sockets else { panic!("unix stays unix") };
+        let handed = listener.try_clone().expect("cloned");
+        let new = BoundListener::adopt_unix(handed, &path, 16).expect("adopts");
+        old.leave_file();
+        drop(old);
+        UnixStream::connect(&path).expect("the new one is still there");
+        drop(new);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 pub struct SocketFile {
     path: PathBuf,
     identity: Identity,
+    is_left: bool,
 }
 
 /// Device and inode: no other file has the same while this one is there, or is bound.
@@ -25,13 +26,20 @@ impl SocketFile {
     /// When there is none.
     pub fn of(path: &Path) -> io::Result<Self> {
         let identity = identity(&fs::symlink_metadata(path)?);
-        Ok(Self { path: path.to_owned(), identity })
+        Ok(Self { path: path.to_owned(), identity, is_left: false })
+    }
+
+    /// Another process has the same socket by now: it removes the file.
+    pub fn leave(&mut self) {
+        self.is_left = true;
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        remove_if(&self.path, self.identity);
+        if !self.is_left {
+            remove_if(&self.path, self.identity);
+        }
     }
 }
 

@@ -15,3 +15,4 @@ pub mod privileges;
 pub mod serve;
 mod sockets;
 pub mod summary;
+pub mod upgrade;

@@ -3,16 +3,19 @@
 use std::process::ExitCode;
 
 use afpa::cli::{Cli, Command, SHORT_HELP};
-use afpa::commands;
+use afpa::{commands, keys, upgrade};
 use clap::Parser;
 
 fn main() -> ExitCode {
     afpa_say::begin();
-    // A process of AFPA's own, which nobody starts by hand.
-    let is_reader = std::env::args_os().next().is_some_and(|name| name == afpa::keys::PROCESS);
-    let outcome = match is_reader {
-        true => afpa::keys::answer().map(|()| ExitCode::SUCCESS),
-        false => run(Cli::parse()),
+    let name = std::env::args_os().next().unwrap_or_default();
+    // Processes of AFPA's own, which nobody starts by hand.
+    let outcome = if name == keys::PROCESS {
+        keys::answer().map(|()| ExitCode::SUCCESS)
+    } else if name == upgrade::PROCESS {
+        upgrade::wait_for_order().map(|()| ExitCode::SUCCESS)
+    } else {
+        run(Cli::parse())
     };
     match outcome {
         Ok(code) => code,

@@ -39,6 +39,11 @@ impl Notifier {
         self.send("READY=1\nSTATUS=Serving\n");
     }
 
+    /// Another process serves from now on. Must be sent by the process that the manager knows.
+    pub fn main_process(&self, pid: u32) {
+        self.send(&format!("MAINPID={pid}\n"));
+    }
+
     /// A reload begins. [`ready`](Self::ready) ends it, whether it succeeded or not.
     pub fn reloading(&self) {
         // systemd.service(5), Type=notify-reload: the time tells this reload from an earlier one.
@@ -117,6 +122,8 @@ mod tests {
         assert_eq!(heard(&manager), "STOPPING=1\nSTATUS=Stopping\n");
         notifier.watchdog();
         assert_eq!(heard(&manager), "WATCHDOG=1\n");
+        notifier.main_process(7);
+        assert_eq!(heard(&manager), "MAINPID=7\n");
         notifier.status("two\nlines");
         assert_eq!(heard(&manager), "STATUS=two lines\n");
     }

@@ -12,4 +12,5 @@ mod operations;
 mod overlap;
 mod several_files;
 mod signals;
+mod upgrade;
 mod waiting;

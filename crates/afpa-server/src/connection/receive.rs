@@ -68,9 +68,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.waiting == Waiting::Head && self.input.is_empty()
     }
 
-    /// Whether the core drains, or its listener was given up.
+    /// Whether the core ends its idle connections, or its listener was given up.
     fn is_to_end(&self) -> bool {
-        self.worker.draining.get() || self.worker.table.is_leaving(self.entry)
+        self.worker.ends_idle.get() || self.worker.table.is_leaving(self.entry)
     }
 
     /// Whether it may be closed then. A new connection may not, because its first request is still to come.

@@ -24,16 +24,16 @@ use crate::limits::Admission;
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::transport::{Direction, Socket, Stream, Transport};
 
-/// The accept loops of a worker, by the number of their socket.
+/// The accept loops of a worker, by the number of their listener.
 #[derive(Default)]
 pub(super) struct Accepting {
-    loops: HashMap<u64, AcceptLoop>,
+    loops: HashMap<u64, AcceptLoops>,
 }
 
-struct AcceptLoop {
+struct AcceptLoops {
     settings: Rc<RefCell<ListenerSettings>>,
-    stop: oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<()>,
+    /// One for each socket.
+    all: Vec<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
 }
 
 impl Accepting {
@@ -41,21 +41,25 @@ impl Accepting {
         &mut self,
         worker: &Rc<Worker<M>>,
         id: u64,
-        socket: WorkerSocket,
+        sockets: Vec<WorkerSocket>,
         settings: ListenerSettings,
     ) {
-        let (stop, stopped) = oneshot::channel();
         let settings = Rc::new(RefCell::new(settings));
-        let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
-        let task = tokio::task::spawn_local(async move {
-            match Acceptor::new(socket) {
-                Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
-                Err(error) => {
-                    tracing::error!(%error, "a core cannot accept connections on a listening socket");
+        let begin = |socket| {
+            let (stop, stopped) = oneshot::channel();
+            let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
+            let task = tokio::task::spawn_local(async move {
+                match Acceptor::new(socket) {
+                    Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
+                    Err(error) => {
+                        tracing::error!(%error, "a core cannot accept connections on a listening socket");
+                    }
                 }
-            }
-        });
-        self.loops.insert(id, AcceptLoop { settings, stop, task });
+            });
+            (stop, task)
+        };
+        let all = sockets.into_iter().map(begin).collect();
+        self.loops.insert(id, AcceptLoops { settings, all });
     }
 
     /// Accepts connections with other settings from now on.
@@ -67,10 +71,12 @@ impl Accepting {
 
     /// The number of the listener, if there is one.
     pub(super) async fn stop(&mut self, id: u64) -> Option<u32> {
-        let AcceptLoop { settings, stop, task } = self.loops.remove(&id)?;
-        // If the loop has ended by itself, the message is not needed.
-        let _ = stop.send(());
-        let _ = task.await;
+        let AcceptLoops { settings, all } = self.loops.remove(&id)?;
+        for (stop, task) in all {
+            // If the loop has ended by itself, the message is not needed.
+            let _ = stop.send(());
+            let _ = task.await;
+        }
         Some(settings.borrow().number)
     }
 

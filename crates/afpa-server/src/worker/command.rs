@@ -1,5 +1,7 @@
 //! Commands to a core.
 
+use std::time::Duration;
+
 use afpa_framework::Helpers;
 
 use crate::listener::{ListenerSettings, WorkerSocket};
@@ -7,16 +9,16 @@ use crate::settings::Settings;
 
 /// A command to a core. The engine sends it; the core executes it between two events.
 pub(crate) enum Command<M> {
-    /// Accept connections on a socket, known by a number from now on.
-    Listen(u64, WorkerSocket, ListenerSettings),
-    /// Accept the connections of that socket with other settings from now on.
+    /// Accept connections on sockets, known by a number from now on.
+    Listen(u64, Vec<WorkerSocket>, ListenerSettings),
+    /// Accept the connections of these sockets with other settings from now on.
     Relisten(u64, ListenerSettings),
-    /// Accept the connections that wait on that socket, then close it. Its connections end after the due answers.
+    /// Accept the connections that wait on these sockets, then close them. Their connections end after the due answers.
     Unlisten(u64),
     /// Change the module and the settings, and have other helpers if there are any; requests in flight are not disturbed.
     Reload(Box<dyn FnOnce(&mut M) + Send>, Box<Settings>, Option<Helpers>),
-    /// Stop accepting, end idle connections, and end when the other connections have ended.
-    Drain,
+    /// Stop accepting, end connections that have been idle for so long, and end when all connections have ended.
+    Drain(Duration),
     /// End now.
     Stop,
 }

@@ -71,6 +71,8 @@ pub(crate) struct Worker<M: Module> {
     /// Which handshake goes on next.
     pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
+    /// Whether connections without a request end.
+    pub(crate) ends_idle: Cell<bool>,
     /// How its connections wait.
     pub(crate) io: Rc<WorkerIo>,
     /// Told of new settings.
@@ -109,6 +111,7 @@ impl<M: Module> Worker<M> {
             tls: Rc::default(),
             handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
+            ends_idle: Cell::new(false),
             reloaded: Notify::new(),
         }
     }
@@ -130,8 +133,8 @@ impl<M: Module> Worker<M> {
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Listen(id, socket, settings)) => {
-                        accepting.start(&self, id, socket, settings);
+                    Some(Command::Listen(id, sockets, settings)) => {
+                        accepting.start(&self, id, sockets, settings);
                     }
                     Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
                     Some(Command::Unlisten(id)) => {
@@ -150,11 +153,11 @@ impl<M: Module> Worker<M> {
                         self.reloaded.notify_one();
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
-                    Some(Command::Drain) => {
+                    Some(Command::Drain(idle)) => {
                         accepting.stop_all().await;
                         self.draining.set(true);
                         self.module.borrow_mut().drain();
-                        self.table.wake_idle();
+                        tokio::task::spawn_local(Rc::clone(&self).end_idle(idle));
                     }
                     Some(Command::Stop) | None => break,
                 },
@@ -169,6 +172,15 @@ impl<M: Module> Worker<M> {
             }
         }
         self.module.borrow_mut().tick(self.clock.now());
+    }
+
+    /// Ends the connections that wait for a request when this time is over. All others end with their next response.
+    async fn end_idle(self: Rc<Self>, patience: Duration) {
+        if !patience.is_zero() {
+            tokio::time::sleep(patience).await;
+        }
+        self.ends_idle.set(true);
+        self.table.wake_idle();
     }
 
     fn on_tick(&self) {

@@ -38,6 +38,7 @@ pub struct Launch {
     output: Option<OwnedFd>,
     error: Option<OwnedFd>,
     control: Option<PathBuf>,
+    program: Option<PathBuf>,
 }
 
 impl Launch {
@@ -60,6 +61,7 @@ impl Launch {
             output: None,
             error: None,
             control: None,
+            program: None,
         }
     }
 
@@ -167,6 +169,12 @@ impl Launch {
         self
     }
 
+    /// Another program than the one under test: a copy of it.
+    pub fn program(&mut self, path: impl Into<PathBuf>) -> &mut Self {
+        self.program = Some(path.into());
+        self
+    }
+
     /// The folder for sockets, logs and the configuration; everybody may write there.
     pub fn home(&self) -> &Path {
         &self.home
@@ -178,7 +186,7 @@ impl Launch {
         let mut command = match (&self.namespace, self.limits.as_slice()) {
             (None, []) if !self.io_uring => forbidding_io_uring(),
             (None, []) if self.traced => traced(&self.calls()),
-            (None, []) => Command::new(program()),
+            (None, []) => Command::new(self.program.clone().unwrap_or_else(program)),
             (None, limits) => limited(limits),
             (Some(namespace), _) => within(namespace),
         };

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use client::KeyReader;
+pub(crate) use place::settled;
 pub use process::answer;
 
 /// The version of a file: another version has another value.

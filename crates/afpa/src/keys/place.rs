@@ -22,7 +22,7 @@ const STICKY: u32 = 0o1000;
 ///
 /// # Errors
 /// `PermissionDenied` with the place that somebody else can change; otherwise the system's error.
-pub(super) fn settled(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn settled(path: &Path) -> io::Result<PathBuf> {
     let mut rest: VecDeque<OsString> = steps(path);
     let mut place = PathBuf::from("/");
     let mut links = 0;

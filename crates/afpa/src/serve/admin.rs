@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,24 @@ impl Administration {
     pub(super) fn drain(&mut self) {
         let control = self.control.iter_mut().filter(|_| self.shares_path);
         control.chain(&mut self.metrics).for_each(Engine::drain);
+    }
+
+    /// The sockets, for the next process: that of the metrics, and a control socket whose path it has, too.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let control = self.control.iter().filter(|_| self.shares_path);
+        let listeners = control.chain(&self.metrics).flat_map(Engine::listeners);
+        listeners.flat_map(BoundListener::all_sockets)
+    }
+
+    /// The next process has the sockets, and takes orders from now on.
+    pub(super) fn drain_for_next(&mut self) {
+        let metrics = self.metrics.iter_mut();
+        match self.shares_path {
+            true => {
+                metrics.chain(&mut self.control).for_each(|one| one.drain_for_next(Duration::ZERO))
+            }
+            false => metrics.chain(&mut self.control).for_each(Engine::drain),
+        }
     }
 
     pub(super) fn stop(&mut self) {

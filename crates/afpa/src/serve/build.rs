@@ -21,11 +21,11 @@ use anyhow::Context as _;
 
 use super::acme::PreparedAcme;
 use super::convert;
-use super::listeners::Listeners;
+use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
-use crate::privileges::{Identity, descriptors_granted};
+use crate::privileges::descriptors_granted;
 
 /// A configuration, and the objects that were opened for it.
 pub(super) struct Opened {
@@ -58,15 +58,15 @@ impl Opened {
         loaded: Loaded,
         (handles, tls): (&mut RootHandles, &mut TlsState),
         bound: &[Address],
-        owner: Option<&Identity>,
+        place: Place<'_>,
     ) -> anyhow::Result<Self> {
         // The text, and where each setting stands in it, are not needed any more.
         let Loaded { config, mut routes, settings, source, warnings, written } = loaded;
         drop((settings, source, warnings, written));
         let roots = open_roots(&config, &routes, handles)?;
-        let acme = PreparedAcme::new(&config.acme, owner)?;
+        let acme = PreparedAcme::new(&config.acme, place.owner)?;
         let tls = tls.prepare(&config, acme.files())?;
-        let listeners = Listeners::open(&config, &mut routes.listeners, &tls, bound, owner)?;
+        let listeners = Listeners::open(&config, &mut routes.listeners, &tls, bound, place)?;
         Ok(Self { config, routes, roots, listeners, tls, acme })
     }
 }

@@ -12,6 +12,7 @@ use super::convert;
 use super::tls::PreparedTls;
 use crate::privileges::Identity;
 use crate::sockets;
+use crate::upgrade::Inherited;
 
 /// The listeners of a configuration, compared with the addresses that are bound already.
 pub(super) struct Listeners {
@@ -24,7 +25,7 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds what is not `bound` yet. Unix sockets are given to `owner`, who will remove them.
+    /// Binds what is neither `bound` yet nor inherited.
     ///
     /// # Errors
     /// With the address that cannot be bound.
@@ -33,8 +34,9 @@ impl Listeners {
         numbers: &mut ListenerNumbers,
         tls: &PreparedTls,
         bound: &[Address],
-        owner: Option<&Identity>,
+        place: Place<'_>,
     ) -> anyhow::Result<Self> {
+        let Place { inherited, owner } = place;
         let engine = convert::engine(config, None, &Police::default());
         let wanted = convert::addresses(config);
         let (mut new, mut staying) = (Vec::new(), Vec::new());
@@ -43,7 +45,8 @@ impl Listeners {
             if bound.contains(address) {
                 staying.push((address.clone(), taken));
             } else {
-                let listener = bind(address, engine.workers, engine.backlog, owner)?;
+                let place = Place { inherited: &mut *inherited, owner };
+                let listener = bind(address, engine.workers, engine.backlog, place)?;
                 new.push(listener.with(taken));
             }
         }
@@ -94,12 +97,26 @@ fn settings(
     }
 }
 
+/// Where listening sockets come from, and to whom they go.
+pub(super) struct Place<'a> {
+    /// Sockets that are bound already.
+    pub(super) inherited: &'a mut Inherited,
+    /// The user that will remove the files of unix sockets.
+    pub(super) owner: Option<&'a Identity>,
+}
+
 pub(super) fn bind(
     address: &Address,
     workers: usize,
     backlog: i32,
-    owner: Option<&Identity>,
+    Place { inherited, owner }: Place<'_>,
 ) -> anyhow::Result<BoundListener> {
+    let inherited = inherited
+        .listener(address, workers, backlog)
+        .with_context(|| format!("the inherited socket of {address} cannot be used"))?;
+    if let Some(listener) = inherited {
+        return Ok(listener);
+    }
     let listener =
         BoundListener::bind(address, workers, backlog).map_err(|error| refused(address, error))?;
     if let Some(owner) = owner {

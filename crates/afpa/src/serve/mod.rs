@@ -5,6 +5,7 @@
 //!                                                                           signals ──┤
 //!                                                            TERM, INT: stop      HUP: reload
 //!                                                            QUIT: drain          USR1: reopen
+//!                                                                                 USR2: upgrade
 //! reload:  load ─ OPEN ─ BUILD ─ swap
 //! ```
 //!
@@ -33,9 +34,11 @@ mod start;
 mod tls;
 mod tls_of_groups;
 mod tls_of_sites;
+mod upgrade;
 
 use crate::cli::Serve;
 use crate::logging;
+use crate::upgrade::Inherited;
 use afpa_config::{Known, ListenerNumbers};
 use certificate_store::CertificateStore;
 use signals::Signals;
@@ -47,6 +50,8 @@ pub(crate) use start::Server;
 /// # Errors
 /// With every error of the configuration, or what the system refused.
 pub fn serve(options: &Serve) -> anyhow::Result<()> {
+    // First of all: another program that is started would keep them open.
+    let inherited = Inherited::take();
     let certificates = CertificateStore::default();
     let loaded = options.configuration_by(Known {
         read: &|files| certificates.read(files),
@@ -61,7 +66,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     runtime.block_on(async {
         // First of all: as soon as the server can be seen, a signal may arrive.
         let signals = Signals::listen()?;
-        let server = Server::start(loaded, certificates)?;
+        let server = Server::start(loaded, certificates, inherited)?;
         signals.follow(server, options).await
     })
 }

@@ -8,7 +8,7 @@ use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
 use super::build::{Next, Opened};
-use super::listeners::{Listeners, kernel_address};
+use super::listeners::{Listeners, Place, kernel_address};
 use super::serving::Serving;
 use super::start::{needs, update_prober};
 use super::{Server, convert, police};
@@ -17,6 +17,7 @@ use crate::cli::Serve;
 use crate::commands;
 use crate::fast_path::settings as fast_path_settings;
 use crate::privileges;
+use crate::upgrade::Inherited;
 
 impl Server {
     /// Reads the configuration again. If it has an error, nothing changes.
@@ -56,7 +57,8 @@ impl Server {
         // There may be more document roots.
         privileges::raise_limits(needs(&config));
         let opening = (&mut self.handles, &mut self.tls);
-        let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, None)?;
+        let place = Place { inherited: &mut Inherited::default(), owner: None };
+        let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
         let log = Some(&self.config.log);
         Next::build(opened, self.arena.clone(), &self.watch_thread, log)
     }

@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::Server;
+use super::upgrade::Upgrade;
 use crate::cli::Serve;
 
 /// They end a process by default, but nobody means that here. XFSZ comes when a log is as long as a file may be
@@ -41,6 +42,8 @@ impl Signals {
             let handler = signal(SignalKind::from_raw(number as i32));
             drop(handler.with_context(|| number.to_string())?);
         }
+        // The process that starts the next one had them blocked.
+        SigSet::all().thread_unblock().context("cannot unblock signals")?;
         // A message on a terminal that stops those in the background (`stty tostop`): blocked, it is written all the same.
         SigSet::from(Number::SIGTTOU).thread_block().context("cannot block SIGTTOU")?;
         Ok(Self {
@@ -62,19 +65,34 @@ impl Signals {
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
-        loop {
+        let mut upgraded = Upgrade::default();
+        let has_successor = loop {
             tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break false,
+                _ = interrupt.recv() => break false,
                 _ = quit.recv() => {
+                    upgraded.cancel(&server);
                     server.notifier.stopping();
                     server.pause_fast_path();
+                    server.begin_drain();
                     tokio::select! {
-                        () = server.drain() => {}
+                        () = server.drained() => {}
                         _ = terminate.recv() => {}
                         _ = interrupt.recv() => {}
                     }
-                    break;
+                    break false;
+                }
+                news = upgraded.news() => {
+                    if !upgraded.follow(news, &mut server).await {
+                        continue;
+                    }
+                    server.begin_drain_for_next();
+                    tokio::select! {
+                        () = server.drained() => {}
+                        _ = terminate.recv() => {}
+                        _ = interrupt.recv() => {}
+                    }
+                    break true;
                 }
                 _ = hangup.recv() => {
                     server.reload(options);
@@ -83,14 +101,14 @@ impl Signals {
                 _ = look.tick() => server.tls.tick(&server.config),
                 () = demand.settled() => server.tls.take_on_demand(server.acme.on_demand_files()),
                 _ = reopen.recv() => server.reopen_logs(),
-                _ = upgrade.recv() => tracing::warn!(
-                    "SIGUSR2: this version does not change its program while it serves: send QUIT, which frees the \
-                     addresses and lets requests end, and start the new one"
-                ),
+                _ = upgrade.recv() => upgraded.begin(&server),
                 () = pause(beat) => server.notifier.watchdog(),
             }
+        };
+        if !has_successor {
+            upgraded.cancel(&server);
+            server.notifier.stopping();
         }
-        server.notifier.stopping();
         server.pause_fast_path();
         server.engine.stop();
         if let Some(fast_path) = server.fast_path.take() {
@@ -98,7 +116,10 @@ impl Signals {
         }
         server.admin.stop();
         // The control socket is closed, so no purge can come any more.
-        server.snapshot.write(&server.responses);
+        // Nor does the snapshot know the purges that the next process carries out.
+        if !has_successor {
+            server.snapshot.write(&server.responses);
+        }
         tracing::info!("stopped");
         Ok(())
     }
@@ -113,18 +134,22 @@ async fn pause(time: Option<Duration>) {
 
 impl Server {
     /// The kernel answers no more, so all requests go to the workers, which can close their connections.
-    fn pause_fast_path(&self) {
+    pub(super) fn pause_fast_path(&self) {
         if let Some(fast_path) = &self.fast_path {
             fast_path.pause();
         }
     }
 
-    /// Accepts no more connections, and waits for requests in flight as long as `[timeouts] shutdown` allows.
-    async fn drain(&mut self) {
-        let patience = self.config.timeouts.shutdown;
-        tracing::info!(open = self.engine.open_connections(), ?patience, "draining");
+    /// Accepts no more connections, and lets requests in flight end.
+    fn begin_drain(&mut self) {
         self.engine.drain();
         self.admin.drain();
+    }
+
+    /// Waits until all connections have ended, as long as `[timeouts] shutdown` allows.
+    async fn drained(&self) {
+        let patience = self.config.timeouts.shutdown;
+        tracing::info!(open = self.engine.open_connections(), ?patience, "draining");
         let deadline = Instant::now() + patience;
         while self.engine.is_running() {
             if Instant::now() >= deadline {

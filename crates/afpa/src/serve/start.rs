@@ -29,7 +29,7 @@ use super::certificate_store::CertificateStore;
 use super::convert;
 use super::drop_thread::DropThread;
 use super::helpers::HelperDirectories;
-use super::listeners::{bind, kernel_address};
+use super::listeners::{Place, bind, kernel_address};
 use super::observe::Observed;
 use super::police;
 use super::serving::Serving;
@@ -41,6 +41,7 @@ use crate::control;
 use crate::fast_path;
 use crate::notify::Notifier;
 use crate::privileges::{self, Identity, Limit, Needs};
+use crate::upgrade::{Inherited, Predecessor, Starter};
 
 /// A running server.
 pub(crate) struct Server {
@@ -75,6 +76,8 @@ pub(crate) struct Server {
     /// Drops the roots of configurations that were replaced.
     pub(super) drop_thread: DropThread<DocRoot>,
     pub(super) notifier: Notifier,
+    /// Starts the next process.
+    pub(super) starter: Option<Starter>,
 }
 
 impl Server {
@@ -82,7 +85,12 @@ impl Server {
     ///
     /// # Errors
     /// What the system refused, with the remedy where there is one.
-    pub(super) fn start(loaded: Loaded, certificates: CertificateStore) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        loaded: Loaded,
+        certificates: CertificateStore,
+        mut inherited: Inherited,
+    ) -> anyhow::Result<Self> {
+        let mut predecessor = inherited.predecessor();
         let notifier = Notifier::from_environment().unwrap_or_else(|error| {
             tracing::warn!(%error, "the service manager is not notified: NOTIFY_SOCKET cannot be used");
             Notifier::default()
@@ -91,7 +99,9 @@ impl Server {
         let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
         let opening = (&mut handles, &mut tls_state);
-        let privileged = Privileged::prepare(loaded, opening)?;
+        let mut privileged =
+            Privileged::prepare(loaded, opening, (inherited, predecessor.as_mut()))?;
+        let starter = privileged.starter.take();
         privileged.drop_privileges()?;
         let confinement = Confinement::begin(privileged.opened.config.engine.confine);
         let Privileged {
@@ -106,6 +116,7 @@ impl Server {
             fast_path,
             rings,
             snapshot,
+            ..
         } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
@@ -193,8 +204,12 @@ impl Server {
             fast_path,
             drop_thread: DropThread::default(),
             notifier,
+            starter,
         };
         server.introduce(identity.as_ref(), descriptors, waiting);
+        if let Some(Err(error)) = predecessor.map(Predecessor::take_over) {
+            tracing::warn!(%error, "the process before does not answer any more: this one serves alone");
+        }
         server.notifier.ready();
         Ok(server)
     }
@@ -215,12 +230,14 @@ struct Privileged {
     /// Some systems let nobody else make one.
     rings: Rings,
     snapshot: PreparedSnapshot,
+    starter: Option<Starter>,
 }
 
 impl Privileged {
     fn prepare(
         loaded: Loaded,
         (handles, tls): (&mut RootHandles, &mut TlsState),
+        (mut inherited, predecessor): (Inherited, Option<&mut Predecessor>),
     ) -> anyhow::Result<Self> {
         let config = &loaded.config;
         let [descriptors, _] = privileges::raise_limits(needs(config));
@@ -234,13 +251,20 @@ impl Privileged {
             let size = human_size(config.shared_cache.limit as u64);
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
-        let opened = Opened::open(loaded, (handles, tls), &[], owner)?;
+        let place = Place { inherited: &mut inherited, owner };
+        let opened = Opened::open(loaded, (handles, tls), &[], place)?;
         let config = &opened.config;
-        let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, None));
+        let place = Place { inherited: &mut inherited, owner: None };
+        let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, place));
         let admin = admin.transpose()?;
-        let control = bind_control(config, owner);
+        let control = bind_control(config, Place { inherited: &mut inherited, owner });
+        inherited.rest().iter().for_each(|unwanted| tracing::warn!("{unwanted}"));
         let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
         let fast_path_settings = fast_path::settings(config, &opened.routes.hierarchy);
+        if let Some(predecessor) = predecessor.filter(|_| has_work(&fast_path_settings)) {
+            // If it has ended, its ports are free as well.
+            let _ = predecessor.take_fast_path();
+        }
         let fast_path = AttachedPrograms::load(
             &fast_path_settings,
             &opened.listeners.tcp(),
@@ -255,6 +279,9 @@ impl Privileged {
         }
         let rings = Rings::prepare(config.workers, convert::io(config));
         tls.start_reader(config, owner);
+        let starter = Starter::begin().inspect_err(
+            |error| tracing::warn!(%error, "USR2 will not work: the process that starts the next one cannot be started"),
+        );
         Ok(Self {
             identity,
             descriptors,
@@ -267,6 +294,7 @@ impl Privileged {
             fast_path,
             rings,
             snapshot,
+            starter: starter.ok(),
         })
     }
 
@@ -301,12 +329,12 @@ fn waiting(config: &Config, rings: &Rings) -> String {
 }
 
 /// The control socket. A failure is only a warning, because AFPA can serve without it.
-fn bind_control(config: &Config, identity: Option<&Identity>) -> Option<BoundListener> {
+fn bind_control(config: &Config, place: Place<'_>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
         Some(path) => Ok(path.clone()),
-        None => control::prepare_folder(identity).map(|folder| control::path_in(&folder)),
+        None => control::prepare_folder(place.owner).map(|folder| control::path_in(&folder)),
     };
-    let bound = path.and_then(|path| bind(&Address::Unix(path), 1, 16, identity));
+    let bound = path.and_then(|path| bind(&Address::Unix(path), 1, 16, place));
     match bound {
         Ok(mut listener) => {
             listener.settings.others_only = true;
