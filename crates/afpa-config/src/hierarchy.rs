@@ -13,6 +13,7 @@ use afpa_router::{
 };
 use foldhash::fast::FixedState;
 
+use crate::error_checks;
 use crate::fallback::Fallback;
 use crate::field_rules::field_rules;
 use crate::filters::RootFilter;
@@ -85,6 +86,10 @@ pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Ke
     config.sites.iter().flat_map(|site| {
         let own = named(("site", site.instance), site.to.as_deref(), site.fallback.as_ref());
         let own = own.chain(site.php.as_deref().map(|to| (("site", site.instance), "php", to)));
+        let pages = error_checks::all(site).filter_map(|page| {
+            page.to.as_deref().map(|to| ((page.section, page.instance), "to", to))
+        });
+        let own = own.chain(pages);
         let paths = site.paths.iter().flat_map(|path| {
             let own = ("site.path", path.instance, &path.behaviour);
             let contents = path.contents.iter();

@@ -11,6 +11,8 @@ mod choice;
 mod compiled;
 mod defaults;
 mod document;
+mod error_checks;
+mod errors;
 mod fallback;
 mod fallbacks;
 mod fault;
@@ -61,6 +63,8 @@ pub use access::Access;
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
+pub use error_checks::error_pages;
+pub use errors::{ErrorAnswer, ErrorPage, LONGEST_ERROR_PAGE, read_error_page};
 pub use fallback::Fallback;
 pub use field_rules::field_rules;
 pub use filters::{RootFilter, SiteFilter};
@@ -172,6 +176,7 @@ pub fn load_by(
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
     findings.extend(fallbacks::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -215,6 +220,7 @@ fn parse(
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(header_checks::consistency(&config, &settings));
+    findings.extend(error_checks::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(scripts::consistency(&config, &settings));
@@ -225,7 +231,7 @@ fn parse(
 }
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.content]]\n[[site.path.content.header]]\n";
+const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

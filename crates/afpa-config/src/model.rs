@@ -14,6 +14,7 @@ use afpa_proxy::select::Affinity;
 
 use crate::access::Access;
 use crate::choice::choice;
+use crate::errors::ErrorPage;
 use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
 use crate::finding::Location;
@@ -447,6 +448,8 @@ pub struct SiteSettings {
     pub filters: Vec<SiteFilter>,
     /// Every `[[site.header]]`, and `[site.cors]`.
     pub fields: FieldSettings,
+    /// Every `[[site.errors]]`.
+    pub errors: Vec<ErrorPage>,
     /// Every `[[site.path]]`.
     pub paths: Vec<UrlPath>,
     /// Which `[[site]]`.
@@ -468,6 +471,8 @@ pub struct UrlPath {
     pub behaviour: Behaviour,
     /// Every `[[site.path.header]]`, and `[site.path.cors]`.
     pub fields: FieldSettings,
+    /// Every `[[site.path.errors]]`.
+    pub errors: Vec<ErrorPage>,
     /// Every `[[site.path.content]]`.
     pub contents: Vec<ContentGroup>,
     /// Which `[[site.path]]`.
@@ -485,6 +490,8 @@ pub struct ContentGroup {
     pub behaviour: Behaviour,
     /// Every `[[site.path.content.header]]`, and `[site.path.content.cors]`.
     pub fields: FieldSettings,
+    /// Every `[[site.path.content.errors]]`.
+    pub errors: Vec<ErrorPage>,
     /// Which `[[site.path.content]]`.
     pub instance: Instance,
     /// Where it begins.

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use afpa_http::syntax::is_token;
 pub(crate) use fields::{
-    Statuses, added_answer_field, origin, removed_field, removed_request_field, request_field,
-    set_field, statuses,
+    Statuses, added_answer_field, error_statuses, origin, page_path, removed_field,
+    removed_request_field, request_field, set_field, statuses,
 };
 pub(crate) use routing::{
     any, check_path, condition, destination, directory, fallback, file_extension, group_name,

@@ -117,10 +117,13 @@ pub(crate) fn heading(section: &str) -> String {
         | "site.hint"
         | "site.filter"
         | "site.header"
+        | "site.errors"
         | "site.path"
         | "site.path.header"
+        | "site.path.errors"
         | "site.path.content"
         | "site.path.content.header"
+        | "site.path.content.errors"
         | "server_group"
         | "certificate"
         | "police.class" => {

@@ -9,6 +9,7 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::access::Access;
+use crate::errors::{ERRORS, ErrorPage};
 use crate::filters::SiteFilter;
 use crate::headers::{FieldSettings, NAMES};
 use crate::hints::SiteHint;
@@ -78,6 +79,7 @@ impl SiteSettings {
             hints: Vec::new(),
             filters: Vec::new(),
             fields: FieldSettings::default(),
+            errors: Vec::new(),
             paths: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
@@ -98,6 +100,8 @@ impl SiteSettings {
         }
         let [names, ..] = NAMES;
         site.fields = FieldSettings::read(reader, names, item);
+        let [errors, ..] = ERRORS;
+        site.errors = ErrorPage::read(reader, errors, item);
         for path in reader.items("site.path", Some(item)) {
             site.paths.push(UrlPath::read(reader, &path));
         }
@@ -149,12 +153,15 @@ impl UrlPath {
             exact: s.flag("exact", false),
             behaviour: Behaviour::read(&mut s),
             fields: FieldSettings::default(),
+            errors: Vec::new(),
             contents: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
         };
         let [_, names, _] = NAMES;
         path.fields = FieldSettings::read(reader, names, item);
+        let [_, errors, _] = ERRORS;
+        path.errors = ErrorPage::read(reader, errors, item);
         for content in reader.items("site.path.content", Some(item)) {
             path.contents.push(ContentGroup::read(reader, &content));
         }
@@ -169,11 +176,14 @@ impl ContentGroup {
             extensions: s.texts("extensions", "extensions", Vec::new(), rules::listed_extension),
             behaviour: Behaviour::read(&mut s),
             fields: FieldSettings::default(),
+            errors: Vec::new(),
             instance: item.instance,
             location: item.location.clone(),
         };
         let [.., names] = NAMES;
         group.fields = FieldSettings::read(reader, names, item);
+        let [.., errors] = ERRORS;
+        group.errors = ErrorPage::read(reader, errors, item);
         group
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 
 mod access;
 mod acme;
+mod errors;
 mod fallbacks;
 mod filters;
 mod headers;

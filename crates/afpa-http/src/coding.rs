@@ -139,7 +139,7 @@ impl Weights {
 }
 
 /// `q=` and a qvalue of at most three decimals (RFC 9110 section 12.4.2), in thousandths.
-fn weight(parameter: &[u8]) -> Option<u16> {
+pub(crate) fn weight(parameter: &[u8]) -> Option<u16> {
     let [b'q' | b'Q', b'=', whole @ (b'0' | b'1'), rest @ ..] = parameter else { return None };
     let decimals = match rest {
         [] => b"",

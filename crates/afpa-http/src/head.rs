@@ -154,6 +154,14 @@ impl HeadBuilder {
         }
     }
 
+    /// Adds whole field lines, each with its CRLF.
+    #[must_use]
+    pub fn lines(mut self, lines: &[u8]) -> HeadBuilder {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"), "whole lines");
+        self.bytes.extend_from_slice(lines);
+        self
+    }
+
     /// Adds Content-Length (RFC 9110 section 8.6). Leave it out of 1xx, 204 and 304.
     #[must_use]
     pub fn content_length(self, length: u64) -> HeadBuilder {

@@ -27,6 +27,7 @@ pub mod media;
 mod method;
 pub mod multipart;
 pub mod page;
+pub mod problem;
 pub mod range;
 pub mod request;
 mod status;

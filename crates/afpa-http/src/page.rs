@@ -43,7 +43,8 @@ pub fn page(status: Status, sentence: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn help(status: Status) -> &'static str {
+/// A sentence of help for a status.
+pub fn help(status: Status) -> &'static str {
     match status {
         Status::BAD_REQUEST => "The server did not understand the request.",
         Status::FORBIDDEN => "You may not see this page.",

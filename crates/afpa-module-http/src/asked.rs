@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
-use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Version, request};
+use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
 
+use crate::errors::{Errors, KeptErrors};
 use crate::scope_stats::{InFlight, ScopeStats};
 
 /// A request that is being answered: the client, the request itself, and the source of the answer.
@@ -30,6 +31,8 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) hsts: Option<&'a Arc<str>>,
     /// The operator's changes of the fields.
     pub(crate) edits: Option<Edits<'a>>,
+    /// The operator's own error pages.
+    pub(crate) errors: Option<Errors<'a>>,
 }
 
 impl Asked<'_, '_, '_> {
@@ -55,6 +58,12 @@ impl Asked<'_, '_, '_> {
         for (name, value) in self.edits.iter().flat_map(|edits| edits.origin_fields()) {
             add_field(out, name, value);
         }
+    }
+
+    /// Whether the operator has a page for an error.
+    pub(crate) fn has_page(&self, status: Status) -> bool {
+        status.code() >= 400
+            && self.errors.is_some_and(|errors| errors.pages.find(status.code()).is_some())
     }
 
     /// Counts the answer for its site and request set.
@@ -97,6 +106,8 @@ pub(crate) struct KeptRequest {
     pub(crate) hsts: Option<Arc<str>>,
     /// The operator's changes of the fields.
     pub(crate) edits: Option<KeptEdits>,
+    /// The operator's own error pages.
+    errors: Option<Box<KeptErrors>>,
     /// Counts the request as in flight, if it belongs to a site.
     in_flight: Option<InFlight>,
 }
@@ -108,6 +119,7 @@ impl KeptRequest {
         let is_all_of_client = is_all_of_client(asked.request);
         let in_flight = asked.scope.map(InFlight::count);
         let edits = asked.edits.map(Edits::keep);
+        let errors = asked.errors.map(|errors| Box::new(errors.keep()));
         Self {
             head,
             limits,
@@ -118,12 +130,17 @@ impl KeptRequest {
             tls,
             hsts,
             edits,
+            errors,
             in_flight,
         }
     }
 
     pub(crate) fn edits(&self) -> Option<Edits<'_>> {
         self.edits.as_ref().map(KeptEdits::as_edits)
+    }
+
+    pub(crate) fn errors(&self) -> Option<Errors<'_>> {
+        self.errors.as_deref().map(KeptErrors::as_errors)
     }
 
     pub(crate) fn scope(&self) -> Option<&Arc<ScopeStats>> {

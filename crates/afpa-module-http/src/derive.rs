@@ -19,11 +19,12 @@ use afpa_http::{
 use afpa_police::Refusal;
 use afpa_proxy::exchange;
 use afpa_proxy::limit::ConnectionPermit;
-use afpa_router::ListenerId;
+use afpa_router::{ListenerId, RequestSetId, SiteId};
 use afpa_shared_cache::{KeyRoom, StoredResponse};
 
 use crate::asked::Asked;
 use crate::counters::HttpCounters;
+use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
 use crate::remote::{ExchangedRequest, Remote};
@@ -285,9 +286,13 @@ impl Module for Http {
             tls: tls.as_ref(),
             hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
             edits: routed.edits,
+            errors: errors_of(global, routed.scope, peer),
         };
         if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-            return Cached::Hit(hit);
+            match responder.wants_page() {
+                false => return Cached::Hit(hit),
+                true => routed.route = Route::ErrorPage,
+            }
         }
         if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
             && let Some(scripts) = file.scripts
@@ -303,7 +308,10 @@ impl Module for Http {
         {
             routed.route = file.fall_back(site, parsed, (spelled, script));
             if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-                return Cached::Hit(hit);
+                match responder.wants_page() {
+                    false => return Cached::Hit(hit),
+                    true => routed.route = Route::ErrorPage,
+                }
             }
         }
         let mut plan = None;
@@ -314,6 +322,7 @@ impl Module for Http {
                 global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
         {
             match kept::look_up((view, keys), lookup, asked, responder, out) {
+                Kept::Answered(_) if responder.wants_page() => routed.route = Route::ErrorPage,
                 Kept::Answered(persistence) => return Cached::Hit(persistence),
                 Kept::Instead(status) => routed.route = Route::Error(status),
                 Kept::Ask(asks) => plan = asks,
@@ -353,7 +362,7 @@ impl Module for Http {
             Some(kept) => {
                 self.ask_servers(connection, loaded.request, kept, (now, must_close), out)
             }
-            None => Finished::Answered(loaded.finish(&mut self.responder, now, must_close, out)),
+            None => loaded.finish(&mut self.responder, now, must_close, out),
         }
     }
 
@@ -429,6 +438,16 @@ impl Module for Http {
             view.release_dropped();
         }
     }
+}
+
+/// The error pages of a request set or site.
+#[inline]
+fn errors_of(
+    global: &Global,
+    scope: Option<(SiteId, Option<RequestSetId>)>,
+    peer: Client,
+) -> Option<Errors<'_>> {
+    global.errors.of(scope).map(|pages| Errors { pages, peer, may_ask: true })
 }
 
 /// Answers from this core's view of the cache, if the route is to a file that is there.

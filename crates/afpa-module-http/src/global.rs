@@ -18,6 +18,7 @@ use afpa_router::{Action, RequestSet, RequestSetId, Router, SiteId};
 use afpa_shared_cache::{CacheRequest, KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
+use crate::errors::{ErrorPages, PageFile};
 use crate::guard::Guards;
 use crate::header::HttpHeader;
 use crate::remote::Distributed;
@@ -44,6 +45,8 @@ pub struct Global {
     pub guards: Option<Arc<Guards>>,
     /// The changes of fields.
     pub fields: Fields,
+    /// The operator's own error pages.
+    pub errors: ErrorTables,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -83,6 +86,31 @@ impl Fields {
     }
 }
 
+/// The operator's own error pages, which the router's request sets and sites have.
+#[derive(Debug, Default)]
+pub struct ErrorTables {
+    /// Of a request set, by its number.
+    pub sets: Vec<Option<Arc<ErrorPages>>>,
+    /// Of a site, for requests that belong to no set.
+    pub sites: Vec<Option<Arc<ErrorPages>>>,
+    /// The files of all of them.
+    pub files: Vec<Arc<PageFile>>,
+}
+
+impl ErrorTables {
+    /// Those of the request set, if there is one, else of the site.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        scope: Option<(SiteId, Option<RequestSetId>)>,
+    ) -> Option<&Arc<ErrorPages>> {
+        match scope? {
+            (_, Some(set)) => self.sets.get(set.0 as usize)?.as_ref(),
+            (site, None) => self.sites.get(site.0 as usize)?.as_ref(),
+        }
+    }
+}
+
 /// A server group, and the settings of exchanges with its servers.
 pub struct ServerGroup {
     /// Selection and health.
@@ -110,6 +138,7 @@ impl Global {
             caches,
             guards: None,
             fields: Fields::default(),
+            errors: ErrorTables::default(),
             limits,
             body_limit,
             counted_sets,

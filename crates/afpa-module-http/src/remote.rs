@@ -18,6 +18,7 @@ use afpa_router::{self as router, GroupId, ListenerId, SiteId};
 use afpa_shared_cache::{Answer, Answered, Answering, ClientHead, Plan};
 
 use crate::asked::{Asked, KeptRequest};
+use crate::errors::{self, Errors, PageSource, Problem, Served, Wanted};
 use crate::global::{Global, ServerGroup};
 use crate::respond::Responder;
 use crate::script::{self, Run, Told};
@@ -32,6 +33,8 @@ pub struct Remote {
     pub(crate) plan: Option<Box<Plan>>,
     /// The request goes to the server before the handshake of the client is complete, with Early-Data (RFC 8470).
     pub(crate) is_early: bool,
+    /// The job asks for the page of this error, not for an answer to the request.
+    pub(crate) problem: Option<Box<Problem>>,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
@@ -42,6 +45,8 @@ pub struct ExchangedRequest {
     report: Report,
     /// A stored response that is the answer, and has not been sent.
     answer: Option<Answer>,
+    /// The error that is answered, and its page if a server was asked for it and has given it.
+    error: Option<Box<(Problem, Option<Served>)>>,
 }
 
 /// Why a distributed request goes to no server.
@@ -97,6 +102,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) hsts: Option<&'a Arc<str>>,
     /// The operator's changes of the fields.
     pub(crate) edits: Option<Edits<'a>>,
+    /// The operator's own error pages.
+    pub(crate) errors: Option<Errors<'a>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -188,6 +195,7 @@ pub(crate) fn prepare(
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
         edits: asker.edits.filter(|edits| edits.rules.changes_answers()).map(Edits::keep),
+        replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
 }
@@ -241,13 +249,25 @@ impl From<NotForwardable> for NotSent {
 }
 
 impl Remote {
+    /// A request whose answer is an error, and its page is asked of a server.
+    pub(crate) fn for_page(request: KeptRequest, wanted: Wanted) -> Self {
+        let Wanted { problem, job } = wanted;
+        let problem = Some(Box::new(problem));
+        Self { request, job, plan: None, is_early: false, problem, _permit: None }
+    }
+
     /// Has a server answer.
     pub(crate) async fn exchange<C: ClientStream>(
         mut self,
         core: Rc<Core>,
         client: &mut C,
     ) -> ExchangedRequest {
-        let Answered { report, answer } = match self.plan.take() {
+        if let Some(problem) = self.problem.take() {
+            let (served, report) = errors::ask(&mut self.job, &core, client).await;
+            let error = Some(Box::new((*problem, served)));
+            return ExchangedRequest { remote: self, report, answer: None, error };
+        }
+        let Answered { mut report, answer } = match self.plan.take() {
             None => {
                 let report = exchange::run(&mut self.job, &core, client, None).await;
                 Answered { report, answer: None }
@@ -259,7 +279,63 @@ impl Remote {
                 Box::pin(afpa_shared_cache::run(*plan, head, &mut self.job, &core, client)).await
             }
         };
-        ExchangedRequest { remote: self, report, answer }
+        let mut error = None;
+        if let Some((problem, job)) = self.failed(&report, client.cached_now()) {
+            // In a box: most requests are answered by their first server.
+            let served = match job {
+                Some(mut job) => Box::pin(errors::ask(&mut job, &core, client)).await,
+                None => (None, report.clone()),
+            };
+            if served.1.end == End::ClientGone {
+                report.end = End::ClientGone;
+            } else {
+                error = Some(Box::new((problem, served.0)));
+            }
+        }
+        ExchangedRequest { remote: self, report, answer, error }
+    }
+
+    /// The error that is answered after this exchange, if the operator has a page for it, and the request for the page if
+    /// a server gives it.
+    fn failed(&self, report: &Report, now: Now) -> Option<(Problem, Option<Box<Job>>)> {
+        let errors = self.request.errors()?;
+        let problem = match (report.end, &report.replaced) {
+            (End::Failed(failure), _) => Problem::of_failure(failure),
+            (End::Relayed(_), Some(lines)) => Problem::of_answer(report.status, lines)?,
+            _ => return None,
+        };
+        let status = problem.status.code();
+        let job = match errors.pages.find(status).map(|rule| &rule.page) {
+            Some(PageSource::Server(server)) => {
+                let mut slots = FieldSlots::default();
+                let parsed = self.request.parse(&mut slots)?;
+                let asked = self.asked(&parsed, (errors.peer, now));
+                errors::job(asked, errors, server, status)
+            }
+            _ => None,
+        };
+        Some((problem, job))
+    }
+
+    fn asked<'a, 's, 'b>(
+        &'a self,
+        parsed: &'a Request<'s, 'b>,
+        (peer, now): (Client, Now),
+    ) -> Asked<'a, 's, 'b> {
+        let Self { request, job, .. } = self;
+        Asked {
+            client: job.client.map_or(peer, Client::Ip),
+            request: parsed,
+            scope: request.scope(),
+            source: "remote",
+            arrived: request.arrived,
+            now,
+            must_close: false,
+            tls: request.tls.as_ref(),
+            hsts: request.hsts.as_ref(),
+            edits: request.edits(),
+            errors: request.errors().map(|errors| Errors { may_ask: false, ..errors }),
+        }
     }
 }
 
@@ -287,13 +363,27 @@ impl ExchangedRequest {
         now: Now,
         out: &mut Outbox,
     ) -> Persistence {
-        let Self { remote: Remote { request, job, .. }, report, answer } = self;
+        let Self { remote: Remote { request, job, .. }, report, answer, error } = self;
         if let Some(answer) = answer {
             return self.answer_stored(answer, responder, peer, now, out);
         }
         responder.counters.remote.add(1);
         if let Some(scope) = request.scope() {
             scope.took(duration_us(request.arrived.unix_us, now.unix_us));
+        }
+        if let (Some(error), true) = (error, report.end != End::ClientGone) {
+            let (problem, served) = &**error;
+            // A server that answers before it has the whole content leaves the rest of it on the connection.
+            let leaves_rest = match report.replaced {
+                Some(_) => report.end == End::Relayed(Persistence::Close),
+                None => job.body != BodyLength::None,
+            };
+            let must_close = leaves_rest || !job.keep_alive;
+            let answered = self.with_request(peer, now, |asked| {
+                let asked = Asked { must_close, ..asked };
+                responder.problem_with(asked, problem, served.as_ref(), Some(report), out)
+            });
+            return answered.unwrap_or(Persistence::Close);
         }
         let (status, persistence) = match report.end {
             // Behind a request for a tunnel the client sends what belongs into it.
@@ -353,21 +443,9 @@ impl ExchangedRequest {
         now: Now,
         then: impl FnOnce(Asked<'_, '_, '_>) -> T,
     ) -> Option<T> {
-        let Remote { request, job, .. } = &self.remote;
         let mut slots = FieldSlots::default();
-        let parsed = request.parse(&mut slots)?;
-        Some(then(Asked {
-            client: job.client.map_or(peer, Client::Ip),
-            request: &parsed,
-            scope: request.scope(),
-            source: "remote",
-            arrived: request.arrived,
-            now,
-            must_close: false,
-            tls: request.tls.as_ref(),
-            hsts: request.hsts.as_ref(),
-            edits: request.edits(),
-        }))
+        let parsed = self.remote.request.parse(&mut slots)?;
+        Some(then(self.remote.asked(&parsed, (peer, now))))
     }
 }
 

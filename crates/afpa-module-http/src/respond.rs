@@ -25,6 +25,7 @@ use afpa_shared_cache::{Answering, Recipient, Written};
 
 use crate::asked::{Asked, is_all_of_client};
 use crate::counters::HttpCounters;
+use crate::errors::{Problem, Wanted};
 use crate::header::{HttpHeader, Variant};
 use crate::settings::DocRootSettings;
 
@@ -37,11 +38,19 @@ pub(crate) struct Responder {
     second: u64,
     /// The engine drains: every answer is the last one on its connection.
     pub(crate) draining: bool,
+    /// Instead of an answer: a request for the page of an error.
+    pub(crate) wanted: Option<Box<Wanted>>,
 }
 
 impl Responder {
     pub(crate) fn new(counters: Arc<HttpCounters>, sink: Box<dyn AccessSink>) -> Self {
-        Self { counters, sink, date: HttpDate::new(0), second: 0, draining: false }
+        Self { counters, sink, date: HttpDate::new(0), second: 0, draining: false, wanted: None }
+    }
+
+    /// Whether a server is to be asked for the page of an error, and nothing was answered yet.
+    #[inline]
+    pub(crate) fn wants_page(&self) -> bool {
+        self.wanted.is_some()
     }
 
     /// Answers from a cache object.
@@ -207,12 +216,9 @@ impl Responder {
         length: u64,
         out: &mut Outbox,
     ) -> Persistence {
-        let status = Status::RANGE_NOT_SATISFIABLE;
-        let body = page::error_page(status);
-        let head = page_head(status, body.len())
-            .field("Content-Range", range::content_range_unsatisfied(length))
-            .finish();
-        self.finish_page(asked, status, &head, &body, out)
+        let problem = Problem::new(Status::RANGE_NOT_SATISFIABLE)
+            .with("Content-Range", range::content_range_unsatisfied(length));
+        self.problem(asked, problem, out)
     }
 
     /// Records an answer that a server gave.

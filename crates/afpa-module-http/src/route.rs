@@ -47,6 +47,8 @@ pub(crate) enum Route<'m> {
     Status(Status),
     /// An error page.
     Error(Status),
+    /// An error page that a server gives: the responder has the request for it.
+    ErrorPage,
     /// CONNECT: the bytes behind it may be meant for the tunnel that AFPA does not offer, so the connection ends.
     Tunnel,
     /// Nowhere: its client is refused.

@@ -53,22 +53,13 @@ impl Site {
         request: &Request<'_, '_>,
         peer: Option<IpAddr>,
     ) -> (Option<IpAddr>, Origin<'static>) {
-        let Some(peer) = peer else { return (None, Origin::default()) };
-        let trusted = self.trusts(Client::Ip(peer));
-        let origin = Origin { client: Some(peer), trusted, ..Origin::default() };
-        if !trusted {
-            return (Some(peer), origin);
-        }
-        let lines =
-            request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
-        let client = forwarded::client(lines.map(|(_, value)| value), peer, &self.forwarded_from);
-        (Some(client), origin)
+        client_of(&self.forwarded_from, request, peer)
     }
 
     /// Whether a client is a router in front that is believed.
     pub(crate) fn trusts(&self, client: Client) -> bool {
         match client {
-            Client::Ip(peer) => self.forwarded_from.iter().any(|network| network.contains(peer)),
+            Client::Ip(peer) => contains(&self.forwarded_from, peer),
             Client::Unix => false,
         }
     }
@@ -82,4 +73,25 @@ impl Site {
             _ => peer,
         }
     }
+}
+
+fn contains(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(address))
+}
+
+/// [`Site::client_of`], by the routers in front that the site trusts.
+pub(crate) fn client_of(
+    forwarded_from: &[Network],
+    request: &Request<'_, '_>,
+    peer: Option<IpAddr>,
+) -> (Option<IpAddr>, Origin<'static>) {
+    let Some(peer) = peer else { return (None, Origin::default()) };
+    let trusted = contains(forwarded_from, peer);
+    let origin = Origin { client: Some(peer), trusted, ..Origin::default() };
+    if !trusted {
+        return (Some(peer), origin);
+    }
+    let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
+    let client = forwarded::client(lines.map(|(_, value)| value), peer, forwarded_from);
+    (Some(client), origin)
 }

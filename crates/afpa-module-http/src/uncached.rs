@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use afpa_cache::Millis;
-use afpa_framework::{Helpers, Now, Outbox, Persistence};
+use afpa_framework::{Finished, Helpers, Now, Outbox, Persistence};
 use afpa_http::{FieldSlots, Status, request::Said, target};
 use afpa_router::{Fallback, RequestSetId, Scripts, SiteId};
 
@@ -13,6 +13,7 @@ use crate::asked::{Asked, KeptRequest};
 use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::load::{self, Loaded};
+use crate::remote::Remote;
 use crate::respond::Responder;
 use crate::route::Unfit;
 use crate::script::{Script, is_script};
@@ -136,13 +137,28 @@ impl LoadedRequest {
 
     /// Writes the answer.
     pub(crate) fn finish(
-        self,
+        mut self,
         responder: &mut Responder,
         now: Now,
         must_close: bool,
         out: &mut Outbox,
+    ) -> Finished<Remote> {
+        let loaded = std::mem::replace(&mut self.loaded, Loaded::NoFile);
+        let persistence = self.answer(loaded, responder, (now, must_close), out);
+        match responder.wanted.take() {
+            None => Finished::Answered(persistence),
+            Some(wanted) => Finished::Remote(Remote::for_page(self.request, *wanted)),
+        }
+    }
+
+    fn answer(
+        &self,
+        loaded: Loaded,
+        responder: &mut Responder,
+        (now, must_close): (Now, bool),
+        out: &mut Outbox,
     ) -> Persistence {
-        let Self { request, root, fallback, unfit, loaded } = self;
+        let Self { request, root, fallback, unfit, .. } = self;
         let mut slots = FieldSlots::default();
         let Some(parsed) = request.parse(&mut slots) else {
             let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
@@ -160,10 +176,11 @@ impl LoadedRequest {
             tls: request.tls.as_ref(),
             hsts: request.hsts.as_ref(),
             edits: request.edits(),
+            errors: request.errors(),
         };
         match loaded {
             Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There
-                if let Some(unfit) = unfit =>
+                if let Some(unfit) = *unfit =>
             {
                 responder.unfit(asked, unfit, out)
             }
@@ -181,12 +198,12 @@ impl LoadedRequest {
             Loaded::Failed(status) => responder.page(asked, status, out),
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
             Loaded::NoFile => {
-                let fallback = fallback.and_then(|kept| kept.fallback);
-                if let (Some(unfit), Some(Fallback::File(_))) = (unfit, &fallback) {
-                    return responder.unfit(asked, unfit, out);
+                let fallback = fallback.as_ref().and_then(|kept| kept.fallback.as_ref());
+                if let (Some(unfit), Some(Fallback::File(_))) = (unfit, fallback) {
+                    return responder.unfit(asked, *unfit, out);
                 }
                 let status = match fallback {
-                    Some(Fallback::Status(status)) => status,
+                    Some(Fallback::Status(status)) => *status,
                     _ => Status::NOT_FOUND,
                 };
                 responder.status(asked, status, out)

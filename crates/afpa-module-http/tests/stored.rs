@@ -162,6 +162,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         responses: Some(responses),
         caches,
         fields: Default::default(),
+        errors: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

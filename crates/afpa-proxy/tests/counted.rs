@@ -71,6 +71,7 @@ fn job(place: &str) -> Job {
         over_tls: false,
         hsts: None,
         edits: None,
+        replaces: None,
     }
 }
 

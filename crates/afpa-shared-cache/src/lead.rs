@@ -299,6 +299,7 @@ fn report((end, status, content_bytes): (End, u16, u64), begun: Now, now: Now) -
         attempts: 0,
         connect_us: 0,
         first_byte_us: 0,
+        replaced: None,
         total_us: duration_us(begun.unix_us, now.unix_us),
     }
 }

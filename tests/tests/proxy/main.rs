@@ -3,6 +3,7 @@
 mod access;
 mod browser;
 mod deployment;
+mod errors;
 mod fallback;
 mod half_closed;
 mod headers;

@@ -173,6 +173,28 @@ pub(crate) fn statuses(text: &str) -> Result<Statuses, Unfit> {
     }
 }
 
+/// A status of errors, or one of their two classes.
+pub(crate) fn error_statuses(text: &str) -> Result<Statuses, Unfit> {
+    match statuses(text) {
+        Ok(Statuses(first, last)) if first >= 400 => Ok(Statuses(first, last)),
+        _ => {
+            let cause =
+                format!("\"{text}\" is neither the status of an error nor \"4xx\" or \"5xx\"");
+            Err(Unfit::new(cause, "write for example 404 or \"5xx\""))
+        }
+    }
+}
+
+/// The path, and perhaps a query, that a server is asked for.
+pub(crate) fn page_path(text: &str) -> Result<String, Unfit> {
+    let is_plain = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'#';
+    if !text.starts_with('/') || text.starts_with("//") || !text.bytes().all(is_plain) {
+        let cause = format!("\"{text}\" is not the path of a URL");
+        return Err(Unfit::new(cause, "begin it with a slash: \"/errors/{status}.html\""));
+    }
+    Ok(text.to_owned())
+}
+
 /// An origin (RFC 6454 section 6.2), `*`, or one with `*.` before its host; in lower case.
 pub(crate) fn origin(text: &str) -> Result<String, Unfit> {
     let cause = || format!("\"{text}\" is not an origin");

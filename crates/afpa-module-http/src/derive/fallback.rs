@@ -5,7 +5,7 @@ use afpa_http::{FieldSlots, Status, request::Said};
 use afpa_router::Fallback;
 
 use super::kept::{self, Kept};
-use super::miss::Distributing;
+use super::miss::{Distributing, asked_or};
 use super::{Http, HttpConnection};
 use crate::asked::{Asked, KeptRequest};
 use crate::remote::{Distributed, Remote};
@@ -48,6 +48,7 @@ impl Http {
             tls: request.tls.as_ref(),
             hsts: request.hsts.as_ref(),
             edits: request.edits(),
+            errors: request.errors(),
         };
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);
@@ -58,9 +59,12 @@ impl Http {
             && let Some(lookup) = global.shared_request(&parsed, (&to, set), client)
         {
             match kept::look_up((view, keys), lookup, asked, responder, out) {
-                Kept::Answered(persistence) => return Finished::Answered(persistence),
+                Kept::Answered(persistence) => {
+                    return asked_or(asked, &request.head, &global, responder, persistence);
+                }
                 Kept::Instead(status) => {
-                    return Finished::Answered(responder.page(asked, status, out));
+                    let persistence = responder.page(asked, status, out);
+                    return asked_or(asked, &request.head, &global, responder, persistence);
                 }
                 Kept::Ask(asks) => plan = asks,
             }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Finished, Miss, Outbox};
+use afpa_framework::{Client, Finished, Miss, Outbox, Persistence};
 use afpa_http::{Status, target};
 use afpa_proxy::exchange;
 use afpa_router::{RequestSetId, SiteId};
@@ -39,6 +39,21 @@ impl Missed<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Miss<Uncached, Remote> {
+        let Self { asked, head, route, scope, plan, global, responder, core } = self;
+        let again = &mut *responder;
+        let missed = Missed { asked, head, route, scope, plan, global, responder: again, core };
+        match missed.answer(connection, out) {
+            Miss::Answered(persistence) => {
+                match asked_or(asked, head, global, responder, persistence) {
+                    Finished::Answered(persistence) => Miss::Answered(persistence),
+                    Finished::Remote(request) => Miss::Remote(request),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn answer(self, connection: &mut HttpConnection, out: &mut Outbox) -> Miss<Uncached, Remote> {
         let Self { asked, head, route, scope, plan, global, responder, core } = self;
         if !matches!(route, Route::Refused(_))
             && !remote::asks_tunnel(asked.request)
@@ -86,6 +101,9 @@ impl Missed<'_, '_, '_> {
                 let location = location.unwrap_or_default();
                 responder.redirect(asked, status, &location, out)
             }
+            Route::Fixed(fixed) if fixed.body.is_empty() && asked.has_page(fixed.status) => {
+                responder.page(asked, fixed.status, out)
+            }
             Route::Fixed(fixed) => {
                 responder.fixed(asked, fixed.status, (&fixed.content_type, &fixed.body), out)
             }
@@ -93,12 +111,30 @@ impl Missed<'_, '_, '_> {
             Route::Preflight(cors) => responder.preflight(asked, cors, out),
             Route::Status(status) => responder.status(asked, status, out),
             Route::Error(status) => responder.page(asked, status, out),
+            Route::ErrorPage => Persistence::Keep,
             Route::Tunnel => {
                 let asked = Asked { must_close: true, ..asked };
                 responder.page(asked, Status::METHOD_NOT_ALLOWED, out)
             }
             Route::Refused(why) => responder.refused(asked, why, out),
         })
+    }
+}
+
+/// The request for an error page, if a server is to give it; else the answer is complete.
+pub(super) fn asked_or(
+    asked: Asked<'_, '_, '_>,
+    head: &[u8],
+    global: &Global,
+    responder: &mut Responder,
+    persistence: Persistence,
+) -> Finished<Remote> {
+    match responder.wanted.take() {
+        None => Finished::Answered(persistence),
+        Some(wanted) => {
+            let request = KeptRequest::new(&asked, head.into(), global.limits);
+            Finished::Remote(Remote::for_page(request, *wanted))
+        }
     }
 }
 
@@ -126,12 +162,14 @@ impl Distributing<'_, '_, '_> {
             Client::Unix => None,
         };
         let names_server = responder.sink.enabled();
+        let all = (asked, head, global);
         let tls = asked.tls.map(|tls| &**tls);
-        let (hsts, edits, is_last) = (asked.hsts, asked.edits, asked.must_close);
+        let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);
+        let is_last = asked.must_close;
         let listener = connection.listener;
-        let asker = Asker { client, listener, names_server, tls, hsts, edits, is_last };
+        let asker = Asker { client, listener, names_server, tls, hsts, edits, errors, is_last };
         let permit = &mut connection.permit;
-        Finished::Answered(
+        let persistence =
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {
                 Ok(Prepared { job, permit, is_early }) => {
                     // The exchange passes the content on to the server, so it is not skipped.
@@ -144,6 +182,7 @@ impl Distributing<'_, '_, '_> {
                         job,
                         plan,
                         is_early,
+                        problem: None,
                         _permit: permit,
                     });
                 }
@@ -157,7 +196,8 @@ impl Distributing<'_, '_, '_> {
                     let asked = Asked { must_close: true, ..asked };
                     responder.page(asked, Status::CONTENT_TOO_LARGE, out)
                 }
-            },
-        )
+            };
+        let (asked, head, global) = all;
+        asked_or(asked, head, global, responder, persistence)
     }
 }

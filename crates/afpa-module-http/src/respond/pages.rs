@@ -1,7 +1,10 @@
 //! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
-use afpa_framework::{AccessRecord, Client, Now, Outbox, Part, Persistence};
+use std::borrow::Cow;
+
+use afpa_framework::{AccessRecord, Client, GATHERED, Now, Outbox, Part, Persistence};
 use afpa_http::edits::Cors;
+use afpa_http::problem::Form;
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
@@ -9,6 +12,7 @@ use afpa_proxy::limit::Refused;
 
 use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
+use crate::errors::{self, ErrorRule, PageSource, Problem, Served, Wanted};
 use crate::load::{Listing, PageInMemory};
 use crate::route::Unfit;
 
@@ -53,17 +57,76 @@ impl Responder {
         report: &Report,
         out: &mut Outbox,
     ) -> Persistence {
-        let status = failure.status();
-        let body = page::page(status, failure.sentence());
-        let mut head = page_head(status, body.len()).field("Cache-Control", "no-store");
-        if let Some(seconds) = failure.retry_after_s() {
-            head = head.field("Retry-After", seconds.to_string());
+        self.problem_with(asked, &Problem::of_failure(failure), None, Some(report), out)
+    }
+
+    /// The page for an error: the operator's own, or a server's that is asked for first, or the built-in one.
+    pub(crate) fn problem(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        problem: Problem,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let status = problem.status.code();
+        if let Some(errors) = asked.errors.filter(|errors| errors.may_ask && !problem.by_limit)
+            && let Some(ErrorRule { page: PageSource::Server(server), .. }) =
+                errors.pages.find(status)
+            && let Some(job) = errors::job(asked, errors, server, status)
+        {
+            self.wanted = Some(Box::new(Wanted { problem, job }));
+            return Persistence::Keep;
         }
-        let persistence = self.head(asked, (status, &head.finish()), out);
-        let length = self.content_of_page(asked, &body, out);
-        self.counters.answered(status, length);
-        asked.count(status.code());
-        self.record_page(asked, status, length, report);
+        self.problem_with(asked, &problem, None, None, out)
+    }
+
+    /// The same, with the page that a server has given, and the report of the exchange.
+    pub(crate) fn problem_with(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        problem: &Problem,
+        served: Option<&Served>,
+        report: Option<&Report>,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let Problem { status, sentence, lines, .. } = problem;
+        let rule = asked.errors.and_then(|errors| errors.pages.find(status.code()));
+        let built_in = || {
+            let form = Form::of(asked.request);
+            let about = format!("Content-Type: {}\r\nVary: Accept\r\n", form.content_type());
+            (about.into_bytes(), Cow::Owned(form.content(*status, sentence)))
+        };
+        let file;
+        let (about, body) = match (rule.map(|rule| &rule.page), served) {
+            (Some(PageSource::File(page)), _) => {
+                file = page.content();
+                let about = format!("Content-Type: {}\r\n", page.content_type);
+                (about.into_bytes(), Cow::Borrowed(&file[..]))
+            }
+            (Some(PageSource::Server(_)), Some(served)) => {
+                (served.lines.clone(), Cow::Borrowed(&served.content[..]))
+            }
+            _ => built_in(),
+        };
+        let answer = rule.and_then(|rule| rule.answer).unwrap_or(*status);
+        let has_content = !answer.is_bodiless();
+        let mut head = ResponseHead::build(answer).lines(&about);
+        if has_content {
+            head = head.content_length(body.len() as u64);
+        }
+        // The fields of an error mean nothing on an answer that is none.
+        let lines = if answer.code() >= 400 { &lines[..] } else { b"" };
+        let head = head.lines(lines).finish();
+        let persistence = self.head(asked, (answer, &head), out);
+        let body = if has_content { &body[..] } else { b"" };
+        let length = self.content_of_page(asked, body, out);
+        match report {
+            None => self.note(asked, answer, length, out),
+            Some(report) => {
+                self.counters.answered(answer, length);
+                asked.count(answer.code());
+                self.record_page(asked, answer, length, report);
+            }
+        }
         persistence
     }
 
@@ -77,14 +140,15 @@ impl Responder {
     ) -> Persistence {
         let status = match why {
             Refusal::Denied => {
-                return self.page(Asked { must_close: true, ..asked }, Status::FORBIDDEN, out);
+                let problem = Problem::new(Status::FORBIDDEN);
+                let problem = Problem { by_limit: true, ..problem };
+                return self.problem(Asked { must_close: true, ..asked }, problem, out);
             }
             Refusal::ClientRate => Status::TOO_MANY_REQUESTS,
             Refusal::TotalRate => Status::SERVICE_UNAVAILABLE,
         };
-        let body = page::error_page(status);
-        let head = page_head(status, body.len()).field("Retry-After", "1").finish();
-        self.finish_page(asked, status, &head, &body, out)
+        let problem = Problem { by_limit: true, ..Problem::new(status) };
+        self.problem(asked, problem.with("Retry-After", "1"), out)
     }
 
     /// The page for a request beyond the limits of a site.
@@ -94,12 +158,9 @@ impl Responder {
         refused: Refused,
         out: &mut Outbox,
     ) -> Persistence {
-        let status = refused.status();
-        let body = page::error_page(status);
-        let head = page_head(status, body.len())
-            .field("Retry-After", refused.retry_after_s().to_string())
-            .finish();
-        self.finish_page(asked, status, &head, &body, out)
+        let problem = Problem { by_limit: true, ..Problem::new(refused.status()) };
+        let problem = problem.with("Retry-After", refused.retry_after_s().to_string());
+        self.problem(asked, problem, out)
     }
 
     fn record_page(
@@ -145,15 +206,14 @@ impl Responder {
         status: Status,
         out: &mut Outbox,
     ) -> Persistence {
-        let body = page::error_page(status);
-        let mut head = page_head(status, body.len());
+        let mut problem = Problem::new(status);
         if status == Status::METHOD_NOT_ALLOWED {
-            head = head.field("Allow", ALLOWED);
+            problem = problem.with("Allow", ALLOWED);
         }
         if status == Status::SERVICE_UNAVAILABLE {
-            head = head.field("Retry-After", "1");
+            problem = problem.with("Retry-After", "1");
         }
-        self.finish_page(asked, status, &head.finish(), &body, out)
+        self.problem(asked, problem, out)
     }
 
     /// An answer that is nothing but a status: of an error, its page.
@@ -180,9 +240,8 @@ impl Responder {
             Unfit::Options => self.options(asked, out),
             Unfit::Status(status) => self.page(asked, status, out),
             Unfit::ContentTooLarge => {
-                let status = Status::CONTENT_TOO_LARGE;
-                asked.count(status.code());
-                self.refuse(asked.client, Said::of(asked.request), status, asked.now, out);
+                let asked = Asked { must_close: true, source: "refused", ..asked };
+                self.page(asked, Status::CONTENT_TOO_LARGE, out);
                 Persistence::Close
             }
         }
@@ -267,7 +326,10 @@ impl Responder {
         if asked.request.method == Method::Head {
             return 0;
         }
-        out.bytes.extend_from_slice(body);
+        match body.len() <= GATHERED as usize {
+            true => out.bytes.extend_from_slice(body),
+            false => out.push(Part::Bytes(body.to_vec())),
+        }
         body.len() as u64
     }
 }

@@ -142,6 +142,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         responses: None,
         caches: Vec::new(),
         fields: Default::default(),
+        errors: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

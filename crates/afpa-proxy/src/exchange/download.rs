@@ -11,6 +11,7 @@ use afpa_h2::client::Gone;
 use afpa_http::edits::Edits;
 use afpa_http::{Connection, Version};
 
+use super::job::lies_in;
 use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
 use crate::end::Content;
@@ -37,6 +38,8 @@ pub(super) struct Terms<'a> {
     pub(super) hsts: Option<&'a str>,
     /// The changes of its fields.
     pub(super) edits: Option<Edits<'a>>,
+    /// See [`Job::replaces`](super::Job).
+    pub(super) replaces: Option<&'a [(u16, u16)]>,
 }
 
 /// The response: its heads, and its content as it arrives. More is read only when all read bytes were sent,
@@ -63,6 +66,8 @@ pub(super) struct Download {
     interims: u32,
     /// The client does not get the final response.
     withheld: bool,
+    /// Why not, if its owner replaces it; see [`Report::replaced`](super::Report).
+    pub(super) replaced: Option<Box<[u8]>>,
     /// Of the final response.
     pub(super) summary: Summary,
 }
@@ -169,8 +174,25 @@ pub(super) const MOST_COPIED: usize = 16 * 1024;
 /// The least that one read takes from a server, however little its client takes.
 pub(super) const LEAST_READ: usize = 4 * 1024;
 
+/// Content that the client does not get is read up to this length.
+const MOST_WITHHELD: u64 = 2 << 20;
+
 /// Interim responses of one exchange.
 const MOST_INTERIMS: u32 = 32;
+
+/// Fields that tell a client what to do about a status, as lines: its owner writes them in its own answer.
+fn status_fields(response: &response::Response<'_, '_>) -> Box<[u8]> {
+    const NAMES: [&str; 5] =
+        ["allow", "content-range", "retry-after", "set-cookie", "www-authenticate"];
+    let is_one = |name: &[u8]| NAMES.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes()));
+    let mut lines = Vec::new();
+    for (name, value) in response.end_to_end().filter(|(name, _)| is_one(name)) {
+        for part in [name, b": ", value, b"\r\n"] {
+            lines.extend_from_slice(part);
+        }
+    }
+    lines.into_boxed_slice()
+}
 
 impl Download {
     pub(super) fn new() -> Self {
@@ -187,6 +209,7 @@ impl Download {
             may_trail: MayTrail::default(),
             interims: 0,
             withheld: false,
+            replaced: None,
             summary: Summary::default(),
         }
     }
@@ -474,6 +497,10 @@ impl Download {
         let now = client.cached_now();
         let passing = tap.as_deref_mut().map_or(Passing::On, |tap| tap.head(&response, now));
         self.withheld = passing == Passing::Withheld;
+        if !self.withheld && lies_in(terms.replaces, response.status) {
+            self.withheld = true;
+            self.replaced = Some(status_fields(&response));
+        }
         if !self.withheld {
             let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
             let begin = self.out.len();
@@ -526,6 +553,12 @@ impl Download {
             done = progress.done;
             if let Some(tap) = tap.as_deref_mut() {
                 tap.content(data);
+            }
+            if self.withheld && self.summary.content > MOST_WITHHELD {
+                // Nobody gets the rest: the connection is closed instead.
+                (self.summary.keeps, self.summary.exact, self.raw) = (false, false, 0..0);
+                self.phase = Phase::Last;
+                return Ok(());
             }
             match delivery {
                 _ if self.withheld => {}

@@ -55,9 +55,17 @@ pub struct Job {
     pub hsts: Option<Arc<str>>,
     /// The changes of the response's fields.
     pub edits: Option<KeptEdits>,
+    /// The first and the last status of ranges of responses that the client does not get: its owner answers instead of
+    /// the server.
+    pub replaces: Option<Arc<[(u16, u16)]>>,
 }
 
 impl Job {
+    /// Whether the owner answers instead of a server that responds with this status.
+    pub fn replaces(&self, status: u16) -> bool {
+        lies_in(self.replaces.as_deref(), status)
+    }
+
     /// The same job once more.
     pub fn again(&self) -> Job {
         Job {
@@ -68,9 +76,16 @@ impl Job {
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
             edits: self.edits.clone(),
+            replaces: self.replaces.clone(),
             ..*self
         }
     }
+}
+
+/// Whether a status lies in one of these ranges.
+pub(super) fn lies_in(ranges: Option<&[(u16, u16)]>, status: u16) -> bool {
+    ranges
+        .is_some_and(|ranges| ranges.iter().any(|&(first, last)| first <= status && status <= last))
 }
 
 /// The state that the exchanges of one core share.
@@ -108,6 +123,9 @@ pub struct Report {
     pub first_byte_us: u32,
     /// Microseconds in all.
     pub total_us: u32,
+    /// The response is among those that its owner replaces: the client has got none of it. These field lines of it belong to
+    /// its status, whatever the content is.
+    pub replaced: Option<Box<[u8]>>,
 }
 
 /// How an exchange ended.

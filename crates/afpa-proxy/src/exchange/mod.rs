@@ -3,7 +3,7 @@
 //!
 //! [`run`] does this, in that order. `relay` moves the bytes: `upload` those of the request, `download` those
 //! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
-//! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z16 of docs/rules are the rules.
+//! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z17 of docs/rules are the rules.
 
 mod download;
 mod failure;
@@ -63,6 +63,7 @@ struct Exchange<'a, C> {
     connected_us: u64,
     server: Option<Box<str>>,
     summary: download::Summary,
+    replaced: Option<Box<[u8]>>,
 }
 
 impl<'a, C: ClientStream> Exchange<'a, C> {
@@ -83,6 +84,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             connected_us: now.unix_us,
             server: None,
             summary: download::Summary::default(),
+            replaced: None,
             job,
             core,
             client,
@@ -300,6 +302,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             first_byte_us: since(self.summary.first_byte_us),
             total_us: since(ended.unix_us),
             server: self.server,
+            replaced: self.replaced.filter(|_| matches!(end, End::Relayed(_))),
         }
     }
 }

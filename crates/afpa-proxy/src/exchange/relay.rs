@@ -93,14 +93,16 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         let pool = &self.exchange.core.pool;
         self.upload.end(pool);
         self.download.end(pool);
+        self.exchange.replaced = self.download.replaced.take();
         self.download.summary
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Relayed> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
-        let Job { head, asked, version, keep_alive, settings, over_tls, hsts, edits, .. } =
-            &mut *exchange.job;
+        let Job {
+            head, asked, version, keep_alive, settings, over_tls, hsts, edits, replaces, ..
+        } = &mut *exchange.job;
         let client = &mut *exchange.client;
         let tap = exchange.tap.as_deref_mut();
 
@@ -118,6 +120,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             set_cookie: lease.set_cookie(*over_tls),
             hsts: hsts.as_deref(),
             edits: edits.as_ref().map(KeptEdits::as_edits),
+            replaces: replaces.as_deref(),
         };
         let downloaded = match download.step(cx, &terms, client, stream, (&core.pool, tap)) {
             Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),

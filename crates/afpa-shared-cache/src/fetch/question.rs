@@ -30,6 +30,8 @@ pub(crate) struct Question<'a> {
     pub(crate) head: ClientHead<'a>,
     /// The question is whether it is current.
     pub(crate) validates: bool,
+    /// Ranges of statuses whose answers the client does not get: none of them is kept.
+    replaces: Option<Arc<[(u16, u16)]>>,
     pub(crate) asked_at: Now,
 }
 
@@ -62,7 +64,8 @@ impl<'a> Question<'a> {
         let stored = fetching.stored.as_ref().and_then(|object| object.header().response());
         let validates = stored.is_some_and(|stored| stored.draft.has_validator());
         let exchange = Arc::clone(&job.settings);
-        Self { cache, fetching, fetch, exchange, head, validates, asked_at }
+        let replaces = job.replaces.clone();
+        Self { cache, fetching, fetch, exchange, head, validates, replaces, asked_at }
     }
 }
 
@@ -99,6 +102,10 @@ impl Question<'_> {
 
     /// Whether a response may be kept, as far as its fields say.
     pub(crate) fn judge(&self, facts: &ResponseFacts, life: Life) -> Result<(), NotStored> {
+        let replaced = |&(first, last): &(u16, u16)| first <= facts.status && facts.status <= last;
+        if self.replaces.iter().any(|ranges| ranges.iter().any(replaced)) {
+            return Err(NotStored::Status);
+        }
         let terms = Terms {
             lifetime: life.lifetime.into(),
             age: facts.age,

@@ -17,8 +17,8 @@ use anyhow::{Context as _, bail};
 use super::print;
 use crate::cli::Route;
 use afpa_config::{
-    CacheMode, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache, field_rules,
-    load,
+    CacheMode, ErrorPage, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache,
+    error_pages, field_rules, load,
 };
 
 /// `afpa route URL`.
@@ -108,7 +108,12 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         Err(Unrouted::Misdirected) => {
             told.row("answer", "421: no site of this address has this host")
         }
-        Err(Unrouted::NotFound(_)) => told.row("answer", "404: no request set of the site has it"),
+        Err(Unrouted::NotFound(SiteId(index))) => {
+            told.row("answer", "404: no request set of the site has it");
+            if let Some(site) = loaded.config.sites.get(index as usize) {
+                told.errors(&error_pages(site, None, None));
+            }
+        }
         Ok(verdict) => {
             if let Some(set) = routes.router.set(verdict.set) {
                 told.row("request set", &set.name);
@@ -155,6 +160,13 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
             if let Some(set) = routes.router.set(verdict.set) {
                 let is_file = matches!(verdict.action, Action::Cached { .. });
                 told.fields(set, path, is_file);
+            }
+            if let Some(set) = routes.router.set(verdict.set)
+                && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
+            {
+                let place = site.paths.get(set.path);
+                let content = place.and_then(|place| place.contents.get(set.content));
+                told.errors(&error_pages(site, place, content));
             }
             if let Action::Cached { .. } = verdict.action
                 && !verdict.certain
@@ -412,6 +424,27 @@ impl Told<'_> {
             self.row("kernel", "never answers for a script");
         }
         Some(())
+    }
+
+    /// The pages of errors, a line each. The first one that has a status is for it.
+    fn errors(&mut self, pages: &[(&ErrorPage, (u16, u16))]) {
+        let mut name = "errors";
+        for (page, (first, last)) in pages {
+            let statuses = match (first, last) {
+                (400, 599) => "all".to_owned(),
+                _ if first == last => first.to_string(),
+                _ => format!("{}xx", first / 100),
+            };
+            let from = match (&page.file, &page.to) {
+                (Some(file), _) => file.display().to_string(),
+                (None, Some(to)) => format!("{to}, asked for {}", page.path),
+                (None, None) => "the built-in page".to_owned(),
+            };
+            let answer = page.answer.map(|answer| format!(", as {answer}")).unwrap_or_default();
+            let servers = if page.intercept { ", also for servers' own errors" } else { "" };
+            self.row(name, &format!("{statuses}: {from}{answer}{servers}"));
+            name = "";
+        }
     }
 
     fn site(&mut self, explanation: &Explanation<'_, '_>) {

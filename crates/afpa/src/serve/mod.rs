@@ -21,6 +21,7 @@ mod build;
 mod certificate_store;
 mod convert;
 mod drop_thread;
+mod error_pages;
 mod helpers;
 mod introduce;
 mod listeners;

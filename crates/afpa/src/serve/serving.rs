@@ -23,6 +23,7 @@ use afpa_shared_cache::{Responses, SiteCache};
 use anyhow::Context as _;
 
 use super::convert;
+use super::error_pages::{self, PageFiles};
 use super::tls::AdoptedTls;
 use afpa_config::{Config, Guarded, Listen, Routes, SiteSettings, UrlPath, field_rules};
 
@@ -64,6 +65,7 @@ pub(super) struct Content {
     cache: Arc<Cache<HttpHeader>>,
     compressor: Arc<Compressor>,
     comparer: Comparer,
+    pages: PageFiles,
 }
 
 /// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
@@ -76,6 +78,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.to.is_none()
                 && site.fallback.is_none()
                 && site.fields.is_empty()
+                && site.errors.is_empty()
                 && site.php.is_none()
                 && site.paths.is_empty()
                 && site.access.is_open()
@@ -129,7 +132,9 @@ impl Content {
             Listen::Unix(_) => None,
         });
         let listeners = listeners.collect();
-        Ok(Self { router, names, listeners, guards, roots: sites, cache, compressor, comparer })
+        let pages = error_pages::read(config)?;
+        let roots = sites;
+        Ok(Self { router, names, listeners, guards, roots, cache, compressor, comparer, pages })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
@@ -143,22 +148,25 @@ impl Content {
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
-        let Content { router, names, listeners, guards, roots, cache, compressor, comparer } = self;
+        let Content { router, names, listeners, guards, roots, cache, compressor, comparer, pages } =
+            self;
+        let groups = groups(config, tls.groups, previous);
         let global = Global {
             fields: fields(config, router.as_deref()),
             caches: caches(config, router.as_deref(), &names, responses),
             guards,
-            router,
             roots,
             listeners,
             sites: sites(config, names, tls.clients, previous),
-            groups: groups(config, tls.groups, previous),
+            errors: error_pages::tables(config, router.as_deref(), &groups, pages),
+            groups,
             responses: Some(Arc::clone(responses)),
             limits: config.limits.of_requests(),
             body_limit: config.limits.body as u64,
             counted_sets: COUNTED_REQUEST_SETS,
             police: police.clone(),
             challenges,
+            router,
         };
         Serving { global: Arc::new(global), cache, compressor, _comparer: comparer }
     }
@@ -237,6 +245,11 @@ fn set_cache(
         field_rules(site, path, content).rules.iter().filter(|rule| !rule.request.is_empty())
     {
         rules.push_str(&format!("\n{:?} {:?}", rule.prefix, rule.request));
+    }
+    // None of these is kept.
+    let pages = afpa_config::error_pages(site, path, content);
+    if let Some(ranges) = error_pages::replaces(&pages) {
+        rules.push_str(&format!("\nreplaced {ranges:?}"));
     }
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);

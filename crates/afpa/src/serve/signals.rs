@@ -98,7 +98,10 @@ impl Signals {
                     server.reload(options);
                     look.reset_immediately();
                 }
-                _ = look.tick() => server.tls.tick(&server.config),
+                _ = look.tick() => {
+                    server.tls.tick(&server.config);
+                    server.observed.serving.load().reread_error_pages();
+                }
                 () = demand.settled() => server.tls.take_on_demand(server.acme.on_demand_files()),
                 _ = reopen.recv() => server.reopen_logs(),
                 _ = upgrade.recv() => upgraded.begin(&server),
