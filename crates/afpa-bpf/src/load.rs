@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use afpa_abi::{ANSWER_MAX, TICK_SHIFT, program};
@@ -58,6 +58,8 @@ pub struct FastPath {
     pub reports: Reports,
     /// The interfaces that the programs are on.
     pub interfaces: Interfaces,
+    /// Another process has what is kept.
+    left: AtomicBool,
 }
 
 impl FastPath {
@@ -99,6 +101,7 @@ impl FastPath {
             tail_calls: TailCalls::over(programs)?,
             in_use,
             lacks: std::mem::take(&mut optional.lacks),
+            left: AtomicBool::new(false),
         };
         let assigned_sets = programs.map("assigned")?.max_entries();
         fast_path
@@ -151,6 +154,17 @@ impl FastPath {
         Ok(())
     }
 
+    /// Answers nothing any more, as if this process had been killed, so that another one can take over what
+    /// [`Settings::keep_in`] keeps. Open connections are translated on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn leave(&self) -> libbpf_rs::Result<()> {
+        self.clock.pause();
+        self.left.store(true, Ordering::Relaxed);
+        self.tail_calls.alive.delete(&0u32.to_ne_bytes())
+    }
+
     /// Features that are off because this kernel refused a program that they need, a line each.
     pub fn lacks(&self) -> &[String] {
         &self.lacks
@@ -172,7 +186,9 @@ impl FastPath {
 
 impl Drop for FastPath {
     fn drop(&mut self) {
-        self.clock.pause();
+        if !self.left.load(Ordering::Relaxed) {
+            self.clock.pause();
+        }
     }
 }
 

@@ -302,6 +302,36 @@ impl RunningFastPath {
         drop(self.pin_dir.take());
     }
 
+    /// Whether another process can take it over while this one goes on: connections need a folder that keeps their maps.
+    pub fn can_be_taken_over(&self) -> bool {
+        self.pin_dir.is_some()
+    }
+
+    /// Leaves programs and connections to the next process, which may take them over when this returns. Connections go
+    /// on with the workers of this one.
+    pub fn leave(mut self) {
+        /// Handshakes without a socket that have begun end within this time, or their clients begin anew.
+        const HANDSHAKES: Duration = Duration::from_millis(500);
+        drop(self.self_check.take());
+        self.end_heartbeat();
+        self.core.fast_path.socketless.drain();
+        std::thread::sleep(HANDSHAKES);
+        self.core.pause();
+        if let Some(current) = self.core.current.load_full() {
+            current.files.kernel_cache.close();
+            if let Some(answers) = &current.answers {
+                answers.kernel_cache.close();
+            }
+        }
+        drop(self.tender.take());
+        if let Err(error) = self.core.fast_path.leave() {
+            tracing::warn!(%error, "the fast path cannot be left to the next process");
+        }
+        if let Some(mut pin_dir) = self.pin_dir.take() {
+            pin_dir.leave(true);
+        }
+    }
+
     fn end_heartbeat(&mut self) {
         self.core.ending.store(true, Ordering::Release);
         if let Some(heartbeat) = self.heartbeat.take() {

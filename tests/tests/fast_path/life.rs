@@ -110,6 +110,60 @@ fn after_a_kill_no_wrong_byte_arrives_and_the_next_one_takes_over() {
     warm(&server, "/hello.txt");
 }
 
+/// Clients that ask all the time are refused, reset or misled at no moment, with sockets of the kernel's and without.
+#[test]
+fn an_upgrade_takes_the_fast_path_along() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    for connections in ["\"kernel\"", "\"everyone\""] {
+        let mut server = lab.server(&tree, |launch| {
+            launch.set(|settings| {
+                settings.set("fast_path.connections", connections);
+            });
+        });
+        warm(&server, "/hello.txt");
+        let mut clients: Vec<Client> = (0..4).map(|_| server.connect()).collect();
+        let mut idle = server.connect();
+        assert_eq!(idle.get("/hello.txt").text(), "hello");
+        let endpoint = server.endpoint().clone();
+        let connect = || Client::connect(&endpoint).expect("no connection is refused");
+        let mut ask = || {
+            for client in &mut clients {
+                let response = client.get("/hello.txt");
+                assert_eq!(response.text(), "hello", "{connections}");
+                if response.says_close() {
+                    *client = connect();
+                }
+            }
+            assert_eq!(connect().get("/hello.txt").text(), "hello", "{connections}");
+        };
+        ask();
+        let first = u64::from(server.pid());
+        server.signal(Signal::USR2);
+        eventually("the next process serves", || {
+            ask();
+            let output = server.command(&["stats", "--json"]);
+            let stats = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+            stats.and_then(|stats| stats["pid"].as_u64()).is_some_and(|pid| pid != first)
+        });
+        let next = stats(&server)["pid"].as_u64().expect("a number");
+        let before = answers(&server);
+        eventually("the kernel answers for it", || {
+            ask();
+            answers(&server) > before + 10
+        });
+        assert!(server.wait(Duration::from_secs(60)).is_some_and(|status| status.success()));
+        for _ in 0..20 {
+            ask();
+        }
+        assert_eq!(lab.attached(), 4, "taken over, not added to");
+        assert!(!server.log().contains("the upgrade failed"), "{}", server.log());
+        let next = rustix::process::Pid::from_raw(next as i32).expect("a process id");
+        rustix::process::kill_process(next, Signal::TERM).expect("it is there");
+        eventually("nothing is left", || lab.attached() == 0);
+    }
+}
+
 /// To the workers such a connection looks as if no request had ever come.
 #[test]
 fn connections_that_only_the_kernel_answers_are_not_idle() {

@@ -61,8 +61,7 @@ impl Upgrade {
         let Some(next) = &mut self.next else { return false };
         match news {
             News::WantsFastPath => {
-                server.leave_fast_path();
-                self.has_left_fast_path = true;
+                self.has_left_fast_path = server.leave_fast_path();
                 next.answer().await;
                 false
             }
@@ -104,7 +103,13 @@ impl Server {
         workers.chain(self.admin.sockets()).collect()
     }
 
-    fn leave_fast_path(&mut self) {}
+    /// Leaves it to the next process, if it can be taken over. It is the last step of that process that often fails.
+    fn leave_fast_path(&mut self) -> bool {
+        let fast_path = self.fast_path.take_if(|fast_path| fast_path.can_be_taken_over());
+        let Some(fast_path) = fast_path else { return false };
+        fast_path.leave();
+        true
+    }
 
     /// As a drain, but the next process has the sockets.
     pub(super) fn begin_drain_for_next(&mut self) {
