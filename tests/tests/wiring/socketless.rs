@@ -1,6 +1,8 @@
 //! Connections without a socket on hosts that are wired in every way: they are opened, answered and assigned at one hook,
 //! or they are the kernel's from their SYN on. No client is reset.
 
+use std::time::Duration;
+
 use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
 use afpa_testkit::Client;
@@ -19,7 +21,9 @@ fn lab() -> Option<Lab> {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }
-    let settings = Settings { socketless: true, ..Settings::default() };
+    // In an emulator a connection takes longer than the second for which a client is known.
+    let firewall_interval = Duration::from_secs(60);
+    let settings = Settings { socketless: true, firewall_interval, ..Settings::default() };
     Lab::with_sample(Plan { settings, ..Plan::default() })
 }
 
