@@ -97,8 +97,7 @@ fn a_broken_server_gives_an_error_and_never_a_mixed_answer() {
         launch.written(|listen| {
             format!(
                 "[[server_group]]\nname = \"php\"\nservers = [\"{}\"]\nconnections.idle = 8\n\
-                 connections.repeats = 0\ntimeouts.first_byte = \"500ms\"\nhealth.refused = 100\n\
-                 health.timeouts = 100\nerrors.percent = 0\n\
+                 connections.repeats = 0\ntimeouts.first_byte = \"500ms\"\nhealth.timeouts = 100\nerrors.percent = 0\n\
                  [[site]]\nlisten = [\"{listen}\"]\nroot = \"{}\"\nphp = \"php\"\ncache.mode = \"off\"\n",
                 raw.to(),
                 tree.path().display()

@@ -24,7 +24,8 @@ pub enum Failure {
     Exhausted(Lack),
     /// The server ended the connection before its response began.
     Reset,
-    /// The server says that it is overloaded (FastCGI), and has not looked at the request.
+    /// The server's queue of connections is full, or it says that it is overloaded (FastCGI). It has not looked at the
+    /// request.
     Overloaded,
     /// The server's bytes are not a response.
     BadResponse(BadResponse),
@@ -210,7 +211,39 @@ pub(super) fn connect_fault(error: &io::Error) -> Fault {
     }
     match error.kind() {
         Kind::ConnectionRefused => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectRefused),
+        // Of a unix socket: the queue of connections is full (unix(7)).
+        Kind::WouldBlock => Fault::unsent(Failure::Overloaded, AttemptOutcome::Overloaded),
         Kind::TimedOut => Fault::unsent(Failure::ConnectTimeout, AttemptOutcome::ConnectTimeout),
         _ => Fault::unsent(Failure::Connect, AttemptOutcome::ConnectFailed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_of_a_unix_socket_is_no_refusal() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = socket2::SockAddr::unix(folder.path().join("socket")).unwrap();
+        let unix = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None);
+        let listener = unix().unwrap();
+        listener.bind(&address).unwrap();
+        listener.listen(0).unwrap();
+        let mut waiting = Vec::new();
+        let error = loop {
+            let client = unix().unwrap();
+            client.set_nonblocking(true).unwrap();
+            match client.connect(&address) {
+                Ok(()) => waiting.push(client),
+                Err(error) => break error,
+            }
+        };
+        let fault = connect_fault(&error);
+        assert_eq!(fault.failure, Failure::Overloaded);
+        assert_eq!(fault.failure.status(), Status::SERVICE_UNAVAILABLE);
+        drop(listener);
+        let error = unix().unwrap().connect(&address).unwrap_err();
+        assert_eq!(connect_fault(&error).failure, Failure::Connect);
     }
 }

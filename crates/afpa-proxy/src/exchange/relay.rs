@@ -238,7 +238,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
                 self.failed(Fault { stale: silent, ..fault })
             }
             Broken::Overloaded => {
-                self.failed(Fault::unsent(Failure::Overloaded, AttemptOutcome::ConnectRefused))
+                self.failed(Fault::unsent(Failure::Overloaded, AttemptOutcome::Overloaded))
             }
             Broken::Unprocessed => {
                 self.failed(Fault::unprocessed(Failure::Reset, AttemptOutcome::Reset))

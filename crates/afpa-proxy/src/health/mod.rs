@@ -42,6 +42,9 @@ pub enum AttemptOutcome {
     ConnectRefused,
     /// No connection, for another reason that is not ambiguous: no route, no such socket.
     ConnectFailed,
+    /// The server works, and has no room: its queue of connections is full, or it says that it is overloaded. It has not
+    /// looked at the request.
+    Overloaded,
     /// No answer to the connection attempt.
     ConnectTimeout,
     /// No response began in time.
@@ -209,6 +212,8 @@ impl Life {
                 (self.refused >= settings.refused)
                     .then(|| self.mark_down(now_ms, WhyDown::Refused, settings))
             }
+            // Another one may have room, but this one is not out of order.
+            AttemptOutcome::Overloaded => None,
             AttemptOutcome::ConnectTimeout => {
                 self.timed_out(now_ms, WhyDown::ConnectTimeout, settings)
             }

@@ -38,6 +38,13 @@ fn a_refused_connection_marks_it_unavailable_at_once() {
 }
 
 #[test]
+fn a_server_without_room_stays_available() {
+    let mut life = Life::new(0);
+    assert_eq!(feed(&mut life, 5, &[AttemptOutcome::Overloaded; 100], &paper()), []);
+    assert!(life.is_up());
+}
+
+#[test]
 fn three_time_outs_in_a_row_do_and_an_answer_between_them_forgives() {
     let rules = paper();
     let mut life = Life::new(0);
@@ -177,6 +184,7 @@ fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
         1 => Just(AttemptOutcome::Reset),
         1 => Just(AttemptOutcome::BadResponse),
         1 => Just(AttemptOutcome::Truncated),
+        1 => Just(AttemptOutcome::Overloaded),
     ]
 }
 

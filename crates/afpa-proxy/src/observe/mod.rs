@@ -31,7 +31,7 @@ pub struct ServerCounts {
 }
 
 /// Names of the kinds of failure.
-pub const ERRORS: [&str; 8] = [
+pub const ERRORS: [&str; 9] = [
     "refused",
     "connect_failed",
     "connect_timeout",
@@ -40,6 +40,7 @@ pub const ERRORS: [&str; 8] = [
     "reset",
     "bad_response",
     "truncated",
+    "overloaded",
 ];
 
 impl ServerCounts {
@@ -63,6 +64,7 @@ impl ServerCounts {
             AttemptOutcome::Reset => 5,
             AttemptOutcome::BadResponse => 6,
             AttemptOutcome::Truncated => 7,
+            AttemptOutcome::Overloaded => 8,
         };
         self.errors[error] += 1;
     }
