@@ -42,6 +42,8 @@ pub struct FastPathNumbers {
     pub interfaces: Vec<String>,
     /// Requests answered, first or again.
     pub answers: u64,
+    /// Those of them that were answered with 304.
+    pub not_modified: u64,
     /// Answers that are missing in the access log, because the ring was full.
     pub lost_log_lines: u64,
     /// Connections in the table, some seconds ago.
@@ -141,6 +143,7 @@ impl FastPathView {
             paused: core.fast_path.clients.is_paused(),
             interfaces,
             answers: counters.answered(),
+            not_modified: counters[Reason::AnsweredNotModified],
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
             translated: swept.translated,

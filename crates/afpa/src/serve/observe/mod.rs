@@ -12,6 +12,7 @@ mod sites;
 mod tls;
 mod waiting;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,9 +64,14 @@ impl Observed {
         self.fast_path.numbers().map_or(0, |numbers| numbers.answers)
     }
 
-    /// Answers by status code, over all workers.
+    /// Answers by status code, of all workers and of the kernel.
     fn by_status(&self) -> Vec<(u16, u64)> {
-        let mut sums = std::collections::BTreeMap::new();
+        let mut sums = BTreeMap::new();
+        if let Some(kernel) = self.fast_path.numbers() {
+            let whole = kernel.answers.saturating_sub(kernel.not_modified);
+            sums.extend([(200, whole), (304, kernel.not_modified)]);
+        }
+        sums.retain(|_, count| *count > 0);
         for (code, count) in self.http.iter().flat_map(|counters| counters.by_status()) {
             *sums.entry(code).or_insert(0) += count;
         }
