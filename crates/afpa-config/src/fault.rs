@@ -14,6 +14,8 @@ pub(crate) struct Fault {
     why: Why,
     /// Whether the value is not to be shown.
     secret: bool,
+    /// Whether the cause has a word of the value.
+    tells: bool,
 }
 
 enum Why {
@@ -36,7 +38,24 @@ impl Fault {
     }
 
     fn of(node: &Node, why: Why) -> Vec<Self> {
-        vec![Fault { span: node.span.clone(), why, secret: node.is_secret() }]
+        let tells = match &why {
+            Why::Unfit(unfit) => has_word_of(&unfit.cause, node),
+            _ => false,
+        };
+        vec![Fault { span: node.span.clone(), why, secret: node.is_secret(), tells }]
+    }
+}
+
+/// Whether a text has a word of one of a node's texts.
+fn has_word_of(text: &str, node: &Node) -> bool {
+    match &node.value {
+        Value::Text(value) => {
+            let mut words = value.split(|c: char| !c.is_alphanumeric());
+            words.any(|word| !word.is_empty() && text.contains(word))
+        }
+        Value::List(items) => items.iter().any(|item| has_word_of(text, item)),
+        Value::Table(table) => table.iter().any(|(_, node)| has_word_of(text, node)),
+        _ => true,
     }
 }
 
@@ -56,7 +75,15 @@ impl Report<'_> {
             elsewhere => elsewhere.clone(),
         };
         match fault.why {
-            Why::Unfit(_) | Why::Kind(_) if fault.secret => {
+            Why::Kind(_) if fault.secret => {
+                let cause = format!("the content of the file is no {kind}, as `{key}` takes");
+                Finding::error(location, cause, "correct the file; its content is not shown")
+            }
+            Why::Unfit(unfit) if fault.secret && !fault.tells => {
+                let cause = format!("`{key}`, of the content of the file: {}", unfit.cause);
+                Finding::error(location, cause, "correct the file; its content is not shown")
+            }
+            Why::Unfit(_) if fault.secret => {
                 let cause = format!("the content of the file is no {kind}, as `{key}` takes");
                 Finding::error(location, cause, "correct the file; its content is not shown")
             }

@@ -83,6 +83,8 @@ pub struct Source {
     text: String,
     /// Where its lines begin.
     lines: Vec<usize>,
+    /// Values that are not to be shown, the longest first, and what stands in their place.
+    secrets: Vec<(String, String)>,
 }
 
 /// One of the files of a configuration.
@@ -98,7 +100,8 @@ struct SourceFile {
 impl Source {
     /// `name` is the path as the user typed it, so that editors and terminals can open it from a message.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        let mut source = Source { files: Vec::new(), text: String::new(), lines: vec![0] };
+        let mut source =
+            Source { files: Vec::new(), text: String::new(), lines: vec![0], secrets: Vec::new() };
         source.push(name.into(), PathBuf::from("/"), text.into());
         source
     }
@@ -127,6 +130,34 @@ impl Source {
         }
         self.files.push(SourceFile { name, folder, start });
         start
+    }
+
+    /// Remembers a value of which no message may tell, and how it is written. One of fewer than three bytes would stand
+    /// in every message.
+    pub(crate) fn add_secret(&mut self, value: &str, written: &str) {
+        let parts = value.split(|c: char| c.is_whitespace() || c == ',').chain([value]);
+        for part in parts.filter(|part| part.len() > 2) {
+            self.secrets.push((part.to_owned(), written.to_owned()));
+        }
+        self.secrets.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        self.secrets.dedup();
+    }
+
+    /// A text for people: in the place of each secret it has the variable that stands for it.
+    pub fn hide(&self, text: String) -> String {
+        let hidden = |text: String, (value, written): &(String, String)| {
+            let Some(at) = find_ignoring_case(&text, value) else { return text };
+            let mut hidden = String::with_capacity(text.len());
+            let (mut rest, mut at) = (text.as_str(), Some(at));
+            while let Some(begin) = at {
+                hidden.push_str(rest.get(..begin).unwrap_or_default());
+                hidden.push_str(written);
+                rest = rest.get(begin + value.len()..).unwrap_or_default();
+                at = find_ignoring_case(rest, value);
+            }
+            hidden + rest
+        };
+        self.secrets.iter().fold(text, hidden)
     }
 
     /// The texts of all files.
@@ -183,6 +214,8 @@ impl Source {
 
     fn block(&self, finding: &Finding) -> String {
         let word = finding.severity.word();
+        let cause = self.hide(finding.cause.clone());
+        let remedy = self.hide(finding.remedy.clone());
         let mut margin = 1;
         let mut block = match &finding.location {
             Location::File(span) => {
@@ -190,18 +223,18 @@ impl Source {
                 let (name, line, column) = (self.name_at(span.start), at.line, at.column);
                 let quote = at.quote(span.len());
                 margin = at.line.to_string().len();
-                format!("{name}:{line}:{column}: {word}: {}\n{quote}", finding.cause)
+                format!("{name}:{line}:{column}: {word}: {cause}\n{quote}")
             }
-            Location::Option(option) => format!("{option}: {word}: {}\n", finding.cause),
-            Location::Nowhere if self.name().is_empty() => format!("{word}: {}\n", finding.cause),
-            Location::Nowhere => format!("{}: {word}: {}\n", self.name(), finding.cause),
+            Location::Option(option) => format!("{option}: {word}: {cause}\n"),
+            Location::Nowhere if self.name().is_empty() => format!("{word}: {cause}\n"),
+            Location::Nowhere => format!("{}: {word}: {cause}\n", self.name()),
         };
         if let Location::File(other) = &finding.other {
             let (name, line) = (self.name_at(other.start), self.line(other.start));
             let _ = writeln!(block, "{:margin$} = the other one is in {name}:{line}", "");
         }
-        if !finding.remedy.is_empty() {
-            let _ = writeln!(block, "{:margin$} = {}", "", finding.remedy);
+        if !remedy.is_empty() {
+            let _ = writeln!(block, "{:margin$} = {remedy}", "");
         }
         block
     }
@@ -252,6 +285,13 @@ impl ConfigError {
     pub fn is_usage(&self) -> bool {
         self.usage
     }
+}
+
+/// The place of a text within another one; letters of ASCII may have another case, as those of hosts have.
+fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
+    let windows = text.as_bytes().windows(wanted.len());
+    let found = windows.enumerate().filter(|(_, w)| w.eq_ignore_ascii_case(wanted.as_bytes()));
+    found.map(|(at, _)| at).find(|at| text.is_char_boundary(*at))
 }
 
 /// How a file of the configuration becomes readable.

@@ -86,8 +86,7 @@ impl Gathering<'_> {
         }
         match matches(&folder, pattern) {
             Ok(paths) => paths.iter().for_each(|path| self.add(location.clone(), path)),
-            Err(cause) => {
-                let remedy = "write for example \"sites/*.toml\"";
+            Err((cause, remedy)) => {
                 self.findings.push(Finding::error(location, cause, remedy));
             }
         }
@@ -146,13 +145,18 @@ fn included(table: &Table) -> Vec<(Location, String)> {
 }
 
 /// The paths that fit, in the order of their names. Names that begin with a dot have to be written.
-fn matches(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+fn matches(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, (String, &'static str)> {
     let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
     let folder = glob::Pattern::escape(&folder.to_string_lossy());
     let whole = Path::new(&folder).join(pattern);
-    let paths = glob::glob_with(&whole.to_string_lossy(), options)
-        .map_err(|error| format!("\"{pattern}\" is not a pattern: {}", error.msg))?;
-    paths.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    let paths = glob::glob_with(&whole.to_string_lossy(), options).map_err(|error| {
+        (
+            format!("\"{pattern}\" is not a pattern: {}", error.msg),
+            "write for example \"sites/*.toml\"",
+        )
+    })?;
+    let unreadable = |error: glob::GlobError| (error.to_string(), unreadable_remedy(error.error()));
+    paths.collect::<Result<_, _>>().map_err(unreadable)
 }
 
 /// Adds the settings of another file. Sections that may appear several times stand behind one another.

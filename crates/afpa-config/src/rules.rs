@@ -150,8 +150,9 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(String, String), Unfit>
         return Err(Unfit::new(cause, remedy));
     }
     if !is_field_value(value) {
-        let cause =
-            format!("the value of {name} has a line break, control character or outer space");
+        let cause = format!(
+            "the value of {name} has a line break, control character, outer space, or a letter beyond ASCII"
+        );
         return Err(Unfit::new(cause, "write one line of printable characters"));
     }
     Ok((name.to_owned(), value.to_owned()))

@@ -22,7 +22,7 @@ pub(crate) struct Around<'a> {
 /// Puts the values of variables into each text of a file.
 pub(crate) fn fill(
     table: &mut Table,
-    source: &Source,
+    source: &mut Source,
     around: Around<'_>,
     findings: &mut Vec<Finding>,
 ) {
@@ -31,13 +31,22 @@ pub(crate) fn fill(
     }
 }
 
-fn fill_node(node: &mut Node, source: &Source, around: Around<'_>, findings: &mut Vec<Finding>) {
+fn fill_node(
+    node: &mut Node,
+    source: &mut Source,
+    around: Around<'_>,
+    findings: &mut Vec<Finding>,
+) {
     match &mut node.value {
         Value::Text(text) if text.contains("${") => {
             let folder = source.folder_at(node.span.start);
-            let mut filling = Filling { around, folder, given: Given::Written };
-            match filling.text(text, 0) {
-                Ok(filled) => (*text, node.given) = (filled, filling.given),
+            let mut filling =
+                Filling { around, folder, given: Given::Written, secrets: Vec::new() };
+            let filled = filling.text(text, 0);
+            let Filling { given, secrets, .. } = filling;
+            secrets.iter().for_each(|(value, written)| source.add_secret(value, written));
+            match filled {
+                Ok(filled) => (*text, node.given) = (filled, given),
                 Err(fault) => findings.push(fault.finding(node, source)),
             }
         }
@@ -55,6 +64,8 @@ struct Filling<'a> {
     /// Relative paths begin here.
     folder: &'a Path,
     given: Given,
+    /// The contents of files, and how each is written.
+    secrets: Vec<(String, String)>,
 }
 
 /// Why a variable has no value.
@@ -124,7 +135,11 @@ impl Filling<'_> {
             Some(path) => {
                 let path = self.text(path, depth + 1)?;
                 self.given = Given::Secret;
-                self.file(written, &path)
+                let content = self.file(written, &path);
+                if let Ok(Some(content)) = &content {
+                    self.secrets.push((content.clone(), written.to_owned()));
+                }
+                content
             }
             None if is_name(name) => {
                 self.given = self.given.max(Given::Variable);

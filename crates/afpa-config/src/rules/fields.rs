@@ -78,8 +78,9 @@ fn valued(name: &str, value: &str) -> Result<Pair, Unfit> {
         return Err(Unfit::new(format!("the value of {name} is empty"), remedy));
     }
     if !is_field_value(value) {
-        let cause =
-            format!("the value of {name} has a line break, control character or outer space");
+        let cause = format!(
+            "the value of {name} has a line break, control character, outer space, or a letter beyond ASCII"
+        );
         return Err(Unfit::new(cause, "write one line of printable characters"));
     }
     Ok((name.to_owned(), value.to_owned()))
@@ -149,7 +150,7 @@ fn request_name(name: &str) -> Result<String, Unfit> {
         return Ok(lower);
     }
     let remedy = match &*lower {
-        "host" => "write `host` under [[server_group]]",
+        "host" => "write `host` under [server_group.request]",
         "via" => "write `via` under [[server_group]]",
         _ => "remove it",
     };

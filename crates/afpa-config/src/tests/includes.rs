@@ -118,6 +118,21 @@ fn what_comes_from_a_file_is_used_and_not_shown() {
         let error = super::includes::loaded(&files, &[]).expect_err("an error");
         assert!(error.contains(says) && !error.contains("hunter"), "{error}");
     }
+    // Nor does a message of a check that comes later.
+    for line in [
+        "to = \"${file:key}\"\n",
+        "root = \"/${file:key}\"\n",
+        "root = \"/\"\nphp = \"${file:key}\"\n",
+    ] {
+        let text = format!("[[site]]\n{line}");
+        let files = [("afpa.toml", text.as_str()), ("key", "Hunter-Two\n")];
+        let error = super::includes::loaded(&files, &[]).expect_err("an error").to_lowercase();
+        assert!(error.contains("${file:key}") && !error.contains("hunter"), "{error}");
+    }
+    let text = format!("{SITE}headers = {{ X-A = \"${{file:key}}\" }}\n");
+    let files = [("afpa.toml", text.as_str()), ("key", "hunter\ntwo\n")];
+    let error = super::includes::loaded(&files, &[]).expect_err("an error");
+    assert!(error.contains("has a line break") && !error.contains("hunter"), "{error}");
 }
 
 #[test]
