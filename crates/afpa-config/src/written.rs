@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::document::{Given, Key, Node, Table, Value};
 use crate::finding::{Location, Source};
-use crate::settings::{Settings, quote};
+use crate::settings::{Setting, Settings, quote};
 
 /// The settings of all files: includes are followed, variables have their values.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +21,7 @@ impl Written {
 /// One file in the place of those that `written` was read from. Comments name the file and the line of each section.
 pub(crate) fn as_one_file(written: &Written, source: &Source, settings: &Settings) -> String {
     let given = settings.iter().filter_map(|setting| match &setting.location {
-        Location::File(span) => Some((span.start, setting.value.as_str())),
+        Location::File(span) => Some((span.start, setting)),
         _ => None,
     });
     let mut text = String::new();
@@ -32,8 +33,8 @@ pub(crate) fn as_one_file(written: &Written, source: &Source, settings: &Setting
 /// A file that is being written.
 struct Writing<'l> {
     source: &'l Source,
-    /// The values of settings by their places.
-    given: HashMap<usize, &'l str>,
+    /// Settings by their places.
+    given: HashMap<usize, &'l Setting>,
 }
 
 impl Writing<'_> {
@@ -72,8 +73,8 @@ impl Writing<'_> {
                 self.given(node).unwrap_or_default().to_owned()
             }
             Value::Text(text) => match node.is_secret() {
-                true => written_text(self.source, node).to_owned(),
-                false => quote(&text.replace("${", "$${")),
+                true => self.from_here(node),
+                false => quote(&self.path(node, text).replace("${", "$${")),
             },
             Value::Number(number) => number.to_string(),
             Value::Flag(flag) => flag.to_string(),
@@ -92,7 +93,38 @@ impl Writing<'_> {
     }
 
     fn given(&self, node: &Node) -> Option<&str> {
-        self.given.get(&node.span.start).copied().filter(|value| !value.contains("${"))
+        let setting = self.given.get(&node.span.start)?;
+        Some(setting.value.as_str()).filter(|value| !value.contains("${"))
+    }
+
+    /// The text of a node; of a relative path in an included file, the path from the root.
+    fn path<'t>(&'t self, node: &Node, text: &'t str) -> &'t str {
+        let folder = self.source.folder_at(node.span.start);
+        if folder == self.source.folder_at(0) {
+            return text;
+        }
+        let Some(setting) = self.given.get(&node.span.start) else { return text };
+        let is_it = std::path::absolute(folder.join(text))
+            .is_ok_and(|path| path == Path::new(&setting.note));
+        if is_it { &setting.note } else { text }
+    }
+
+    /// A text that is not to be shown, as it is written. The files that it names are found from the first file's folder, too.
+    fn from_here(&self, node: &Node) -> String {
+        let text = written_text(self.source, node);
+        let folder = self.source.folder_at(node.span.start);
+        if folder == self.source.folder_at(0) {
+            return text.to_owned();
+        }
+        let mut parts = text.split("${file:");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, path| match path.starts_with(['/', '$']) {
+            true => format!("{text}${{file:{path}"),
+            false => {
+                let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+                format!("{text}${{file:{}/{path}", folder.display())
+            }
+        })
     }
 }
 

@@ -38,7 +38,10 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
         let settings = fast_path::settings(&loaded.config, &loaded.routes.hierarchy);
         text.push_str(&format!("\nfast path: {}\n", expectation(&settings)));
     }
-    if !loaded.warnings.is_empty() {
+    if options.print && !loaded.warnings.is_empty() {
+        // The output is a file.
+        afpa_say::error(&loaded.rendered_warnings());
+    } else if !loaded.warnings.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
         text.push_str(&format!("{gap}{}", loaded.rendered_warnings()));
     }
