@@ -1,7 +1,7 @@
 //! From sites, paths and content groups to the table of the router.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afpa_http::Status;
@@ -65,6 +65,11 @@ pub struct Root {
 pub(crate) struct Origin {
     pub(crate) path: Location,
     pub(crate) contents: Vec<Location>,
+}
+
+/// Whether a name is that of a script.
+fn is_script(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("php"))
 }
 
 /// Adds a server group for each `to` that names servers by their addresses.
@@ -420,7 +425,14 @@ impl<'s> Building<'s, '_> {
             self.roots.push(root.clone());
             self.roots.len() - 1
         });
-        let fallback = fallback.map(|fallback| self.fallback(fallback));
+        // Nothing runs a script here: as a fallback it would be a refusal of whatever is no file.
+        let is_dead = |path: &str| scripts.is_none() && self.site.has_scripts() && is_script(path);
+        let fallback = fallback.map(|fallback| match fallback {
+            Fallback::File(path) if is_dead(path) => {
+                afpa_router::Fallback::Status(Status::NOT_FOUND)
+            }
+            fallback => self.fallback(fallback),
+        });
         let root = RootId(u32::try_from(number).unwrap_or(u32::MAX));
         Action::Cached { root, fallback, scripts }
     }

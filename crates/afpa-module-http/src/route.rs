@@ -247,7 +247,9 @@ fn by_router<'m>(
         }
         Action::Cached { root, fallback, scripts } => {
             let unfit = Unfit::of(global, request);
-            let asks = scripts.is_some() || matches!(fallback, Some(Fallback::Distributed { .. }));
+            // A status is for every method where there is no file.
+            let told = matches!(fallback, Some(Fallback::Distributed { .. } | Fallback::Status(_)));
+            let asks = scripts.is_some() || told;
             match (global.root(root.0), unfit) {
                 (Some(root), unfit) if unfit.is_none() || asks => {
                     let path = verdict.path.join(&mut room.rewritten);

@@ -199,8 +199,12 @@ impl LoadedRequest {
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
             Loaded::NoFile => {
                 let fallback = fallback.as_ref().and_then(|kept| kept.fallback.as_ref());
-                if let (Some(unfit), Some(Fallback::File(_))) = (unfit, fallback) {
-                    return responder.unfit(asked, *unfit, out);
+                match (unfit, fallback) {
+                    (Some(unfit @ (Unfit::ContentTooLarge | Unfit::Options)), _)
+                    | (Some(unfit), Some(Fallback::File(_))) => {
+                        return responder.unfit(asked, *unfit, out);
+                    }
+                    _ => {}
                 }
                 let status = match fallback {
                     Some(Fallback::Status(status)) => *status,

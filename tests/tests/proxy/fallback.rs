@@ -249,6 +249,20 @@ fn a_single_page_application_has_one_page_for_all_paths() {
                 assert!(by.text().starts_with(text), "{target}: {by:?}");
             }
         }
+        // A status is for every method; the content of the request is read.
+        for (method, length, status) in [
+            ("POST", 3, 410),
+            ("PUT", 40_000, 410),
+            ("DELETE", 0, 410),
+            ("PROPFIND", 0, 410),
+            ("OPTIONS", 0, 204),
+        ] {
+            let content = "x".repeat(length);
+            let head =
+                format!("{method} /gone/x HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n");
+            let answer = client.exchange(&format!("{head}\r\n{content}"));
+            assert_eq!(answer.status, status, "{method}: {answer:?}");
+        }
         let users = client.get("/users/42");
         for name in ["etag", "last-modified", "content-type", "vary"] {
             assert_eq!(users.field(name), page.field(name), "{name}");

@@ -99,6 +99,8 @@ const CASES: &[Case] = &[
     ("GET", "/uploads/evil.php", 403, ""),
     ("GET", "/uploads/evil.php/x", 403, ""),
     ("GET", "/uploads/a.txt", 200, "text"),
+    // The front controller is not run there.
+    ("GET", "/uploads/none.jpg", 404, ""),
     ("GET", "/.hidden.php", 404, ""),
     ("GET", "/teapot.php", 418, "short"),
     ("GET", "/none.php", 204, ""),
@@ -399,6 +401,7 @@ fn the_examples_of_the_page_do_what_it_says() {
                 ("/wp-login.php", 200, front("/wp-login.php", "/wp-login.php")),
                 ("/wp-content/uploads/evil.php", 403, String::new()),
                 ("/wp-content/uploads/a.txt", 200, "text".to_owned()),
+                ("/wp-content/uploads/none.jpg", 404, String::new()),
                 ("/xmlrpc.php", 403, String::new()),
             ],
         ),

@@ -1,5 +1,7 @@
 //! Which texts are valid names, prefixes and conditions of sites and server groups.
 
+use std::path::Path;
+
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
 use afpa_http::{Status, target};
@@ -33,14 +35,22 @@ pub(crate) fn destination(text: &str) -> Result<String, Unfit> {
 /// The answer to a request for a path that is no file.
 pub(crate) fn fallback(text: &str) -> Result<Fallback, Unfit> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let status = text.parse().ok().filter(|code| (200..600).contains(code));
+        let status = text.parse().ok().filter(|code| is_whole(*code));
         let status = status.and_then(Status::new).map(Fallback::Status);
         return status.ok_or_else(|| {
-            Unfit::new(format!("{text} is not the status of an answer"), "write for example 404")
+            let cause = format!("{text} is not the status of an answer without more");
+            Unfit::new(cause, "write 200, 204, or 400 to 599 but 401 and 407: 404, for example")
         });
     }
     if !text.starts_with('/') {
-        return destination(text).map(Fallback::To);
+        let is_file = !text.contains(':') && Path::new(text).extension().is_some();
+        return destination(text).map(Fallback::To).map_err(|unfit| match is_file {
+            true => {
+                let remedy = format!("begin at `root`: \"/{text}\"; a server has a port");
+                Unfit::new(format!("\"{text}\" is neither a path nor a server"), remedy)
+            }
+            false => unfit,
+        });
     }
     let mut room = Vec::new();
     let plain = |byte: u8| byte != b'%' && byte != b'?' && byte != b'#';
@@ -50,6 +60,12 @@ pub(crate) fn fallback(text: &str) -> Result<Fallback, Unfit> {
         return Err(Unfit::new(cause, "write it from there: \"/index.html\""));
     }
     Ok(Fallback::File(text.to_owned()))
+}
+
+/// Whether an answer with this status is whole without another field: a location, a range, a challenge (RFC 9110
+/// sections 15.3.7, 15.4, 15.5.2 and 15.5.8).
+fn is_whole(code: u16) -> bool {
+    matches!(code, 200 | 204 | 400..600) && code != 401 && code != 407
 }
 
 /// The servers that run scripts, or none.

@@ -61,6 +61,26 @@ fn a_fallback_that_names_nothing_or_does_nothing_is_refused() {
         ("fallback = \"\"\nroot = \"/srv\"", "2:12", "is not a name for a server group"),
         ("fallback = 99\nroot = \"/srv\"", "2:12", "99 is not the status of an answer"),
         ("fallback = 600\nroot = \"/srv\"", "2:12", "600 is not the status of an answer"),
+        (
+            "fallback = 206\nroot = \"/srv\"",
+            "2:12",
+            "206 is not the status of an answer without more",
+        ),
+        (
+            "fallback = 301\nroot = \"/srv\"",
+            "2:12",
+            "301 is not the status of an answer without more",
+        ),
+        (
+            "fallback = 401\nroot = \"/srv\"",
+            "2:12",
+            "401 is not the status of an answer without more",
+        ),
+        (
+            "fallback = \"index.html\"\nroot = \"/srv\"",
+            "2:12",
+            "\"index.html\" is neither a path nor a server",
+        ),
         ("fallback = 404\nto = \"127.0.0.1:1\"", "2:12", "no effect without `root`"),
         (
             "root = \"/srv\"\nfallback = \"127.0.0.1:8080\"",
