@@ -29,7 +29,7 @@ pub fn route(options: &Route) -> anyhow::Result<ExitCode> {
     let file = file(options.config.as_deref())?;
     let loaded = load(Some(&file), &Overrides::default(), &Machine::probe())?;
     let (text, found) = explained(&loaded, options)?;
-    print(&text)?;
+    print(&loaded.source.hide(text))?;
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -131,10 +131,12 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                         };
                         told.row("file", &format!("{}{below}{index}", root.directory.display()));
                     }
-                    let script = root.zip(scripts.as_deref()).and_then(|(root, scripts)| {
-                        told.script(root, &below, (scripts, fallback.as_ref()), guarded)
+                    let script = root.filter(|root| root.scripts).and_then(|root| {
+                        told.script(root, &below, (scripts.as_deref(), fallback.as_ref()), guarded)
                     });
-                    if let Some(fallback) = fallback.as_ref().filter(|_| script.is_none()) {
+                    if root.is_some_and(|root| is_directory(root, &below)) {
+                        told.row("answer", "301: a directory, which has a slash at its end");
+                    } else if let Some(fallback) = fallback.as_ref().filter(|_| script.is_none()) {
                         let there = root.is_some_and(|root| is_file(root, &below));
                         told.fallback(&loaded.fallback(fallback), there, guarded);
                     }
@@ -218,6 +220,11 @@ fn is_file(root: &Root, below: &str) -> bool {
         true => root.index.iter().any(|name| path.join(name).is_file()),
         false => path.is_file(),
     }
+}
+
+/// Whether a path without a slash at its end leads to a directory with a default file.
+fn is_directory(root: &Root, below: &str) -> bool {
+    !below.ends_with('/') && is_file(root, &format!("{below}/"))
 }
 
 /// How the shared cache treats such a request, and why.
@@ -393,7 +400,7 @@ impl Told<'_> {
         &mut self,
         root: &Root,
         below: &str,
-        (scripts, fallback): (&Scripts, Option<&Fallback>),
+        (scripts, fallback): (Option<&Scripts>, Option<&Fallback>),
         guarded: bool,
     ) -> Option<()> {
         let file = |path: &str| root.directory.join(path.trim_start_matches('/')).is_file();
@@ -415,6 +422,10 @@ impl Told<'_> {
             _ => None,
         };
         let (path, info) = found.or_else(in_directory).or_else(instead)?;
+        let Some(scripts) = scripts else {
+            self.row("answer", "403: a script, which nothing runs here, and which is never sent");
+            return Some(());
+        };
         let seen = String::from_utf8_lossy(&scripts.root);
         self.row("script", &format!("{seen}{path}"));
         if !info.is_empty() {
