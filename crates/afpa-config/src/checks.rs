@@ -209,7 +209,8 @@ impl Checks<'_> {
     }
 
     fn ports(&mut self, config: &Config, machine: &Machine) {
-        for (listen, _) in config.sites.iter().flat_map(SiteSettings::addresses) {
+        let all = config.sites.iter().flat_map(|site| site.addresses().map(move |all| (site, all)));
+        for (site, (listen, is_tls)) in all {
             let Listen::Tcp(address) = listen else { continue };
             let port = address.port();
             if port != 0 && port < machine.unprivileged_ports && !machine.binds_any_port {
@@ -218,7 +219,9 @@ impl Checks<'_> {
                 let remedy = format!(
                     "start as root (afpa drops its privileges after binding), or use a port from {first}"
                 );
-                self.warning("site", "listen", cause, remedy);
+                let key = if is_tls { "tls" } else { "listen" };
+                let location = self.settings.location_in("site", site.instance, key);
+                self.findings.push(Finding::warning(location, cause, remedy));
             }
         }
     }

@@ -100,7 +100,12 @@ impl Checks<'_> {
             let location = self.location("site.path", path.instance, "prefix");
             let prefix = &path.prefix;
             let cause = format!("the prefix \"{prefix}\" also matches \"{prefix}x\"");
-            self.warning(location, cause, format!("\"{prefix}/\" matches only what is below it"));
+            let last = prefix.rsplit('/').next().unwrap_or_default();
+            let remedy = match last.contains('.') {
+                true => "`exact = true` is for this path alone".to_owned(),
+                false => format!("\"{prefix}/\" matches only what is below it"),
+            };
+            self.warning(location, cause, remedy);
         }
         let own = ("site.path", path.instance);
         self.behaviour(site, path, &path.behaviour, own, !path.contents.is_empty());
@@ -297,6 +302,9 @@ impl Checks<'_> {
             if !known.contains(to) {
                 let remedy = match suggest::nearest(to, names()) {
                     Some(near) => format!("did you mean \"{near}\"?"),
+                    None if to.parse::<std::net::IpAddr>().is_ok() || to == "localhost" => {
+                        format!("a server has a port: \"{to}:8080\", for example")
+                    }
                     None => format!("write a [[server_group]] with name = \"{to}\""),
                 };
                 let location = self.settings.location_in(section, instance, key);

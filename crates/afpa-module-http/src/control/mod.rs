@@ -99,7 +99,7 @@ impl Global {
     /// Lets a server drain, or take requests again.
     fn order(&self, arguments: &Arguments<'_>, drain: bool) -> Result<Reply, Refusal> {
         let Some(server) = arguments.text("server") else {
-            return Err(Refusal::Invalid("an order needs ?server=NAME".to_owned()));
+            return Err(Refusal::Invalid("this needs a server: server=NAME".to_owned()));
         };
         let wanted = arguments.text("group");
         let what = if drain { "drains" } else { "is ready" };

@@ -268,7 +268,7 @@ impl Framework<'_> {
     /// Denies a prefix, or takes such an order back.
     fn deny(&self, arguments: &Arguments<'_>, denied: bool) -> Result<Reply, Refusal> {
         let Some(prefix) = arguments.text("prefix") else {
-            return Err(Refusal::Invalid("an order needs ?prefix=PREFIX".to_owned()));
+            return Err(Refusal::Invalid("this needs a prefix: prefix=PREFIX".to_owned()));
         };
         let police = &self.observed.police;
         let done = if denied { police.deny(&prefix) } else { police.undeny(&prefix) };
