@@ -73,7 +73,7 @@ impl Writing<'_> {
                 self.given(node).unwrap_or_default().to_owned()
             }
             Value::Text(text) => match node.is_secret() {
-                true => self.from_here(node),
+                true => self.as_first_file_has_it(node),
                 false => quote(&self.path(node, text).replace("${", "$${")),
             },
             Value::Number(number) => number.to_string(),
@@ -110,7 +110,7 @@ impl Writing<'_> {
     }
 
     /// A text that is not to be shown, as it is written. The files that it names are found from the first file's folder, too.
-    fn from_here(&self, node: &Node) -> String {
+    fn as_first_file_has_it(&self, node: &Node) -> String {
         let text = written_text(self.source, node);
         let folder = self.source.folder_at(node.span.start);
         if folder == self.source.folder_at(0) {
