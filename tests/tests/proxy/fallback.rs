@@ -260,7 +260,7 @@ fn a_single_page_application_has_one_page_for_all_paths() {
             let content = "x".repeat(length);
             let head =
                 format!("{method} /gone/x HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n");
-            let answer = client.exchange(&format!("{head}\r\n{content}"));
+            let answer = client.exchange(format!("{head}\r\n{content}"));
             assert_eq!(answer.status, status, "{method}: {answer:?}");
         }
         let users = client.get("/users/42");
