@@ -305,6 +305,9 @@ impl Checks<'_> {
                     None if to.parse::<std::net::IpAddr>().is_ok() || to == "localhost" => {
                         format!("a server has a port: \"{to}:8080\", for example")
                     }
+                    None if key == "fallback" && to.contains('.') => {
+                        format!("for the file below `root` write \"/{to}\"")
+                    }
                     None => format!("write a [[server_group]] with name = \"{to}\""),
                 };
                 let location = self.settings.location_in(section, instance, key);

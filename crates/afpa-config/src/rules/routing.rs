@@ -1,7 +1,5 @@
 //! Which texts are valid names, prefixes and conditions of sites and server groups.
 
-use std::path::Path;
-
 use afpa_framework::Network;
 use afpa_http::syntax::is_token;
 use afpa_http::{Status, target};
@@ -43,14 +41,7 @@ pub(crate) fn fallback(text: &str) -> Result<Fallback, Unfit> {
         });
     }
     if !text.starts_with('/') {
-        let is_file = !text.contains(':') && Path::new(text).extension().is_some();
-        return destination(text).map(Fallback::To).map_err(|unfit| match is_file {
-            true => {
-                let remedy = format!("begin at `root`: \"/{text}\"; a server has a port");
-                Unfit::new(format!("\"{text}\" is neither a path nor a server"), remedy)
-            }
-            false => unfit,
-        });
+        return destination(text).map(Fallback::To);
     }
     let mut room = Vec::new();
     let plain = |byte: u8| byte != b'%' && byte != b'?' && byte != b'#';

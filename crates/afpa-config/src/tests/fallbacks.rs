@@ -79,7 +79,7 @@ fn a_fallback_that_names_nothing_or_does_nothing_is_refused() {
         (
             "fallback = \"index.html\"\nroot = \"/srv\"",
             "2:12",
-            "\"index.html\" is neither a path nor a server",
+            "for the file below `root` write \"/index.html\"",
         ),
         ("fallback = 404\nto = \"127.0.0.1:1\"", "2:12", "no effect without `root`"),
         (
