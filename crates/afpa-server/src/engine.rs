@@ -211,7 +211,7 @@ impl<M: Module> Engine<M> {
     /// The next process has the sockets by now: [`drain`](Self::drain), but connections that wait for a request
     /// are closed only when none has come for `idle`. A client that has just sent one gets its response.
     pub fn drain_for_next(&mut self, idle: Duration) {
-        self.listeners.values_mut().for_each(BoundListener::leave_file);
+        self.listeners.values().for_each(BoundListener::leave_file);
         self.order_all(|| Command::Drain(idle));
         self.listeners.clear();
     }

@@ -136,7 +136,7 @@ impl BoundListener {
     /// # Errors
     /// When the file is not there.
     pub fn adopt_unix(listener: UnixListener, path: &Path, backlog: i32) -> io::Result<Self> {
-        let file = SocketFile::of(path)?;
+        let file = SocketFile::of_another(path)?;
         listener.set_nonblocking(true)?;
         Ok(Self {
             address: Address::Unix(path.to_owned()),
@@ -204,9 +204,16 @@ impl BoundListener {
     }
 
     /// Another process has its sockets by now: a unix socket's file is left to that one.
-    pub fn leave_file(&mut self) {
-        if let Sockets::Unix(file, _) = &mut self.sockets {
+    pub fn leave_file(&self) {
+        if let Sockets::Unix(file, _) = &self.sockets {
             file.leave();
+        }
+    }
+
+    /// The process that made its sockets has left them to this one: a unix socket's file is removed at the end.
+    pub fn take_file(&self) {
+        if let Sockets::Unix(file, _) = &self.sockets {
+            file.take();
         }
     }
 
@@ -316,11 +323,17 @@ mod tests {
     fn a_unix_socket_that_the_next_process_has_keeps_its_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("s");
-        let mut old = BoundListener::bind(&Address::Unix(path.clone()), 1, 16).expect("binds");
+        let old = BoundListener::bind(&Address::Unix(path.clone()), 1, 16).expect("binds");
+        let Sockets::Unix(_, listener) = &old.sockets else { panic!("unix stays unix") };
+        let handed = listener.try_clone().expect("cloned");
+        let new = BoundListener::adopt_unix(handed, &path, 16).expect("adopts");
+        drop(new);
+        UnixStream::connect(&path).expect("the old one is still there");
         let Sockets::Unix(_, listener) = &old.sockets else { panic!("unix stays unix") };
         let handed = listener.try_clone().expect("cloned");
         let new = BoundListener::adopt_unix(handed, &path, 16).expect("adopts");
         old.leave_file();
+        new.take_file();
         drop(old);
         UnixStream::connect(&path).expect("the new one is still there");
         drop(new);

@@ -4,6 +4,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -13,7 +14,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 pub struct SocketFile {
     path: PathBuf,
     identity: Identity,
-    is_left: bool,
+    is_left: AtomicBool,
 }
 
 /// Device and inode: no other file has the same while this one is there, or is bound.
@@ -26,18 +27,33 @@ impl SocketFile {
     /// When there is none.
     pub fn of(path: &Path) -> io::Result<Self> {
         let identity = identity(&fs::symlink_metadata(path)?);
-        Ok(Self { path: path.to_owned(), identity, is_left: false })
+        Ok(Self { path: path.to_owned(), identity, is_left: AtomicBool::new(false) })
+    }
+
+    /// The same, of a socket that another process has made, and may go on with.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_another(path: &Path) -> io::Result<Self> {
+        let file = Self::of(path)?;
+        file.leave();
+        Ok(file)
+    }
+
+    /// The other process leaves it to this one, which removes it.
+    pub fn take(&self) {
+        self.is_left.store(false, Ordering::Relaxed);
     }
 
     /// Another process has the same socket by now: it removes the file.
-    pub fn leave(&mut self) {
-        self.is_left = true;
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if !self.is_left {
+        if !self.is_left.load(Ordering::Relaxed) {
             remove_if(&self.path, self.identity);
         }
     }

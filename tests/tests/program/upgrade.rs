@@ -1,7 +1,9 @@
 //! USR2: another program takes the place of the running one without a refused connection.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -191,13 +193,14 @@ fn replace(place: &Path, content: &[u8]) {
 #[test]
 fn an_upgrade_that_fails_changes_nothing_and_the_log_says_why() {
     let (tree, home) = (site(), Tree::new());
-    let place = home.at("afpa");
+    let (place, unix) = (home.at("afpa"), home.at("socket"));
     let whole = fs::read(program()).expect("the program");
     replace(&place, &whole);
     let root = tree.path().display();
     let mut server = Server::start(tree.path(), |launch| {
         launch.program(&place).written(|endpoint| {
-            format!("[[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n")
+            let unix = unix.display();
+            format!("[[site]]\nlisten = [\"{endpoint}\", \"unix:{unix}\"]\nroot = \"{root}\"\n")
         });
     });
     let right = fs::read_to_string(server.configuration()).expect("its configuration");
@@ -212,9 +215,20 @@ fn an_upgrade_that_fails_changes_nothing_and_the_log_says_why() {
         assert_eq!(server.get("/hello.txt").text(), "hello");
     };
 
-    fs::write(&configuration, right.replace("listen", "lisen")).expect("written");
+    // The next process has the sockets when it fails, and leaves their files alone.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = taken.local_addr().expect("its address");
+    let more = format!("[[site]]\nlisten = [\"{address}\"]\nhosts = [\"b\"]\nroot = \"{root}\"\n");
+    fs::write(&configuration, format!("{right}{more}")).expect("written");
     server.signal(Signal::USR2);
     fails(&server, "exit status: 1");
+    UnixStream::connect(&unix).expect("the socket is there still");
+
+    fs::write(&configuration, right.replace("listen", "lisen")).expect("written");
+    server.signal(Signal::USR2);
+    eventually("the cause is told", || server.log().contains("unknown setting `lisen`"));
+    let failures = || server.log().matches("the upgrade failed").count();
+    eventually("it fails as well", || failures() == 2);
     fs::write(&configuration, &right).expect("written");
 
     replace(&place, b"no program");

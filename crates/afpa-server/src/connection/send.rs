@@ -218,13 +218,15 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
         return;
     }
     let mut read = 0;
-    while read < MOST && !worker.draining.get() {
+    // At an upgrade there is time, and no connection is to be reset.
+    let hurries = || worker.draining.get() && !worker.ends_idle.get();
+    while read < MOST && !hurries() {
         let n = poll_fn(|cx| {
             let mut scratch = worker.scratch.borrow_mut();
             match connection.transport.poll_receive(cx, &mut scratch) {
                 Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
                 Poll::Pending if worker.table.wait(connection.entry, cx.waker()) => Poll::Ready(0),
-                Poll::Pending if worker.draining.get() => Poll::Ready(0),
+                Poll::Pending if hurries() => Poll::Ready(0),
                 Poll::Pending => Poll::Pending,
             }
         })

@@ -88,6 +88,12 @@ impl Administration {
         }
     }
 
+    /// The process before has left its sockets to this one.
+    pub(super) fn take_files(&self) {
+        let engines = self.control.iter().chain(&self.metrics);
+        engines.flat_map(Engine::listeners).for_each(BoundListener::take_file);
+    }
+
     pub(super) fn stop(&mut self) {
         self.control.iter_mut().chain(&mut self.metrics).for_each(Engine::stop);
     }

@@ -207,8 +207,12 @@ impl Server {
             starter,
         };
         server.introduce(identity.as_ref(), descriptors, waiting);
-        if let Some(Err(error)) = predecessor.map(Predecessor::take_over) {
-            tracing::warn!(%error, "the process before does not answer any more: this one serves alone");
+        if let Some(predecessor) = predecessor {
+            server.engine.listeners().for_each(BoundListener::take_file);
+            server.admin.take_files();
+            if let Err(error) = predecessor.take_over() {
+                tracing::warn!(%error, "the process before does not answer any more: this one serves alone");
+            }
         }
         server.notifier.ready();
         Ok(server)

@@ -67,6 +67,9 @@ impl Starter {
     /// # Errors
     /// When the starting process is gone.
     pub(crate) fn start(&self, sockets: &[BorrowedFd<'_>]) -> io::Result<Starting> {
+        // Of an upgrade that failed, there may be news that nobody has read, and descriptors that were not used.
+        wire::send_end(&self.socket)?;
+        wire::drop_news(&self.socket)?;
         let (ours, theirs) = UnixStream::pair()?;
         let all: Vec<BorrowedFd<'_>> =
             std::iter::once(theirs.as_fd()).chain(sockets.iter().copied()).collect();
@@ -117,7 +120,7 @@ impl Starting {
                 },
                 said = self.news.next_line() => match said.ok().flatten().as_deref() {
                     Some("fast path") => return News::WantsFastPath,
-                    Some("serving") => return News::Serves(self.pid),
+                    Some("serving") => return News::Serves(self.number().await),
                     Some(other) => return News::Failed(format!("says {other:?}, which this version does not know")),
                     // The starting process tells its end; a program that knows no upgrade may have closed the socket.
                     None => return self.why_silent().await,
@@ -133,6 +136,16 @@ impl Starting {
     pub(crate) async fn answer(&mut self) {
         // `news` tells the end of a process that does not read it.
         let _ = self.to_next.write_all(b"yours\n").await;
+    }
+
+    /// The number of the next process. The starting process has told it, but perhaps it was not read yet.
+    async fn number(&mut self) -> Option<u32> {
+        if self.pid.is_none() {
+            let told = tokio::time::timeout(Duration::from_secs(1), self.starter.next_line()).await;
+            let told = told.ok().and_then(Result::ok).flatten().unwrap_or_default();
+            self.pid = told.strip_prefix("pid ").and_then(|number| number.parse().ok());
+        }
+        self.pid
     }
 
     async fn why_silent(&mut self) -> News {

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 
 /// An order.
@@ -45,6 +45,18 @@ pub(super) fn send_start(to: &UnixStream) -> io::Result<()> {
 
 pub(super) fn send_end(to: &UnixStream) -> io::Result<()> {
     send(to, END)
+}
+
+/// Reads what is there of the other side's news.
+pub(super) fn drop_news(from: &UnixStream) -> io::Result<()> {
+    loop {
+        match recv(from, &mut [0; 512], RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) if error == rustix::io::Errno::AGAIN => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn send(to: &UnixStream, order: u8) -> io::Result<()> {
