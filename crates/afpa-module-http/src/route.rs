@@ -94,6 +94,15 @@ impl Unfit {
             method => Some(Unfit::Status(not_for_files(method))),
         }
     }
+
+    /// Whether it is the answer also where there is no file, and `status` is the fallback. A success that answers a method
+    /// which nothing here has would mean something: a tunnel, for example.
+    pub(crate) fn precedes(self, status: Status) -> bool {
+        match self {
+            Unfit::ContentTooLarge | Unfit::Options => true,
+            Unfit::Status(own) => own == Status::NOT_IMPLEMENTED && status.code() < 400,
+        }
+    }
 }
 
 impl<'m> FileRoute<'m> {
@@ -118,7 +127,10 @@ impl<'m> FileRoute<'m> {
             Some(Fallback::File(file)) => {
                 Route::File(FileRoute { path: file, fallback: None, ..self })
             }
-            Some(Fallback::Status(status)) => Route::Status(*status),
+            Some(Fallback::Status(status)) => match self.unfit {
+                Some(unfit) if unfit.precedes(*status) => Route::Unfit(unfit),
+                _ => Route::Status(*status),
+            },
             Some(Fallback::Distributed { group, affinity }) => {
                 let to = (site, *group, *affinity);
                 Route::Distributed(Distributed::whole(to, request, spelled))

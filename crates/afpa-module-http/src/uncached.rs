@@ -199,12 +199,13 @@ impl LoadedRequest {
             Loaded::Refused(refusal) => responder.page(asked, refusal.status(), out),
             Loaded::NoFile => {
                 let fallback = fallback.as_ref().and_then(|kept| kept.fallback.as_ref());
-                match (unfit, fallback) {
-                    (Some(unfit @ (Unfit::ContentTooLarge | Unfit::Options)), _)
-                    | (Some(unfit), Some(Fallback::File(_))) => {
-                        return responder.unfit(asked, *unfit, out);
-                    }
-                    _ => {}
+                let precedes = |unfit: Unfit| match fallback {
+                    Some(Fallback::File(_)) => true,
+                    Some(Fallback::Status(status)) => unfit.precedes(*status),
+                    _ => unfit.precedes(Status::NOT_FOUND),
+                };
+                if let Some(unfit) = unfit.filter(|unfit| precedes(*unfit)) {
+                    return responder.unfit(asked, unfit, out);
                 }
                 let status = match fallback {
                     Some(Fallback::Status(status)) => *status,

@@ -263,6 +263,10 @@ fn a_single_page_application_has_one_page_for_all_paths() {
             let answer = client.exchange(format!("{head}\r\n{content}"));
             assert_eq!(answer.status, status, "{method}: {answer:?}");
         }
+        let mut large = server.connect();
+        large.send(b"POST /gone/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
+        let answer = large.receive();
+        assert!(answer.status == 413 && answer.says_close(), "{answer:?}");
         let users = client.get("/users/42");
         for name in ["etag", "last-modified", "content-type", "vary"] {
             assert_eq!(users.field(name), page.field(name), "{name}");
