@@ -87,6 +87,6 @@ fn remedy(error: &io::Error) -> &'static str {
             "create the file; a path that does not begin with / is relative to this file's folder"
         }
         io::ErrorKind::PermissionDenied => "give the user that AFPA runs as the right to read it",
-        _ => "name a file of at most 1MiB",
+        _ => "name a file of at most 64KiB",
     }
 }

@@ -56,7 +56,7 @@ pub(crate) const ERRORS: [&str; 3] =
 const STATUS: &str = "{status}";
 
 /// Bytes of the longest page.
-pub const LONGEST_ERROR_PAGE: u64 = 1 << 20;
+pub const LONGEST_ERROR_PAGE: u64 = 64 << 10;
 
 impl ErrorPage {
     /// Reads those of this level inside of an item.
@@ -116,7 +116,9 @@ impl ErrorPage {
 
 fn answer(text: &str) -> Result<ErrorAnswer, Unfit> {
     let status = text.parse::<u16>().ok().filter(|_| text.len() == 3).and_then(Status::new);
-    let fits = |code: u16| matches!(code, 200..=205 | 400..=599);
+    // 205 has no content, and others need a field of their own.
+    let fits =
+        |code: u16| matches!(code, 200..=204 | 400..=599) && ![401, 405, 407].contains(&code);
     status.filter(|status| fits(status.code())).map(ErrorAnswer).ok_or_else(|| {
         let cause = format!("\"{text}\" is no status that an error page can have");
         Unfit::new(cause, "write 200, another error as 404, or leave it out")
@@ -129,7 +131,7 @@ fn answer(text: &str) -> Result<ErrorAnswer, Unfit> {
 /// As `File::open`, and for a directory, a device, or a file that is too long.
 pub fn read_error_page(path: &Path) -> io::Result<Vec<u8>> {
     let not_one =
-        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 1MiB");
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 64KiB");
     // A pipe would not be opened before something writes into it.
     if !fs::metadata(path)?.is_file() {
         return Err(not_one());

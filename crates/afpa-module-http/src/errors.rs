@@ -72,7 +72,7 @@ pub struct PageServer {
 }
 
 /// Bytes of the longest page that a server gives.
-pub(crate) const LONGEST_PAGE: usize = 1 << 20;
+pub(crate) const LONGEST_PAGE: usize = 64 << 10;
 
 impl PageFile {
     /// A page with this content.

@@ -200,6 +200,7 @@ to = "{to}"
             ("HEAD", "/asks/x", &[], 404, ("x-own", "afpa"), ""),
             ("PUT", "/asks/x", &[], 405, ("allow", "GET"), asks),
             ("GET", "/mild/x", &[], 200, ("content-type", "text/x-page"), "page of\nGET /page "),
+            ("GET", "/mild/y", &[], 200, ("cache-control", "no-store"), "page of\nGET /page "),
             ("GET", "/plain/x", &[], 404, ("vary", "Accept"), "<!DOCTYPE html>"),
             ("GET", "/a.css", &[], 200, ("x-own", "afpa"), "css and more"),
         ] {

@@ -55,6 +55,8 @@ fn wrong_pages_are_refused_with_line_and_remedy() {
         ("file = \"a\"\nto = \"127.0.0.1:1\"", 5, "not from both"),
         ("answer = 302", 4, "no status that an error page can have"),
         ("answer = 206", 4, "no status that an error page can have"),
+        ("answer = 205", 4, "no status that an error page can have"),
+        ("answer = 401", 4, "no status that an error page can have"),
         ("answer = 99", 4, "no status that an error page can have"),
     ] {
         let error = parsed(&site(&format!("[[site.errors]]\n{lines}"))).unwrap_err().to_string();
@@ -92,8 +94,8 @@ fn a_file_that_is_no_page_is_an_error_of_its_line() {
         ("[404]", "none.html", "cannot read the error page"),
         ("[404, 410]", "{status}.html", "410.html"),
         ("[\"5xx\"]", "none/{status}.html", "exists for any of these statuses"),
-        ("[404]", "long", "at most 1MiB"),
-        ("[404]", ".", "at most 1MiB"),
+        ("[404]", "long", "at most 64KiB"),
+        ("[404]", ".", "at most 64KiB"),
     ] {
         let error = load_with(status, name).unwrap_err();
         assert!(error.contains(cause) && error.contains(":5:"), "{name}: {error}");

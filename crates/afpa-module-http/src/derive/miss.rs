@@ -55,7 +55,7 @@ impl Missed<'_, '_, '_> {
 
     fn answer(self, connection: &mut HttpConnection, out: &mut Outbox) -> Miss<Uncached, Remote> {
         let Self { asked, head, route, scope, plan, global, responder, core } = self;
-        if !matches!(route, Route::Refused(_))
+        if !matches!(route, Route::Refused(_) | Route::ErrorPage)
             && !remote::asks_tunnel(asked.request)
             && let Some(content) = global.challenge(asked.request)
         {

@@ -108,16 +108,21 @@ impl Responder {
             _ => built_in(),
         };
         let answer = rule.and_then(|rule| rule.answer).unwrap_or(*status);
-        let has_content = !answer.is_bodiless();
-        let mut head = ResponseHead::build(answer).lines(&about);
-        if has_content {
+        let body = if answer.has_content() { &body[..] } else { b"" };
+        let mut head = ResponseHead::build(answer);
+        if answer.has_content() {
+            head = head.lines(&about);
+        }
+        if !answer.is_bodiless() {
             head = head.content_length(body.len() as u64);
         }
-        // The fields of an error mean nothing on an answer that is none.
-        let lines = if answer.code() >= 400 { &lines[..] } else { b"" };
+        // The fields of an error mean nothing on an answer that is none, and caches must not take it for the page.
+        let lines = match answer.code() {
+            400.. => &lines[..],
+            _ => b"Cache-Control: no-store\r\n",
+        };
         let head = head.lines(lines).finish();
         let persistence = self.head(asked, (answer, &head), out);
-        let body = if has_content { &body[..] } else { b"" };
         let length = self.content_of_page(asked, body, out);
         match report {
             None => self.note(asked, answer, length, out),

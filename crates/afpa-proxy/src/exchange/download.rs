@@ -182,8 +182,14 @@ const MOST_INTERIMS: u32 = 32;
 
 /// Fields that tell a client what to do about a status, as lines: its owner writes them in its own answer.
 fn status_fields(response: &response::Response<'_, '_>) -> Box<[u8]> {
-    const NAMES: [&str; 5] =
-        ["allow", "content-range", "retry-after", "set-cookie", "www-authenticate"];
+    const NAMES: [&str; 6] = [
+        "allow",
+        "cache-control",
+        "content-range",
+        "retry-after",
+        "set-cookie",
+        "www-authenticate",
+    ];
     let is_one = |name: &[u8]| NAMES.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes()));
     let mut lines = Vec::new();
     for (name, value) in response.end_to_end().filter(|(name, _)| is_one(name)) {
