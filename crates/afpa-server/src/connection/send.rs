@@ -218,8 +218,8 @@ pub(super) async fn linger<M: Module, T: Transport>(connection: &mut Connection<
         return;
     }
     let mut read = 0;
-    // At an upgrade there is time, and no connection is to be reset.
-    let hurries = || worker.draining.get() && !worker.ends_idle.get();
+    // As long as a drain gives idle connections time (an upgrade), there is time for this, too.
+    let hurries = || worker.ends_idle.get();
     while read < MOST && !hurries() {
         let n = poll_fn(|cx| {
             let mut scratch = worker.scratch.borrow_mut();
