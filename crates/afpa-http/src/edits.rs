@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::request::Request;
-use crate::{Method, syntax};
+use crate::{Method, media, syntax};
 
 /// Most rules of one request set: a word has a bit for each.
 pub const MOST_RULES: usize = 64;
@@ -151,17 +151,9 @@ impl FieldRule {
             |code: u16| self.statuses.iter().any(|&(first, last)| first <= code && code <= last);
         let by_status =
             self.statuses.is_empty() || within(status) || (status == 304 && within(200));
-        by_status && (self.types.is_empty() || kind.is_some_and(|kind| self.lists(kind)))
-    }
-
-    fn lists(&self, kind: &[u8]) -> bool {
-        let media = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-        self.types.iter().any(|known| match known.strip_suffix('*') {
-            Some(group) => media
-                .get(..group.len())
-                .is_some_and(|begin| begin.eq_ignore_ascii_case(group.as_bytes())),
-            None => media.eq_ignore_ascii_case(known.as_bytes()),
-        })
+        by_status
+            && (self.types.is_empty()
+                || kind.is_some_and(|kind| media::is_listed(kind, &self.types)))
     }
 }
 

@@ -89,6 +89,17 @@ pub fn compressible(content_type: &str) -> bool {
         )
 }
 
+/// Whether a Content-Type is one of these media types, in lower case; `type/*` stands for all of a kind.
+pub fn is_listed(content_type: &[u8], types: &[String]) -> bool {
+    let media = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    types.iter().any(|known| match known.strip_suffix('*') {
+        Some(group) => media
+            .get(..group.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(group.as_bytes())),
+        None => media.eq_ignore_ascii_case(known.as_bytes()),
+    })
+}
+
 /// The last extension of the last segment, in lower case; a leading dot makes none.
 fn extension(path: &[u8]) -> Option<String> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
