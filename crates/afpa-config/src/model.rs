@@ -418,6 +418,8 @@ pub struct SiteSettings {
     pub php_params: Vec<(String, String)>,
     /// Index files, in order of preference.
     pub index: Vec<String>,
+    /// Whether answers of servers are compressed.
+    pub compress: bool,
     /// Whether a directory without an index file is listed.
     pub listing: bool,
     /// Which symbolic links are followed.
@@ -517,6 +519,8 @@ pub struct Behaviour {
     pub affinity: Option<Affinity>,
     /// Which answers of its servers are kept; `None`: as the site says.
     pub cache: Option<CacheMode>,
+    /// Whether answers of its servers are compressed; `None`: as the path says, or the site.
+    pub compress: Option<bool>,
     /// The text that replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.

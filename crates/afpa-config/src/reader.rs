@@ -102,6 +102,16 @@ impl<'i> Section<'_, 'i> {
         )
     }
 
+    /// `true`, `false`, or a word for what applies outside.
+    pub(crate) fn flag_or(&mut self, key: &'static str, word: &'static str) -> Option<bool> {
+        let kind = || format!("true or false, or `{word}`");
+        let show = |value: &Option<bool>| value.map_or(quote(word), |value| value.to_string());
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => node.flag().map(Some).ok_or_else(|| Fault::kind(node)),
+        })
+    }
+
     pub(crate) fn count(
         &mut self,
         key: &'static str,

@@ -110,6 +110,14 @@ impl SiteSettings {
         let own = content.and_then(|content| content.behaviour.cache);
         own.or_else(|| path?.behaviour.cache).unwrap_or(self.cache.mode)
     }
+
+    /// Whether answers of servers to requests of a content group of a path are compressed.
+    pub fn compresses(&self, path: usize, content: usize) -> bool {
+        let path = self.paths.get(path);
+        let content = path.and_then(|path| path.contents.get(content));
+        let own = content.and_then(|content| content.behaviour.compress);
+        own.or_else(|| path?.behaviour.compress).unwrap_or(self.compress)
+    }
 }
 
 impl SharedCache {

@@ -159,6 +159,21 @@ pub fn tags(mut rest: &[u8]) -> impl Iterator<Item = SentTag<'_>> {
     })
 }
 
+/// The value of If-None-Match with the strong spelling of each weak tag behind it. Both mean the same there (RFC 9110
+/// section 13.1.2), but some servers compare byte by byte with their own tag, which AFPA has made weak. `None`: no tag
+/// is weak.
+pub fn with_strong_spellings(value: &[u8]) -> Option<Vec<u8>> {
+    let weak = |tag: &SentTag<'_>| tag.weak;
+    let mut named = tags(value).filter(weak).peekable();
+    named.peek()?;
+    let mut both = value.to_vec();
+    for tag in named {
+        both.extend_from_slice(b", ");
+        both.extend_from_slice(tag.quoted);
+    }
+    Some(both)
+}
+
 /// The bytes of an opaque tag: VCHAR without the quote, and obs-text (RFC 9110 section 8.8.3).
 fn is_etagc(byte: u8) -> bool {
     byte > b' ' && byte != b'"' && byte != 0x7f
@@ -234,6 +249,17 @@ mod tests {
         assert!(!named(&["*", "\"b\""]) && !named(&["*, \"a\""]) && !named(&[]));
         assert!(named(&["\"b\"", "W/\"a\""]) && !named(&["\"b\"", "\"c\""]));
         assert!(EntityTag::new("a\"b").is_none() && EntityTag::new("a b").is_none());
+    }
+
+    #[test]
+    fn weak_tags_get_their_strong_spelling_beside_them() {
+        let both = |value: &str| {
+            with_strong_spellings(value.as_bytes()).map(|both| String::from_utf8(both).unwrap())
+        };
+        assert_eq!(both("W/\"a\"").as_deref(), Some("W/\"a\", \"a\""));
+        let two = "\"s\", W/\"a,b\",W/\"c\"";
+        assert_eq!(both(two), Some(format!("{two}, \"a,b\", \"c\"")));
+        assert_eq!((both("\"a\""), both("*"), both("")), (None, None, None));
     }
 
     proptest! {

@@ -20,6 +20,10 @@ pub struct HttpCounters {
     pub misses: Counter,
     /// Requests that went to servers.
     pub remote: Counter,
+    /// Answers of servers that were compressed as they passed.
+    pub coded: Counter,
+    /// Answers of servers that were not, because too many others were being compressed.
+    pub uncoded: Counter,
     /// Content bytes of answers, without heads.
     pub content_bytes: Counter,
     by_status: Box<[Counter]>,
@@ -38,6 +42,8 @@ impl Default for HttpCounters {
             shared_bytes: Counter::default(),
             misses: Counter::default(),
             remote: Counter::default(),
+            coded: Counter::default(),
+            uncoded: Counter::default(),
             content_bytes: Counter::default(),
             by_status: (0..CODES).map(|_| Counter::default()).collect(),
             scopes: Mutex::default(),

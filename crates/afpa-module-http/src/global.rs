@@ -11,6 +11,7 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::FieldRules;
 use afpa_http::{BodyLength, Method, Request, RequestLimits};
 use afpa_police::Police;
+use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
 use afpa_proxy::request::Origin;
 use afpa_proxy::select::Group;
@@ -47,6 +48,8 @@ pub struct Global {
     pub fields: Fields,
     /// The operator's own error pages.
     pub errors: ErrorTables,
+    /// The compression of servers' answers.
+    pub codings: Codings,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -83,6 +86,24 @@ impl Fields {
 
     pub(crate) fn of_site(&self, site: SiteId) -> Option<&Arc<FieldRules>> {
         self.sites.get(site.0 as usize)?.as_ref()
+    }
+}
+
+/// The compression of servers' answers, which some request sets have.
+#[derive(Clone, Debug, Default)]
+pub struct Codings {
+    /// Whether a request set has it, by its number.
+    pub sets: Vec<bool>,
+    /// Which answers; `None`: none.
+    pub rules: Option<Arc<CodingRules>>,
+}
+
+impl Codings {
+    /// That of a request set.
+    #[inline]
+    pub(crate) fn of(&self, set: Option<RequestSetId>) -> Option<&Arc<CodingRules>> {
+        let has_it = self.sets.get(set?.0 as usize).is_some_and(|has_it| *has_it);
+        self.rules.as_ref().filter(|_| has_it)
     }
 }
 
@@ -139,6 +160,7 @@ impl Global {
             guards: None,
             fields: Fields::default(),
             errors: ErrorTables::default(),
+            codings: Codings::default(),
             limits,
             body_limit,
             counted_sets,

@@ -44,7 +44,7 @@ pub use counters::HttpCounters;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use errors::{ErrorPages, ErrorRule, PageFile, PageServer, PageSource};
-pub use global::{Challenges, ErrorTables, Fields, Global, ServerGroup};
+pub use global::{Challenges, Codings, ErrorTables, Fields, Global, ServerGroup};
 pub use guard::{Guard, Guards};
 pub use header::{HttpHeader, Variant};
 pub use load::{Comparer, Compressor, CompressorStats};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
 use afpa_http::edits::Edits;
-use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status, Version};
+use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status, Version, etag};
+use afpa_proxy::coding::{Coded, CodingRules, Compress};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
 use afpa_proxy::request::{NotForwardable, Origin, RequestHead};
@@ -104,6 +105,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) edits: Option<Edits<'a>>,
     /// The operator's own error pages.
     pub(crate) errors: Option<Errors<'a>>,
+    /// Which answers are compressed; `None`: none.
+    pub(crate) codings: Option<&'a Arc<CodingRules>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -163,6 +166,11 @@ pub(crate) fn prepare(
     };
     let permit = site.map(admit).transpose().map_err(NotSent::Limited)?;
 
+    let may_code = !head.asks_upgrade() && !asks_tunnel(request);
+    let compress = asker.codings.filter(|_| may_code).map(|rules| Compress::of(rules, request));
+    if compress.is_some() {
+        name_strong_tags(&mut head, request);
+    }
     let affinity = affinity(to.affinity);
     let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
     let cookie = cookie.and_then(|name| cookie_value(request, name)).map(Box::from);
@@ -196,8 +204,20 @@ pub(crate) fn prepare(
         hsts: asker.hsts.cloned(),
         edits: asker.edits.filter(|edits| edits.rules.changes_answers()).map(Edits::keep),
         replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
+        compress,
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
+}
+
+/// Has the server know its own tags where AFPA has made them weak.
+fn name_strong_tags(head: &mut RequestHead, request: &Request<'_, '_>) {
+    const NAME: &str = "If-None-Match";
+    let mut lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case(NAME));
+    if let (Some((_, value)), None) = (lines.next(), lines.next())
+        && let Some(both) = etag::with_strong_spellings(value)
+    {
+        head.edit(&[NAME], &[(NAME, &both)]);
+    }
 }
 
 /// Whether a request is an extended CONNECT, whose client takes every success for a tunnel (RFC 8441 section 5). Nothing
@@ -368,6 +388,11 @@ impl ExchangedRequest {
             return self.answer_stored(answer, responder, peer, now, out);
         }
         responder.counters.remote.add(1);
+        match report.coded {
+            Some(Coded::Yes) => responder.counters.coded.add(1),
+            Some(Coded::NoRoom) => responder.counters.uncoded.add(1),
+            None => {}
+        }
         if let Some(scope) = request.scope() {
             scope.took(duration_us(request.arrived.unix_us, now.unix_us));
         }

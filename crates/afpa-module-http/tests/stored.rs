@@ -163,6 +163,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         caches,
         fields: Default::default(),
         errors: Default::default(),
+        codings: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

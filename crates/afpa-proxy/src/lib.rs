@@ -4,6 +4,7 @@
 //! Pure cores, which take bytes and a time and return decisions:
 //!
 //! * [`end`]: where a response ends, for each way in which HTTP ends one;
+//! * [`coding`]: which responses are compressed as they pass, and how;
 //! * [`request`]: the request as the server gets it;
 //! * [`response`]: the head of a response, as it is read and as the client gets it;
 //! * [`health`]: when a server counts as unavailable, and when it is used again;
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+pub mod coding;
 pub mod end;
 pub mod exchange;
 mod fields;

@@ -72,6 +72,7 @@ fn job(place: &str) -> Job {
         hsts: None,
         edits: None,
         replaces: None,
+        compress: None,
     }
 }
 

@@ -75,7 +75,7 @@ impl Answering<'_> {
                 edit(to, &mut out.bytes, begin, 304, kind);
                 return Written::Answer(304, 0);
             }
-            if may_send_part(request, &validators) {
+            if may_send_part(request, &validators) && !response.draft.is_coded_anew() {
                 return self.ranges(to, response, out);
             }
         }

@@ -10,6 +10,7 @@ use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_http::edits::KeptEdits;
+use afpa_http::etag::with_strong_spellings;
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 
@@ -262,7 +263,9 @@ fn condition(head: &mut RequestHead, question: &Question<'_>) {
         return;
     };
     let draft = &stored.draft;
-    let etag = draft.etag().map(|etag| ("If-None-Match", etag));
+    let both = draft.etag().filter(|_| question.cache.policy.codes());
+    let both = both.and_then(with_strong_spellings);
+    let etag = both.as_deref().or(draft.etag()).map(|etag| ("If-None-Match", etag));
     let modified = draft.facts.last_modified.get().and(draft.last_modified());
     let modified = modified.map(|date| ("If-Modified-Since", date));
     let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
@@ -300,6 +303,7 @@ fn report((end, status, content_bytes): (End, u16, u64), begun: Now, now: Now) -
         connect_us: 0,
         first_byte_us: 0,
         replaced: None,
+        coded: None,
         total_us: duration_us(begun.unix_us, now.unix_us),
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{Lookup, Object, View};
-use afpa_http::Method;
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
+use afpa_http::{Coding, Known, Method, coding};
 
 use crate::key::{self, KeyRoom, Place};
 use crate::plan::{self, Miss, Plan};
@@ -49,6 +49,13 @@ pub fn look_up<'v>(
     let Some(survey) = Survey::of(policy, request).filter(|_| !wanted.names_client) else {
         return bypass(responses);
     };
+    // A part is one of the content without a coding, which the responses for this request do not have.
+    if policy.codes()
+        && request.has(Known::Range)
+        && coding::choose(request, policy.codings) != Coding::Identity
+    {
+        return bypass(responses);
+    }
     // The moment is taken before the look-up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
     let CacheRequest { url, path, origin, .. } = wanted;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use afpa_framework::Network;
+use afpa_http::CodingSet;
 use afpa_http::caching::control::bounded;
 use afpa_http::caching::freshness::{Heuristic, lifetime};
 use afpa_http::caching::store::SetCookie;
@@ -77,6 +78,8 @@ pub struct CachePolicy {
     pub status_field: bool,
     /// Whether the fast path may answer with kept responses.
     pub in_kernel: bool,
+    /// The codings in which answers pass; each answer in a coding is kept as a response of its own.
+    pub codings: CodingSet,
 }
 
 impl Default for CachePolicy {
@@ -104,6 +107,7 @@ impl Default for CachePolicy {
             obey_clients: false,
             status_field: false,
             in_kernel: true,
+            codings: CodingSet::IDENTITY,
         }
     }
 }
@@ -119,6 +123,11 @@ pub(crate) struct Life {
 }
 
 impl CachePolicy {
+    /// Whether answers are compressed as they pass.
+    pub(crate) fn codes(&self) -> bool {
+        self.codings != CodingSet::IDENTITY
+    }
+
     /// How long a response that came at `now_unix` may be used.
     pub(crate) fn life(&self, facts: &ResponseFacts, now_unix: u64) -> Life {
         let heuristic = (self.mode == Mode::Heuristic).then_some(self.heuristic);

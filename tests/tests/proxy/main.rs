@@ -2,6 +2,7 @@
 
 mod access;
 mod browser;
+mod compression;
 mod deployment;
 mod errors;
 mod fallback;

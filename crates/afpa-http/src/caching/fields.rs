@@ -41,6 +41,14 @@ pub fn is_updated(name: &[u8]) -> bool {
     !KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept.as_bytes()))
 }
 
+/// Whether a field is about the bytes of the content in its coding, so that a 304 of a server that has not coded them says
+/// nothing about them. The entity tag, which was made weak, names the same version.
+pub fn is_of_bytes(name: &[u8]) -> bool {
+    const OF_BYTES: [&str; 6] =
+        ["accept-ranges", "content-digest", "content-md5", "digest", "etag", "repr-digest"];
+    OF_BYTES.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+}
+
 /// Whether a field goes into a 304 that is generated here (RFC 9110 section 15.4.5).
 pub fn is_in_not_modified(name: &[u8]) -> bool {
     const IN: [&str; 7] =

@@ -55,11 +55,13 @@ pub enum NotStored {
     Events,
     /// Its key would be too long.
     LongKey,
+    /// It is passed on without the content coding that the same request would have got at another time.
+    Uncoded,
 }
 
 impl NotStored {
     /// Every reason.
-    pub const ALL: [NotStored; 14] = [
+    pub const ALL: [NotStored; 15] = [
         NotStored::RequestNoStore,
         NotStored::Authorization,
         NotStored::NoStore,
@@ -74,6 +76,7 @@ impl NotStored {
         NotStored::Part,
         NotStored::Events,
         NotStored::LongKey,
+        NotStored::Uncoded,
     ];
 
     /// A word for Cache-Status, logs and metrics.
@@ -93,6 +96,7 @@ impl NotStored {
             NotStored::Part => "part",
             NotStored::Events => "events",
             NotStored::LongKey => "long-key",
+            NotStored::Uncoded => "uncoded",
         }
     }
 }

@@ -70,7 +70,8 @@ impl Http {
             }
         }
         let head = &request.head;
-        let distributing = Distributing { asked, head, plan, global: &global, responder, core };
+        let (codings, global) = (global.codings.of(Some(set)), &global);
+        let distributing = Distributing { asked, head, plan, codings, global, responder, core };
         distributing.respond(to, connection, out)
     }
 }

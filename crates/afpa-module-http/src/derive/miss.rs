@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Finished, Miss, Outbox, Persistence};
 use afpa_http::{Status, target};
+use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
 use afpa_router::{RequestSetId, SiteId};
 use afpa_shared_cache::Plan;
@@ -87,7 +88,9 @@ impl Missed<'_, '_, '_> {
                 });
             }
             Route::Distributed(to) => {
-                let distributing = Distributing { asked, head, plan, global, responder, core };
+                let codings = global.codings.of(scope.and_then(|(_, set)| set));
+                let distributing =
+                    Distributing { asked, head, plan, codings, global, responder, core };
                 return match distributing.respond(to, connection, out) {
                     Finished::Answered(persistence) => Miss::Answered(persistence),
                     Finished::Remote(request) => Miss::Remote(request),
@@ -143,6 +146,8 @@ pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) asked: Asked<'m, 's, 'b>,
     pub(super) head: &'b [u8],
     pub(super) plan: Option<Box<Plan>>,
+    /// Which answers are compressed; `None`: none.
+    pub(super) codings: Option<&'m Arc<CodingRules>>,
     pub(super) global: &'m Global,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -156,7 +161,7 @@ impl Distributing<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Finished<Remote> {
-        let Self { asked, head, plan, global, responder, core } = self;
+        let Self { asked, head, plan, codings, global, responder, core } = self;
         let client = match connection.client {
             Client::Ip(client) => Some(client),
             Client::Unix => None,
@@ -167,7 +172,8 @@ impl Distributing<'_, '_, '_> {
         let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);
         let is_last = asked.must_close;
         let listener = connection.listener;
-        let asker = Asker { client, listener, names_server, tls, hsts, edits, errors, is_last };
+        let asker =
+            Asker { client, listener, names_server, tls, hsts, edits, errors, codings, is_last };
         let permit = &mut connection.permit;
         let persistence =
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

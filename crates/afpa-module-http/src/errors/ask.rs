@@ -80,6 +80,7 @@ pub(crate) fn job(
         hsts: None,
         edits: None,
         replaces: None,
+        compress: None,
     }))
 }
 

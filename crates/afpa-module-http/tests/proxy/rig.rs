@@ -143,6 +143,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         caches: Vec::new(),
         fields: Default::default(),
         errors: Default::default(),
+        codings: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

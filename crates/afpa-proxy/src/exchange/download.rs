@@ -14,6 +14,7 @@ use afpa_http::{Connection, Version};
 use super::job::lies_in;
 use super::tap::{Passing, Tap};
 use super::upload::put_chunk;
+use crate::coding::{Coded, Compress, Encoder, Places};
 use crate::end::Content;
 use crate::pool::fastcgi::{self, early};
 use crate::pool::http2::gone;
@@ -40,6 +41,7 @@ pub(super) struct Terms<'a> {
     pub(super) edits: Option<Edits<'a>>,
     /// See [`Job::replaces`](super::Job).
     pub(super) replaces: Option<&'a [(u16, u16)]>,
+    pub(super) compress: Option<&'a Compress>,
 }
 
 /// The response: its heads, and its content as it arrives. More is read only when all read bytes were sent,
@@ -61,6 +63,12 @@ pub(super) struct Download {
     /// The client did not take the gathered bytes at once.
     slow: bool,
     phase: Phase,
+    /// Compresses the content.
+    encoder: Option<Encoder>,
+    /// Its output, until it is gathered.
+    coded: Vec<u8>,
+    /// Bytes of content that the server has sent.
+    read: u64,
     /// The fields that may trail the content.
     may_trail: MayTrail,
     interims: u32,
@@ -103,6 +111,8 @@ pub(super) struct Summary {
     pub(super) ends_with_connection: bool,
     /// Whether the connection to the client goes on.
     pub(super) persistence: Persistence,
+    /// Whether the content is compressed, if it was to be.
+    pub(super) coded: Option<Coded>,
 }
 
 impl Default for Summary {
@@ -117,6 +127,7 @@ impl Default for Summary {
             break_off: BreakOff::default(),
             ends_with_connection: false,
             persistence: Persistence::Close,
+            coded: None,
         }
     }
 }
@@ -171,6 +182,9 @@ const LARGEST_GATHERED: usize = 2 * GATHERED;
 /// Bytes that wait for a client are copied up to this length: then they need no whole buffer.
 pub(super) const MOST_COPIED: usize = 16 * 1024;
 
+/// Bytes that are compressed before other connections of the core have their turn.
+const MOST_ENCODED: usize = 32 * 1024;
+
 /// The least that one read takes from a server, however little its client takes.
 pub(super) const LEAST_READ: usize = 4 * 1024;
 
@@ -212,6 +226,9 @@ impl Download {
             lent: false,
             slow: false,
             phase: Phase::Head,
+            encoder: None,
+            coded: Vec::new(),
+            read: 0,
             may_trail: MayTrail::default(),
             interims: 0,
             withheld: false,
@@ -254,6 +271,7 @@ impl Download {
         (pool, mut tap): (&Pool, Option<&mut (dyn Tap + '_)>),
     ) -> Result<(bool, Option<Complete>), Broken> {
         let mut moved = false;
+        let turn_ends = self.read + MOST_ENCODED as u64;
         loop {
             match self.poll_flush(cx, client) {
                 Poll::Ready(Ok(flushed)) => moved |= flushed,
@@ -271,6 +289,10 @@ impl Download {
                 Phase::Tunnel => return Ok((true, Some(Complete::Tunnel))),
                 Phase::Head | Phase::Content(..) => {}
             }
+            if self.encoder.is_some() && self.read >= turn_ends {
+                cx.waker().wake_by_ref();
+                return Ok((true, None));
+            }
             match self.poll_fill(cx, stream, client.appetite(), pool) {
                 Poll::Ready(Ok(0)) => self.end_of_stream(tap.as_deref_mut(), client)?,
                 Poll::Ready(Ok(_)) => {
@@ -280,10 +302,13 @@ impl Download {
                     if self.out.capacity() == 0 {
                         self.out = pool.text();
                     }
-                    self.digest(terms, client, tap.as_deref_mut())?;
+                    self.digest(terms, client, &pool.encoders, tap.as_deref_mut())?;
                 }
                 Poll::Ready(Err(error)) => return Err(self.ended_early(&error)),
-                Poll::Pending => return Ok((moved, None)),
+                Poll::Pending if !self.flush_encoder(pool, tap.as_deref_mut())? => {
+                    return Ok((moved, None));
+                }
+                Poll::Pending => {}
             }
             self.give_back_empty(pool);
             moved = true;
@@ -415,6 +440,10 @@ impl Download {
         }
         let room = buffer.get_mut(self.raw.end..).unwrap_or_default();
         debug_assert!(!room.is_empty(), "a head is shorter than the buffer, content is not kept");
+        let appetite = match self.encoder {
+            Some(_) => appetite.min(MOST_ENCODED),
+            None => appetite,
+        };
         let most = room.len().min(appetite.max(LEAST_READ));
         let room = room.get_mut(..most).unwrap_or_default();
         match stream.poll_read(cx, room) {
@@ -448,10 +477,11 @@ impl Download {
         &mut self,
         terms: &Terms<'_>,
         client: &impl ClientStream,
+        places: &Places,
         mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<(), Broken> {
         while let Phase::Head = self.phase {
-            if !self.digest_head(terms, client, tap.as_deref_mut())? {
+            if !self.digest_head(terms, client, places, tap.as_deref_mut())? {
                 return Ok(());
             }
         }
@@ -463,6 +493,7 @@ impl Download {
         &mut self,
         terms: &Terms<'_>,
         client: &impl ClientStream,
+        places: &Places,
         mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<bool, Broken> {
         let input = self.buffer.as_deref().and_then(|buffer| buffer.get(self.raw.clone()));
@@ -493,6 +524,29 @@ impl Download {
             self.phase = Phase::Tunnel;
             return Ok(true);
         }
+        let (head, recoded) = terms
+            .compress
+            .and_then(|compress| compress.recode(&response, terms.asked, places))
+            .unzip();
+        let mut slots = Slots::default();
+        let new = head
+            .as_ref()
+            .zip(recoded)
+            .and_then(|(head, recoded)| recoded.read(head, &mut slots, (&response, terms.asked)));
+        let (content, keeps, exact) =
+            (Content::new(&response.ending), response.keeps, response.ending.is_exact());
+        let now = client.cached_now();
+        // A cache knows what its own question was about.
+        let for_tap = new.as_ref().map_or(&response, |(new, _)| new);
+        let for_tap = if response.status == 304 { &response } else { for_tap };
+        let passing = tap.as_deref_mut().map_or(Passing::On, |tap| tap.head(for_tap, now));
+        let response = match new {
+            Some((new, recoded)) => {
+                (self.encoder, self.summary.coded) = (recoded.encoder, recoded.coded);
+                new
+            }
+            None => response,
+        };
         let delivery = response.delivery(terms.version);
         let keep = terms.keep && delivery != Delivery::Close;
         let connection = match (keep, terms.version) {
@@ -500,12 +554,13 @@ impl Download {
             (true, Version::Http11 | Version::Http2) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
-        let now = client.cached_now();
-        let passing = tap.as_deref_mut().map_or(Passing::On, |tap| tap.head(&response, now));
         self.withheld = passing == Passing::Withheld;
         if !self.withheld && lies_in(terms.replaces, response.status) {
             self.withheld = true;
             self.replaced = Some(status_fields(&response));
+        }
+        if self.withheld && tap.is_none() {
+            (self.encoder, self.summary.coded) = (None, None);
         }
         if !self.withheld {
             let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
@@ -521,14 +576,13 @@ impl Download {
                 edits.apply(&mut self.out, begin, response.status, None);
             }
         }
-        self.summary.keeps = response.keeps;
-        self.summary.exact = response.ending.is_exact();
+        (self.summary.keeps, self.summary.exact) = (keeps, exact);
         self.summary.ends_with_connection = delivery == Delivery::Close;
         self.summary.persistence = if keep { Persistence::Keep } else { Persistence::Close };
-        if delivery == Delivery::Chunked {
+        // Trailer fields that were not announced may be about the bytes as the server has sent them.
+        if delivery == Delivery::Chunked && self.encoder.is_none() {
             self.may_trail = response.may_trail(terms.asked);
         }
-        let content = Content::new(&response.ending);
         self.phase = match content.is_done() {
             true => {
                 if let Some(tap) = tap {
@@ -553,10 +607,19 @@ impl Download {
             let input = buffer.get(self.raw.clone()).unwrap_or_default();
             let progress = content.feed(input).map_err(|_| Broken::Content)?;
             let data = input.get(progress.data.clone()).unwrap_or_default();
-            self.summary.content += data.len() as u64;
             let at = self.raw.start + progress.data.start;
             self.raw.start += progress.consumed;
             done = progress.done;
+            self.read += data.len() as u64;
+            let data = match &mut self.encoder {
+                None => data,
+                Some(encoder) => {
+                    self.coded.clear();
+                    encoder.write(data, &mut self.coded).map_err(|_| Broken::Content)?;
+                    &self.coded
+                }
+            };
+            self.summary.content += data.len() as u64;
             if let Some(tap) = tap.as_deref_mut() {
                 tap.content(data);
             }
@@ -579,12 +642,53 @@ impl Download {
             }
         }
         if done {
-            self.finish_content(tap, client);
+            self.finish_content(tap, client)?;
         }
         Ok(())
     }
 
-    fn finish_content(&mut self, tap: Option<&mut (dyn Tap + '_)>, client: &impl ClientStream) {
+    /// Has the client get all content that has come, because the server pauses. Returns whether there is any.
+    fn flush_encoder(
+        &mut self,
+        pool: &Pool,
+        tap: Option<&mut (dyn Tap + '_)>,
+    ) -> Result<bool, Broken> {
+        let Some(encoder) = self.encoder.as_mut().filter(|encoder| encoder.holds()) else {
+            return Ok(false);
+        };
+        self.coded.clear();
+        encoder.flush(&mut self.coded).map_err(|_| Broken::Content)?;
+        if self.out.capacity() == 0 {
+            self.out = pool.text();
+        }
+        self.put_coded(tap);
+        Ok(true)
+    }
+
+    /// Gathers compressed content.
+    fn put_coded(&mut self, tap: Option<&mut (dyn Tap + '_)>) {
+        self.summary.content += self.coded.len() as u64;
+        if let Some(tap) = tap {
+            tap.content(&self.coded);
+        }
+        match &self.phase {
+            _ if self.withheld => {}
+            Phase::Content(_, Delivery::Chunked) => put_chunk(&mut self.out, &self.coded),
+            _ => self.out.extend_from_slice(&self.coded),
+        }
+    }
+
+    fn finish_content(
+        &mut self,
+        mut tap: Option<&mut (dyn Tap + '_)>,
+        client: &impl ClientStream,
+    ) -> Result<(), Broken> {
+        if let Some(encoder) = self.encoder.take() {
+            self.coded.clear();
+            encoder.finish(&mut self.coded).map_err(|_| Broken::Content)?;
+            self.put_coded(tap.as_deref_mut());
+            self.coded = Vec::new();
+        }
         if let Some(tap) = tap {
             tap.whole(client.cached_now());
         }
@@ -594,6 +698,7 @@ impl Download {
             put_last_chunk(&mut self.out, content.trailers(), &self.may_trail);
         }
         self.phase = Phase::Last;
+        Ok(())
     }
 
     fn end_of_stream(
@@ -608,7 +713,6 @@ impl Download {
             Phase::Content(content, _) => content.end_of_stream().map_err(|_| Broken::Content)?,
             Phase::Last | Phase::Tunnel => {}
         }
-        self.finish_content(tap, client);
-        Ok(())
+        self.finish_content(tap, client)
     }
 }

@@ -10,6 +10,7 @@ use afpa_http::{BodyLength, Version};
 use afpa_ring::CoreRing;
 
 use super::{Failure, Settings};
+use crate::coding::{Coded, Compress};
 use crate::pool::Pool;
 use crate::request::RequestHead;
 use crate::response::Asked;
@@ -58,6 +59,8 @@ pub struct Job {
     /// The first and the last status of ranges of responses that the client does not get: its owner answers instead of
     /// the server.
     pub replaces: Option<Arc<[(u16, u16)]>>,
+    /// The compression of the response; `None`: it passes as it is.
+    pub compress: Option<Compress>,
 }
 
 impl Job {
@@ -77,6 +80,7 @@ impl Job {
             hsts: self.hsts.clone(),
             edits: self.edits.clone(),
             replaces: self.replaces.clone(),
+            compress: self.compress.clone(),
             ..*self
         }
     }
@@ -126,6 +130,8 @@ pub struct Report {
     /// The response is among those that its owner replaces: the client has got none of it. These field lines of it belong to
     /// its status, whatever the content is.
     pub replaced: Option<Box<[u8]>>,
+    /// Whether its content was compressed, if it was to be.
+    pub coded: Option<Coded>,
 }
 
 /// How an exchange ended.

@@ -303,6 +303,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             total_us: since(ended.unix_us),
             server: self.server,
             replaced: self.replaced.filter(|_| matches!(end, End::Relayed(_))),
+            coded: self.summary.coded,
         }
     }
 }

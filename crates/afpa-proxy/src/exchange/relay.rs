@@ -101,7 +101,17 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         let Self { exchange, stream, upload, download, lease, .. } = self;
         let core = exchange.core;
         let Job {
-            head, asked, version, keep_alive, settings, over_tls, hsts, edits, replaces, ..
+            head,
+            asked,
+            version,
+            keep_alive,
+            settings,
+            over_tls,
+            hsts,
+            edits,
+            replaces,
+            compress,
+            ..
         } = &mut *exchange.job;
         let client = &mut *exchange.client;
         let tap = exchange.tap.as_deref_mut();
@@ -121,6 +131,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             hsts: hsts.as_deref(),
             edits: edits.as_ref().map(KeptEdits::as_edits),
             replaces: replaces.as_deref(),
+            compress: compress.as_ref(),
         };
         let downloaded = match download.step(cx, &terms, client, stream, (&core.pool, tap)) {
             Ok((_, Some(Complete::Tunnel))) => return Poll::Ready(Relayed::Tunnelled),

@@ -21,6 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
 
+use crate::coding::Places;
 use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub(crate) use connect::lack;
@@ -45,6 +46,8 @@ pub struct Pool {
     /// Makes connections for this core.
     connector: Connector,
     buffers: Buffers,
+    /// Encoders of content.
+    pub(crate) encoders: Places,
     /// Connections in use for a request.
     busy: Cell<usize>,
     /// How many connections may end now as TCP ends them, though the server has not ended them.
@@ -87,6 +90,7 @@ impl Pool {
             http2: Http2Servers::default(),
             connector: Connector::new(ring),
             buffers: Buffers::default(),
+            encoders: Places::default(),
             busy: Cell::new(0),
             courtesies: Cell::new(MOST_COURTESIES),
         }

@@ -80,6 +80,8 @@ pub struct Response<'s, 'b> {
     pub ending: Ending,
     /// Whether the server keeps the connection.
     pub keeps: bool,
+    /// It is passed on without the content coding that the same request would get at another time.
+    pub is_makeshift: bool,
     reason: &'b str,
     /// The length it announces, with content or without.
     length: Option<u64>,
@@ -178,6 +180,7 @@ fn understand<'s, 'b>(
         head_len,
         keeps: ending.is_exact() && framing.keeps(version),
         ending,
+        is_makeshift: false,
         reason,
         length: framing.length()?,
         has_date,
@@ -293,7 +296,12 @@ impl Response<'_, '_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    fn put_status_line(&self, out: &mut Vec<u8>) {
+    /// All field lines, in their order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|line| (line.name.as_bytes(), line.value))
+    }
+
+    pub(crate) fn put_status_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"HTTP/1.1 ");
         out.extend_from_slice(itoa::Buffer::new().format(self.status).as_bytes());
         out.push(b' ');

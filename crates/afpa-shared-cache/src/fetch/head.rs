@@ -50,7 +50,7 @@ fn version<'r>(response: &'r Response<'_, '_>) -> Version<'r> {
 
 impl Tap for Comparing<'_> {
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing {
-        if response.status == 200 {
+        if response.status == 200 && !response.is_makeshift {
             self.compare(response, now);
         }
         Passing::On

@@ -176,7 +176,8 @@ impl Question<'_> {
 /// Whether a response was not kept for a reason that lies in the request, so that others may still get the stored
 /// response.
 pub(crate) fn is_about_request(why: NotStored) -> bool {
-    matches!(why, NotStored::RequestNoStore | NotStored::Authorization | NotStored::LongKey)
+    use NotStored::{Authorization, LongKey, RequestNoStore, Uncoded};
+    matches!(why, RequestNoStore | Authorization | LongKey | Uncoded)
 }
 
 /// The key of a request, given by its head, among responses that vary by these fields.

@@ -128,6 +128,9 @@ impl<'a> Storing<'a> {
         now: Now,
     ) -> Result<(Draft, Option<ContentRange>), NotStored> {
         let question = self.question;
+        if response.is_makeshift {
+            return Err(NotStored::Uncoded);
+        }
         match response.status {
             206 => question.judge_part(response, now).map(|(draft, part)| (draft, Some(part))),
             // Other answers to a request for a part may be about that part.

@@ -12,6 +12,7 @@ use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::{NotStored, SetCookie};
 use afpa_http::caching::{ResponseFacts, StoredFacts, Version, fields, vary};
+use afpa_http::syntax::list;
 
 use crate::key::{group_label, tag_label};
 use crate::policy::{CachePolicy, Life};
@@ -396,23 +397,45 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let new = lines.filter(|(name, _)| fields::is_updated(name));
-        let replaced = |name: &[u8]| new.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let mut parts = self.head().split(|&byte| byte == b'\n');
-        let status_line = parts.next().unwrap_or_default().trim_ascii_end();
-        let own = parts.filter_map(|line| {
-            let at = line.iter().position(|&byte| byte == b':')?;
-            Some((line.get(..at)?, line.get(at + 1..)?.trim_ascii()))
+        // The server knows nothing of a coding that AFPA has added.
+        let codes = about.policy.codes() && self.vary().iter().any(|name| **name == *CODINGS);
+        let is_coded = codes && self.lines().any(|(name, _)| is(name, "content-encoding"));
+        let new = lines.filter(move |(name, _)| {
+            fields::is_updated(name) && !(is_coded && fields::is_of_bytes(name))
         });
-        let own = own.filter(|(name, _)| !is(name, "date") && !replaced(name));
+        let replaced = |name: &[u8]| new.clone().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let status_line = self.head().split(|&byte| byte == b'\n').next();
+        let status_line = status_line.unwrap_or_default().trim_ascii_end();
+        let own = self.lines().filter(|(name, _)| !is(name, "date") && !replaced(name));
         let mut all: Vec<(&[u8], &[u8])> = own.collect();
         for (name, value) in new.clone() {
             all.push((name, value));
+        }
+        let names = |line: &&[u8]| list(line).any(|name| is(name, CODINGS) || name == b"*");
+        let mut vary = all.iter().filter(|(name, _)| is(name, "vary")).map(|(_, value)| value);
+        if codes && !vary.any(names) {
+            all.push((b"Vary", b"Accept-Encoding"));
         }
         let (draft, facts) =
             Draft::new(status_line, self.facts.status, all.iter().copied(), about)?;
         // A use saves the time of a whole answer, not that of a 304.
         Ok((Draft { took_us: self.took_us, ..draft }, facts))
+    }
+
+    /// Whether its content is the result of a coding that may give other bytes the next time, as that of AFPA and of other
+    /// intermediaries, who make the entity tag weak then. No part of it fits one of another time.
+    pub(crate) fn is_coded_anew(&self) -> bool {
+        let is_strong = self.etag().is_some_and(|tag| !tag.starts_with(b"W/"));
+        !is_strong && self.lines().any(|(name, _)| is(name, "content-encoding"))
+    }
+
+    /// The field lines of its head.
+    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+        let lines = self.head().split(|&byte| byte == b'\n').skip(1);
+        lines.filter_map(|line| {
+            let at = line.iter().position(|&byte| byte == b':')?;
+            Some((line.get(..at)?, line.get(at + 1..)?.trim_ascii()))
+        })
     }
 
     /// Whether the validator of a 304 is that of this response (RFC 9111 section 4.3.4).
@@ -428,6 +451,9 @@ impl Draft {
         }
     }
 }
+
+/// The field that AFPA adds to Vary where it compresses.
+const CODINGS: &str = "accept-encoding";
 
 /// Tags of one response; further ones are ignored.
 const MOST_TAGS: usize = 256;

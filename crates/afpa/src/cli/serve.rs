@@ -126,6 +126,9 @@ pub struct Running {
     /// Run files whose names end in .php, by FastCGI, with this server: unix:/run/php/php-fpm.sock
     #[arg(long, value_name = "SERVER", help_heading = "Content")]
     pub php: Option<String>,
+    /// Compress the answers of servers, for clients that take that
+    #[arg(long, help_heading = "Content")]
+    pub compress: bool,
     /// Serve names that begin with a dot
     #[arg(long, help_heading = "Content")]
     pub dotfiles: bool,
@@ -204,6 +207,7 @@ impl Serve {
             .on("site", "listing", "--listing", running.listing)
             .count("site", "fallback", "--fallback", running.fallback.as_deref())
             .text("site", "php", "--php", running.php.as_deref())
+            .on("site", "compress", "--compress", running.compress)
             .on("site", "dotfiles", "--dotfiles", running.dotfiles)
             .list("police", "allow", "--allow", &running.allow)
             .list("police", "deny", "--deny", &running.deny)

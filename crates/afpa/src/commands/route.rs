@@ -17,8 +17,8 @@ use anyhow::{Context as _, bail};
 use super::print;
 use crate::cli::Route;
 use afpa_config::{
-    CacheMode, ErrorPage, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes, SiteCache,
-    error_pages, field_rules, load,
+    CacheMode, Choice as _, ErrorPage, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes,
+    SiteCache, error_pages, field_rules, load,
 };
 
 /// `afpa route URL`.
@@ -162,6 +162,9 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
             if let Some(set) = routes.router.set(verdict.set) {
                 let is_file = matches!(verdict.action, Action::Cached { .. });
                 told.fields(set, path, is_file);
+            }
+            if let Some(set) = routes.router.set(verdict.set) {
+                told.compression(set);
             }
             if let Some(set) = routes.router.set(verdict.set)
                 && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
@@ -395,6 +398,33 @@ impl Told<'_> {
         self.row("kernel", kernel);
     }
 
+    /// Whether answers of servers are compressed.
+    fn compression(&mut self, set: &RequestSet) {
+        let config = &self.loaded.config;
+        let site = config.sites.get(set.site.0 as usize);
+        let compresses = site.is_some_and(|site| site.compresses(set.path, set.content));
+        let is_file = match &set.behaviour.action {
+            Action::Distributed { .. } => false,
+            Action::Cached { fallback, scripts, .. } => {
+                scripts.is_none() && !matches!(fallback, Some(Fallback::Distributed { .. }))
+            }
+            _ => true,
+        };
+        if !compresses || is_file {
+            return;
+        }
+        let compression = &config.compression;
+        let told = match compression.enabled && !compression.codings.is_empty() {
+            false => "none: [compression] is off".to_owned(),
+            true => {
+                let words: Vec<_> = compression.codings.iter().map(|one| one.word()).collect();
+                let (types, least) = (compression.types.join(", "), compression.min_size);
+                format!("{} for servers' {types} of {least} bytes or more", words.join(", "))
+            }
+        };
+        self.row("compression", &told);
+    }
+
     /// The script that a path leads to now, if any.
     fn script(
         &mut self,
@@ -611,6 +641,28 @@ file         /srv/dogalog/jumbo.gif
         };
         assert!(!note(0) && !note(MOST_WAYS - 1));
         assert!(note(MOST_WAYS));
+    }
+
+    #[test]
+    fn the_compression_of_servers_answers_is_told() {
+        let told = |site: &str, own: &str, compression: &str| {
+            let file = format!(
+                "[compression]\ntypes = [\"text/*\"]\ncodings = [\"br\", \"gzip\"]\n{compression}
+                [[site]]\nto = \"127.0.0.1:3000\"\n{site}
+                [[site.path]]\nprefix = \"/a/\"\n[[site.path.content]]\nextensions = [\"x\"]\n{own}
+                to = \"127.0.0.1:3000\"\n"
+            );
+            let (text, _) = asked_of(&file, "/a/b.x", &[]);
+            let line = text.lines().find_map(|line| line.strip_prefix("compression  "));
+            line.map(str::to_owned)
+        };
+        let all = Some("br, gzip for servers' text/* of 512 bytes or more".to_owned());
+        assert_eq!(told("", "", ""), None);
+        assert_eq!(told("compress = true", "", ""), all);
+        assert_eq!(told("compress = true", "compress = false", ""), None);
+        assert_eq!(told("", "compress = true", ""), all);
+        let off = told("compress = true", "", "enabled = false");
+        assert_eq!(off.as_deref(), Some("none: [compression] is off"));
     }
 
     #[test]

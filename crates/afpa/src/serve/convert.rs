@@ -7,10 +7,11 @@ use afpa_cache::root::{RootSettings, SymlinkPolicy};
 use afpa_cache::watch::WatchSettings;
 use afpa_cache::{CacheSettings, Hint, Keep, PolicyKind, PolicySetting};
 use afpa_framework::Priority;
-use afpa_http::Coding;
 use afpa_http::caching::store::SetCookie;
+use afpa_http::{Coding, CodingSet};
 use afpa_module_http::{Charset, Compression, DocRootSettings, FileHint, FilterRule, PathRule};
 use afpa_police::Police;
+use afpa_proxy::coding::CodingRules;
 use afpa_server::{Address, Io, KernelActivity, Settings};
 use afpa_shared_cache::{CachePolicy, Mode, QueryRule};
 
@@ -211,6 +212,22 @@ fn compression(settings: &config::Compression) -> Compression {
         types: settings.types.clone(),
         ..Compression::default()
     }
+}
+
+/// Which answers of servers are compressed, where a site has that; `None`: none, because nothing is compressed at all.
+pub(super) fn coding_rules(settings: &config::Compression) -> Option<Arc<CodingRules>> {
+    let coding = |coding: &config::Coding| match coding {
+        config::Coding::Brotli => Coding::Brotli,
+        config::Coding::Zstd => Coding::Zstd,
+        config::Coding::Gzip => Coding::Gzip,
+    };
+    let codings: CodingSet = settings.codings.iter().map(coding).collect();
+    let rules = CodingRules {
+        codings,
+        types: settings.types.iter().map(|kind| kind.to_ascii_lowercase()).collect(),
+        least: settings.min_size as u64,
+    };
+    (settings.enabled && codings != CodingSet::IDENTITY).then(|| Arc::new(rules))
 }
 
 fn address(listen: &Listen) -> Address {

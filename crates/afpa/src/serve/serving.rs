@@ -11,15 +11,16 @@ use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
-    Challenges, ClientDemand, Common, Comparer, Compression, Compressor, DocRoot, Fields, Global,
-    Guard, Guards, HttpHeader, ServerGroup, Site,
+    Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot, Fields,
+    Global, Guard, Guards, HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
+use afpa_proxy::coding::CodingRules;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, Fallback, RequestSet, Router};
-use afpa_shared_cache::{Responses, SiteCache};
+use afpa_shared_cache::{CachePolicy, Responses, SiteCache};
 use anyhow::Context as _;
 
 use super::convert;
@@ -151,9 +152,11 @@ impl Content {
         let Content { router, names, listeners, guards, roots, cache, compressor, comparer, pages } =
             self;
         let groups = groups(config, tls.groups, previous);
+        let codings = codings(config, router.as_deref());
         let global = Global {
             fields: fields(config, router.as_deref()),
-            caches: caches(config, router.as_deref(), &names, responses),
+            caches: caches(config, router.as_deref(), &names, &codings, responses),
+            codings,
             guards,
             roots,
             listeners,
@@ -189,18 +192,30 @@ fn fields(config: &Config, router: Option<&Router>) -> Fields {
     Fields { sets, sites }
 }
 
+/// Which request sets compress what servers answer.
+fn codings(config: &Config, router: Option<&Router>) -> Codings {
+    let compresses = |set: &RequestSet| {
+        let site = config.sites.get(set.site.0 as usize);
+        site.is_some_and(|site| site.compresses(set.path, set.content))
+    };
+    let sets = router.map_or(&[][..], |router| router.sets()).iter().map(compresses).collect();
+    Codings { sets, rules: convert::coding_rules(&config.compression) }
+}
+
 /// How the request sets use the shared cache. Answers that were kept under other rules are not found any more.
 fn caches(
     config: &Config,
     router: Option<&Router>,
     names: &[String],
+    codings: &Codings,
     responses: &Arc<Responses>,
 ) -> Vec<Option<SiteCache>> {
     let sets = router.map_or(&[][..], |router| router.sets()).iter();
-    let caches = sets.map(|set| {
+    let caches = sets.zip(&codings.sets).map(|(set, compresses)| {
         let index = set.site.0 as usize;
         let (site, name) = (config.sites.get(index)?, names.get(index)?);
-        set_cache(site, set, name, responses)
+        let rules = codings.rules.as_deref().filter(|_| *compresses);
+        set_cache(site, set, (name, rules), responses)
     });
     caches.collect()
 }
@@ -210,7 +225,7 @@ fn caches(
 fn set_cache(
     site: &SiteSettings,
     set: &RequestSet,
-    name: &str,
+    (name, codings): (&str, Option<&CodingRules>),
     responses: &Arc<Responses>,
 ) -> Option<SiteCache> {
     let fallback = match &set.behaviour.action {
@@ -223,6 +238,8 @@ fn set_cache(
         _ => return None,
     };
     let policy = convert::cache_policy(site, site.cache_mode(set.path, set.content))?;
+    let allowed = codings.map_or(policy.codings, |rules| rules.codings);
+    let policy = CachePolicy { codings: allowed, ..policy };
     // The place of a path in the file does not matter, nor do other paths: answers stay valid after an edit elsewhere.
     let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
     if let Action::Cached { scripts: Some(scripts), .. } = &set.behaviour.action {
@@ -250,6 +267,9 @@ fn set_cache(
     let pages = afpa_config::error_pages(site, path, content);
     if let Some(ranges) = error_pages::replaces(&pages) {
         rules.push_str(&format!("\nreplaced {ranges:?}"));
+    }
+    if let Some(codings) = codings {
+        rules.push_str(&format!("\n{codings:?}"));
     }
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);

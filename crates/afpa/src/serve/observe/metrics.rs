@@ -94,7 +94,11 @@ impl Metrics {
         counter(out, "compression_codings", "Codings made of them", compressor.codings)?;
         counter(out, "compression_refused", "Orders beyond the queue", compressor.refused)?;
         counter(out, "compression_overtaken", "Dropped before it was done", compressor.overtaken)?;
-        counter(out, "compression_failed", "Objects that could not be", compressor.failed)
+        counter(out, "compression_failed", "Objects that could not be", compressor.failed)?;
+        let (coded, uncoded) = (self.0.http(|c| &c.coded), self.0.http(|c| &c.uncoded));
+        counter(out, "compression_answers", "Answers of servers compressed", coded)?;
+        let help = "Answers of servers that were not, because too many others were";
+        counter(out, "compression_answers_refused", help, uncoded)
     }
 
     fn fast_path(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {

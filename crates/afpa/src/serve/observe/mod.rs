@@ -181,6 +181,8 @@ impl Observed {
                 "refused": compressor.refused,
                 "overtaken": compressor.overtaken,
                 "failed": compressor.failed,
+                "answers": self.http(|c| &c.coded),
+                "answers_refused": self.http(|c| &c.uncoded),
             },
             "police": self.refused().to_json(),
             "watch": {

@@ -1,0 +1,261 @@
+//! The content codings of answers as they pass: bounded memory, and a flush whenever the server pauses.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use afpa_http::Coding;
+use brotli::enc::BrotliEncoderParams;
+use flate2::write::GzEncoder;
+
+/// Encodes the content of one answer.
+pub struct Encoder {
+    kind: Kind,
+    /// Bytes went in that may not have come out yet.
+    holds: bool,
+    _place: Place,
+}
+
+enum Kind {
+    Gzip(Box<GzEncoder<Vec<u8>>>),
+    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
+}
+
+/// The encoders of one core, of which there is a limited number.
+#[derive(Clone, Debug, Default)]
+pub struct Places(Rc<Cell<usize>>);
+
+/// One of them. Its drop makes room for another one.
+#[derive(Debug)]
+struct Place(Rc<Cell<usize>>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// The most encoders of a core at a time. Each takes 2 MiB at most, and less if the answer is known to be short.
+pub const MOST_ENCODERS: usize = 64;
+
+/// Efforts that keep up with a server: an event loop waits for each piece. Files are compressed once, and harder.
+const GZIP_LEVEL: u32 = 5;
+const BROTLI_QUALITY: i32 = 4;
+const ZSTD_LEVEL: i32 = 3;
+
+/// The logarithms of how far back encoders look, 64 and 256 KiB, which decide about their memory. Gzip looks back 32 KiB.
+const BROTLI_WINDOW: u32 = 16;
+const ZSTD_WINDOW: u32 = 18;
+
+/// Bytes of an encoder's room for input.
+const INPUT: usize = 4096;
+
+impl Places {
+    fn take(&self) -> Option<Place> {
+        let is_room = self.0.get() < MOST_ENCODERS;
+        is_room.then(|| {
+            self.0.set(self.0.get() + 1);
+            Place(Rc::clone(&self.0))
+        })
+    }
+}
+
+/// The window for an answer of this length.
+fn window(length: Option<u64>, most: u32) -> u32 {
+    let needed = length.map_or(most, |length| length.max(1).ilog2() + 1);
+    needed.clamp(10, most)
+}
+
+impl Encoder {
+    /// An encoder for content of this length, if that is known. `None`: there are too many, or there is no memory.
+    pub fn new(coding: Coding, length: Option<u64>, places: &Places) -> Option<Self> {
+        let place = places.take()?;
+        let kind = match coding {
+            Coding::Identity => return None,
+            Coding::Gzip => {
+                let level = flate2::Compression::new(GZIP_LEVEL);
+                Kind::Gzip(Box::new(GzEncoder::new(Vec::new(), level)))
+            }
+            Coding::Brotli => {
+                let params = BrotliEncoderParams {
+                    quality: BROTLI_QUALITY,
+                    lgwin: i32::try_from(window(length, BROTLI_WINDOW)).unwrap_or_default(),
+                    size_hint: length.and_then(|length| length.try_into().ok()).unwrap_or(0),
+                    ..BrotliEncoderParams::default()
+                };
+                let writer = brotli::CompressorWriter::with_params(Vec::new(), INPUT, &params);
+                Kind::Brotli(Box::new(writer))
+            }
+            Coding::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL).ok()?;
+                encoder.window_log(window(length, ZSTD_WINDOW)).ok()?;
+                // A decoder and this encoder take less memory for content that is known to be short.
+                encoder.set_pledged_src_size(length).ok()?;
+                Kind::Zstd(Box::new(encoder))
+            }
+        };
+        Some(Self { kind, holds: false, _place: place })
+    }
+
+    /// Takes content, and appends what is ready to `out`.
+    ///
+    /// # Errors
+    /// Only for want of memory, or if there is more content than was announced.
+    pub fn write(&mut self, data: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.holds = true;
+        self.writer().write_all(data)?;
+        self.hand_over(out);
+        Ok(())
+    }
+
+    /// Whether a flush would give bytes to a client that waits for them.
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// Appends all that the client needs for the content so far.
+    ///
+    /// # Errors
+    /// Only for want of memory.
+    pub fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.holds = false;
+        self.writer().flush()?;
+        self.hand_over(out);
+        Ok(())
+    }
+
+    /// Appends the end of the content.
+    ///
+    /// # Errors
+    /// Only for want of memory, or if there was less content than was announced.
+    pub fn finish(self, out: &mut Vec<u8>) -> io::Result<()> {
+        let rest = match self.kind {
+            Kind::Gzip(encoder) => encoder.finish()?,
+            Kind::Brotli(encoder) => encoder.into_inner(),
+            Kind::Zstd(encoder) => encoder.finish()?,
+        };
+        out.extend_from_slice(&rest);
+        Ok(())
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.kind {
+            Kind::Gzip(encoder) => encoder,
+            Kind::Brotli(encoder) => encoder,
+            Kind::Zstd(encoder) => encoder,
+        }
+    }
+
+    fn hand_over(&mut self, out: &mut Vec<u8>) {
+        let ready = match &mut self.kind {
+            Kind::Gzip(encoder) => encoder.get_mut(),
+            Kind::Brotli(encoder) => encoder.get_mut(),
+            Kind::Zstd(encoder) => encoder.get_mut(),
+        };
+        out.append(ready);
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("holds", &self.holds).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Read;
+
+    const CODINGS: [Coding; 3] = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+
+    /// As much of the content as can be had from these bytes.
+    fn decoded(coding: Coding, coded: &[u8]) -> Vec<u8> {
+        let mut reader: Box<dyn Read> = match coding {
+            Coding::Gzip => Box::new(flate2::read::GzDecoder::new(coded)),
+            Coding::Brotli => Box::new(brotli::Decompressor::new(coded, 4096)),
+            Coding::Zstd => Box::new(zstd::stream::read::Decoder::new(coded).expect("a decoder")),
+            Coding::Identity => Box::new(coded),
+        };
+        let (mut content, mut room) = (Vec::new(), [0; 512]);
+        while let Ok(n @ 1..) = reader.read(&mut room) {
+            content.extend_from_slice(&room[..n]);
+        }
+        content
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn however_content_comes_it_decodes_to_what_it_was(
+            pieces in proptest::collection::vec(("[ab ]{0,40}", 0_usize..200, any::<bool>()), 0..12),
+            noise in proptest::collection::vec(any::<u8>(), 0..300),
+            knows_length: bool,
+        ) {
+            let mut pieces: Vec<(Vec<u8>, bool)> = pieces
+                .into_iter()
+                .map(|(text, times, flushes)| (text.repeat(times).into_bytes(), flushes))
+                .collect();
+            pieces.push((noise, false));
+            let whole: Vec<u8> = pieces.iter().flat_map(|(piece, _)| piece.clone()).collect();
+            let length = knows_length.then_some(whole.len() as u64);
+            for coding in CODINGS {
+                let places = Places::default();
+                let mut encoder = Encoder::new(coding, length, &places).expect("a place");
+                let (mut out, mut so_far) = (Vec::new(), Vec::new());
+                for (piece, flushes) in &pieces {
+                    encoder.write(piece, &mut out).expect("written");
+                    so_far.extend_from_slice(piece);
+                    if *flushes {
+                        encoder.flush(&mut out).expect("flushed");
+                        prop_assert!(!encoder.holds());
+                        prop_assert!(decoded(coding, &out) == so_far, "{coding:?} after a flush");
+                    }
+                }
+                encoder.finish(&mut out).expect("finished");
+                prop_assert!(decoded(coding, &out) == whole, "{coding:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_encoders_than_places() {
+        let places = Places::default();
+        let make = |length| Encoder::new(Coding::Gzip, length, &places);
+        let mut all: Vec<_> = (0..MOST_ENCODERS).map(|_| make(None).expect("a place")).collect();
+        assert!(make(None).is_none());
+        all.pop();
+        assert!(make(Some(7)).is_some(), "the end of one is room for another");
+        assert!(Encoder::new(Coding::Identity, None, &Places::default()).is_none());
+    }
+
+    #[test]
+    fn an_encoder_takes_no_more_memory_than_it_says() {
+        let text: Vec<u8> = (0_u64..60_000)
+            .flat_map(|n| format!("line {n} {:x}\n", n.wrapping_mul(0x9E37_79B9_7F4A)).into_bytes())
+            .collect();
+        for coding in CODINGS {
+            let counted = allocation_counter::measure(|| {
+                let places = Places::default();
+                let mut encoder = Encoder::new(coding, None, &places).expect("a place");
+                let mut out = Vec::with_capacity(64 << 10);
+                for piece in text.chunks(32 << 10) {
+                    out.clear();
+                    encoder.write(piece, &mut out).expect("written");
+                }
+            });
+            assert!(counted.bytes_max <= 5 << 19, "{coding:?}: {} bytes", counted.bytes_max);
+        }
+    }
+
+    #[test]
+    fn what_is_short_needs_a_short_window() {
+        let lengths = [Some(0), Some(1024), Some(100_000), Some(u64::MAX), None];
+        assert_eq!(lengths.map(|length| window(length, 18)), [10, 11, 17, 18, 18]);
+    }
+}
