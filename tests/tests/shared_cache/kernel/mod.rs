@@ -105,7 +105,7 @@ fn written(fast_path: &str, listen: &[&Endpoint], to: &str, cache: &str) -> Stri
     format!(
         "[internals]\nfirewall_interval = {FIREWALL_INTERVAL}\nself_check = {SELF_CHECK}\n[fast_path]\n{fast_path}\n[limits]\n\
          connections_per_client = 20000\n\n[shared_cache]\nlimit = \"64MiB\"\n\n[[site]]\n\
-         listen = [{listen}]\nto = \"{to}\"\n\n[site.cache]\n{cache}\n"
+         listen = [{listen}]\nto = \"{to}\"\ncompress = true\n\n[site.cache]\n{cache}\n"
     )
 }
 

@@ -29,6 +29,10 @@ fn reply(asked: &Asked) -> Reply {
             let coding = asked.field("Accept-Encoding").unwrap_or_default();
             ok(&format!("{FRESH}Vary: Accept-Encoding\r\nX-Coding: {coding}\r\n"), &own)
         }
+        "/compressed" => {
+            let text = own.repeat(100);
+            ok(&format!("{FRESH}Content-Type: text/html\r\nETag: \"one\"\r\n"), &text)
+        }
         "/language" => ok(&format!("{FRESH}Vary: Accept-Language\r\n"), &own),
         "/error" => Reply::Bytes(crate::origin::message(404, FRESH, &own)),
         _ => ok(FRESH, &own),
@@ -136,6 +140,20 @@ fn what_varies_is_told_apart_as_in_user_mode() {
         assert!(same(&kernel, &mut client, &mut user, &coding(value)), "{value}");
     }
     assert_eq!(kernel.origin.count("/coded"), 6, "order and space do not matter");
+    // Answers that AFPA has compressed vary as those of a server.
+    for (fields, own) in
+        [("", ""), ("Accept-Encoding: gzip\r\n", "gzip"), ("Accept-Encoding: br\r\n", "br")]
+    {
+        let request = get("/compressed", fields);
+        kernel.warm(&request);
+        assert!(same(&kernel, &mut client, &mut user, &request), "{request}");
+        let answer = client.exchange(&request);
+        assert_eq!(answer.field("content-encoding").unwrap_or_default(), own, "{answer:?}");
+        assert!(answer.lists("vary", "accept-encoding"), "{answer:?}");
+        let known = request.replace("\r\n\r\n", "\r\nIf-None-Match: \"one\"\r\n\r\n");
+        assert!(same(&kernel, &mut client, &mut user, &known), "{known}");
+        assert_eq!(client.exchange(&known).status, 304, "{known}");
+    }
     for request in [
         coding("gzip;q=0.5"),
         coding("*"),
