@@ -21,6 +21,9 @@ pub mod routing;
 /// Targets of TLS; likewise.
 #[cfg(not(test))]
 pub mod tls;
+/// The target of names and passwords; an ordinary test of afpa-users has the file.
+#[cfg(not(test))]
+pub mod users;
 
 use afpa_http::body::BodySkipper;
 use afpa_http::chunked::ChunkedDecoder;

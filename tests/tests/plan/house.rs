@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-h2", &["afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
+    ("afpa-users", &[]),
     (
         "afpa-proxy",
         &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-proxy",
             "afpa-router",
             "afpa-shared-cache",
+            "afpa-users",
         ],
     ),
     ("afpa-acme", &[]),
@@ -62,6 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-proxy",
             "afpa-router",
             "afpa-tls",
+            "afpa-users",
         ],
     ),
     (
@@ -99,6 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-server",
             "afpa-shared-cache",
             "afpa-tls",
+            "afpa-users",
         ],
     ),
     ("afpa-testkit", &[]),
