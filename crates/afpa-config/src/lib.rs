@@ -49,6 +49,7 @@ mod table;
 mod tls;
 mod tls_files;
 mod units;
+mod users;
 mod variables;
 mod written;
 
@@ -59,7 +60,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use access::Access;
+pub use access::{Access, BasicAuth};
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
@@ -70,7 +71,7 @@ pub use field_rules::field_rules;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
 pub use groups::ServerGroup;
-pub use guarded::Guarded;
+pub use guarded::{Guarded, Guards};
 pub use headers::{FieldSettings, HeaderRule};
 pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
@@ -94,6 +95,7 @@ pub use tls_files::{
     read_certificate, read_certificate_by, read_tls_file,
 };
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
+pub use users::read_users;
 pub use variables::Variable;
 pub use written::Written;
 
@@ -177,6 +179,7 @@ pub fn load_by(
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
     findings.extend(fallbacks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -221,6 +224,7 @@ fn parse(
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(header_checks::consistency(&config, &settings));
     findings.extend(error_checks::consistency(&config, &settings));
+    findings.extend(users::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(scripts::consistency(&config, &settings));

@@ -12,7 +12,7 @@ use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
 
-use crate::access::Access;
+use crate::access::{Access, BasicAuth};
 use crate::choice::choice;
 use crate::errors::ErrorPage;
 use crate::fallback::Fallback;
@@ -440,6 +440,8 @@ pub struct SiteSettings {
     pub forwarded_from: Vec<Network>,
     /// The clients that may use it.
     pub access: Access,
+    /// The users that may.
+    pub basic_auth: Option<BasicAuth>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
     /// `[site.cache]`.
@@ -535,6 +537,8 @@ pub struct Behaviour {
     pub content_type: String,
     /// The clients that may use it; neither list: as the path or the site says.
     pub access: Access,
+    /// The users that may; `None`: as the path or the site says.
+    pub basic_auth: Option<BasicAuth>,
     /// If the method is one of these.
     pub if_methods: Vec<String>,
     /// If these fields fit these patterns.

@@ -8,7 +8,7 @@ use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::select::Affinity;
 
-use crate::access::Access;
+use crate::access::{Access, BasicAuth};
 use crate::errors::{ERRORS, ErrorPage};
 use crate::filters::SiteFilter;
 use crate::headers::{FieldSettings, NAMES};
@@ -75,6 +75,7 @@ impl SiteSettings {
             proxy_from: s.texts("proxy_from", "networks", Vec::new(), rules::network),
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             access: read_access(&mut s),
+            basic_auth: BasicAuth::read(&mut s, "none"),
             limits: LimitSettings::default(),
             cache: SiteCache::off(),
             hints: Vec::new(),
@@ -210,6 +211,7 @@ impl Behaviour {
             body: s.text("body", "text", String::new(), rules::any),
             content_type: s.text("content_type", "media type", text, rules::media_type),
             access: read_access(s),
+            basic_auth: BasicAuth::read(s, "site"),
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
             if_headers: s.pairs("if_headers", "field names and patterns", rules::condition),
             if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),

@@ -164,6 +164,7 @@ pub(crate) fn record<'d>(
         host: &lines.host,
         referer: &lines.referer,
         user_agent: &lines.user_agent,
+        user: "",
         weight: weight(event),
         source: "kernel",
         remote: None,

@@ -66,6 +66,8 @@ pub struct AccessRecord<'a> {
     pub referer: &'a [u8],
     /// The User-Agent field, empty if there was none.
     pub user_agent: &'a [u8],
+    /// The name of the user whose password was checked, empty if none was.
+    pub user: &'a str,
     /// Answers that the record stands for: more than one where only a sample is recorded.
     pub weight: u32,
     /// The state that answered: `hit`, `uncached`, `remote` ...
@@ -127,6 +129,7 @@ pub struct Receipt {
     host: Box<[u8]>,
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
+    user: Box<str>,
     remote: Option<(Box<str>, u32, u8)>,
     tls: Option<Box<Secured>>,
 }
@@ -145,6 +148,7 @@ impl Receipt {
             host: record.host.into(),
             referer: record.referer.into(),
             user_agent: record.user_agent.into(),
+            user: record.user.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
             tls: record.tls.cloned().map(Box::new),
         })
@@ -170,6 +174,7 @@ impl Receipt {
             host: &self.host,
             referer: &self.referer,
             user_agent: &self.user_agent,
+            user: &self.user,
             weight: 1,
             source: self.source,
             remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {

@@ -39,7 +39,7 @@ pub use clock::{Now, steady_ms};
 pub use control::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
 pub use counter::Counter;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
-pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Timeout, Waiting};
+pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Then, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{GATHERED, Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface};

@@ -83,6 +83,27 @@ pub enum Finished<R> {
     Remote(R),
 }
 
+/// The result of a state of the thread context.
+#[derive(Debug)]
+pub enum Then<U, R> {
+    /// The answer is in the outbox, or was sent.
+    Answered(Persistence),
+    /// *Derive remote response*, by a server group.
+    Remote(R),
+    /// The state has answered a question about the client, not the request. The response was derived again with what is
+    /// known now; none of it was sent, and the content of the request waits where it was.
+    Again(Miss<U, R>),
+}
+
+impl<U, R> From<Finished<R>> for Then<U, R> {
+    fn from(finished: Finished<R>) -> Self {
+        match finished {
+            Finished::Answered(persistence) => Then::Answered(persistence),
+            Finished::Remote(request) => Then::Remote(request),
+        }
+    }
+}
+
 /// An application protocol: the state functions of one core.
 ///
 /// The value itself is the core's part of the module: its view of the cache, its counters, its
@@ -95,7 +116,8 @@ pub enum Finished<R> {
 /// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
 /// that the file system answers goes on with `derive_uncached_response` and `finish_uncached`; one that a
 /// server answers, with `derive_remote_response` and `finish_remote`. The first may become the second, if
-/// there is no file. A module that has no such requests
+/// there is no file. Both may also begin again with *derive cached response*, when they have found out whether the client may
+/// have the answer. A module that has no such requests
 /// says so with [`Infallible`](std::convert::Infallible) as the type.
 pub trait Module: Sized + 'static {
     /// The data of one connection.
@@ -134,7 +156,7 @@ pub trait Module: Sized + 'static {
         false
     }
 
-    /// Whether a server is asked if the file system has no answer. Then the engine keeps the content of the request.
+    /// Whether a server may be asked afterwards, for example if the file system has no answer. Then the engine keeps the content of the request.
     fn may_need_server(_: &Self::Uncached) -> bool {
         false
     }
@@ -182,14 +204,15 @@ pub trait Module: Sized + 'static {
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Leaves the answer that a helper thread found in `out`, or sends the request on to a server.
+    /// Leaves the answer that a helper thread found in `out`, sends the request on to a server, or derives the response
+    /// again.
     fn finish_uncached(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
         loaded: Self::Loaded,
         out: &mut Outbox,
-    ) -> Finished<Self::Remote>;
+    ) -> Then<Self::Uncached, Self::Remote>;
 
     /// Asks a server of a server group, and sends its answer to the client. Dropping the future cancels the exchange.
     fn derive_remote_response<'c, C: ClientStream>(
@@ -198,14 +221,15 @@ pub trait Module: Sized + 'static {
         client: &'c mut C,
     ) -> impl Future<Output = Self::Exchanged> + use<'c, C, Self>;
 
-    /// Leaves in `out` the bytes that the exchange has not sent yet, and says whether the connection goes on.
+    /// Leaves in `out` the bytes that the exchange has not sent yet, and says whether the connection goes on; or derives
+    /// the response again.
     fn finish_remote(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
         exchanged: Self::Exchanged,
         out: &mut Outbox,
-    ) -> Persistence;
+    ) -> Then<Self::Uncached, Self::Remote>;
 
     /// A time-out ends the connection. A last answer, if there is one, goes into `out`. `input` is the data that has
     /// arrived and is no request yet.

@@ -61,6 +61,8 @@ pub enum Event {
     Uncached,
     /// A server group has the answer.
     Remote,
+    /// It is known now whether the client may have the answer.
+    Checked,
     /// The response was sent; the connection persists.
     Sent,
     /// The response was sent (or failed), and was the last one.
@@ -110,6 +112,9 @@ impl State {
             (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
             (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Answered) => S::SendResponse,
             (S::DeriveUncachedResponse, E::Remote) => S::DeriveRemoteResponse,
+            (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Checked) => {
+                S::DeriveCachedResponse
+            }
             (S::SendResponse, E::Sent) => S::DeriveRequest,
             (S::SendResponse, E::SentLast) => S::Closed,
             _ => return None,
@@ -121,7 +126,7 @@ impl State {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 10] = [
+    const EVENTS: [Event; 11] = [
         Event::Incomplete,
         Event::Request,
         Event::Refused,
@@ -130,6 +135,7 @@ mod tests {
         Event::Answered,
         Event::Uncached,
         Event::Remote,
+        Event::Checked,
         Event::Sent,
         Event::SentLast,
     ];

@@ -7,6 +7,7 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
 
+use crate::demand::Granted;
 use crate::errors::{Errors, KeptErrors};
 use crate::scope_stats::{InFlight, ScopeStats};
 
@@ -33,9 +34,11 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) edits: Option<Edits<'a>>,
     /// The operator's own error pages.
     pub(crate) errors: Option<Errors<'a>>,
+    /// The client was checked.
+    pub(crate) granted: Option<&'a Rc<Granted>>,
 }
 
-impl Asked<'_, '_, '_> {
+impl<'a> Asked<'a, '_, '_> {
     /// Adds Strict-Transport-Security to the head at the end of `out`.
     #[inline]
     pub(crate) fn add_hsts(&self, out: &mut Vec<u8>) {
@@ -64,6 +67,11 @@ impl Asked<'_, '_, '_> {
     pub(crate) fn has_page(&self, status: Status) -> bool {
         status.code() >= 400
             && self.errors.is_some_and(|errors| errors.pages.find(status.code()).is_some())
+    }
+
+    /// The name whose password was checked.
+    pub(crate) fn user(&self) -> Option<&'a str> {
+        self.granted.map(|granted| &*granted.user)
     }
 
     /// Counts the answer for its site and request set.
@@ -108,6 +116,8 @@ pub(crate) struct KeptRequest {
     pub(crate) edits: Option<KeptEdits>,
     /// The operator's own error pages.
     errors: Option<Box<KeptErrors>>,
+    /// The client was checked.
+    pub(crate) granted: Option<Rc<Granted>>,
     /// Counts the request as in flight, if it belongs to a site.
     in_flight: Option<InFlight>,
 }
@@ -120,6 +130,7 @@ impl KeptRequest {
         let in_flight = asked.scope.map(InFlight::count);
         let edits = asked.edits.map(Edits::keep);
         let errors = asked.errors.map(|errors| Box::new(errors.keep()));
+        let granted = asked.granted.cloned();
         Self {
             head,
             limits,
@@ -131,6 +142,7 @@ impl KeptRequest {
             hsts,
             edits,
             errors,
+            granted,
             in_flight,
         }
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Finished, Helpers, Miss, Module, Now,
-    Outbox, Persistence, Receipt, Secured, Timeout, Waiting,
+    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
+    Persistence, Receipt, Secured, Then, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request, request::Said,
@@ -23,7 +23,9 @@ use afpa_router::{ListenerId, RequestSetId, SiteId};
 use afpa_shared_cache::{KeyRoom, StoredResponse};
 
 use crate::asked::Asked;
+use crate::auth::{CheckedRequest, Learnt};
 use crate::counters::HttpCounters;
+use crate::demand::Granted;
 use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
@@ -32,7 +34,7 @@ use crate::respond::Responder;
 use crate::route::{self, FileRoute, PathRoom, Route};
 use crate::scope_stats::ScopeTable;
 use crate::script::Script;
-use crate::uncached::{LoadedRequest, Uncached};
+use crate::uncached::{Work, Worked};
 
 use kept::Kept;
 pub use miss::Missed;
@@ -60,6 +62,8 @@ pub struct Http {
     script: Script,
     /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
+    /// The client of that request was checked.
+    granted: Option<Rc<Granted>>,
 }
 
 /// HTTP's connection data.
@@ -108,6 +112,7 @@ impl Http {
             spelled: Vec::new(),
             script: Script::default(),
             tls: None,
+            granted: None,
         }
     }
 
@@ -118,6 +123,132 @@ impl Http {
         self.global = global;
         self.view = self.global.view(&self.wake);
         self.responses = self.global.response_view(&self.wake);
+    }
+
+    /// [`Module::derive_cached_response`], perhaps once more with what is known of the client by now.
+    fn derive<'m, 's, 'b>(
+        &'m mut self,
+        connection: &mut HttpConnection,
+        (arrived, now): (Now, Now),
+        request: &'m HttpRequest<'s, 'b>,
+        learnt: Option<Learnt>,
+        out: &mut Outbox,
+    ) -> Cached<Missed<'m, 's, 'b>>
+    where
+        'b: 's,
+        's: 'm,
+    {
+        let Self {
+            global,
+            view,
+            responses,
+            keys,
+            responder,
+            scopes,
+            core,
+            left,
+            paths,
+            spelled,
+            script,
+            tls,
+            granted,
+            ..
+        } = self;
+        tls.clone_from(&connection.tls);
+        let (parsed, peer) = (&request.parsed, connection.client);
+        let refused = refusal(global, peer, now);
+        let asks = (parsed, tls.as_deref());
+        let mut routed = {
+            let learnt = learnt.as_ref();
+            route::route(global, (connection.listener, peer), asks, learnt, paths)
+        };
+        if let Some(why) = refused {
+            routed.route = Route::Refused(why);
+        }
+        *granted = routed.granted.take();
+        let client = match responder.sink.enabled() {
+            true => global.logged_client(parsed, routed.site, peer),
+            false => peer,
+        };
+        let asked = Asked {
+            client,
+            request: parsed,
+            scope: routed.scope.and_then(|(site, set)| scopes.get(site, set)),
+            source: "afpa",
+            arrived,
+            now,
+            must_close: left.contains(&connection.listener),
+            tls: tls.as_ref(),
+            hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
+            edits: routed.edits,
+            errors: errors_of(global, routed.scope, peer),
+            granted: granted.as_ref(),
+        };
+        if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
+            match responder.wants_page() {
+                false => return Cached::Hit(hit),
+                true => routed.route = Route::ErrorPage,
+            }
+        }
+        if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
+            && let Some(scripts) = file.scripts
+            && let Some(known) = file.root.known_script(file.path)
+            && global.challenge(parsed).is_none()
+        {
+            *script = known;
+            routed.route = route::run(scripts, script, site, parsed, spelled);
+        } else if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
+            && file.fallback.is_some()
+            && file.root.is_no_file_again(file.path)
+            && global.challenge(parsed).is_none()
+        {
+            routed.route = file.fall_back(site, parsed, (spelled, script));
+            if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
+                match responder.wants_page() {
+                    false => return Cached::Hit(hit),
+                    true => routed.route = Route::ErrorPage,
+                }
+            }
+        }
+        let mut plan = None;
+        if let Route::Distributed(to) = &routed.route
+            && let Some(view) = responses
+            && let Some((_, Some(set))) = routed.scope
+            && let Some(lookup) =
+                global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
+        {
+            match kept::look_up((view, keys), lookup, asked, responder, out) {
+                Kept::Answered(_) if responder.wants_page() => routed.route = Route::ErrorPage,
+                Kept::Answered(persistence) => return Cached::Hit(persistence),
+                Kept::Instead(status) => routed.route = Route::Error(status),
+                Kept::Ask(asks) => plan = asks,
+            }
+        }
+        let (head, route, scope) = (request.head, routed.route, routed.scope);
+        Cached::Miss(Missed { asked, head, route, scope, plan, learnt, global, responder, core })
+    }
+
+    /// Derives the response to a request again.
+    fn derive_again(
+        &mut self,
+        connection: &mut HttpConnection,
+        now: Now,
+        checked: CheckedRequest,
+        out: &mut Outbox,
+    ) -> Miss<Work, Remote> {
+        let CheckedRequest { request, learnt } = checked;
+        let mut slots = FieldSlots::default();
+        let Some(parsed) = request.parse(&mut slots) else {
+            let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
+            self.responder.refuse(request.client, said, status, now, out);
+            return Miss::Answered(Persistence::Close);
+        };
+        let times = (request.arrived, now);
+        let request = HttpRequest { parsed, head: &request.head };
+        match self.derive(connection, times, &request, Some(learnt), out) {
+            Cached::Hit(persistence) => Miss::Answered(persistence),
+            Cached::Miss(missed) => missed.respond(connection, out),
+        }
     }
 
     /// Sends the records of answered requests to another sink from now on.
@@ -154,8 +285,8 @@ impl Module for Http {
     where
         'b: 's,
         's: 'm;
-    type Uncached = Uncached;
-    type Loaded = LoadedRequest;
+    type Uncached = Work;
+    type Loaded = Worked;
     type Remote = Remote;
     type Exchanged = ExchangedRequest;
 
@@ -176,7 +307,7 @@ impl Module for Http {
         request.is_early
     }
 
-    fn may_need_server(request: &Uncached) -> bool {
+    fn may_need_server(request: &Work) -> bool {
         request.may_need_server()
     }
 
@@ -248,121 +379,48 @@ impl Module for Http {
         'b: 's,
         's: 'm,
     {
-        let Self {
-            global,
-            view,
-            responses,
-            keys,
-            responder,
-            scopes,
-            core,
-            left,
-            paths,
-            spelled,
-            script,
-            tls,
-            ..
-        } = self;
-        tls.clone_from(&connection.tls);
-        let (parsed, peer) = (&request.parsed, connection.client);
-        let refused = refusal(global, peer, now);
-        let asks = (parsed, tls.as_deref());
-        let mut routed = route::route(global, (connection.listener, peer), asks, paths);
-        if let Some(why) = refused {
-            routed.route = Route::Refused(why);
-        }
-        let client = match responder.sink.enabled() {
-            true => global.logged_client(parsed, routed.site, peer),
-            false => peer,
-        };
-        let asked = Asked {
-            client,
-            request: parsed,
-            scope: routed.scope.and_then(|(site, set)| scopes.get(site, set)),
-            source: "afpa",
-            arrived: now,
-            now,
-            must_close: left.contains(&connection.listener),
-            tls: tls.as_ref(),
-            hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
-            edits: routed.edits,
-            errors: errors_of(global, routed.scope, peer),
-        };
-        if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-            match responder.wants_page() {
-                false => return Cached::Hit(hit),
-                true => routed.route = Route::ErrorPage,
-            }
-        }
-        if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
-            && let Some(scripts) = file.scripts
-            && let Some(known) = file.root.known_script(file.path)
-            && global.challenge(parsed).is_none()
-        {
-            *script = known;
-            routed.route = route::run(scripts, script, site, parsed, spelled);
-        } else if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
-            && file.fallback.is_some()
-            && file.root.is_no_file_again(file.path)
-            && global.challenge(parsed).is_none()
-        {
-            routed.route = file.fall_back(site, parsed, (spelled, script));
-            if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-                match responder.wants_page() {
-                    false => return Cached::Hit(hit),
-                    true => routed.route = Route::ErrorPage,
-                }
-            }
-        }
-        let mut plan = None;
-        if let Route::Distributed(to) = &routed.route
-            && let Some(view) = responses
-            && let Some((_, Some(set))) = routed.scope
-            && let Some(lookup) =
-                global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
-        {
-            match kept::look_up((view, keys), lookup, asked, responder, out) {
-                Kept::Answered(_) if responder.wants_page() => routed.route = Route::ErrorPage,
-                Kept::Answered(persistence) => return Cached::Hit(persistence),
-                Kept::Instead(status) => routed.route = Route::Error(status),
-                Kept::Ask(asks) => plan = asks,
-            }
-        }
-        let (head, route, scope) = (request.head, routed.route, routed.scope);
-        Cached::Miss(Missed { asked, head, route, scope, plan, global, responder, core })
+        self.derive(connection, (now, now), request, None, out)
     }
 
     fn derive_miss_response(
         missed: Missed<'_, '_, '_>,
         connection: &mut HttpConnection,
         out: &mut Outbox,
-    ) -> Miss<Uncached, Remote> {
+    ) -> Miss<Work, Remote> {
         missed.respond(connection, out)
     }
 
     fn derive_uncached_response(
         &mut self,
         now: Now,
-        request: Uncached,
+        request: Work,
         helpers: &Helpers,
-    ) -> impl Future<Output = LoadedRequest> + 'static {
-        self.responder.counters.misses.add(1);
-        request.load(helpers.clone(), steady(now))
+    ) -> impl Future<Output = Worked> + 'static {
+        if let Work::Load(_) = request {
+            self.responder.counters.misses.add(1);
+        }
+        request.run(helpers.clone(), steady(now))
     }
 
     fn finish_uncached(
         &mut self,
         connection: &mut HttpConnection,
         now: Now,
-        mut loaded: LoadedRequest,
+        worked: Worked,
         out: &mut Outbox,
-    ) -> Finished<Remote> {
+    ) -> Then<Work, Remote> {
+        let mut loaded = match worked {
+            Worked::Loaded(loaded) => loaded,
+            Worked::Checked(checked) => {
+                return Then::Again(self.derive_again(connection, now, checked, out));
+            }
+        };
         let must_close = self.left.contains(&connection.listener);
         match loaded.take_servers() {
             Some(kept) => {
-                self.ask_servers(connection, loaded.request, kept, (now, must_close), out)
+                self.ask_servers(connection, loaded.request, kept, (now, must_close), out).into()
             }
-            None => loaded.finish(&mut self.responder, now, must_close, out),
+            None => loaded.finish(&mut self.responder, now, must_close, out).into(),
         }
     }
 
@@ -380,8 +438,9 @@ impl Module for Http {
         now: Now,
         exchanged: ExchangedRequest,
         out: &mut Outbox,
-    ) -> Persistence {
-        exchanged.finish(&mut self.responder, &self.core, connection.client, now, out)
+    ) -> Then<Work, Remote> {
+        let peer = connection.client;
+        Then::Answered(exchanged.finish(&mut self.responder, &self.core, peer, now, out))
     }
 
     fn timed_out(

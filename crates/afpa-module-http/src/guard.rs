@@ -1,4 +1,4 @@
-//! The parts of sites that not everybody may use (D10 of `docs/rules`).
+//! The parts of sites that not everybody may use (D10 and D13 of `docs/rules`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,16 +6,33 @@ use std::sync::Arc;
 use afpa_police::{Prefix, Rule, Rules};
 use afpa_router::{Fields, Question, RequestSet, Router, SiteId};
 
-/// The parts of sites that not everybody may use. A router of their own finds them: the request set of a request may be
-/// one that stands behind the guarded path.
+use crate::demand::PasswordDemand;
+
+/// The parts of sites that not everybody may use, by what they demand. A request has to satisfy each of them.
 #[derive(Debug, Default)]
 pub struct Guards {
+    /// An address.
+    pub addresses: Places<Guard>,
+    /// A name and a password; `None`: nothing, behind a path that demands them.
+    pub passwords: Places<Option<Arc<PasswordDemand>>>,
+}
+
+/// Parts of sites, with the demand of each. A router of their own finds them: the request set of a request may be one that
+/// stands behind the guarded path.
+#[derive(Debug)]
+pub struct Places<T> {
     /// Its sites have the numbers of those of the other router.
     router: Arc<Router>,
     /// By the number of the request set in this router.
-    guards: Vec<Guard>,
+    demands: Vec<T>,
     /// By the number of the site, its request sets in this router.
     sites: Vec<Vec<usize>>,
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self { router: Arc::default(), demands: Vec::new(), sites: Vec::new() }
+    }
 }
 
 /// The clients that may use something.
@@ -40,10 +57,10 @@ impl Guard {
     }
 }
 
-impl Guards {
-    /// Guards, each for the request set of its place.
-    pub fn new(router: Arc<Router>, guards: Vec<Guard>) -> Self {
-        debug_assert_eq!(router.sets().len(), guards.len(), "each has one");
+impl<T> Places<T> {
+    /// Demands, each for the request set of its place.
+    pub fn new(router: Arc<Router>, demands: Vec<T>) -> Self {
+        debug_assert_eq!(router.sets().len(), demands.len(), "each has one");
         let most = router.sets().iter().map(|set| set.site.0 as usize + 1).max().unwrap_or(0);
         let mut sites = vec![Vec::new(); most];
         for (number, set) in router.sets().iter().enumerate() {
@@ -51,7 +68,35 @@ impl Guards {
                 site.push(number);
             }
         }
-        Self { router, guards, sites }
+        Self { router, demands, sites }
+    }
+
+    /// All demands.
+    pub fn demands(&self) -> &[T] {
+        &self.demands
+    }
+
+    /// The demand that meets a question about a site.
+    pub(crate) fn find<F: Fields>(&self, site: SiteId, question: &Question<'_, F>) -> Option<&T> {
+        let verdict = self.router.route_in(site, question).ok()?;
+        self.demands.get(verdict.set.0 as usize)
+    }
+
+    /// The guarded request sets of a site.
+    fn of(&self, site: SiteId) -> impl Iterator<Item = &RequestSet> {
+        let numbers = self.sites.get(site.0 as usize).map_or(&[][..], |sets| sets);
+        numbers.iter().filter_map(|number| self.router.sets().get(*number))
+    }
+
+    fn guards(&self, site: SiteId) -> bool {
+        self.sites.get(site.0 as usize).is_some_and(|sets| !sets.is_empty())
+    }
+}
+
+impl Guards {
+    /// Whether something of a site is guarded.
+    pub(crate) fn guards(&self, site: SiteId) -> bool {
+        self.addresses.guards(site) || self.passwords.guards(site)
     }
 
     /// Whether some request for a path of a site may be refused; `index`: the names of files that answer for a directory.
@@ -62,23 +107,7 @@ impl Guards {
             };
             path.starts_with(&set.prefix) || path.ends_with(b"/") && index.iter().any(covers_index)
         };
-        self.of(site).iter().filter_map(|number| self.router.sets().get(*number)).any(covers)
-    }
-
-    /// Whether a client may not ask this question about a site.
-    pub(crate) fn refuses<F: Fields>(
-        &self,
-        (site, client): (SiteId, Option<IpAddr>),
-        question: &Question<'_, F>,
-    ) -> bool {
-        let verdict = self.router.route_in(site, question);
-        let guard = verdict.ok().and_then(|verdict| self.guards.get(verdict.set.0 as usize));
-        guard.is_some_and(|guard| !guard.admits(client))
-    }
-
-    /// The guarded request sets of a site.
-    pub(crate) fn of(&self, site: SiteId) -> &[usize] {
-        self.sites.get(site.0 as usize).map_or(&[], |sets| sets)
+        self.addresses.of(site).chain(self.passwords.of(site)).any(covers)
     }
 }
 

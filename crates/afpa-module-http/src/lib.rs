@@ -6,7 +6,7 @@
 //! | state | file |
 //! |---|---|
 //! | derive request | `derive.rs` (over [`afpa_http::request`]) |
-//! | derive cached response | `derive.rs`, `route.rs` (over [`afpa_router`]), `respond.rs` |
+//! | derive cached response | `derive.rs`, `route.rs` (over [`afpa_router`]), `auth.rs`, `respond.rs` |
 //! | derive miss response | `derive/miss.rs` |
 //! | derive uncached response | `uncached.rs`, `load/` |
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
@@ -18,9 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod asked;
+mod auth;
 mod common;
 mod control;
 mod counters;
+mod demand;
 mod derive;
 mod doc_root;
 mod errors;
@@ -39,13 +41,15 @@ mod settings;
 mod site;
 mod uncached;
 
+pub use auth::{CheckedRequest, PasswordCheck};
 pub use common::Common;
 pub use counters::HttpCounters;
+pub use demand::PasswordDemand;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use errors::{ErrorPages, ErrorRule, PageFile, PageServer, PageSource};
 pub use global::{Challenges, Codings, ErrorTables, Fields, Global, ServerGroup};
-pub use guard::{Guard, Guards};
+pub use guard::{Guard, Guards, Places};
 pub use header::{HttpHeader, Variant};
 pub use load::{Comparer, Compressor, CompressorStats};
 pub use path_rule::PathRule;
@@ -53,4 +57,4 @@ pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use site::{ClientDemand, Site};
-pub use uncached::{LoadedRequest, Uncached};
+pub use uncached::{LoadedRequest, Uncached, Work, Worked};

@@ -107,6 +107,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) errors: Option<Errors<'a>>,
     /// Which answers are compressed; `None`: none.
     pub(crate) codings: Option<&'a Arc<CodingRules>>,
+    /// The user whose password was checked.
+    pub(crate) user: Option<&'a str>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -183,7 +185,7 @@ pub(crate) fn prepare(
     let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
     let sharer = client.filter(|&client| !is_router(client) && !global.police.allows(client));
     let listener = global.listeners.get(asker.listener.0 as usize).copied().flatten();
-    let told = Told { client, origin, listener };
+    let told = Told { client, origin, user: asker.user, listener };
     let job = Job {
         fastcgi: to.script.map(|run| script::params(request, run, told)),
         group: Arc::clone(group),
@@ -355,6 +357,7 @@ impl Remote {
             hsts: request.hsts.as_ref(),
             edits: request.edits(),
             errors: request.errors().map(|errors| Errors { may_ask: false, ..errors }),
+            granted: request.granted.as_ref(),
         }
     }
 }

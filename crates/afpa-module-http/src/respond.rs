@@ -325,6 +325,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         host: request.host.as_bytes(),
         referer: request.first(Known::Referer).unwrap_or_default(),
         user_agent: request.first(Known::UserAgent).unwrap_or_default(),
+        user: asked.user().unwrap_or_default(),
         weight: 1,
         source: asked.source,
         remote: None,

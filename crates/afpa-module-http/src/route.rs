@@ -1,6 +1,7 @@
 //! Layer-7 routing (IBM paper, section 4): from a request to where it goes. *Derive cached response* does
 //! this once for each request, before it asks the cache: the route gives the key of the object.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Secured};
@@ -8,13 +9,14 @@ use afpa_http::edits::{Cors, Edits};
 use afpa_http::{Method, Request, Status, Target, target};
 use afpa_police::Refusal;
 use afpa_router::{
-    Action, Fallback, Fixed, ListenerId, Question, RequestSetId, Router, Scripts, SiteId, Unrouted,
-    Verdict,
+    Action, Fallback, Fixed, ListenerId, RequestSetId, Router, Scripts, SiteId, Unrouted, Verdict,
 };
+use afpa_users::Credentials;
 
+use crate::auth::{self, Learnt, Ruling, Visit, question};
+use crate::demand::{Granted, PasswordDemand};
 use crate::doc_root::DocRoot;
 use crate::global::Global;
-use crate::guard::Guards;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
 
@@ -27,6 +29,8 @@ pub(crate) struct Routed<'m> {
     pub(crate) route: Route<'m>,
     /// The changes of the answer's fields, and of the request for servers.
     pub(crate) edits: Option<Edits<'m>>,
+    /// The client was checked.
+    pub(crate) granted: Option<Rc<Granted>>,
 }
 
 /// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
@@ -41,6 +45,10 @@ pub(crate) enum Route<'m> {
     Fixed(&'m Fixed),
     /// To no file: the request is not for files.
     Unfit(Unfit),
+    /// The client has to show credentials.
+    Unauthorized(Arc<PasswordDemand>),
+    /// Its credentials are to be checked first.
+    Check(Arc<PasswordDemand>, Credentials),
     /// A preflight: the answer says who may ask from elsewhere.
     Preflight(&'m Cors),
     /// A status, with a page if it is an error.
@@ -154,7 +162,7 @@ pub(crate) fn run<'m>(
 
 impl<'m> Routed<'m> {
     fn nowhere(route: Route<'m>) -> Self {
-        Self { site: None, scope: None, route, edits: None }
+        Self { site: None, scope: None, route, edits: None, granted: None }
     }
 }
 
@@ -175,10 +183,11 @@ pub(crate) fn route<'m>(
     global: &'m Global,
     (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
+    learnt: Option<&Learnt>,
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let mut routed = match &global.router {
-        Some(router) => by_router((global, router), (listener, peer), (request, tls), room),
+        Some(router) => by_router((global, router), (listener, peer), (request, tls), learnt, room),
         None => alone(global, request, room),
     };
     // Another connection, for this name, would be asked for the certificate that the site demands.
@@ -205,6 +214,7 @@ fn by_router<'m>(
     (global, router): (&'m Global, &'m Router),
     (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
+    learnt: Option<&Learnt>,
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let path = match request.target {
@@ -223,14 +233,15 @@ fn by_router<'m>(
             return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));
         }
         Err(Unrouted::NotFound(site)) => {
-            let status = match forbids((global, site), (listener, peer), (request, tls), path, &[])
-            {
-                true => Status::FORBIDDEN,
-                false => Status::NOT_FOUND,
-            };
-            let route = Route::Error(status);
+            let way = (listener, peer);
+            let visit = Visit { site, way, request, tls, path, index: &[] };
             let edits = global.fields.of_site(site).map(|rules| rules.of(path, request));
-            return Routed { site: Some(site), scope: Some((site, None)), route, edits };
+            let (route, granted) = match barred(auth::rule(global, visit, learnt), edits, request) {
+                Ok(route) => (route, None),
+                Err(granted) => (Route::Error(Status::NOT_FOUND), granted),
+            };
+            let scope = Some((site, None));
+            return Routed { site: Some(site), scope, route, edits, granted };
         }
     };
     let index = match verdict.action {
@@ -238,12 +249,13 @@ fn by_router<'m>(
         _ => None,
     };
     let (site, index) = (verdict.site, index.unwrap_or_default());
-    if forbids((global, site), (listener, peer), (request, tls), path, index) {
-        let scope = Some((verdict.site, Some(verdict.set)));
-        let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
-        let route = Route::Error(Status::FORBIDDEN);
-        return Routed { site: Some(verdict.site), scope, route, edits };
-    }
+    let scope = Some((site, Some(verdict.set)));
+    let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
+    let visit = Visit { site, way: (listener, peer), request, tls, path, index };
+    let granted = match barred(auth::rule(global, visit, learnt), edits, request) {
+        Ok(route) => return Routed { site: Some(site), scope, route, edits, granted: None },
+        Err(granted) => granted,
+    };
     let route = match verdict.action {
         Action::Distributed { group, affinity } => {
             // A path that could be normalised can be spelled.
@@ -276,15 +288,13 @@ fn by_router<'m>(
         Action::Redirect(redirect) => Route::Redirect { status: redirect.status, verdict, path },
         Action::Fixed(fixed) => Route::Fixed(fixed),
     };
-    let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
     let route = match edits.and_then(|edits| edits.rules.cors.as_ref()) {
         Some(cors) if !matches!(route, Route::Unfit(Unfit::ContentTooLarge)) => {
             preflight(cors, request).unwrap_or(route)
         }
         _ => route,
     };
-    let scope = Some((verdict.site, Some(verdict.set)));
-    Routed { site: Some(verdict.site), scope, route, edits }
+    Routed { site: Some(site), scope, route, edits, granted }
 }
 
 /// The route of a preflight.
@@ -292,39 +302,22 @@ fn preflight<'m>(cors: &'m Cors, request: &'m Request<'_, 'm>) -> Option<Route<'
     cors.preflight(request).map(|_| Route::Preflight(cors))
 }
 
-/// Whether a client may not use a path of a site (D10 of `docs/rules`). For a directory, it needs the rights of each of
-/// its index files.
-#[inline]
-fn forbids(
-    (global, site): (&Global, SiteId),
-    way: (ListenerId, Client),
-    asks: (&Request<'_, '_>, Option<&Secured>),
-    path: &[u8],
-    index: &[String],
-) -> bool {
-    let guards = global.guards.as_deref().filter(|guards| !guards.of(site).is_empty());
-    guards.is_some_and(|guards| refuses(guards, (global, site), way, asks, path, index))
-}
-
-#[cold]
-fn refuses(
-    guards: &Guards,
-    (global, site): (&Global, SiteId),
-    (listener, peer): (ListenerId, Client),
-    (request, tls): (&Request<'_, '_>, Option<&Secured>),
-    path: &[u8],
-    index: &[String],
-) -> bool {
-    let peer = match peer {
-        Client::Ip(peer) => Some(peer),
-        Client::Unix => None,
+/// The route of a request that is not let through; `Err`: it is, and perhaps its client was checked. A preflight has no
+/// credentials (the Fetch standard, section 3.3.3), and its answer is nothing but settings: it is not asked for any.
+fn barred<'m>(
+    ruling: Ruling,
+    edits: Option<Edits<'m>>,
+    request: &'m Request<'_, 'm>,
+) -> Result<Route<'m>, Option<Rc<Granted>>> {
+    let route = match ruling {
+        Ruling::Free(granted) => return Err(granted),
+        Ruling::Forbidden => return Ok(Route::Error(Status::FORBIDDEN)),
+        Ruling::Unauthorized(demand) => Route::Unauthorized(demand),
+        Ruling::Check(demand, credentials) => Route::Check(demand, credentials),
+        Ruling::Busy => Route::Error(Status::SERVICE_UNAVAILABLE),
     };
-    let known = global.sites.get(site.0 as usize);
-    let client = known.map_or(peer, |site| site.client_of(request, peer).0);
-    let refused =
-        |path: &[u8]| guards.refuses((site, client), &question(listener, (request, tls), path));
-    let below = |name: &String| [path, name.as_bytes()].concat();
-    refused(path) || path.ends_with(b"/") && index.iter().map(below).any(|path| refused(&path))
+    let cors = edits.and_then(|edits| edits.rules.cors.as_ref());
+    Ok(cors.and_then(|cors| preflight(cors, request)).unwrap_or(route))
 }
 
 /// The route where there is one site without routes: the file system, or an error.
@@ -337,11 +330,11 @@ fn alone<'m>(
     let only = SiteId(0);
     let Some(root) = global.roots.first() else {
         let route = Route::Error(Status::NOT_FOUND);
-        return Routed { site: Some(only), scope: None, route, edits: None };
+        return Routed { site: Some(only), scope: None, route, edits: None, granted: None };
     };
     if !root.serves(request.host) {
         let route = Route::Error(Status::MISDIRECTED_REQUEST);
-        return Routed { site: Some(only), scope: None, route, edits: None };
+        return Routed { site: Some(only), scope: None, route, edits: None, granted: None };
     }
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
@@ -357,7 +350,8 @@ fn alone<'m>(
         (Method::Options, _) => Route::Unfit(Unfit::Options),
         (method, _) => Route::Error(not_for_files(method)),
     };
-    Routed { site: Some(only), scope: Some((only, None)), route, edits: None }
+    let scope = Some((only, None));
+    Routed { site: Some(only), scope, route, edits: None, granted: None }
 }
 
 /// The status for a method that files do not have.
@@ -366,16 +360,4 @@ fn not_for_files(method: Method<'_>) -> Status {
         Method::Other(_) => Status::NOT_IMPLEMENTED,
         _ => Status::METHOD_NOT_ALLOWED,
     }
-}
-
-/// The question to the router about a request.
-pub(crate) fn question<'q, 's>(
-    listener: ListenerId,
-    (request, tls): (&'q Request<'s, 'q>, Option<&'q Secured>),
-    path: &'q [u8],
-) -> Question<'q, (&'q Request<'s, 'q>, Option<&'q str>)> {
-    let subject = tls.and_then(|tls| tls.subject.as_deref());
-    let query = request.target.query();
-    let (host, method) = (request.host.name(), request.method);
-    Question { listener, host, method, path, query, fields: (request, subject) }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Told<'a> {
     /// The client, as a trusted router in front names it.
     pub(crate) client: Option<IpAddr>,
     pub(crate) origin: Origin<'a>,
+    /// The user whose password was checked.
+    pub(crate) user: Option<&'a str>,
     /// The address at which the request came in.
     pub(crate) listener: Option<SocketAddr>,
 }
@@ -99,6 +101,10 @@ pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) ->
     }
     let client = told.client.map(|client| client.to_string()).unwrap_or_default();
     put("REMOTE_ADDR", client.as_bytes());
+    if let Some(user) = told.user {
+        put("AUTH_TYPE", b"Basic");
+        put("REMOTE_USER", user.as_bytes());
+    }
     let address = told.listener.map(|listener| listener.ip().to_string());
     let port = told.listener.map(|listener| listener.port().to_string());
     let host = request.host.name().to_ascii_lowercase();

@@ -10,6 +10,7 @@ use afpa_http::{FieldSlots, Status, request::Said, target};
 use afpa_router::{Fallback, RequestSetId, Scripts, SiteId};
 
 use crate::asked::{Asked, KeptRequest};
+use crate::auth::{CheckedRequest, PasswordCheck};
 use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::load::{self, Loaded};
@@ -38,6 +39,40 @@ pub(crate) struct KeptFallback {
     pub(crate) fallback: Option<Fallback>,
     pub(crate) scripts: Option<Arc<Scripts>>,
     pub(crate) scope: (SiteId, RequestSetId),
+}
+
+/// Work for a thread: to load the answer to a request, or to find out whether its client may have it.
+pub enum Work {
+    /// The answer.
+    Load(Uncached),
+    /// The client.
+    Check(Box<PasswordCheck>),
+}
+
+/// The result of [`Work`].
+pub enum Worked {
+    /// The answer.
+    Loaded(LoadedRequest),
+    /// The client.
+    Checked(CheckedRequest),
+}
+
+impl Work {
+    /// Does it.
+    pub(crate) async fn run(self, helpers: Helpers, now: Millis) -> Worked {
+        match self {
+            Work::Load(request) => Worked::Loaded(request.load(helpers, now).await),
+            Work::Check(check) => Worked::Checked(check.run().await),
+        }
+    }
+
+    /// Whether a server may be asked afterwards.
+    pub(crate) fn may_need_server(&self) -> bool {
+        match self {
+            Work::Load(request) => request.may_need_server(),
+            Work::Check(_) => true,
+        }
+    }
 }
 
 /// The request, and the result of the helper thread.
@@ -177,6 +212,7 @@ impl LoadedRequest {
             hsts: request.hsts.as_ref(),
             edits: request.edits(),
             errors: request.errors(),
+            granted: request.granted.as_ref(),
         };
         match loaded {
             Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Persistence, steady_ms,
+    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Persistence, Then, steady_ms,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, ServerGroup, Site};
@@ -99,7 +99,10 @@ impl Bench {
         };
         let exchange = http.derive_remote_response(remote, &mut self.client);
         let exchanged = self.runtime.block_on(exchange);
-        let persistence = http.finish_remote(connection, now(), exchanged, out);
+        let Then::Answered(persistence) = http.finish_remote(connection, now(), exchanged, out)
+        else {
+            panic!("nothing is derived again");
+        };
         assert!(self.client.received.ends_with(&[b'x'; LENGTH]), "the answer is whole");
         persistence
     }

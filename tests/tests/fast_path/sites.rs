@@ -515,6 +515,7 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
     {
         assert_eq!(from_kernel(&server, PORT, host, target), content);
     }
+    one.file("users.txt", "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
     let nobody = "allow = [\"192.0.2.0/24\"]\n";
     let path = |prefix: &str| format!("[[site.path]]\nprefix = \"{prefix}\"\n{nobody}");
     let guarded = [
@@ -522,15 +523,17 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
         path("/same"),
         path("/index.html"),
         kept,
-        nobody.into(),
+        format!("basic_auth = \"{}\"\n", one.path().join("users.txt").display()),
     ];
     reload(&server, &guarded.concat());
-    for (host, target) in [("one.test", PATH), ("one.test", "/"), ("app.test", "/kept")] {
+    for (host, target, status) in
+        [("one.test", PATH, 403), ("one.test", "/", 403), ("app.test", "/kept", 401)]
+    {
         eventually("the workers know it", || {
-            (0..20).all(|_| ask(PORT, host, target).status == 403)
+            (0..20).all(|_| ask(PORT, host, target).status == status)
         });
         for _ in 0..5 {
-            assert_eq!(from_user_mode(&server, PORT, host, target).0, 403);
+            assert_eq!(from_user_mode(&server, PORT, host, target).0, status);
         }
     }
     assert_eq!(from_kernel(&server, PORT, "one.test", "/open.txt"), "open");

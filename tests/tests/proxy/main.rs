@@ -1,6 +1,7 @@
 //! The program as a proxy before unmodified servers.
 
 mod access;
+mod basic_auth;
 mod browser;
 mod compression;
 mod deployment;

@@ -157,7 +157,12 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
         Err(why) => return println!("SKIP: {why}"),
     };
     let tree = tree();
-    let php = format!("php = \"{}\"\nphp_params = {{ APP_ENV = \"test\" }}\n", fpm.to());
+    tree.file("users.txt", "a:{SHA}6dcfXufJLW3J6S/9rRe4vUlBj5g=\n");
+    let users = tree.path().join("users.txt").display().to_string();
+    let php = format!(
+        "php = \"{}\"\nphp_params = {{ APP_ENV = \"test\" }}\nbasic_auth = \"{users}\"\n",
+        fpm.to()
+    );
     let server = serve(&tree, "", &php);
     let asked = "GET /env.php/more%20of?q=%31&b HTTP/1.1\r\nHost: Shop.Example:80\r\nX_Role: admin\r\n\
                  X-Role: user\r\nProxy: evil\r\nHTTPS: on\r\nScript-Filename: /etc/passwd\r\n\
@@ -191,6 +196,8 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
         ("HTTP_HTTPS", "on"),
         ("HTTP_SCRIPT_FILENAME", "/etc/passwd"),
         ("PHP_AUTH_USER", "a"),
+        ("REMOTE_USER", "a"),
+        ("AUTH_TYPE", "Basic"),
         ("APP_ENV", "test"),
     ] {
         assert!(
@@ -206,7 +213,8 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
     let from = "127.0.0.9".parse().expect("an address");
     let mut router = Client::connect_from(from, server.address()).expect("connected");
     let said = router.exchange(
-        "GET /env.php HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.1.2.3\r\nX-Forwarded-Proto: https\r\n\r\n",
+        "GET /env.php HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.1.2.3\r\nX-Forwarded-Proto: https\r\n\
+         Authorization: Basic YTpi\r\n\r\n",
     );
     for line in ["REMOTE_ADDR=10.1.2.3", "HTTPS=on", "REQUEST_SCHEME=https"] {
         assert!(said.text().lines().any(|said| said == line), "{line}\n{}", said.text());
@@ -215,7 +223,7 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
     let authority = Authority::new();
     let plan = Plan { site: php, ..Plan::default() };
     let secure = TlsServer::with(&authority, tree.path(), plan);
-    let (found, text) = secure.curl(&authority, &[&secure.url("/env.php")]);
+    let (found, text) = secure.curl(&authority, &["-u", "a:b", &secure.url("/env.php")]);
     let text = String::from_utf8_lossy(&text);
     assert!(found && text.lines().any(|line| line == "HTTPS=on"), "{text}");
 }

@@ -15,9 +15,9 @@ fn decides(loaded: &Loaded, path: &str) -> Option<String> {
         query: None,
         fields: (),
     };
-    let guarded = &loaded.routes.guarded;
+    let guarded = &loaded.routes.guarded.addresses;
     let verdict = guarded.router.route_in(SiteId(0), &question).ok()?;
-    let access = &guarded.access[verdict.set.0 as usize];
+    let access = &guarded.demands[verdict.set.0 as usize];
     access.allow.iter().chain(&access.deny).next().map(ToString::to_string)
 }
 
@@ -64,4 +64,53 @@ fn a_wrong_prefix_has_its_place_and_a_remedy() {
     let message = refused(&text("deny = [\"10.0.0.1/8\"]"));
     assert!(message.contains("afpa.toml:3:9: error: `deny`: \"10.0.0.1/8\" has bits"), "{message}");
     assert!(message.contains("= write 10.0.0.0/8 for all of it"), "{message}");
+}
+
+/// The file whose users may use a path, and the address that may; `none`: nobody is asked.
+fn asked_for(loaded: &Loaded, path: &str) -> (Option<String>, Option<String>) {
+    let question = Question {
+        listener: ListenerId(0),
+        host: "",
+        method: Method::Get,
+        path: path.as_bytes(),
+        query: None,
+        fields: (),
+    };
+    let guarded = &loaded.routes.guarded.passwords;
+    let verdict = guarded.router.route_in(SiteId(0), &question).ok();
+    let demand = verdict.map(|verdict| &guarded.demands[verdict.set.0 as usize]);
+    let file = demand.map(|demand| match demand {
+        BasicAuth::Off => "none".to_owned(),
+        BasicAuth::Users { file, .. } => file.display().to_string(),
+    });
+    (file, decides(loaded, path))
+}
+
+#[test]
+fn addresses_and_passwords_are_inherited_each_by_itself() {
+    let text = "[[site]]\nroot = \"/\"\nbasic_auth = \"/u/site\"\n\
+        [[site.path]]\nprefix = \"/a/\"\nallow = [\"10.0.0.1\"]\n\
+        [[site.path]]\nprefix = \"/a/b/\"\nbasic_auth = \"/u/b\"\n\
+        [[site.path.content]]\nextensions = [\"css\"]\nbasic_auth = \"none\"\n\
+        [[site.path]]\nprefix = \"/a/b/c/\"\nbasic_auth = \"site\"\nallow = [\"10.0.0.2\"]\n\
+        [[site.path]]\nprefix = \"/open/\"\nbasic_auth = \"none\"\n";
+    let loaded = parsed(text).unwrap();
+    for (path, file, address) in [
+        ("/", "/u/site", None),
+        ("/a/x", "/u/site", Some("10.0.0.1")),
+        ("/a/b/x", "/u/b", Some("10.0.0.1")),
+        ("/a/b/x.css", "none", Some("10.0.0.1")),
+        ("/a/b/c/x", "/u/b", Some("10.0.0.2")),
+        ("/open/x", "none", None),
+    ] {
+        let (file, address) = (Some(file.to_owned()), address.map(str::to_owned));
+        assert_eq!(asked_for(&loaded, path), (file, address), "{path}");
+    }
+    let open = "[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"/a/\"\nbasic_auth = \"/u\"\n";
+    assert_eq!(asked_for(&parsed(open).unwrap(), "/b"), (None, None));
+    let message =
+        refused("[[site]]\nroot = \"/\"\nbasic_auth = \"u\"\nbasic_auth_realm = \"\u{fc}\"\n");
+    assert!(message.contains("afpa.toml:4:20: error: `basic_auth_realm`"), "{message}");
+    let message = refused("[[site]]\nroot = \"/\"\nbasic_auth_realm = \"x\"\n");
+    assert!(message.contains("afpa.toml:3:") && message.contains("has no effect"), "{message}");
 }

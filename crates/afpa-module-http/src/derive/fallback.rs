@@ -49,6 +49,7 @@ impl Http {
             hsts: request.hsts.as_ref(),
             edits: request.edits(),
             errors: request.errors(),
+            granted: request.granted.as_ref(),
         };
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);

@@ -13,11 +13,12 @@ use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
 use crate::asked::{Asked, KeptRequest};
+use crate::auth::{Learnt, PasswordCheck, question};
 use crate::global::Global;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
-use crate::route::{FileRoute, Route, question};
-use crate::uncached::{KeptFallback, Uncached};
+use crate::route::{FileRoute, Route};
+use crate::uncached::{KeptFallback, Uncached, Work};
 
 /// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.
 pub struct Missed<'m, 's, 'b> {
@@ -28,6 +29,8 @@ pub struct Missed<'m, 's, 'b> {
     pub(super) scope: Option<(SiteId, Option<RequestSetId>)>,
     /// How the shared cache is used, if it is.
     pub(super) plan: Option<Box<Plan>>,
+    /// The results of checks of the client.
+    pub(super) learnt: Option<Learnt>,
     pub(super) global: &'m Arc<Global>,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -39,10 +42,11 @@ impl Missed<'_, '_, '_> {
         self,
         connection: &mut HttpConnection,
         out: &mut Outbox,
-    ) -> Miss<Uncached, Remote> {
-        let Self { asked, head, route, scope, plan, global, responder, core } = self;
+    ) -> Miss<Work, Remote> {
+        let Self { asked, head, route, scope, plan, learnt, global, responder, core } = self;
         let again = &mut *responder;
-        let missed = Missed { asked, head, route, scope, plan, global, responder: again, core };
+        let missed =
+            Missed { asked, head, route, scope, plan, learnt, global, responder: again, core };
         match missed.answer(connection, out) {
             Miss::Answered(persistence) => {
                 match asked_or(asked, head, global, responder, persistence) {
@@ -54,8 +58,8 @@ impl Missed<'_, '_, '_> {
         }
     }
 
-    fn answer(self, connection: &mut HttpConnection, out: &mut Outbox) -> Miss<Uncached, Remote> {
-        let Self { asked, head, route, scope, plan, global, responder, core } = self;
+    fn answer(self, connection: &mut HttpConnection, out: &mut Outbox) -> Miss<Work, Remote> {
+        let Self { asked, head, route, scope, plan, learnt, global, responder, core } = self;
         if !matches!(route, Route::Refused(_) | Route::ErrorPage)
             && !remote::asks_tunnel(asked.request)
             && let Some(content) = global.challenge(asked.request)
@@ -79,13 +83,13 @@ impl Missed<'_, '_, '_> {
                 };
                 let scope = scope.and_then(|(site, set)| Some((site, set?)));
                 let scope = scope.filter(|_| fallback.is_some() || scripts.is_some());
-                return Miss::Uncached(Uncached {
+                return Miss::Uncached(Work::Load(Uncached {
                     request: KeptRequest::new(&asked, head.into(), global.limits),
                     root: Arc::clone(root),
                     path: path.into(),
                     fallback: scope.map(kept).map(Box::new),
                     unfit,
-                });
+                }));
             }
             Route::Distributed(to) => {
                 let codings = global.codings.of(scope.and_then(|(_, set)| set));
@@ -109,6 +113,13 @@ impl Missed<'_, '_, '_> {
             }
             Route::Fixed(fixed) => {
                 responder.fixed(asked, fixed.status, (&fixed.content_type, &fixed.body), out)
+            }
+            Route::Unauthorized(demand) => responder.unauthorized(asked, &demand.challenge, out),
+            Route::Check(demand, credentials) => {
+                let request = KeptRequest::new(&asked, head.into(), global.limits);
+                let learnt = learnt.unwrap_or_default();
+                let check = PasswordCheck { request, demand, credentials, learnt };
+                return Miss::Uncached(Work::Check(Box::new(check)));
             }
             Route::Unfit(unfit) => responder.unfit(asked, unfit, out),
             Route::Preflight(cors) => responder.preflight(asked, cors, out),
@@ -172,8 +183,19 @@ impl Distributing<'_, '_, '_> {
         let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);
         let is_last = asked.must_close;
         let listener = connection.listener;
-        let asker =
-            Asker { client, listener, names_server, tls, hsts, edits, errors, codings, is_last };
+        let user = asked.user();
+        let asker = Asker {
+            client,
+            listener,
+            names_server,
+            tls,
+            hsts,
+            edits,
+            errors,
+            codings,
+            user,
+            is_last,
+        };
         let permit = &mut connection.permit;
         let persistence =
             match remote::prepare(global, core, asked.request, to, (asker, permit), asked.now) {

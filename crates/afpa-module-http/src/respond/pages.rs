@@ -221,6 +221,17 @@ impl Responder {
         self.problem(asked, problem, out)
     }
 
+    /// 401: the client has to show credentials (RFC 9110 section 15.5.2).
+    pub(crate) fn unauthorized(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        challenge: &str,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let problem = Problem::new(Status::UNAUTHORIZED).with("WWW-Authenticate", challenge);
+        self.problem(asked, problem, out)
+    }
+
     /// An answer that is nothing but a status: of an error, its page.
     pub(crate) fn status(
         &mut self,
@@ -305,6 +316,7 @@ impl Responder {
                 host: said.host,
                 referer: said.referer,
                 user_agent: said.user_agent,
+                user: "",
                 weight: 1,
                 source: "refused",
                 remote: None,

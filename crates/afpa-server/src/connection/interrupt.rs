@@ -15,10 +15,8 @@ use crate::transport::Transport;
 pub(super) enum Next<M: Module> {
     /// Wait for data, or look again at the rest of it.
     Receive,
-    /// A helper thread has to load the answer.
-    Uncached(M::Uncached),
-    /// A server has to answer.
-    Remote(M::Remote),
+    /// A helper thread has to load the answer, or a server has to answer.
+    Thread(Miss<M::Uncached, M::Remote>),
     /// Close the connection behind the gathered answers. The client may still be sending.
     Close,
     /// Close the connection behind the gathered answers. The client has sent all that it will send.
@@ -84,8 +82,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             };
             let persistence = match miss {
                 Miss::Answered(persistence) => persistence,
-                Miss::Uncached(request) => return self.leave(input, Next::Uncached(request)),
-                Miss::Remote(request) => return self.leave(input, Next::Remote(request)),
+                miss => return self.leave(input, Next::Thread(miss)),
             };
             walk.sent(persistence);
             worker.counters.answered.add(1);

@@ -166,16 +166,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 return End::IsH2;
             }
             let next = self.interrupt_context(arrived);
-            let waited = matches!(next, Next::Uncached(_) | Next::Remote(_));
+            let waited = matches!(next, Next::Thread(_));
             let persistence = match next {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
                 Next::CloseAsAsked => Persistence::CloseAsAsked,
-                Next::Uncached(request) => match Box::pin(self.uncached(request)).await {
-                    Ok(persistence) => persistence,
-                    Err(end) => return end,
-                },
-                Next::Remote(request) => match Box::pin(self.remote(request)).await {
+                Next::Thread(miss) => match Box::pin(self.thread_context(miss)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },

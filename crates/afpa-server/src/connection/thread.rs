@@ -2,50 +2,70 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{Event, Finished, Module, Now, Persistence};
+use afpa_framework::{Event, Miss, Module, Now, Persistence, Then};
 
 use super::remote::LentClient;
 use super::{Connection, End, Walk};
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
+    /// Goes through the states of the thread context until there is an answer. Bytes that an exchange has not sent to the
+    /// client itself are in the outbox afterwards.
+    pub(super) async fn thread_context(
+        &mut self,
+        mut miss: Miss<M::Uncached, M::Remote>,
+    ) -> Result<Persistence, End> {
+        let mut walk = Walk::begin();
+        walk.on(Event::Request);
+        walk.on(Event::Miss);
+        loop {
+            let then = match miss {
+                Miss::Answered(persistence) => {
+                    walk.on(Event::Answered);
+                    walk.sent(persistence);
+                    return Ok(persistence);
+                }
+                Miss::Uncached(request) => {
+                    walk.on(Event::Uncached);
+                    self.uncached(request).await?
+                }
+                Miss::Remote(request) => {
+                    walk.on(Event::Remote);
+                    self.remote(request).await?
+                }
+            };
+            miss = match then {
+                Then::Answered(persistence) => Miss::Answered(persistence),
+                Then::Remote(request) => Miss::Remote(request),
+                Then::Again(miss) => {
+                    walk.on(Event::Checked);
+                    walk.on(Event::Miss);
+                    miss
+                }
+            };
+        }
+    }
+
     /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox. If there is no file, a
     /// server may have the answer.
-    pub(super) async fn uncached(&mut self, request: M::Uncached) -> Result<Persistence, End> {
+    async fn uncached(
+        &mut self,
+        request: M::Uncached,
+    ) -> Result<Then<M::Uncached, M::Remote>, End> {
         let begun = self.enter_thread_context().await?;
-        let mut walk = walk_to(Event::Uncached);
         let work = {
             let mut module = self.worker.module.borrow_mut();
             module.derive_uncached_response(begun, request, &self.worker.helpers.borrow())
         };
         let loaded = work.await;
-        match self.finish_uncached(loaded) {
-            Finished::Answered(persistence) => {
-                walk.on(Event::Answered);
-                walk.sent(persistence);
-                Ok(persistence)
-            }
-            Finished::Remote(request) => {
-                walk.on(Event::Remote);
-                self.exchange(request, walk).await
-            }
-        }
-    }
-
-    fn finish_uncached(&mut self, loaded: M::Loaded) -> Finished<M::Remote> {
         let now = self.worker.clock.now();
         let mut module = self.worker.module.borrow_mut();
         let mut out = self.worker.outbox.borrow_mut();
-        module.finish_uncached(&mut self.data, now, loaded, &mut out)
+        Ok(module.finish_uncached(&mut self.data, now, loaded, &mut out))
     }
 
-    /// *Derive remote response*: has a server answer. Bytes that the exchange has not sent to the client itself
-    /// are in the outbox afterwards.
-    pub(super) async fn remote(&mut self, request: M::Remote) -> Result<Persistence, End> {
-        self.exchange(request, walk_to(Event::Remote)).await
-    }
-
-    async fn exchange(&mut self, request: M::Remote, mut walk: Walk) -> Result<Persistence, End> {
+    /// *Derive remote response*: has a server answer.
+    async fn remote(&mut self, request: M::Remote) -> Result<Then<M::Uncached, M::Remote>, End> {
         if !M::may_go_early(&request) {
             self.finish_handshake().await?;
         }
@@ -58,16 +78,14 @@ impl<M: Module, T: Transport> Connection<M, T> {
         };
         let exchanged = work.await;
         let settled = client.settle().await;
-        walk.on(Event::Answered);
         self.unfinished = !self.input.is_empty();
 
         // The exchange has read the clock when it ended: no need to read it again.
         let now = worker.clock.cached_now();
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
-        let persistence = module.finish_remote(&mut self.data, now, exchanged, &mut out);
-        walk.sent(persistence);
-        settled.inspect_err(|_| out.clear()).map(|()| persistence)
+        let then = module.finish_remote(&mut self.data, now, exchanged, &mut out);
+        settled.inspect_err(|_| out.clear()).map(|()| then)
     }
 
     /// Sends the answers that were gathered before: they need not wait for a disk. Returns the time at
@@ -83,13 +101,4 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.worker.table.set(self.entry, None, false);
         Ok(begun)
     }
-}
-
-/// The way through the states that a request has taken when it enters the thread context by `event`.
-fn walk_to(event: Event) -> Walk {
-    let mut walk = Walk::begin();
-    walk.on(Event::Request);
-    walk.on(Event::Miss);
-    walk.on(event);
-    walk
 }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use afpa_framework::{Cached, Derived, Event as Step, Finished, Miss, Module, Now, Outbox};
+use afpa_framework::{Cached, Derived, Event as Step, Miss, Module, Now, Outbox, Then};
 use afpa_h2::request::Framing;
 use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
@@ -117,7 +117,7 @@ impl<M: Module, T: Transport> H2<M, T> {
             let mut client = StreamClient::new(Rc::clone(&worker), mux, id, reader, listener);
             let work = worker.module.borrow_mut().derive_remote_response(request, &mut client);
             let exchanged = work.await;
-            Outcome::Exchanged(exchanged, client)
+            Outcome::Exchanged(asked, exchanged, client)
         });
     }
 
@@ -130,24 +130,20 @@ impl<M: Module, T: Transport> H2<M, T> {
         match outcome {
             Some(Outcome::Loaded(asked, loaded)) => {
                 let now = worker.clock.now();
-                let finished = module.finish_uncached(data, now, loaded, &mut out);
+                let miss = match module.finish_uncached(data, now, loaded, &mut out) {
+                    Then::Answered(persistence) => Miss::Answered(persistence),
+                    Then::Remote(request) => Miss::Remote(request),
+                    Then::Again(miss) => miss,
+                };
                 drop(module);
-                match finished {
-                    Finished::Answered(_) => {
-                        self.drop_content(asked.id);
-                        self.answer(asked, &mut out);
-                    }
-                    Finished::Remote(request) if self.mux.borrow().connection.has(asked.id) => {
-                        self.exchange(asked, request);
-                    }
-                    // The client has given it up.
-                    Finished::Remote(_) => {}
-                }
+                self.go_on(asked, miss, &mut out);
             }
-            Some(Outcome::Exchanged(exchanged, client)) => {
+            Some(Outcome::Exchanged(asked, exchanged, client)) => {
                 let now = worker.clock.cached_now();
-                module.finish_remote(data, now, exchanged, &mut out);
-                if let Some(receipt) = client.finish(&mut out) {
+                if let Then::Again(miss) = module.finish_remote(data, now, exchanged, &mut out) {
+                    drop((module, client));
+                    self.go_on(asked, miss, &mut out);
+                } else if let Some(receipt) = client.finish(&mut out) {
                     module.sent(&receipt, now, 0);
                 }
             }
@@ -155,6 +151,29 @@ impl<M: Module, T: Transport> H2<M, T> {
             Some(Outcome::Gone) | None => {}
         }
         out.clear();
+    }
+
+    /// Answers a request whose content was kept, or gives it a task again, unless the client has given it up.
+    fn go_on(&mut self, asked: Asked, miss: Miss<M::Uncached, M::Remote>, out: &mut Outbox) {
+        let worker = Rc::clone(&self.inner.worker);
+        match miss {
+            Miss::Answered(_) => {
+                self.drop_content(asked.id);
+                self.answer(asked, out);
+            }
+            _ if !self.mux.borrow().connection.has(asked.id) => {}
+            Miss::Uncached(request) => self.load(asked, request, worker.clock.cached_now()),
+            Miss::Remote(request) => self.exchange(asked, request),
+        }
+    }
+
+    /// Has a helper thread load the answer.
+    fn load(&mut self, asked: Asked, request: M::Uncached, now: Now) {
+        let worker = Rc::clone(&self.inner.worker);
+        let mut module = worker.module.borrow_mut();
+        let work = module.derive_uncached_response(now, request, &worker.helpers.borrow());
+        drop(module);
+        self.spawn(asked.id, async move { Outcome::Loaded(asked, work.await) });
     }
 
     /// Gives a stream the answer in the outbox: one head, and content of the length in the head.

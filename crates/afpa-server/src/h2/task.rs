@@ -17,7 +17,7 @@ pub(super) enum Outcome<M: Module> {
     /// A helper thread has loaded the answer.
     Loaded(Asked, M::Loaded),
     /// A server has answered, or none has.
-    Exchanged(M::Exchanged, StreamClient<M>),
+    Exchanged(Asked, M::Exchanged, StreamClient<M>),
     /// A part of a file is in memory.
     Resident(StreamId),
     /// The stream ended before the handshake did, and no server was asked.

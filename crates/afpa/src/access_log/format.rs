@@ -32,11 +32,13 @@ impl Formatter {
 
 /// nginx's `combined`:
 /// `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer"
-/// "$http_user_agent"`. The zone is UTC; there is no user. Behind it, if a server was asked: its name,
+/// "$http_user_agent"`. The zone is UTC; the user is one whose password was checked. Behind it, if a server was asked: its name,
 /// microseconds to its first byte and to the end of the answer, and how many servers were asked.
 fn combined(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     client(record.client, out);
-    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(b" - ");
+    put_user(record.user, out);
+    out.extend_from_slice(b" [");
     out.extend_from_slice(clock.local.as_bytes());
     out.extend_from_slice(b"] \"");
     if record.method.is_empty() && record.target.is_empty() {
@@ -78,6 +80,9 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     let _ = write!(out, ".{:06}Z\",\"client\":\"", record.time_unix_us % 1_000_000);
     client(record.client, out);
     out.push(b'"');
+    if !record.user.is_empty() {
+        text("user", record.user, out);
+    }
     text("method", record.method, out);
     text("target", record.target, out);
     text("version", record.version, out);
@@ -118,6 +123,22 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     text("referer", record.referer, out);
     text("user_agent", record.user_agent, out);
     out.push(b'}');
+}
+
+/// Readers split a line at spaces, so a user has none; one whose name is a dash is no user.
+fn put_user(user: &[u8], out: &mut Vec<u8>) {
+    match user {
+        b"" => out.push(b'-'),
+        b"-" => out.extend_from_slice(b"\\x2D"),
+        _ => {
+            for part in user.split_inclusive(|&byte| byte == b' ') {
+                escape_nginx(part.strip_suffix(b" ").unwrap_or(part), out);
+                if part.ends_with(b" ") {
+                    out.extend_from_slice(b"\\x20");
+                }
+            }
+        }
+    }
 }
 
 fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
@@ -217,6 +238,7 @@ mod tests {
             host: b"example.org",
             referer: b"",
             user_agent: b"curl/8 (\"x\")",
+            user: b"",
             server: b"",
             first_byte_us: 0,
             attempts: 0,
@@ -255,6 +277,19 @@ mod tests {
         let line = line(AccessFormat::Combined, &record);
         assert!(line.starts_with("unix: - - ["), "{line}");
         assert!(line.contains("] \"-\" 200 "), "{line}");
+    }
+
+    #[test]
+    fn a_user_stands_where_nginx_has_it_without_spaces() {
+        for (user, said) in [("ann", "ann"), ("ann b [x", "ann\\x20b\\x20[x"), ("-", "\\x2D")] {
+            let record = Unpacked { user: user.as_bytes(), ..record() };
+            let combined = line(AccessFormat::Combined, &record);
+            assert!(combined.starts_with(&format!("192.0.2.7 - {said} [10/")), "{combined}");
+            let parsed: serde_json::Value =
+                serde_json::from_str(&line(AccessFormat::Json, &record)).unwrap();
+            assert_eq!(parsed["user"], user);
+        }
+        assert!(!line(AccessFormat::Json, &record()).contains("\"user\""));
     }
 
     #[test]

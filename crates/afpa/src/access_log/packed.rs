@@ -10,14 +10,14 @@ use afpa_framework::{AccessRecord, Client, Remote, Secured};
 /// Longest field that is kept; longer ones are cut.
 const FIELD_LIMIT: usize = 8 * 1024;
 
-/// Longest method, version, source, server or word of TLS that is kept.
+/// Longest method, version, source, server, user or word of TLS that is kept.
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 8 + 1 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 9 + 1 + 4 * 2;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 8 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(super) const LARGEST: usize = FIXED + 9 * WORD_LIMIT + 4 * FIELD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(super) struct Unpacked<'a> {
     pub(super) host: &'a [u8],
     pub(super) referer: &'a [u8],
     pub(super) user_agent: &'a [u8],
+    /// The user whose password was checked; empty if none was.
+    pub(super) user: &'a [u8],
     /// The server that was asked; empty if none was.
     pub(super) server: &'a [u8],
     pub(super) first_byte_us: u32,
@@ -61,10 +63,11 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
         [tls.version, tls.cipher, tls.subject.as_deref().unwrap_or_default()]
     });
     let protocol = record.tls.and_then(|tls| tls.protocol.as_deref()).unwrap_or_default();
-    let [method, http, source, server] =
-        [record.method, record.version, record.source, remote.server].map(str::as_bytes);
+    let [method, http, source, server, user] =
+        [record.method, record.version, record.source, remote.server, record.user]
+            .map(str::as_bytes);
     let [version, cipher, subject] = [version, cipher, subject].map(str::as_bytes);
-    let words = [method, http, source, server, version, cipher, protocol, subject]
+    let words = [method, http, source, server, version, cipher, protocol, subject, user]
         .map(|word| cut(word, WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
@@ -104,12 +107,13 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
     let [flags] = array(bytes)?;
-    let words: [u8; 8] = array(bytes)?;
+    let words: [u8; 9] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
-    let [method, version, source, server, tls, cipher, protocol, subject] = words.map(usize::from);
+    let [method, version, source, server, tls, cipher, protocol, subject, user] =
+        words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
     Some(Unpacked {
         time_unix_us,
@@ -129,6 +133,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
             resumed: flags & 1 != 0,
             early_data: flags & 2 != 0,
         },
+        user: bytes.split_off(..user)?,
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,
         referer: bytes.split_off(..referer)?,

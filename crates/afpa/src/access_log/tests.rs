@@ -23,6 +23,7 @@ pub(super) fn record() -> AccessRecord<'static> {
         host: b"example.org",
         referer: b"",
         user_agent: b"curl/8",
+        user: "",
         weight: 1,
         source: "hit",
         remote: None,

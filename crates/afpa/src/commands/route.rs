@@ -17,8 +17,8 @@ use anyhow::{Context as _, bail};
 use super::print;
 use crate::cli::Route;
 use afpa_config::{
-    CacheMode, Choice as _, ErrorPage, Guarded, Listen, Loaded, Machine, Overrides, Root, Routes,
-    SiteCache, error_pages, field_rules, load,
+    Access, BasicAuth, CacheMode, Choice as _, ErrorPage, Guarded, Guards, Listen, Loaded, Machine,
+    Overrides, Root, Routes, SiteCache, error_pages, field_rules, load,
 };
 
 /// `afpa route URL`.
@@ -347,12 +347,33 @@ impl Told<'_> {
             Err(Unrouted::NotFound(site)) => *site,
             Err(Unrouted::Misdirected) => return false,
         };
-        let Guarded { router, access } = &self.routes.guarded;
-        let Ok(found) = router.route_in(site, question) else { return false };
-        let (Some(set), Some(access)) = (router.set(found.set), access.get(found.set.0 as usize))
-        else {
-            return false;
+        let Guarded { addresses, passwords } = &self.routes.guarded;
+        let by_address = demand(addresses, site, question);
+        if let Some((set, access)) = by_address {
+            self.addresses(set, access);
+        }
+        let by_password = demand(passwords, site, question);
+        if let Some((set, demand)) = by_password {
+            self.users(set, demand);
+        }
+        let guarded = by_address.is_some() || by_password.is_some();
+        if guarded {
+            self.row("kernel", "never answers: not everybody may use it");
+        }
+        guarded
+    }
+
+    fn users(&mut self, set: &RequestSet, demand: &BasicAuth) {
+        let who = match demand {
+            BasicAuth::Off => "nobody is asked for a password".to_owned(),
+            BasicAuth::Users { file, realm } => {
+                format!("those of {} with their passwords, realm {realm:?}", file.display())
+            }
         };
+        self.row("users", &format!("{who}  (by {})", place(set)));
+    }
+
+    fn addresses(&mut self, set: &RequestSet, access: &Access) {
         let list = |prefixes: &[Prefix]| {
             prefixes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
@@ -360,14 +381,8 @@ impl Told<'_> {
         let lists = [("allow", &access.allow), ("deny", &access.deny)];
         let lists = lists.iter().filter(|(_, prefixes)| !prefixes.is_empty());
         let lists: Vec<_> = lists.map(|(name, all)| format!("{name} {}", list(all))).collect();
-        let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
-        let group = &set.behaviour.group;
-        self.row(
-            "access",
-            &format!("{}, others {others}  (by {prefix} {group})", lists.join(", ")),
-        );
-        self.row("kernel", "never answers: not everybody may use it");
-        true
+        let lists = lists.join(", ");
+        self.row("access", &format!("{lists}, others {others}  (by {})", place(set)));
     }
 
     /// The changes of fields that a request for the path meets, a line each.
@@ -534,6 +549,21 @@ impl Told<'_> {
             name = "";
         }
     }
+}
+
+/// The demand of guarded parts that meets a question.
+fn demand<'r, T, F: Fields>(
+    guards: &'r Guards<T>,
+    site: SiteId,
+    question: &Question<'_, F>,
+) -> Option<(&'r RequestSet, &'r T)> {
+    let found = guards.router.route_in(site, question).ok()?;
+    guards.router.set(found.set).zip(guards.demands.get(found.set.0 as usize))
+}
+
+/// A request set of guarded parts, by its prefix and group.
+fn place(set: &RequestSet) -> String {
+    format!("{} {}", String::from_utf8_lossy(&set.prefix), set.behaviour.group)
 }
 
 #[cfg(test)]

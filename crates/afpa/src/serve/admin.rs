@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{
-    Arguments, Cached, Client, ClientStream, Control, Derived, Finished, Helpers, Miss, Module,
-    Now, Operation, OperationKind, Outbox, Persistence, Receipt, Refusal, Reply, Timeout, Waiting,
+    Arguments, Cached, Client, ClientStream, Control, Derived, Helpers, Miss, Module, Now,
+    Operation, OperationKind, Outbox, Persistence, Receipt, Refusal, Reply, Then, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
@@ -370,7 +370,7 @@ impl Module for Admin {
         _: Now,
         never: Infallible,
         _: &mut Outbox,
-    ) -> Finished<Infallible> {
+    ) -> Then<Infallible, Infallible> {
         match never {}
     }
 
@@ -388,7 +388,7 @@ impl Module for Admin {
         _: Now,
         never: Infallible,
         _: &mut Outbox,
-    ) -> Persistence {
+    ) -> Then<Infallible, Infallible> {
         match never {}
     }
 

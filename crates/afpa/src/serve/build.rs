@@ -16,6 +16,7 @@ use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, RootHandles};
 use afpa_cache::watch::WatchThread;
 use afpa_config::{Config, Loaded, Log, Root, Routes};
+use afpa_module_http::Global;
 use afpa_server::Address;
 use anyhow::Context as _;
 
@@ -72,7 +73,8 @@ impl Opened {
 }
 
 impl Next {
-    /// Builds the rest. `running_log` has the settings of the access log that is being written.
+    /// Builds the rest. `running_log` has the settings of the access log that is being written, `previous` is what the
+    /// workers serve from.
     ///
     /// # Errors
     /// When the log cannot be opened or a thread cannot be started.
@@ -81,13 +83,14 @@ impl Next {
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
         running_log: Option<&Log>,
+        previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
         let Opened { config, routes, roots, listeners, tls, acme } = opened;
         let access_log = match running_log {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
-        let content = Content::build(&config, &routes, roots, arena, watch_thread)?;
+        let content = Content::build(&config, &routes, roots, arena, watch_thread, previous)?;
         Ok(Self { config, routes, listeners, tls, acme, content, access_log })
     }
 }

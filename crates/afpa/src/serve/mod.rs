@@ -22,6 +22,7 @@ mod certificate_store;
 mod convert;
 mod drop_thread;
 mod error_pages;
+mod guards;
 mod helpers;
 mod introduce;
 mod listeners;

@@ -60,7 +60,8 @@ impl Server {
         let place = Place { inherited: &mut Inherited::default(), owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
         let log = Some(&self.config.log);
-        Next::build(opened, self.arena.clone(), &self.watch_thread, log)
+        let before = self.observed.serving.load();
+        Next::build(opened, self.arena.clone(), &self.watch_thread, log, Some(&before.global))
     }
 
     /// From the running configuration to the next one. Nothing here may fail.

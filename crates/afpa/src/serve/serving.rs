@@ -12,7 +12,7 @@ use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
     Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot, Fields,
-    Global, Guard, Guards, HttpHeader, ServerGroup, Site,
+    Global, Guards, HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
@@ -25,8 +25,9 @@ use anyhow::Context as _;
 
 use super::convert;
 use super::error_pages::{self, PageFiles};
+use super::guards;
 use super::tls::AdoptedTls;
-use afpa_config::{Config, Guarded, Listen, Routes, SiteSettings, UrlPath, field_rules};
+use afpa_config::{Config, Listen, Routes, SiteSettings, UrlPath, field_rules};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -83,6 +84,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.php.is_none()
                 && site.paths.is_empty()
                 && site.access.is_open()
+                && site.basic_auth.is_none()
                 && !wildcard
                 && one_way
         }
@@ -101,6 +103,7 @@ impl Content {
         roots: Vec<DocumentRoot>,
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
+        previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
         cache.start_choosing(POLICY_PERIOD).context(NO_THREAD)?;
@@ -127,7 +130,7 @@ impl Content {
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
-        let guards = guards(routes);
+        let guards = guards::build(routes, previous)?;
         let listeners = routes.listeners.listeners().iter().map(|listen| match listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Unix(_) => None,
@@ -274,14 +277,6 @@ fn set_cache(
     let policy = Arc::new(policy);
     let scope = responses.scope(&rules, &policy);
     Some(SiteCache { responses: Arc::clone(responses), policy, scope })
-}
-
-/// The parts of sites that not everybody may use.
-fn guards(routes: &Routes) -> Option<Arc<Guards>> {
-    let Guarded { router, access } = &routes.guarded;
-    let guards = access.iter().map(|access| Guard::new(&access.allow, &access.deny));
-    let guards = || Arc::new(Guards::new(Arc::clone(router), guards.collect()));
-    (!access.is_empty()).then(guards)
 }
 
 fn sites(

@@ -1,0 +1,114 @@
+//! The files of `basic_auth`: whether they can be read, and whether each of their lines says something.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use crate::access::BasicAuth;
+use crate::finding::{Finding, Location};
+use crate::hierarchy::Section;
+use crate::model::{Config, SiteSettings};
+use crate::settings::Settings;
+
+/// Bytes of the longest file.
+const LONGEST: u64 = 16 << 20;
+
+/// Every section that can ask for a password.
+fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&BasicAuth>)> {
+    config.sites.iter().flat_map(|site: &SiteSettings| {
+        let own = std::iter::once((("site", site.instance), site.basic_auth.as_ref()));
+        let paths = site.paths.iter().flat_map(|path| {
+            let own = (("site.path", path.instance), path.behaviour.basic_auth.as_ref());
+            let contents = path.contents.iter().map(|content| {
+                let section = ("site.path.content", content.instance);
+                (section, content.behaviour.basic_auth.as_ref())
+            });
+            std::iter::once(own).chain(contents)
+        });
+        own.chain(paths)
+    })
+}
+
+/// Realms that nobody is shown; looks at nothing else.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let key = "basic_auth_realm";
+    let useless = places(config).filter(|((section, instance), demand)| {
+        !matches!(demand, Some(BasicAuth::Users { .. }))
+            && settings.differs(section, *instance, key)
+    });
+    let useless = useless.map(|((section, instance), _)| {
+        let location = settings.location_in(section, instance, key);
+        let cause = "`basic_auth_realm` has no effect without `basic_auth`";
+        Finding::error(location, cause, "write `basic_auth` in the same section, or remove it")
+    });
+    useless.collect()
+}
+
+/// Whether the files can be used.
+pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: Vec<&Path> = Vec::new();
+    for ((section, instance), demand) in places(config) {
+        let Some(BasicAuth::Users { file, .. }) = demand else { continue };
+        if seen.contains(&file.as_path()) {
+            continue;
+        }
+        seen.push(file);
+        let at = || settings.location_in(section, instance, "basic_auth");
+        look(file, at, &mut findings);
+    }
+    findings
+}
+
+/// How many lines of one file are complained about.
+const MOST: usize = 10;
+
+fn look(file: &Path, at: impl Fn() -> Location, findings: &mut Vec<Finding>) {
+    let name = file.display();
+    let bytes = match read_users(file) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let cause = format!("cannot read the users of {name}: {error}");
+            findings.push(Finding::error(at(), cause, remedy(&error)));
+            return;
+        }
+    };
+    match afpa_users::Users::read(&bytes) {
+        Ok(users) if users.count() == 0 => {
+            let cause = format!("{name} has no users: nobody may enter");
+            let remedy = format!("add one: htpasswd -B {name} NAME");
+            findings.push(Finding::warning(at(), cause, remedy));
+        }
+        Ok(_) => {}
+        Err(faults) => findings.extend(faults.iter().take(MOST).map(|fault| {
+            let cause = format!("{name}:{}: {}", fault.line, fault.problem);
+            Finding::error(at(), cause, fault.problem.remedy())
+        })),
+    }
+}
+
+/// Reads a whole file of users.
+///
+/// # Errors
+/// As `File::open`, and for a directory, a device, or a file that is too long.
+pub fn read_users(path: &Path) -> io::Result<Vec<u8>> {
+    let not_one =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 16MiB");
+    // A pipe would not be opened before something writes into it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(not_one());
+    }
+    let mut content = Vec::new();
+    File::open(path)?.take(LONGEST + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > LONGEST { Err(not_one()) } else { Ok(content) }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "create it with htpasswd -cB FILE NAME; a path that does not begin with / is relative to this file's folder"
+        }
+        io::ErrorKind::PermissionDenied => "give the user that AFPA runs as the right to read it",
+        _ => "name a file that htpasswd has made",
+    }
+}

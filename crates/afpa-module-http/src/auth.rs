@@ -1,0 +1,173 @@
+//! Whether a client may have an answer, where that depends on more than its address.
+//!
+//! *Derive cached response* asks for a [`Ruling`] before every look-up. Credentials that were right before go on at once.
+//! Others are checked in the thread context, and then the response is derived again with what was [`Learnt`]: so there
+//! is one place that decides, and no state behind it knows of a check.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use afpa_framework::{Client, Overloaded, Secured};
+use afpa_http::Request;
+use afpa_router::{ListenerId, Question, SiteId};
+use afpa_users::{Credentials, Users};
+
+use crate::asked::KeptRequest;
+use crate::demand::{Granted, PasswordDemand};
+use crate::global::Global;
+use crate::guard::Guards;
+
+/// The verdict on a client and a path.
+pub(crate) enum Ruling {
+    /// Nothing, or nothing any more.
+    Free(Option<Rc<Granted>>),
+    /// Its address.
+    Forbidden,
+    /// It has to show other credentials.
+    Unauthorized(Arc<PasswordDemand>),
+    /// It has to be checked first.
+    Check(Arc<PasswordDemand>, Credentials),
+    /// It could not be checked: too much waits for that.
+    Busy,
+}
+
+/// The result of a check.
+#[derive(Debug)]
+enum Found {
+    Right(Arc<str>),
+    Wrong,
+    Busy,
+}
+
+/// The results of checks of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Learnt(Vec<(Arc<Users>, Found)>);
+
+impl Learnt {
+    fn of(&self, users: &Arc<Users>) -> Option<&Found> {
+        self.0.iter().find(|(own, _)| Arc::ptr_eq(own, users)).map(|(_, found)| found)
+    }
+}
+
+/// A request for a path of a site, and its client.
+#[derive(Clone, Copy)]
+pub(crate) struct Visit<'a, 's, 'b> {
+    pub(crate) site: SiteId,
+    pub(crate) way: (ListenerId, Client),
+    pub(crate) request: &'a Request<'s, 'b>,
+    pub(crate) tls: Option<&'a Secured>,
+    pub(crate) path: &'a [u8],
+    /// The names of files that answer for a directory: it needs the rights of each of them.
+    pub(crate) index: &'a [String],
+}
+
+/// Decides about a request.
+#[inline]
+pub(crate) fn rule(global: &Global, visit: Visit<'_, '_, '_>, learnt: Option<&Learnt>) -> Ruling {
+    match global.guards.as_deref().filter(|guards| guards.guards(visit.site)) {
+        None => Ruling::Free(None),
+        Some(guards) => judge(global, guards, visit, learnt),
+    }
+}
+
+#[cold]
+fn judge(
+    global: &Global,
+    guards: &Guards,
+    visit: Visit<'_, '_, '_>,
+    learnt: Option<&Learnt>,
+) -> Ruling {
+    let Visit { site, way: (listener, peer), request, tls, path, index } = visit;
+    let peer = match peer {
+        Client::Ip(peer) => Some(peer),
+        Client::Unix => None,
+    };
+    let known = global.sites.get(site.0 as usize);
+    let client = known.map_or(peer, |site| site.client_of(request, peer).0);
+    let index = index.iter().filter(|_| path.ends_with(b"/"));
+    let below = index.map(|name| Cow::Owned([path, name.as_bytes()].concat()));
+    let paths: Vec<Cow<'_, [u8]>> = std::iter::once(Cow::Borrowed(path)).chain(below).collect();
+    let questions = || paths.iter().map(|path| question(listener, (request, tls), path));
+
+    let mut addresses = questions().filter_map(|asked| guards.addresses.find(site, &asked));
+    if addresses.any(|guard| !guard.admits(client)) {
+        return Ruling::Forbidden;
+    }
+    let demands = questions().filter_map(|asked| guards.passwords.find(site, &asked)?.as_ref());
+    let mut user = None;
+    for demand in demands {
+        match name_of(request, demand, learnt) {
+            Ok(name) => user = user.or(Some(name)),
+            Err(ruling) => return ruling,
+        }
+    }
+    Ruling::Free(user.map(|user| Rc::new(Granted { user })))
+}
+
+/// The user that a request shows, or why it is not let through.
+fn name_of(
+    request: &Request<'_, '_>,
+    demand: &Arc<PasswordDemand>,
+    learnt: Option<&Learnt>,
+) -> Result<Arc<str>, Ruling> {
+    let unauthorized = || Ruling::Unauthorized(Arc::clone(demand));
+    let credentials = credentials(request).ok_or_else(unauthorized)?;
+    match learnt.and_then(|learnt| learnt.of(&demand.users)) {
+        Some(Found::Right(name)) => return Ok(Arc::clone(name)),
+        Some(Found::Wrong) => return Err(unauthorized()),
+        Some(Found::Busy) => return Err(Ruling::Busy),
+        None => {}
+    }
+    let known = demand.users.knows(&credentials);
+    known.ok_or_else(|| Ruling::Check(Arc::clone(demand), credentials))
+}
+
+/// The credentials of a request. Of two lines nobody can say which one counts.
+fn credentials(request: &Request<'_, '_>) -> Option<Credentials> {
+    let mut lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let (_, value) = lines.next()?;
+    Credentials::of(value).filter(|_| lines.next().is_none())
+}
+
+/// A request whose credentials are to be checked.
+pub struct PasswordCheck {
+    pub(crate) request: KeptRequest,
+    pub(crate) demand: Arc<PasswordDemand>,
+    pub(crate) credentials: Credentials,
+    pub(crate) learnt: Learnt,
+}
+
+/// The request, and what was found out about its client.
+pub struct CheckedRequest {
+    pub(crate) request: KeptRequest,
+    pub(crate) learnt: Learnt,
+}
+
+impl PasswordCheck {
+    /// Checks them, in a thread that is for nothing else.
+    pub(crate) async fn run(self) -> CheckedRequest {
+        let Self { request, demand, credentials, mut learnt } = self;
+        let users = Arc::clone(&demand.users);
+        let check = move || users.knows(&credentials).or_else(|| users.check(&credentials));
+        let found = match demand.threads.run(check).await {
+            Ok(Some(name)) => Found::Right(name),
+            Ok(None) => Found::Wrong,
+            Err(Overloaded) => Found::Busy,
+        };
+        learnt.0.push((Arc::clone(&demand.users), found));
+        CheckedRequest { request, learnt }
+    }
+}
+
+/// The question to the router about a request.
+pub(crate) fn question<'q, 's>(
+    listener: ListenerId,
+    (request, tls): (&'q Request<'s, 'q>, Option<&'q Secured>),
+    path: &'q [u8],
+) -> Question<'q, (&'q Request<'s, 'q>, Option<&'q str>)> {
+    let subject = tls.and_then(|tls| tls.subject.as_deref());
+    let query = request.target.query();
+    let (host, method) = (request.host.name(), request.method);
+    Question { listener, host, method, path, query, fields: (request, subject) }
+}

@@ -1,0 +1,86 @@
+//! The parts of sites that not everybody may use: reads the users of `basic_auth`, and gives each part its demand.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use afpa_config::{BasicAuth, Guarded, Routes, read_users};
+use afpa_framework::{HelperLimits, Helpers};
+use afpa_module_http::{Global, Guard, Guards, PasswordDemand, Places};
+use afpa_users::Users;
+use anyhow::Context as _;
+
+/// Passwords that may wait for each thread that checks some.
+const WAITING: usize = 16;
+
+/// The guards of all sites; `None`: there are none. Users whose file is as before stay known.
+///
+/// # Errors
+/// With the file that cannot be read.
+pub(super) fn build(
+    routes: &Routes,
+    previous: Option<&Global>,
+) -> anyhow::Result<Option<Arc<Guards>>> {
+    let Guarded { addresses, passwords } = &routes.guarded;
+    if addresses.demands.is_empty() && passwords.demands.is_empty() {
+        return Ok(None);
+    }
+    let guards = addresses.demands.iter().map(|access| Guard::new(&access.allow, &access.deny));
+    let addresses = Places::new(Arc::clone(&addresses.router), guards.collect());
+    let demands = demands(&passwords.demands, previous)?;
+    let passwords = Places::new(Arc::clone(&passwords.router), demands);
+    Ok(Some(Arc::new(Guards { addresses, passwords })))
+}
+
+fn demands(
+    all: &[BasicAuth],
+    previous: Option<&Global>,
+) -> anyhow::Result<Vec<Option<Arc<PasswordDemand>>>> {
+    let mut known: HashMap<&Path, Arc<Users>> = HashMap::new();
+    let mut threads = None;
+    let mut demands = Vec::new();
+    for demand in all {
+        let BasicAuth::Users { file, realm } = demand else {
+            demands.push(None);
+            continue;
+        };
+        let users = match known.get(file.as_path()) {
+            Some(users) => Arc::clone(users),
+            None => users(file, previous)?,
+        };
+        known.insert(file, Arc::clone(&users));
+        let threads = match &threads {
+            Some(threads) => Helpers::clone(threads),
+            None => threads.insert(start()?).clone(),
+        };
+        demands.push(Some(Arc::new(PasswordDemand::new(users, threads, realm))));
+    }
+    Ok(demands)
+}
+
+/// The users of a file; those that are there if the file is the same.
+fn users(file: &Path, previous: Option<&Global>) -> anyhow::Result<Arc<Users>> {
+    let bytes =
+        read_users(file).with_context(|| format!("cannot read the users of {}", file.display()))?;
+    let guards = previous.and_then(|global| global.guards.as_deref());
+    let before = guards.into_iter().flat_map(|guards| guards.passwords.demands()).flatten();
+    let same = before.map(|demand| &demand.users).find(|users| users.is_of(&bytes));
+    if let Some(users) = same {
+        return Ok(Arc::clone(users));
+    }
+    let read = Users::read(&bytes).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}: {}", file.display(), faults.join("; "))
+    });
+    read.map(Arc::new)
+}
+
+/// Threads for nothing but passwords: as many as half of the processors, so that the others go on serving.
+fn start() -> anyhow::Result<Helpers> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let threads = (processors / 2).clamp(1, 16);
+    let limits = HelperLimits { threads, places: threads * WAITING };
+    let pools = Helpers::start(["afpa-password".to_owned()], limits, || ());
+    pools.context("cannot start a thread")?.pop().context("one pool for one name")
+}
