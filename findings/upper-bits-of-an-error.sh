@@ -4,7 +4,7 @@
 # RFC 6891, section 6.1.3: a code has 12 bits, the upper eight in the OPT record and the lower four in the header, so
 # that BADVERS, 16, has none of the four. Section 9 lists it among the codes of DNS.
 # Guess: a library that reads OPT gives one code.
-# Seen: dns-packet 5.6.1 (npm) gives NOERROR, and a number 1 in the OPT record, although its list of codes knows 16.
+# Seen: dns-packet 5.6.1 (npm) gives NOERROR, and a number 1 in the OPT record.
 # dnspython 2.9.2 (Python) gives BADVERS.
 # A program that looks at the code takes a refusal of its version, or of its cookie, for an empty answer.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
