@@ -3,8 +3,8 @@
 # 2024-10-10 13:55:36 192.0.2.1 200
 # #Fields: date time c-ip cs-method sc-status
 #
-# The W3C draft on the extended log format: directives are lines that may stand anywhere among the entries. IIS writes
-# the four lines of its header anew, into the same file, when it restarts or when its fields are changed.
+# The W3C draft on the extended log format: each line is an entry or a directive, and #Fields names what entries hold.
+# IIS writes the four lines of its header anew, into the same file, when it restarts or when its fields are changed.
 # Guess: a reader of logs of IIS takes the names in the last line with #Fields.
 # Seen: lars 1.0 (Python) ends with the error "Second #Fields directive found", although the names are the same. It takes
 # a second #Software, #Version or #Date.
