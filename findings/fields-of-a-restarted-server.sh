@@ -7,7 +7,7 @@
 # IIS writes the four lines of its header anew, into the same file, when it restarts or when its fields are changed.
 # Guess: a reader of logs of IIS takes the names in the last line with #Fields.
 # Seen: lars 1.0 (Python) ends with the error "Second #Fields directive found", although the names are the same. It takes
-# a second #Software, #Version or #Date.
+# a second #Date.
 # The log of a day on which the server was restarted has to be cut into pieces before.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
