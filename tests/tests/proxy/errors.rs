@@ -261,6 +261,13 @@ cache = "off"
 status = ["4xx", "5xx"]
 intercept = true
 [[site.path]]
+prefix = "/say/some/"
+to = "{to}"
+[[site.path.errors]]
+status = ["4xx", "5xx"]
+file = "ERRORS/{{status}}.html"
+intercept = true
+[[site.path]]
 prefix = "/say/as-it-is/"
 to = "{to}"
 "#
@@ -277,6 +284,9 @@ to = "{to}"
             ("GET", "/say/500", 500, "from the app"),
             ("GET", "/say/403", 403, "from the app"),
             ("GET", "/say/fresh/404", 404, "<!DOCTYPE html>"),
+            ("GET", "/say/some/404", 404, "own 404"),
+            ("GET", "/say/some/403", 403, "from the app"),
+            ("GET", "/say/some/503", 503, "from the app"),
             ("GET", "/say/as-it-is/404", 404, "from the app"),
             ("GET", "/say/200", 200, "from the app"),
         ] {

@@ -95,9 +95,8 @@ impl Tables<'_> {
         let mut rules = Vec::new();
         for (page, range) in &pages {
             let answer = page.answer.map(|answer| answer.0);
-            let within = |(first, last): (u16, u16)| range.0 <= first && last <= range.1;
             if page.file.is_some() {
-                for (statuses, path) in page.files().into_iter().filter(|(own, _)| within(*own)) {
+                for (statuses, path) in files_within(page, *range) {
                     if let Some(file) = self.files.get(&key(&media, &path)) {
                         let page = PageSource::File(Arc::clone(file));
                         rules.push(ErrorRule { statuses, page, answer });
@@ -127,12 +126,26 @@ impl Tables<'_> {
     }
 }
 
-/// The statuses for which the first page that has them says `intercept`.
+/// The files of a page for statuses of this range.
+fn files_within(page: &ErrorPage, range: (u16, u16)) -> Vec<((u16, u16), PathBuf)> {
+    let within = |own: &((u16, u16), PathBuf)| range.0 <= own.0.0 && own.0.1 <= range.1;
+    page.files().into_iter().filter(within).collect()
+}
+
+/// The statuses for which the first page that has them says `intercept`. Of a class with a file for each status, a page
+/// has those whose file is there.
 pub(super) fn replaces(pages: &[(&ErrorPage, (u16, u16))]) -> Option<Arc<[(u16, u16)]>> {
+    let statuses = |page: &ErrorPage, range: (u16, u16)| match page.file {
+        Some(_) => files_within(page, range).into_iter().map(|(own, _)| own).collect(),
+        None => vec![range],
+    };
+    let all: Vec<(bool, Vec<(u16, u16)>)> =
+        pages.iter().map(|(page, range)| (page.intercept, statuses(page, *range))).collect();
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for code in 400..=599 {
-        let fits = |(_, (first, last)): &&(&ErrorPage, (u16, u16))| *first <= code && code <= *last;
-        if pages.iter().find(fits).is_some_and(|(page, _)| page.intercept) {
+        let has = |(first, last): &(u16, u16)| *first <= code && code <= *last;
+        let page = all.iter().find(|(_, statuses)| statuses.iter().any(has));
+        if page.is_some_and(|(intercept, _)| *intercept) {
             match ranges.last_mut() {
                 Some((_, last)) if *last + 1 == code => *last = code,
                 _ => ranges.push((code, code)),
