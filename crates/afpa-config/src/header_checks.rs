@@ -1,6 +1,6 @@
 //! Checks `[[site.header]]` and `[site.cors]`: that they change something, and do what they seem to do.
 
-use afpa_http::edits::MOST_RULES;
+use afpa_http::edits::{Cors, MOST_RULES};
 
 use crate::field_rules::field_rules;
 use crate::finding::{Finding, Location};
@@ -19,6 +19,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
                 findings.extend(rule(site, header, settings));
             }
         }
+        findings.extend(twice(site, settings));
         findings.extend(too_many(site));
     }
     findings
@@ -63,6 +64,32 @@ fn rule(site: &SiteSettings, header: &HeaderRule, settings: &Settings) -> Vec<Fi
             if let Some((cause, remedy)) = policy_fault(value).filter(|_| is_policy) {
                 findings.push(Finding::warning(at(key), cause, remedy));
             }
+        }
+    }
+    findings
+}
+
+/// Fields of `cors` that a header rule of the same place, or of one within, writes as well: those of `cors` count.
+fn twice(site: &SiteSettings, settings: &Settings) -> Vec<Finding> {
+    let of_site = site.fields.cors.is_some();
+    let mut places = vec![(&site.fields, of_site)];
+    for path in &site.paths {
+        let of_path = of_site || path.fields.cors.is_some();
+        places.push((&path.fields, of_path));
+        let groups = path.contents.iter();
+        places.extend(groups.map(|group| (&group.fields, of_path || group.fields.cors.is_some())));
+    }
+    let headers =
+        places.into_iter().filter(|(_, cors)| *cors).flat_map(|(level, _)| &level.headers);
+    let mut findings = Vec::new();
+    for HeaderRule { rule, section, instance, .. } in headers {
+        for (key, pairs) in [("set", &rule.answer.set), ("add", &rule.answer.add)] {
+            let own = pairs.iter().map(|(name, _)| name).filter(|name| Cors::writes(name));
+            findings.extend(own.map(|name| {
+                let cause = format!("`cors` decides about {name}, so that this has no effect");
+                let remedy = "remove one of the two";
+                Finding::error(settings.location_in(section, *instance, key), cause, remedy)
+            }));
         }
     }
     findings

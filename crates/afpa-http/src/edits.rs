@@ -204,6 +204,18 @@ fn value_of<'b>(request: &Request<'_, 'b>, wanted: &str) -> Option<&'b [u8]> {
 }
 
 impl Cors {
+    /// The fields of which there are no others beside it.
+    const OWN: [&str; 3] = [
+        "Access-Control-Allow-Origin",
+        "Access-Control-Allow-Credentials",
+        "Access-Control-Expose-Headers",
+    ];
+
+    /// Whether it decides about a field of answers.
+    pub fn writes(name: &str) -> bool {
+        Self::OWN.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
     /// Whether every origin may read answers, so that they are the same for all.
     pub fn is_for_all(&self) -> bool {
         self.origins.iter().any(|origin| origin == "*")
@@ -212,14 +224,13 @@ impl Cors {
     /// The changes that are the same for all origins. A server's own fields would contradict them, and caches have to
     /// know that answers differ.
     pub fn rule(&self) -> FieldRule {
-        let own = ["Origin", "Credentials"].map(|name| format!("Access-Control-Allow-{name}"));
-        let own = own.into_iter().chain(["Access-Control-Expose-Headers".to_owned()]);
+        let own = Self::OWN.map(str::to_owned).to_vec();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let all = self.is_for_all().then(|| pair("Access-Control-Allow-Origin", "*"));
         let expose = self.expose.iter().map(|names| pair("Access-Control-Expose-Headers", names));
         let vary = (!self.is_for_all()).then(|| pair("Vary", "Origin"));
         let add = all.into_iter().chain(expose).chain(vary).collect();
-        let answer = Change { remove: own.collect(), add, ..Change::default() };
+        let answer = Change { remove: own, add, ..Change::default() };
         FieldRule { answer, ..FieldRule::default() }
     }
 

@@ -34,11 +34,11 @@ fn changes_of_fields_are_read_at_every_level() {
     let site = &config.sites[0];
     let path = &site.paths[0];
     let rules = field_rules(site, Some(path), Some(&path.contents[0]));
-    assert_eq!(rules.rules.len(), 4, "the innermost cors comes first: {rules:?}");
+    assert_eq!(rules.rules.len(), 4, "the innermost cors comes last: {rules:?}");
     assert!(rules.depends_on_origin() && rules.has_prefixes());
-    assert_eq!(rules.rules[1].statuses, [(404, 404), (500, 599)]);
-    assert_eq!(rules.rules[2].prefix, b"/api/two/");
-    assert_eq!(rules.rules[3].request.set, [("X-B".to_owned(), "2".to_owned())]);
+    assert_eq!(rules.rules[0].statuses, [(404, 404), (500, 599)]);
+    assert_eq!(rules.rules[1].prefix, b"/api/two/");
+    assert_eq!(rules.rules[2].request.set, [("X-B".to_owned(), "2".to_owned())]);
     assert!(!field_rules(site, Some(path), None).depends_on_origin());
 }
 
@@ -50,6 +50,11 @@ fn what_would_break_an_answer_is_refused_with_line_and_remedy() {
         ("[[site.header]]\nset = { \"X A\" = \"3\" }", 4, "is not a field name"),
         ("[[site.header]]\nset = { X-A = \"3\\r\\nX-B: 4\" }", 4, "line break"),
         ("[[site.header]]\nset = { X-A = \"\" }", 4, "is empty"),
+        (
+            "[site.cors]\norigins = [\"*\"]\n[[site.header]]\nadd = { access-control-allow-origin = \"*\" }",
+            6,
+            "`cors` decides about access-control-allow-origin",
+        ),
         ("[[site.header]]\nset = { Vary = \"Cookie\" }", 4, "caches need the Vary"),
         ("[[site.header]]\nremove = [\"Date\"]", 4, "every answer has it"),
         ("[[site.header]]\nrequest_set = { Host = \"a\" }", 4, "decides which answer"),
