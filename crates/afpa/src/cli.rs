@@ -22,6 +22,7 @@ afpa - a web accelerator that serves the working set from RAM
   afpa proxy --root DIR --to HOST:PORT   and distribute what is not a file
   afpa serve --config afpa.toml      serve what a file describes
   afpa stats                         what the running one is doing
+  afpa top                           the same, again and again
 
 More: afpa --help, or afpa help COMMAND
 ";
@@ -70,6 +71,11 @@ pub enum Command {
     ///
     /// Requests, cache and connections of the afpa of this user.
     Stats(Stats),
+    /// Show what the running afpa is doing, again and again
+    ///
+    /// Rates since the last screen: answers by context, workers, servers, sites, and what is asked for most. Ctrl-C ends
+    /// it. Into a file or a pipe, one screen follows the other.
+    Top(Top),
     /// Drop a URL from the cache of the running afpa
     ///
     /// The next request for it reads the file again. Files that change need no purge, because they are
@@ -170,6 +176,27 @@ pub struct Stats {
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
+}
+
+/// `afpa top`.
+#[derive(Args, Debug)]
+#[command(after_help = TOP_OF_ALL_EXAMPLES)]
+pub struct Top {
+    /// Seconds from one screen to the next
+    #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub every: f64,
+    /// End after so many screens
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub screens: Option<u32>,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Seconds from 0.1 to an hour.
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.1..=3600.0).contains(number));
+    number.ok_or_else(|| "write seconds from 0.1 to 3600".to_owned())
 }
 
 /// `afpa purge`.
@@ -316,13 +343,20 @@ Examples:
   afpa proxy --root static --to 127.0.0.1:3000      static files, and an application
   afpa serve --config /etc/afpa/afpa.toml           as a file describes
   afpa check /etc/afpa/afpa.toml                    check a file, print every setting
-  afpa stats                                        what the running one is doing";
+  afpa stats                                        what the running one is doing
+  afpa top                                          the same, again and again";
 
 const ROUTE_EXAMPLES: &str = "\
 Examples:
   afpa route http://www.example.org/catalog/a.gif
   afpa route /api/users --method POST --config /etc/afpa/afpa.toml
   afpa route / --header 'Cookie: beta=yes' --listen '[::]:80'";
+
+const TOP_OF_ALL_EXAMPLES: &str = "\
+Examples:
+  afpa top
+  afpa top --every 0.5 --control /run/afpa/control.sock
+  afpa top -n 1 > now.txt                           one screen, for a script";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -334,7 +368,6 @@ Examples:
 const STATS_EXAMPLES: &str = "\
 Examples:
   afpa stats
-  watch -n 1 afpa stats
   afpa stats --top
   afpa stats --json | jq .cache";
 

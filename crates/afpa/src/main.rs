@@ -31,6 +31,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(options)) => return commands::doctor::doctor(&options),
         Some(Command::Check(options)) => commands::check(&options),
         Some(Command::Stats(options)) => commands::stats(&options),
+        Some(Command::Top(options)) => commands::top::top(&options),
         Some(Command::Purge(options)) => commands::purge(&options),
         Some(Command::Server(options)) => commands::server(&options),
         Some(Command::Deny(options)) => commands::deny(&options),

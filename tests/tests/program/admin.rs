@@ -205,6 +205,18 @@ fn statistics_are_told_to_programs_and_to_people() {
 }
 
 #[test]
+fn top_draws_as_many_screens_as_it_is_told_to() {
+    let (_tree, server) = site();
+    server.get("/hello.txt");
+    let text = succeeded(&server.command(&["top", "--screens", "2", "--every", "0.1"]));
+    assert_eq!(text.matches("\nWorkers\n").count(), 2, "{text}");
+    assert!(text.contains("memory, in user mode") && text.contains("\nSites\n"), "{text}");
+    assert!(!text.contains('\u{1b}'), "no orders for a terminal where there is none: {text}");
+    let refused = server.command(&["top", "--every", "0"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("seconds from 0.1"));
+}
+
+#[test]
 fn purge_drops_an_object_and_the_next_request_reads_it_again() {
     let (tree, server) = site();
     assert_eq!(server.get("/hello.txt").text(), "hello");

@@ -6,6 +6,7 @@ pub mod pause;
 mod probe;
 pub mod route;
 mod stats;
+pub mod top;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -158,11 +158,13 @@ impl Digest<'_> {
         grouped(self.number(self.now, path).unsigned_abs())
     }
 
-    fn grown(&self, path: &[&str]) -> i64 {
+    /// By how much a counter has grown.
+    pub(in crate::commands) fn grown(&self, path: &[&str]) -> i64 {
         (self.number(self.now, path) - self.number(self.before, path)).max(0)
     }
 
-    fn rate(&self, count: i64) -> String {
+    /// A count as one for each second.
+    pub(in crate::commands) fn rate(&self, count: i64) -> String {
         let rate = count.max(0) as f64 / self.between.as_secs_f64().max(0.001);
         if rate > 0.0 && rate < 10.0 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
     }
