@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use afpa_http::Status;
 use afpa_http::edits::FieldRules;
+use afpa_police::Prefix;
 use afpa_proxy::select::Affinity;
 use afpa_router::{
-    Action, Conditions, Content, FieldCondition, FieldSource, Fixed, GroupId, HostPattern,
-    ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId, Scripts, SiteId, Table,
+    Action, ClientNetwork, Conditions, Content, Expression, FieldCondition, FieldSource, Fixed,
+    GroupId, HostPattern, ListenerId, PathEntry, Pattern, Reach, Redirect, Rewrite, RootId,
+    Scripts, SiteId, Table,
 };
 use foldhash::fast::FixedState;
 
@@ -213,12 +215,15 @@ fn redirected(
 }
 
 fn name(site: &SiteSettings, index: usize) -> String {
-    let host = || site.hosts.first().cloned();
+    let host = || site.hosts.iter().find(|host| !host.starts_with('~')).cloned();
     let address = || site.addresses().next().map(|(listen, _)| listen.to_string());
     site.name.clone().or_else(host).or_else(address).unwrap_or_else(|| format!("site {index}"))
 }
 
 fn host_pattern(host: &str) -> HostPattern {
+    if let Some(Ok(expression)) = Expression::marked(host) {
+        return HostPattern::Matching(expression);
+    }
     match host.strip_prefix("*.") {
         Some(name) => HostPattern::Below(name.to_owned()),
         None => HostPattern::Exact(host.to_owned()),
@@ -502,8 +507,7 @@ impl Behaviour {
 
     /// Whether it depends on more than the path.
     pub(crate) fn has_conditions(&self) -> bool {
-        let fields = self.if_headers.is_empty() && self.if_cookies.is_empty();
-        !(self.if_methods.is_empty() && fields && self.if_client_subject.is_none())
+        !conditions(self).is_empty()
     }
 }
 
@@ -545,8 +549,15 @@ pub(crate) fn conditions(behaviour: &Behaviour) -> Conditions {
     let subject =
         behaviour.if_client_subject.as_ref().map(|value| (SUBJECT.to_owned(), value.clone()));
     let subject = subject.as_ref().map(condition(FieldSource::Subject));
-    let fields = headers.chain(cookies).chain(subject).collect();
-    Conditions { methods: behaviour.if_methods.clone(), fields }
+    let parameters = behaviour.if_query.iter().map(condition(FieldSource::Query));
+    let network =
+        |prefix: &Prefix| ClientNetwork { address: prefix.address(), bits: prefix.bits() };
+    Conditions {
+        methods: behaviour.if_methods.clone(),
+        clients: behaviour.if_clients.iter().map(network).collect(),
+        paths: behaviour.if_path.iter().map(|text| Pattern::new(text)).collect(),
+        fields: parameters.chain(headers).chain(cookies).chain(subject).collect(),
+    }
 }
 
 /// `new` in the place of `prefix`. When both end with a slash, the path keeps its own.

@@ -87,6 +87,7 @@ pub use overrides::Overrides;
 pub use php::Php;
 pub use police::{Police, prefixes_of_files};
 pub use police_classes::PoliceClass;
+pub use request_sets::field_name;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
 use afpa_http::{RequestLimits, Status};
+use afpa_police::Prefix;
 use afpa_proxy::limit::LimitSettings;
 use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
@@ -541,6 +542,12 @@ pub struct Behaviour {
     pub basic_auth: Option<BasicAuth>,
     /// If the method is one of these.
     pub if_methods: Vec<String>,
+    /// If the client's address has one of these prefixes.
+    pub if_clients: Vec<Prefix>,
+    /// If the path fits one of these patterns.
+    pub if_path: Vec<String>,
+    /// If these parameters of the query fit these patterns.
+    pub if_query: Vec<(String, String)>,
     /// If these fields fit these patterns.
     pub if_headers: Vec<(String, String)>,
     /// If these cookies fit these patterns.

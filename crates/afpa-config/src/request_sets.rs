@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use afpa_router::{Action, Content, Fallback, FieldSource, GroupId, Pattern, Reach};
+use afpa_police::Prefix;
+use afpa_router::{
+    Action, Content, Fallback, FieldCondition, FieldSource, GroupId, Pattern, Reach,
+};
 
 use crate::Loaded;
 use crate::finding::Location;
@@ -121,26 +124,38 @@ impl Loaded {
 
 fn conditions(content: &Content) -> Vec<String> {
     let conditions = &content.conditions;
+    let any = |words: Vec<String>| words.join(" or ");
     let mut words = Vec::new();
     if !conditions.methods.is_empty() {
-        words.push(format!("the method is {}", conditions.methods.join(" or ")));
+        words.push(format!("the method is {}", any(conditions.methods.clone())));
+    }
+    if !conditions.clients.is_empty() {
+        let networks = conditions.clients.iter();
+        let networks = networks.map(|one| Prefix::of(one.address, one.bits).to_string());
+        words.push(format!("the client is in {}", any(networks.collect())));
+    }
+    if !conditions.paths.is_empty() {
+        let patterns = conditions.paths.iter().map(|pattern| format!("\"{pattern}\""));
+        words.push(format!("the path is {}", any(patterns.collect())));
     }
     for field in &conditions.fields {
-        let what = match field.source {
-            FieldSource::Field => format!("field {}", field.name),
-            FieldSource::Cookie => format!("cookie {}", field.name),
-            FieldSource::Subject => format!("the {}", field.name),
-        };
         let value = match &field.value {
             Pattern::Any => "there".to_owned(),
-            Pattern::Exact(text) => format!("\"{text}\""),
-            Pattern::Prefix(text) => format!("\"{text}*\""),
-            Pattern::Suffix(text) => format!("\"*{text}\""),
-            Pattern::Contains(text) => format!("\"*{text}*\""),
+            pattern => format!("\"{pattern}\""),
         };
-        words.push(format!("{what} is {value}"));
+        words.push(format!("{} is {value}", field_name(field)));
     }
     words
+}
+
+/// A field, cookie, parameter or subject in words.
+pub fn field_name(field: &FieldCondition) -> String {
+    match field.source {
+        FieldSource::Field => format!("field {}", field.name),
+        FieldSource::Cookie => format!("cookie {}", field.name),
+        FieldSource::Query => format!("parameter {}", field.name),
+        FieldSource::Subject => format!("the {}", field.name),
+    }
 }
 
 fn reach(reach: Reach) -> &'static str {

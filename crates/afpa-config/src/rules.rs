@@ -1,5 +1,6 @@
 //! Which texts are valid names, fields and types.
 
+mod conditions;
 mod fields;
 mod routing;
 mod servers;
@@ -7,14 +8,15 @@ mod servers;
 use std::net::SocketAddr;
 
 use afpa_http::syntax::is_token;
+pub(crate) use conditions::{condition, method, parameter, path_pattern, pattern, site_host};
 pub(crate) use fields::{
     Statuses, added_answer_field, error_statuses, origin, page_path, removed_field,
     removed_request_field, request_field, set_field, statuses,
 };
 pub(crate) use routing::{
-    any, check_path, condition, destination, directory, fallback, file_extension, group_name,
-    host_pattern, listed_extension, location, media_type, method, network, param, php, prefix,
-    secret, sent_host, server_name, site_name, token, upgrade,
+    any, check_path, destination, directory, fallback, file_extension, group_name, host_pattern,
+    listed_extension, location, media_type, network, param, php, prefix, secret, sent_host,
+    server_name, site_name, token, upgrade,
 };
 pub(crate) use servers::{server_address, server_addresses, source_address};
 

@@ -54,7 +54,7 @@ impl SiteSettings {
             hsts: s.text_or("hsts", "field value", "none", tls::strict_transport),
             client_certificates: s.choice_or("client_certificates", "tls"),
             client_authorities: read_client_authorities(&mut s),
-            hosts: s.texts("hosts", "host names", Vec::new(), rules::host_pattern),
+            hosts: s.texts("hosts", "host names", Vec::new(), rules::site_host),
             root: s.optional_path("root"),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(&mut s),
@@ -213,9 +213,12 @@ impl Behaviour {
             access: read_access(s),
             basic_auth: BasicAuth::read(s, "site"),
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
+            if_clients: s.texts("if_clients", "prefixes", Vec::new(), prefix),
+            if_path: s.texts("if_path", "patterns", Vec::new(), rules::path_pattern),
+            if_query: s.pairs("if_query", "parameter names and patterns", rules::parameter),
             if_headers: s.pairs("if_headers", "field names and patterns", rules::condition),
             if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),
-            if_client_subject: s.text_or("if_client_subject", "pattern", "none", rules::any),
+            if_client_subject: s.text_or("if_client_subject", "pattern", "none", rules::pattern),
         }
     }
 }

@@ -42,17 +42,17 @@ impl Eligibility {
         if !site.hosts.is_empty() {
             return match stars {
                 0 => Self::Whole,
-                _ if stars == site.hosts.len() => Self::Not("its hosts begin with a star"),
-                _ => Self::Partly("not for hosts below a star"),
+                _ if stars == site.hosts.len() => Self::Not("its hosts are patterns"),
+                _ => Self::Partly("not for hosts that fit a pattern"),
             };
         }
         let beside_stars = site.addresses.iter().filter(|at| has_stars(sites, **at)).count();
         match beside_stars {
             0 => Self::Whole,
             all if all == site.addresses.len() => {
-                Self::Not("hosts below a star are another site's")
+                Self::Not("hosts that fit a pattern are another site's")
             }
-            _ => Self::Partly("not where hosts below a star are another site's"),
+            _ => Self::Partly("not where hosts that fit a pattern are another site's"),
         }
     }
 }
@@ -67,9 +67,9 @@ impl fmt::Display for Eligibility {
     }
 }
 
-/// Whether a host name stands for all names below it.
+/// Whether a host name stands for all names below it, or for those that fit a regular expression.
 pub(crate) fn is_star(host: &str) -> bool {
-    host.starts_with('*')
+    host.starts_with(['*', '~'])
 }
 
 /// Whether some site has hosts below a star on an address: then an unknown host may be one of them, and
@@ -115,10 +115,13 @@ mod tests {
     fn sites_say_why_they_are_left_to_user_mode() {
         assert_eq!(said(vec![]), ["yes", "no: nothing of it is cached", "yes"]);
         let stars = said(vec![sample_site(&["10.0.0.1:80"], &["*.c.org"])]);
-        assert_eq!(stars[2], "no: hosts below a star are another site's");
-        assert_eq!(stars[3], "no: its hosts begin with a star");
+        assert_eq!(stars[2], "no: hosts that fit a pattern are another site's");
+        assert_eq!(stars[3], "no: its hosts are patterns");
         let both = said(vec![sample_site(&["10.0.0.2:81"], &["*.c.org", "c.org"])]);
-        assert_eq!(both[2..], ["yes", "yes, but not for hosts below a star"]);
+        assert_eq!(both[2..], ["yes", "yes, but not for hosts that fit a pattern"]);
+        let matching = said(vec![sample_site(&["10.0.0.1:80"], &["~^c[0-9]"])]);
+        assert_eq!(matching[2], "no: hosts that fit a pattern are another site's");
+        assert_eq!(matching[3], "no: its hosts are patterns");
         let socket = said(vec![sample_site(&[], &[])]);
         assert_eq!(socket[3], "no: it listens on no TCP address for plain HTTP");
         let front = KernelSite { proxy_protocol: true, ..sample_site(&["[::]:90"], &[]) };

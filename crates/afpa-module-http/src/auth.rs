@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Overloaded, Secured};
 use afpa_http::Request;
-use afpa_router::{ListenerId, Question, SiteId};
+use afpa_router::{ListenerId, SiteId};
 use afpa_users::{Credentials, Users};
 
 use crate::asked::KeptRequest;
 use crate::demand::{Granted, PasswordDemand};
 use crate::global::Global;
 use crate::guard::Guards;
+use crate::question::{client_of, question};
 
 /// The verdict on a client and a path.
 pub(crate) enum Ruling {
@@ -79,16 +80,12 @@ fn judge(
     learnt: Option<&Learnt>,
 ) -> Ruling {
     let Visit { site, way: (listener, peer), request, tls, path, index } = visit;
-    let peer = match peer {
-        Client::Ip(peer) => Some(peer),
-        Client::Unix => None,
-    };
-    let known = global.sites.get(site.0 as usize);
-    let client = known.map_or(peer, |site| site.client_of(request, peer).0);
+    let client = client_of((global, site), request, peer);
     let index = index.iter().filter(|_| path.ends_with(b"/"));
     let below = index.map(|name| Cow::Owned([path, name.as_bytes()].concat()));
     let paths: Vec<Cow<'_, [u8]>> = std::iter::once(Cow::Borrowed(path)).chain(below).collect();
-    let questions = || paths.iter().map(|path| question(listener, (request, tls), path));
+    let questions =
+        || paths.iter().map(|path| question((global, listener, peer), (request, tls), path));
 
     let mut addresses = questions().filter_map(|asked| guards.addresses.find(site, &asked));
     if addresses.any(|guard| !guard.admits(client)) {
@@ -158,16 +155,4 @@ impl PasswordCheck {
         learnt.0.push((Arc::clone(&demand.users), found));
         CheckedRequest { request, learnt }
     }
-}
-
-/// The question to the router about a request.
-pub(crate) fn question<'q, 's>(
-    listener: ListenerId,
-    (request, tls): (&'q Request<'s, 'q>, Option<&'q Secured>),
-    path: &'q [u8],
-) -> Question<'q, (&'q Request<'s, 'q>, Option<&'q str>)> {
-    let subject = tls.and_then(|tls| tls.subject.as_deref());
-    let query = request.target.query();
-    let (host, method) = (request.host.name(), request.method);
-    Question { listener, host, method, path, query, fields: (request, subject) }
 }

@@ -32,6 +32,7 @@ mod header;
 mod load;
 mod path_rule;
 mod push;
+mod question;
 mod remote;
 mod respond;
 mod route;

@@ -13,10 +13,11 @@ use afpa_router::{
 };
 use afpa_users::Credentials;
 
-use crate::auth::{self, Learnt, Ruling, Visit, question};
+use crate::auth::{self, Learnt, Ruling, Visit};
 use crate::demand::{Granted, PasswordDemand};
 use crate::doc_root::DocRoot;
 use crate::global::Global;
+use crate::question::question;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
 
@@ -227,7 +228,7 @@ fn by_router<'m>(
         Ok(path) => path,
         Err(error) => return Routed::nowhere(Route::Error(error.status())),
     };
-    let verdict = match router.route(&question(listener, (request, tls), path)) {
+    let verdict = match router.route(&question((global, listener, peer), (request, tls), path)) {
         Ok(verdict) => verdict,
         Err(Unrouted::Misdirected) => {
             return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));

@@ -1,7 +1,13 @@
-//! Conditions beyond the paper's hierarchy: methods, fields, cookies, the client's certificate.
+//! Conditions beyond the paper's hierarchy: methods, client addresses, parts of the path, the query, fields, cookies, the
+//! client's certificate.
+
+use std::net::IpAddr;
 
 use afpa_http::Method;
 
+use crate::ids::SiteId;
+use crate::pattern::Pattern;
+use crate::query;
 use crate::question::{Fields, Question};
 use crate::steps::Steps;
 
@@ -13,16 +19,29 @@ pub const MAX_CONDITIONAL: usize = 64;
 pub struct Conditions {
     /// One of these methods; GET includes HEAD. Empty: any method.
     pub methods: Vec<String>,
+    /// A client of one of these networks. Empty: any client.
+    pub clients: Vec<ClientNetwork>,
+    /// A path that fits one of these. Empty: any path.
+    pub paths: Vec<Pattern>,
     /// Each of these fields.
     pub fields: Vec<FieldCondition>,
 }
 
-/// A field, cookie or subject that a request must have.
+/// The addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientNetwork {
+    /// One of them.
+    pub address: IpAddr,
+    /// The number of bits.
+    pub bits: u8,
+}
+
+/// A field, cookie, parameter or subject that a request must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldCondition {
     /// The kind of the value.
     pub source: FieldSource,
-    /// The name of the field, in any case; that of a cookie exactly.
+    /// The name of the field, in any case; that of a cookie or parameter exactly.
     pub name: String,
     /// The pattern that its value must match.
     pub value: Pattern,
@@ -35,35 +54,39 @@ pub enum FieldSource {
     Field,
     /// A cookie in the Cookie field (RFC 6265 section 5.4).
     Cookie,
+    /// A parameter of the query.
+    Query,
     /// The subject of the client's certificate; the name is only for people.
     Subject,
 }
 
-/// A text with at most one star at either end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// `*`: there is one.
-    Any,
-    /// `text`
-    Exact(String),
-    /// `text*`
-    Prefix(String),
-    /// `*text`
-    Suffix(String),
-    /// `*text*`
-    Contains(String),
+/// The first condition that a request does not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet<'c> {
+    /// It has another method.
+    Method,
+    /// Its client is in none of the networks.
+    Client,
+    /// Its path fits none of the patterns.
+    Path,
+    /// The field, cookie, parameter or subject is not there, or differs.
+    Field(&'c FieldCondition),
 }
 
 impl Conditions {
     /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
-        self.methods.is_empty() && self.fields.is_empty()
+        let Self { methods, clients, paths, fields } = self;
+        methods.is_empty() && clients.is_empty() && paths.is_empty() && fields.is_empty()
     }
 
-    /// Whether of two GET or HEAD requests for one host and path, one may meet them and the other not.
+    /// Whether a GET or HEAD request may depend on them: of two for one host and path one may meet them and the other not,
+    /// or the path is looked at beyond its prefix.
     pub(crate) fn doubtful(&self) -> bool {
         let (get, head) = (self.allows(Method::Get), self.allows(Method::Head));
-        (get || head) && (get != head || !self.fields.is_empty())
+        let Self { clients, paths, fields, .. } = self;
+        let others = !(clients.is_empty() && paths.is_empty() && fields.is_empty());
+        (get || head) && (get != head || others)
     }
 
     pub(crate) fn allows(&self, method: Method<'_>) -> bool {
@@ -75,69 +98,85 @@ impl Conditions {
                 .any(|known| known == asked || (known == "GET" && asked == "HEAD"))
     }
 
-    /// Whether a request meets them.
+    /// Whether a request to a site meets them.
     pub(crate) fn hold<F: Fields>(
         &self,
+        site: SiteId,
         question: &Question<'_, F>,
         steps: &mut impl Steps,
     ) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        steps.step();
-        self.allows(question.method) && self.failing(&question.fields, steps).is_none()
+        self.is_empty() || self.unmet(site, question, steps).is_none()
     }
 
-    /// The first of its field conditions that a request does not meet.
-    pub(crate) fn failing<F: Fields>(
+    /// The first of them that a request to a site does not meet.
+    pub(crate) fn unmet<F: Fields>(
         &self,
-        fields: &F,
+        site: SiteId,
+        question: &Question<'_, F>,
         steps: &mut impl Steps,
-    ) -> Option<&FieldCondition> {
-        self.fields.iter().find(|condition| {
+    ) -> Option<Unmet<'_>> {
+        steps.step();
+        if !self.allows(question.method) {
+            return Some(Unmet::Method);
+        }
+        if !self.clients.is_empty() {
             steps.step();
-            !condition.holds(fields)
-        })
+            let client = question.fields.client(site);
+            let is_in = |client| self.clients.iter().any(|network| network.contains(client));
+            if !client.is_some_and(is_in) {
+                return Some(Unmet::Client);
+            }
+        }
+        let fits = |pattern: &Pattern| {
+            steps.step();
+            pattern.fits(question.path)
+        };
+        if !self.paths.is_empty() && !self.paths.iter().any(fits) {
+            return Some(Unmet::Path);
+        }
+        let mut fields = self.fields.iter();
+        let failing = fields.find(|condition| {
+            steps.step();
+            !condition.holds(question)
+        });
+        failing.map(Unmet::Field)
+    }
+}
+
+impl ClientNetwork {
+    /// Whether an address begins with the same bits. An IPv4 address in an IPv6 one is the IPv4 address.
+    pub fn contains(&self, client: IpAddr) -> bool {
+        let bits = u32::from(self.bits);
+        match (self.address.to_canonical(), client.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(client)) => {
+                let differ = u32::from(own) ^ u32::from(client);
+                differ.checked_shr(32u32.saturating_sub(bits)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(client)) => {
+                let differ = u128::from(own) ^ u128::from(client);
+                differ.checked_shr(128u32.saturating_sub(bits)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
     }
 }
 
 impl FieldCondition {
-    fn holds<F: Fields>(&self, fields: &F) -> bool {
+    fn holds<F: Fields>(&self, question: &Question<'_, F>) -> bool {
+        let fields = &question.fields;
         match self.source {
             FieldSource::Field => fields.any(&self.name, &mut |value| self.value.fits(value)),
             FieldSource::Cookie => fields.any("Cookie", &mut |line| {
                 cookies(line)
                     .any(|(name, value)| name == self.name.as_bytes() && self.value.fits(value))
             }),
+            FieldSource::Query => {
+                let query = question.query.unwrap_or_default();
+                query::any(query, self.name.as_bytes(), |value| self.value.fits(value))
+            }
             FieldSource::Subject => {
                 fields.subject().is_some_and(|subject| self.value.fits(subject.as_bytes()))
             }
-        }
-    }
-}
-
-impl Pattern {
-    /// Reads a pattern.
-    pub fn new(text: &str) -> Self {
-        match (text.strip_prefix('*'), text.strip_suffix('*')) {
-            _ if text == "*" => Pattern::Any,
-            (Some(rest), Some(_)) => {
-                Pattern::Contains(rest.strip_suffix('*').unwrap_or(rest).to_owned())
-            }
-            (Some(suffix), None) => Pattern::Suffix(suffix.to_owned()),
-            (None, Some(prefix)) => Pattern::Prefix(prefix.to_owned()),
-            (None, None) => Pattern::Exact(text.to_owned()),
-        }
-    }
-
-    /// Whether it matches a value; case matters.
-    pub fn fits(&self, value: &[u8]) -> bool {
-        match self {
-            Pattern::Any => true,
-            Pattern::Exact(text) => value == text.as_bytes(),
-            Pattern::Prefix(text) => value.starts_with(text.as_bytes()),
-            Pattern::Suffix(text) => value.ends_with(text.as_bytes()),
-            Pattern::Contains(text) => memchr::memmem::find(value, text.as_bytes()).is_some(),
         }
     }
 }
@@ -156,23 +195,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_have_stars_at_their_ends() {
-        for (pattern, fits, differs) in [
-            ("*", &["", "a"][..], &[][..]),
-            ("a*", &["a", "ab"], &["ba", "A"]),
-            ("*a", &["a", "ba"], &["ab"]),
-            ("*a*", &["a", "bab"], &["b", ""]),
-            ("a*b", &["a*b"], &["ab", "axb"]),
-            ("", &[""], &["a"]),
-            ("**", &["", "x"], &[]),
-        ] {
-            let pattern = Pattern::new(pattern);
-            assert!(fits.iter().all(|value| pattern.fits(value.as_bytes())), "{pattern:?}");
-            assert!(!differs.iter().any(|value| pattern.fits(value.as_bytes())), "{pattern:?}");
-        }
-    }
-
-    #[test]
     fn cookies_are_found_by_their_exact_name() {
         let line = b"a=1; beta=yes;c = x=y ; d; =e";
         let found: Vec<_> = cookies(line).collect();
@@ -185,14 +207,18 @@ mod tests {
     fn get_and_head_differ_only_where_something_tells_them_apart() {
         let of = |methods: &[&str]| Conditions {
             methods: methods.iter().map(|method| (*method).to_owned()).collect(),
-            fields: Vec::new(),
+            ..Conditions::default()
         };
         assert!(!of(&[]).doubtful() && !of(&["GET"]).doubtful() && !of(&["POST"]).doubtful());
         assert!(of(&["HEAD"]).doubtful());
         let value = Pattern::Any;
         let field = FieldCondition { source: FieldSource::Field, name: "A".into(), value };
-        assert!(Conditions { methods: Vec::new(), fields: vec![field.clone()] }.doubtful());
-        assert!(!Conditions { methods: vec!["PUT".into()], fields: vec![field] }.doubtful());
+        let with = |methods: &[&str]| Conditions { fields: vec![field.clone()], ..of(methods) };
+        assert!(with(&[]).doubtful() && !with(&["PUT"]).doubtful());
+        let paths = vec![Pattern::new("*.a")];
+        assert!(Conditions { paths, ..of(&["GET"]) }.doubtful());
+        let clients = vec![ClientNetwork { address: "::1".parse().unwrap(), bits: 128 }];
+        assert!(Conditions { clients, ..of(&[]) }.doubtful());
     }
 
     #[test]
@@ -200,10 +226,25 @@ mod tests {
         let (source, name) = (FieldSource::Subject, "Subject".to_owned());
         let condition = FieldCondition { source, name, value: Pattern::new("CN=a,*") };
         let claimed = [("Subject".to_owned(), "CN=a,O=b".to_owned())];
-        let holds = |subject| condition.holds(&(&claimed[..], subject));
+        let question = crate::tests::build::ask("", "/");
+        let of = |subject| (&claimed[..], subject);
+        let holds = |subject| condition.holds(&question.with(of(subject)));
         assert!(holds(Some("CN=a,O=b")));
         assert!(!holds(Some("CN=b,O=CN=a,")) && !holds(Some("")) && !holds(None));
-        assert!(!condition.holds(&&claimed[..]));
-        assert!(Conditions { methods: Vec::new(), fields: vec![condition] }.doubtful());
+        assert!(!condition.holds(&question.with(&claimed[..])));
+        assert!(Conditions { fields: vec![condition], ..Conditions::default() }.doubtful());
+    }
+    #[test]
+    fn a_network_has_the_addresses_with_its_bits() {
+        let has = |address: &str, bits, client: &str| {
+            let address = address.parse().unwrap();
+            ClientNetwork { address, bits }.contains(client.parse().unwrap())
+        };
+        assert!(has("10.0.0.0", 8, "10.255.0.1") && !has("10.0.0.0", 8, "11.0.0.0"));
+        assert!(has("10.0.0.0", 8, "::ffff:10.1.1.1") && has("0.0.0.0", 0, "255.1.1.1"));
+        assert!(has("10.0.0.1", 32, "10.0.0.1") && !has("10.0.0.1", 32, "10.0.0.0"));
+        assert!(has("2001:db8::", 32, "2001:db8:ffff::1") && !has("2001:db8::", 32, "2001:db9::"));
+        assert!(has("::", 0, "::1") && !has("::", 0, "127.0.0.1") && !has("0.0.0.0", 0, "::1"));
+        assert!(has("::1", 128, "::1") && !has("::1", 128, "::2"));
     }
 }

@@ -1,5 +1,6 @@
 //! Explains why a request belongs to its request set.
 
+use crate::conditions::Unmet;
 use crate::extension::Extension;
 use crate::hosts::HostMatch;
 use crate::ids::{RequestSetId, SiteId};
@@ -36,10 +37,8 @@ pub enum MatchResult<'r> {
     Reach,
     /// Its content group does not have the extension.
     Content,
-    /// Its conditions want another method.
-    Method,
-    /// The field or cookie of this name does not meet its condition.
-    Field(&'r str),
+    /// This condition is not met.
+    Unmet(Unmet<'r>),
     /// It matches: this is the request set of the request.
     Taken,
 }
@@ -102,12 +101,8 @@ impl Router {
         question: &Question<'_, F>,
     ) -> MatchResult<'r> {
         let Some(set) = self.sets.get(number as usize) else { return MatchResult::Content };
-        let conditions = &set.behaviour.conditions;
-        if !conditions.allows(question.method) {
-            return MatchResult::Method;
-        }
-        match conditions.failing(&question.fields, &mut ()) {
-            Some(condition) => MatchResult::Field(&condition.name),
+        match set.behaviour.conditions.unmet(set.site, question, &mut ()) {
+            Some(unmet) => MatchResult::Unmet(unmet),
             None => MatchResult::Taken,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use crate::expression::Expression;
 use crate::extension::lower;
 use crate::ids::SiteId;
 use crate::steps::Steps;
@@ -20,6 +21,8 @@ pub(crate) struct Hosts {
     below: HashMap<Box<[u8]>, SiteId, FixedState>,
     /// The most labels of any key of `below`: longer suffixes of a name need not be looked up.
     below_labels: usize,
+    /// Regular expressions, in the order of the table.
+    matching: Vec<(Expression, SiteId)>,
     any: Option<SiteId>,
 }
 
@@ -30,6 +33,8 @@ pub enum HostMatch<'r> {
     Exact(&'r [u8]),
     /// By `*.` and this name.
     Below(&'r [u8]),
+    /// By this regular expression.
+    Matching(&'r Expression),
     /// The site answers for any name.
     Any,
 }
@@ -44,6 +49,14 @@ impl Hosts {
                 self.below_labels = self.below_labels.max(name.split('.').count());
                 self.below.insert(key(name), site)
             }
+            Some(HostPattern::Matching(own)) => {
+                let before = self.matching.iter_mut().find(|(known, _)| known == own);
+                let before = before.map(|(_, of)| std::mem::replace(of, site));
+                if before.is_none() {
+                    self.matching.push((own.clone(), site));
+                }
+                before
+            }
         };
         before.filter(|&before| before != site)
     }
@@ -56,7 +69,7 @@ impl Hosts {
         steps: &mut impl Steps,
     ) -> Option<(SiteId, HostMatch<'_>)> {
         let any = || self.any.map(|site| (site, HostMatch::Any));
-        if self.exact.is_empty() && self.below.is_empty() {
+        if self.exact.is_empty() && self.below.is_empty() && self.matching.is_empty() {
             return any();
         }
         let mut room = [0; MAX_HOST];
@@ -65,7 +78,16 @@ impl Hosts {
         if let Some((name, &site)) = self.exact.get_key_value(name) {
             return Some((site, HostMatch::Exact(name)));
         }
-        self.wildcard(name, steps).or_else(any)
+        self.wildcard(name, steps).or_else(|| self.expression(name, steps)).or_else(any)
+    }
+
+    fn expression(&self, name: &[u8], steps: &mut impl Steps) -> Option<(SiteId, HostMatch<'_>)> {
+        let mut all = self.matching.iter();
+        let found = all.find(|(expression, _)| {
+            steps.step();
+            expression.matches(name)
+        });
+        found.map(|(expression, site)| (*site, HostMatch::Matching(expression)))
     }
 
     fn wildcard(&self, name: &[u8], steps: &mut impl Steps) -> Option<(SiteId, HostMatch<'_>)> {
@@ -130,6 +152,12 @@ mod tests {
         ] {
             assert_eq!(site(&hosts, host), expected, "{host}");
         }
+        let matching = |text: &str| HostPattern::Matching(Expression::new(text, false).unwrap());
+        assert_eq!(hosts.enter(Some(&matching("^w+\\d")), SiteId(4)), None);
+        assert_eq!(hosts.enter(Some(&matching("^www?\\d+[.]")), SiteId(5)), None);
+        assert_eq!(hosts.enter(Some(&matching("^w+\\d")), SiteId(6)), Some(SiteId(4)));
+        assert_eq!((site(&hosts, "WWW1.b.org"), site(&hosts, "www1.a.org")), (Some(6), Some(1)));
+        assert_eq!(site(&hosts, "b.org"), None);
         hosts.enter(None, SiteId(9));
         assert_eq!(site(&hosts, "a.org"), Some(9));
         assert_eq!(site(&hosts, &"x.".repeat(200)), Some(9));

@@ -10,10 +10,10 @@
 //! How one request set is chosen:
 //!
 //! 1. listener and host name choose the site: an exact name before a wildcard, the longest wildcard
-//!    before a shorter one, and last the site that answers for any name;
+//!    before a shorter one, then the first regular expression that matches, and last the site that answers for any name;
 //! 2. of the prefixes that begin the path, the longest is tried first; of one spelling, `exact` comes
 //!    before `no recursion`, and that before `recursion`;
-//! 3. within a path, the content groups with conditions (method, fields, cookies) are tried in their
+//! 3. within a path, the content groups with conditions (method, client, path, query, fields, cookies) are tried in their
 //!    order, then the one without;
 //! 4. if no content group matches there, the next shorter prefix is tried.
 //!
@@ -23,11 +23,14 @@
 mod compile;
 mod conditions;
 mod explain;
+mod expression;
 mod extension;
 mod extension_table;
 mod hosts;
 mod ids;
+mod pattern;
 mod prefixes;
+mod query;
 mod question;
 mod router;
 mod site_paths;
@@ -39,11 +42,15 @@ mod unreachable;
 mod verdict;
 
 pub use compile::Conflict;
-pub use conditions::{Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Pattern};
+pub use conditions::{
+    ClientNetwork, Conditions, FieldCondition, FieldSource, MAX_CONDITIONAL, Unmet,
+};
 pub use explain::{Considered, Explanation, MatchResult};
+pub use expression::{BadExpression, Expression};
 pub use extension::{Extension, MAX_EXTENSION};
 pub use hosts::HostMatch;
 pub use ids::{GroupId, ListenerId, RequestSetId, RootId, SiteId};
+pub use pattern::Pattern;
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
 pub use table::{

@@ -1,8 +1,10 @@
 //! The question to the router: the parts of a request that routing depends on.
 
+use std::net::IpAddr;
+
 use afpa_http::{Method, Request};
 
-use crate::ids::ListenerId;
+use crate::ids::{ListenerId, SiteId};
 
 /// The parts of a request that routing depends on.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +23,27 @@ pub struct Question<'q, F> {
     pub fields: F,
 }
 
-/// Field lines of a request.
+impl<'q, F> Question<'q, F> {
+    /// The same question with other fields.
+    pub fn with<G>(&self, fields: G) -> Question<'q, G> {
+        let Self { listener, host, method, path, query, .. } = *self;
+        Question { listener, host, method, path, query, fields }
+    }
+}
+
+/// Field lines of a request, and its client.
 pub trait Fields {
     /// Whether the value of any line called `name` (in any case) passes `test`.
     fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 
     /// The subject of the client's certificate (RFC 4514), if it has shown one.
     fn subject(&self) -> Option<&str> {
+        None
+    }
+
+    /// The address of the client, as a site sees it: behind a router that the site trusts, the one that this names.
+    /// `None`: it has none.
+    fn client(&self, _: SiteId) -> Option<IpAddr> {
         None
     }
 }
@@ -45,6 +61,25 @@ impl<F: Fields> Fields for (F, Option<&str>) {
     }
 
     fn subject(&self) -> Option<&str> {
+        self.1
+    }
+
+    fn client(&self, site: SiteId) -> Option<IpAddr> {
+        self.0.client(site)
+    }
+}
+
+/// With the address of the client.
+impl<F: Fields> Fields for (F, Option<IpAddr>) {
+    fn any(&self, name: &str, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.0.any(name, test)
+    }
+
+    fn subject(&self) -> Option<&str> {
+        self.0.subject()
+    }
+
+    fn client(&self, _: SiteId) -> Option<IpAddr> {
         self.1
     }
 }

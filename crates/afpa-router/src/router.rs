@@ -131,7 +131,7 @@ impl Router {
                 for &number in place.candidates(extension, steps) {
                     let Some(set) = self.sets.get(number as usize) else { continue };
                     certain &= !set.doubtful;
-                    if set.behaviour.conditions.hold(question, steps) {
+                    if set.behaviour.conditions.hold(site, question, steps) {
                         return Ok(set.verdict(RequestSetId(number), question.path, certain));
                     }
                 }

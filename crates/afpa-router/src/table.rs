@@ -5,6 +5,7 @@ use std::sync::Arc;
 use afpa_http::Status;
 
 use crate::conditions::Conditions;
+use crate::expression::Expression;
 use crate::ids::{GroupId, ListenerId, RootId};
 
 /// The whole hierarchy.
@@ -34,6 +35,8 @@ pub enum HostPattern {
     Exact(String),
     /// `*.` and this name: every name with at least one label before it.
     Below(String),
+    /// Every name in which this finds something. The name is in lower case.
+    Matching(Expression),
 }
 
 /// Level four: a URL path prefix.
@@ -207,6 +210,7 @@ impl std::fmt::Display for HostPattern {
         match self {
             HostPattern::Exact(name) => f.write_str(name),
             HostPattern::Below(name) => write!(f, "*.{name}"),
+            HostPattern::Matching(expression) => write!(f, "{expression}"),
         }
     }
 }

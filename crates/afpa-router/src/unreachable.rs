@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use afpa_http::Method;
 
-use crate::conditions::{Conditions, FieldCondition, Pattern};
+use crate::conditions::{Conditions, FieldCondition};
 use crate::extension::Extension;
 use crate::ids::RequestSetId;
+use crate::pattern::Pattern;
 use crate::router::Router;
 use crate::site_paths::CompiledPath;
 use crate::table::Reach;
@@ -56,7 +57,11 @@ impl Conditions {
         let allowed = |method: &String| self.allows(Method::new(method));
         let methods = self.methods.is_empty()
             || (!others.methods.is_empty() && others.methods.iter().all(allowed));
+        let clients = self.clients.is_empty() || self.clients == others.clients;
+        let paths = self.paths.is_empty() || self.paths == others.paths;
         methods
+            && clients
+            && paths
             && self.fields.iter().all(|own| others.fields.iter().any(|other| own.includes(other)))
     }
 }

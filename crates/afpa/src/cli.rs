@@ -4,6 +4,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -155,6 +156,9 @@ pub struct Route {
     /// Field of the request, such as 'Cookie: beta=yes'; may be repeated
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
+    /// Address of the client [default: one that is in no network]
+    #[arg(long, value_name = "ADDRESS")]
+    pub client: Option<IpAddr>,
     /// Listening address of the request [default: the first with the port of the URL]
     #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
     pub listen: Option<String>,

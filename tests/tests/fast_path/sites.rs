@@ -142,8 +142,14 @@ fn each_host_is_answered_with_its_own_files() {
         ["one", "two", "below", "star", "other", "any"].map(root);
     let below = format!(
         "root = {:?}\n[[site.path]]\nprefix = \"/below/\"\nroot = {:?}\n\
-         [[site.path]]\nprefix = \"/beta/\"\nif_cookies = {{ beta = \"*\" }}\nroot = {:?}",
+         [[site.path]]\nprefix = \"/beta/\"\nif_cookies = {{ beta = \"*\" }}\nroot = {:?}\n\
+         [[site.path]]\nprefix = \"/asked/\"\nif_query = {{ q = \"*\" }}\nroot = {:?}\n\
+         [[site.path]]\nprefix = \"/formed/\"\nif_path = [\"~/x$\"]\nroot = {:?}\n\
+         [[site.path]]\nprefix = \"/near/\"\nif_clients = [\"192.0.2.0/24\"]\nroot = {:?}",
         two.path(),
+        below.path(),
+        below.path(),
+        below.path(),
         below.path(),
         below.path()
     );
@@ -155,7 +161,9 @@ fn each_host_is_answered_with_its_own_files() {
         cached(PORT + 1, &["one.test"], &other),
         cached(PORT + 1, &[], &any),
     ];
-    two.file("beta/same.txt", "not beta");
+    for name in ["beta", "asked", "formed", "near"] {
+        two.file(format!("{name}/same.txt"), format!("not {name}"));
+    }
     let log_file = |server: &Server| server.home().join("access.log");
     let server = start(&lab, &one, &text.concat(), |launch| {
         let log = launch.home().join("access.log");
@@ -178,6 +186,10 @@ fn each_host_is_answered_with_its_own_files() {
         (PORT, "app.test", PATH, (200, "application")),
         (PORT, "x.star.test", PATH, (200, "star")),
         (PORT, "two.test", "/beta/same.txt", (200, "not beta")),
+        (PORT, "two.test", "/asked/same.txt", (200, "not asked")),
+        (PORT, "two.test", "/asked/same.txt?q", (200, "below")),
+        (PORT, "two.test", "/formed/same.txt", (200, "not formed")),
+        (PORT, "two.test", "/near/same.txt", (200, "not near")),
         (PORT, "one.test:99", PATH, (200, "one")),
     ] {
         let (status, text) = from_user_mode(&server, port, host, target);
@@ -318,7 +330,7 @@ fn what_is_counted(server: &Server) {
         ("one.test", "yes", true),
         ("two.test", "yes", true),
         ("app.test", "no: nothing of it is cached", false),
-        ("*.star.test", "no: its hosts begin with a star", false),
+        ("*.star.test", "no: its hosts are patterns", false),
         ("one.test #2", "yes", true),
         ("10.77.0.1:8081", "yes", true),
     ] {
@@ -340,7 +352,7 @@ fn what_is_counted(server: &Server) {
     assert!(metrics.contains(&line), "{line}{metrics}");
     let table = server.command(&["stats", "--all"]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
-    assert!(table.contains("no: its hosts begin with a star"), "{table}");
+    assert!(table.contains("no: its hosts are patterns"), "{table}");
 }
 
 /// A site whose answers are not kept: the kernel has nothing to answer for it.

@@ -261,7 +261,7 @@ fn check_says_of_each_site_whether_the_kernel_answers_it() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     for line in [
         "  one         yes\n",
-        "  *.two.test  no: its hosts begin with a star\n",
+        "  *.two.test  no: its hosts are patterns\n",
         "  app         yes\n",
         "  off         no: nothing of it is cached\n",
     ] {

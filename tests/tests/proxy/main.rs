@@ -4,6 +4,7 @@ mod access;
 mod basic_auth;
 mod browser;
 mod compression;
+mod conditions;
 mod deployment;
 mod errors;
 mod fallback;

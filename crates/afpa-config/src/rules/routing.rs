@@ -96,16 +96,6 @@ pub(crate) fn token(text: &str) -> Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
-/// A method; they are written in capitals.
-pub(crate) fn method(text: &str) -> Result<String, Unfit> {
-    let method = token(text)?;
-    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        let cause = format!("\"{text}\": case matters in methods");
-        return Err(Unfit::new(cause, format!("did you mean \"{}\"?", text.to_ascii_uppercase())));
-    }
-    Ok(method)
-}
-
 /// A text that nobody guesses.
 pub(crate) fn secret(text: &str) -> Result<String, Unfit> {
     if text.len() < 16 {
@@ -235,11 +225,6 @@ pub(crate) fn location(text: &str) -> Result<String, Unfit> {
         return Err(Unfit::new(cause, "begin with https://, http:// or a slash"));
     }
     Ok(text.to_owned())
-}
-
-/// A field or cookie and what its value must be.
-pub(crate) fn condition(name: &str, value: &str) -> Result<(String, String), Unfit> {
-    Ok((token(name)?, value.to_owned()))
 }
 
 /// The media type of a fixed response.

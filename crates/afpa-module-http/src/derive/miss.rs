@@ -13,8 +13,9 @@ use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
 use crate::asked::{Asked, KeptRequest};
-use crate::auth::{Learnt, PasswordCheck, question};
+use crate::auth::{Learnt, PasswordCheck};
 use crate::global::Global;
+use crate::question::question;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
 use crate::route::{FileRoute, Route};
@@ -101,7 +102,8 @@ impl Missed<'_, '_, '_> {
                 };
             }
             Route::Redirect { status, verdict, path } => {
-                let question = question(connection.listener, (asked.request, None), path);
+                let from = (&**global, connection.listener, connection.client);
+                let question = question(from, (asked.request, None), path);
                 let mut room = Vec::new();
                 let spelled = target::spell(asked.request.target.path().unwrap_or(path), &mut room);
                 let location = verdict.location(&question, spelled.unwrap_or_default());

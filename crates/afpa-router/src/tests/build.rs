@@ -4,7 +4,7 @@ use afpa_http::Method;
 
 use crate::*;
 
-pub(super) fn listed(extensions: &str) -> ContentGroup {
+pub(crate) fn listed(extensions: &str) -> ContentGroup {
     let words: Vec<&str> = extensions.split_whitespace().collect();
     ContentGroup::List {
         extensions: words
@@ -17,23 +17,23 @@ pub(super) fn listed(extensions: &str) -> ContentGroup {
     }
 }
 
-pub(super) fn cached(root: u32) -> Action {
+pub(crate) fn cached(root: u32) -> Action {
     Action::Cached { root: RootId(root), fallback: None, scripts: None }
 }
 
-pub(super) fn distributed(group: u32) -> Action {
+pub(crate) fn distributed(group: u32) -> Action {
     Action::Distributed { group: GroupId(group), affinity: Affinity::None }
 }
 
-pub(super) fn content(group: ContentGroup, action: Action) -> Content {
+pub(crate) fn content(group: ContentGroup, action: Action) -> Content {
     Content { group, conditions: Conditions::default(), action, rewrite: None }
 }
 
-pub(super) fn path(prefix: &str, reach: Reach, contents: Vec<Content>) -> PathEntry {
+pub(crate) fn path(prefix: &str, reach: Reach, contents: Vec<Content>) -> PathEntry {
     PathEntry { prefix: prefix.as_bytes().to_vec(), reach, contents }
 }
 
-pub(super) fn site(name: &str, hosts: &[&str], paths: Vec<PathEntry>) -> SiteEntry {
+pub(crate) fn site(name: &str, hosts: &[&str], paths: Vec<PathEntry>) -> SiteEntry {
     let pattern = |host: &&str| match host.strip_prefix("*.") {
         Some(name) => HostPattern::Below(name.to_owned()),
         None => HostPattern::Exact((*host).to_owned()),
@@ -46,7 +46,7 @@ pub(super) fn site(name: &str, hosts: &[&str], paths: Vec<PathEntry>) -> SiteEnt
     }
 }
 
-pub(super) fn ask<'q>(host: &'q str, path: &'q str) -> Question<'q, ()> {
+pub(crate) fn ask<'q>(host: &'q str, path: &'q str) -> Question<'q, ()> {
     Question {
         listener: ListenerId(0),
         host,
@@ -57,6 +57,6 @@ pub(super) fn ask<'q>(host: &'q str, path: &'q str) -> Question<'q, ()> {
     }
 }
 
-pub(super) fn field(source: FieldSource, name: &str, value: &str) -> FieldCondition {
+pub(crate) fn field(source: FieldSource, name: &str, value: &str) -> FieldCondition {
     FieldCondition { source, name: name.to_owned(), value: Pattern::new(value) }
 }

@@ -92,8 +92,8 @@ fn deciding_allocates_nothing() {
 fn conditions_of_one_path_are_tried_one_by_one_and_no_more_than_allowed() {
     let contents = (0..MAX_CONDITIONAL as u32).map(|n| Content {
         conditions: Conditions {
-            methods: Vec::new(),
             fields: vec![field(FieldSource::Field, "X", &n.to_string())],
+            ..Conditions::default()
         },
         ..content(ContentGroup::All, cached(n))
     });

@@ -1,15 +1,20 @@
 //! The same rules, read from the table for each request without any preparation.
 
+use std::net::IpAddr;
+
 use afpa_http::Method;
 use proptest::prelude::*;
 
 use super::build::*;
 use crate::*;
 
-/// A request: host, path, method, value of the cookie `c`.
-type Asked = (String, String, bool, String);
+const NEAR: &str = "192.0.2.7";
 
-fn naive(table: &Table, (host, path, post, cookie): &Asked) -> Option<(u32, bool)> {
+/// A request: host, path, method, value of the cookie `c` and the parameter `q`, client.
+type Asked = (String, String, bool, (String, String), bool);
+
+fn naive(table: &Table, asked: &Asked) -> Option<(u32, bool)> {
+    let (host, path, post, (cookie, parameter), near) = asked;
     let site = naive_site(table, host)?;
     let mut number = 0;
     let mut sets = Vec::new();
@@ -44,12 +49,20 @@ fn naive(table: &Table, (host, path, post, cookie): &Asked) -> Option<(u32, bool
         let own = || sets.iter().filter(|(_, e, _)| std::ptr::eq(*e, entry));
         let fitting = || own().filter(|(_, _, c)| fits(entry, &c.group, path));
         for (number, _, content) in fitting().filter(|(_, _, c)| !c.conditions.is_empty()) {
-            let on_post = content.conditions.methods == ["POST"];
-            let cookies = !content.conditions.fields.is_empty();
-            if !on_post && cookies {
+            let Conditions { methods, clients, paths, fields } = &content.conditions;
+            let on_post = methods == &["POST"];
+            let has = |source| fields.iter().any(|field| field.source == source);
+            let (cookies, queries) = (has(FieldSource::Cookie), has(FieldSource::Query));
+            let (from, part) = (!clients.is_empty(), !paths.is_empty());
+            if !on_post && (cookies || queries || from || part) {
                 certain = false;
             }
-            if (!on_post || *post) && (!cookies || cookie == "yes") {
+            if (!on_post || *post)
+                && (!cookies || cookie == "yes")
+                && (!queries || parameter == "yes")
+                && (!from || *near)
+                && (!part || path.ends_with("/a") || path.contains("b."))
+            {
                 return Some((*number, certain));
             }
         }
@@ -77,7 +90,7 @@ fn naive_site(table: &Table, host: &str) -> Option<usize> {
                     let end = format!(".{}", name.to_ascii_lowercase());
                     host.to_ascii_lowercase().ends_with(&end).then_some((name.len(), index))
                 }
-                HostPattern::Exact(_) => None,
+                HostPattern::Exact(_) | HostPattern::Matching(_) => None,
             })
             .max()
             .map(|(_, index)| index)
@@ -115,12 +128,24 @@ fn groups() -> impl Strategy<Value = ContentGroup> {
 }
 
 fn contents() -> impl Strategy<Value = Content> {
-    (groups(), any::<bool>(), prop::bool::weighted(0.3), prop::bool::weighted(0.3)).prop_map(
-        |(group, kept, post, cookie)| {
-            let fields = if cookie { vec![field(FieldSource::Cookie, "c", "yes")] } else { vec![] };
-            let methods = if post { vec!["POST".to_owned()] } else { vec![] };
+    let rare = || prop::bool::weighted(0.2);
+    (groups(), any::<bool>(), rare(), rare(), rare(), rare(), rare()).prop_map(
+        |(group, kept, post, cookie, query, from, part)| {
+            let of = |source, name: &str| field(source, name, "~^yes$");
+            let cookie = cookie.then(|| of(FieldSource::Cookie, "c"));
+            let fields = cookie.into_iter().chain(query.then(|| of(FieldSource::Query, "q")));
+            let near = ClientNetwork { address: NEAR.parse().unwrap(), bits: 24 };
+            let conditions = Conditions {
+                methods: post.then(|| "POST".to_owned()).into_iter().collect(),
+                clients: from.then_some(near).into_iter().collect(),
+                paths: match part {
+                    true => vec![Pattern::new("*/a"), Pattern::new("~b[.]")],
+                    false => Vec::new(),
+                },
+                fields: fields.collect(),
+            };
             let action = if kept { cached(1) } else { distributed(1) };
-            Content { conditions: Conditions { methods, fields }, ..content(group, action) }
+            Content { conditions, ..content(group, action) }
         },
     )
 }
@@ -172,13 +197,8 @@ prop_compose! {
 fn asked() -> impl Strategy<Value = Asked> {
     let path = "/([a-b.]{1,2}/){0,3}([a-b]{0,2}([.][a-dA-B]?)?)";
     let host = "[a-b]([.][a-bA-B]){0,3}";
-    (
-        host,
-        path,
-        prop::bool::weighted(0.2),
-        prop::sample::select(vec!["yes".to_owned(), "no".into()]),
-    )
-        .prop_map(|(host, path, post, cookie)| (host, path, post, cookie))
+    let word = || prop::sample::select(vec!["yes".to_owned(), "no".into()]);
+    (host, path, prop::bool::weighted(0.2), (word(), word()), any::<bool>())
 }
 
 proptest! {
@@ -190,15 +210,17 @@ proptest! {
     ) {
         let router = Router::compile(&table).unwrap();
         for request in &requests {
-            let (host, path, post, cookie) = request;
+            let (host, path, post, (cookie, parameter), near) = request;
             let fields = [("Cookie".to_owned(), format!("x=1; c={cookie}"))];
+            let query = format!("q=%6eo&%71={parameter}");
+            let client: Option<IpAddr> = if *near { NEAR } else { "192.0.3.7" }.parse().ok();
             let question = Question {
                 listener: ListenerId(0),
                 host,
                 method: if *post { Method::Post } else { Method::Get },
                 path: path.as_bytes(),
-                query: None,
-                fields: &fields[..],
+                query: Some(query.as_bytes()),
+                fields: (&fields[..], client),
             };
             let verdict = router.route(&question);
             let found = verdict.ok().map(|verdict| (verdict.set.0, verdict.certain));
@@ -208,9 +230,8 @@ proptest! {
             let explained = router.explain(&question);
             prop_assert_eq!(explained.outcome, verdict.map(|verdict| verdict.set));
             if verdict.is_ok_and(|verdict| verdict.certain) {
-                // Certain means that fields do not matter, nor does HEAD.
-                let Question { listener, host, path, query, .. } = question;
-                let bare = Question { listener, host, method: Method::Head, path, query, fields: () };
+                // Certain means that query, client and fields do not matter, nor does HEAD.
+                let bare = Question { method: Method::Head, query: None, ..question.with(()) };
                 prop_assert_eq!(router.route(&bare), verdict);
             }
         }

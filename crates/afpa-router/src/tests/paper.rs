@@ -102,12 +102,15 @@ fn conditions_come_first_and_make_answers_uncertain() {
         action,
         rewrite: None,
     };
-    let posts = Conditions { methods: vec!["POST".into(), "PUT".into()], fields: Vec::new() };
-    let beta =
-        Conditions { methods: Vec::new(), fields: vec![field(FieldSource::Cookie, "beta", "yes")] };
+    let posts = Conditions { methods: vec!["POST".into(), "PUT".into()], ..Conditions::default() };
+    let beta = Conditions {
+        fields: vec![field(FieldSource::Cookie, "beta", "yes")],
+        ..Conditions::default()
+    };
     let canary = Conditions {
         methods: vec!["GET".into()],
         fields: vec![field(FieldSource::Field, "X-Canary", "v2*")],
+        ..Conditions::default()
     };
     let paths = vec![
         path(
@@ -225,7 +228,7 @@ fn contradictions_are_found() {
         }),
     );
     assert_eq!(one(vec![location]).len(), 2);
-    let conditions = Conditions { methods: vec!["PUT".into()], fields: Vec::new() };
+    let conditions = Conditions { methods: vec!["PUT".into()], ..Conditions::default() };
     let many = (0..=MAX_CONDITIONAL).map(|_| Content { conditions: conditions.clone(), ..all() });
     assert_eq!(one(many.collect()), [Conflict::TooManyConditions { site: 0, path: 0 }]);
 }

@@ -10,7 +10,7 @@ use afpa_http::{Host, Method, target};
 use afpa_police::Prefix;
 use afpa_router::{
     Action, Explanation, Extension, Fallback, Fields, HostMatch, ListenerId, MatchResult, Question,
-    RequestSet, Scripts, SiteId, Unrouted, Verdict,
+    RequestSet, Router, Scripts, SiteId, Unmet, Unrouted, Verdict,
 };
 use anyhow::{Context as _, bail};
 
@@ -18,7 +18,7 @@ use super::print;
 use crate::cli::Route;
 use afpa_config::{
     Access, BasicAuth, CacheMode, Choice as _, ErrorPage, Guarded, Guards, Listen, Loaded, Machine,
-    Overrides, Root, Routes, SiteCache, error_pages, field_rules, load,
+    Overrides, Root, Routes, SiteCache, error_pages, field_name, field_rules, load,
 };
 
 /// `afpa route URL`.
@@ -93,7 +93,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         method: Method::new(&options.method),
         path,
         query: url.query.map(str::as_bytes),
-        fields: &fields[..],
+        fields: (&fields[..], options.client),
     };
     let explanation = routes.router.explain(&question);
     let mut told = Told { loaded, routes, text: String::new() };
@@ -115,6 +115,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
             }
         }
         Ok(verdict) => {
+            let guarded = guarded || !verdict.certain;
             if let Some(set) = routes.router.set(verdict.set) {
                 told.row("request set", &set.name);
                 told.row("behaviour", &loaded.shown(&routes.hierarchy, &set.behaviour));
@@ -173,13 +174,12 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                 let content = place.and_then(|place| place.contents.get(set.content));
                 told.errors(&error_pages(site, place, content));
             }
-            if let Action::Cached { .. } = verdict.action
-                && !verdict.certain
-            {
-                told.row(
-                    "note",
-                    "it depends on more than host and path: never answered in the kernel",
-                );
+            let is_kept = matches!(verdict.action, Action::Cached { .. })
+                || matches!(verdict.action, Action::Distributed { .. })
+                    && question.method.is_get_or_head();
+            if is_kept && !verdict.certain {
+                let more = conditions(&routes.router, &explanation);
+                told.row("kernel", &format!("never answers: {more} may decide"));
             }
             if let Some(set) = routes.router.set(verdict.set)
                 && is_left_out(&routes.router, set)
@@ -194,6 +194,30 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
         }
     }
     Ok((told.text, verdict.is_ok()))
+}
+
+/// The conditions that decide about a request, besides its host and the beginning and end of its path.
+fn conditions(router: &Router, explanation: &Explanation<'_, '_>) -> String {
+    let looked_at = explanation.considered.iter().filter(|considered| {
+        matches!(considered.outcome, MatchResult::Taken | MatchResult::Unmet(_))
+    });
+    let sets = looked_at.filter_map(|considered| router.set(considered.set));
+    let mut all: Vec<String> = Vec::new();
+    for conditions in sets.map(|set| &set.behaviour.conditions) {
+        let fields = conditions.fields.iter().map(field_name);
+        let others = [
+            ("the method", !conditions.methods.is_empty()),
+            ("the client", !conditions.clients.is_empty()),
+            ("the form of the path", !conditions.paths.is_empty()),
+        ];
+        let others = others.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned());
+        for name in others.chain(fields) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    if all.is_empty() { "the method".to_owned() } else { all.join(", ") }
 }
 
 /// The fields that a rule changes.
@@ -508,6 +532,7 @@ impl Told<'_> {
         let by = match by {
             HostMatch::Exact(name) => format!("by the host {}", String::from_utf8_lossy(name)),
             HostMatch::Below(name) => format!("by the host *.{}", String::from_utf8_lossy(name)),
+            HostMatch::Matching(expression) => format!("by the host {expression}"),
             HostMatch::Any => "which answers to any other host".to_owned(),
         };
         let SiteId(index) = site;
@@ -538,8 +563,12 @@ impl Told<'_> {
             let why = match considered.outcome {
                 MatchResult::Reach => "does not reach that far".to_owned(),
                 MatchResult::Content => "does not have the extension".to_owned(),
-                MatchResult::Method => "wants another method".to_owned(),
-                MatchResult::Field(field) => format!("{field} is not as it wants it"),
+                MatchResult::Unmet(Unmet::Method) => "wants another method".to_owned(),
+                MatchResult::Unmet(Unmet::Client) => "wants another client".to_owned(),
+                MatchResult::Unmet(Unmet::Path) => "wants another path".to_owned(),
+                MatchResult::Unmet(Unmet::Field(field)) => {
+                    format!("{} is not as it wants it", field_name(field))
+                }
                 MatchResult::Taken => "this one".to_owned(),
             };
             let prefix = String::from_utf8_lossy(&set.prefix).into_owned();
@@ -615,6 +644,7 @@ bypass_cookies = ["wp_*"]
             method: "GET".to_owned(),
             header: header.iter().map(|line| (*line).to_owned()).collect(),
             listen: None,
+            client: None,
         };
         let source = Source::new("afpa.toml", file);
         let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
@@ -645,7 +675,7 @@ file         /srv/dogalog/jumbo.gif
         assert!(text.contains("asks for     /shop/buy.asp\n"), "{text}");
         let (text, _) = asked("http://www.acme.com/catalog/buy.asp", &[]);
         assert!(
-            text.contains("/catalog/  others: beta is not as it wants it (line 19)\n"),
+            text.contains("/catalog/  others: cookie beta is not as it wants it (line 19)\n"),
             "{text}"
         );
         assert!(text.contains("behaviour    distributed to app\n"), "{text}");
