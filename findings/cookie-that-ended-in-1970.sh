@@ -2,12 +2,12 @@
 # Set-Cookie: a=1; Expires=Thu, 01-Jan-70 00:00:01 GMT
 #
 # RFC 6265, section 5.1.1: years from 70 to 99 of two digits are 1970 to 1999, and those from 0 to 69 are 2000 to 2069.
-# Section 5.3: a cookie whose time is over is removed, which is how servers end one; this date is the usual one for it.
+# Section 3.1: a server ends a cookie by a date that is past, and by section 5.3 the client then removes it.
 # Guess: each jar of cookies removes the cookie.
 # Seen: requests 2.34.2 and httpx 0.28.1 (Python), both of which keep cookies in http.cookiejar of Python 3.11, send it
 # on: that module takes 2070, and has since 2020, as it looks for the year that is less than 51 away. aiohttp 3.14.5
 # (Python) and tough-cookie 6.1.0 (npm) remove it. With 1970 in four digits requests and httpx do, too.
-# A server that logs users out so logs out no client in Python, although the test passed some years ago.
+# A server that ends sessions with this date does not end them for clients on these two.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 pip_install requests==2.34.2 httpx==0.28.1 aiohttp==3.14.5

@@ -6,9 +6,9 @@
 # Guess: a library that knows dates drops the half of a second, or refuses it, as the value of a Date in JavaScript has
 # one nearly always.
 # Seen: @svta/cml-structured-field-values 1.1.6 (npm) writes @1659578233.5, which neither it nor structured-headers
-# 2.1.0 (npm) reads; the second one writes @1659578233. The first one reads no display string, either,
-# the other type that came with the RFC.
-# Whoever writes the current time so sends fields that are ignored as a whole, but for one in a thousand.
+# 2.1.0 (npm) reads; the second one writes @1659578233. The first one reads no display string, either, the other type
+# that came with the RFC.
+# A program that writes the current time so sends fields that readers ignore as a whole, but for one in a thousand.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install @svta/cml-structured-field-values@1.1.6 structured-headers@2.1.0
