@@ -384,6 +384,11 @@ impl Checks<'_> {
                 "the rewritten path would not begin with a slash".to_owned(),
                 "end prefix and `rewrite` with a slash, or neither".to_owned(),
             ),
+            Conflict::OpenHost { site, path, content } => (
+                content_location(site, path, content),
+                "`redirect` has {rest} behind the name of a host, so that a client could choose another one".to_owned(),
+                "write \"https://example.org/{rest}\", and end `prefix` with a slash".to_owned(),
+            ),
             Conflict::Location { site, path, content, variable } => (
                 content_location(site, path, content),
                 format!("`redirect` has {variable}, which stands for nothing"),

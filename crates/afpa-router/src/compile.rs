@@ -83,6 +83,18 @@ pub enum Conflict {
         /// The content group.
         content: usize,
     },
+    /// A redirect to a host whose name the client could continue.
+    #[error(
+        "the redirect of content group {content} of path {path} of site {site} has an open host"
+    )]
+    OpenHost {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The content group.
+        content: usize,
+    },
     /// A redirect with an unknown variable.
     #[error("the redirect of content group {content} of path {path} of site {site}: {variable}")]
     Location {
@@ -261,6 +273,9 @@ impl Compiling<'_, '_> {
             self.conflicts.push(Conflict::Rewrite { site, path, content });
         }
         if let Action::Redirect(redirect) = &behaviour.action {
+            if has_open_host(&redirect.location) {
+                self.conflicts.push(Conflict::OpenHost { site, path, content });
+            }
             for piece in pieces(&redirect.location) {
                 if let Piece::Unknown(variable) = piece {
                     let variable = variable.to_owned();
@@ -289,6 +304,18 @@ impl Compiling<'_, '_> {
             doubtful: behaviour.conditions.doubtful(),
         }
     }
+}
+
+/// Whether the rest of a path would continue the name of a host: the authority of a Location ends at the next slash,
+/// question mark or hash (RFC 3986 section 3.2).
+fn has_open_host(location: &str) -> bool {
+    let Some((_, behind)) = location.split_once("//") else { return false };
+    let ends = behind.find(['/', '?', '#']).unwrap_or(behind.len());
+    let authority = behind.get(..ends).unwrap_or_default();
+    let rest = authority.find("{rest}");
+    // A path begins with a slash, and a query with a question mark.
+    let closed = ["{path}", "{query}"].iter().filter_map(|name| authority.find(name)).min();
+    rest.is_some_and(|rest| closed.is_none_or(|closed| rest < closed))
 }
 
 /// The order in which paths of one prefix are tried.

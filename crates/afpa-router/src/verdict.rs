@@ -89,6 +89,11 @@ impl Verdict<'_, '_> {
                 Piece::Query => encode_query(question.query, &mut out),
             }
         }
+        // Two slashes would make a host of the next segment (RFC 3986 section 4.2).
+        if !redirect.location.starts_with("//") {
+            let slashes = out.iter().take_while(|byte| **byte == b'/').count();
+            out.drain(..slashes.saturating_sub(1));
+        }
         Some(out)
     }
 }

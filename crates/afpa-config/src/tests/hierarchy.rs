@@ -180,6 +180,10 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
             in_path("to = \"app\"\nrewrite = \"/b\"\n"),
             &[":9:11: error: \"/b\" instead of \"/a/\" would lose or double a slash"],
         ),
+        (
+            in_path("redirect = \"https://b.example{rest}\"\n"),
+            &["`redirect` has {rest} behind the name of a host"],
+        ),
         (in_path("redirect = \"/b{pth}\"\n"), &["`redirect` has {pth}, which stands for nothing"]),
         (
             in_path("status = 304\nbody = \"x\"\n"),

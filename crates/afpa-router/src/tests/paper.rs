@@ -175,6 +175,37 @@ fn redirects_name_the_place_they_came_from() {
 }
 
 #[test]
+fn no_client_chooses_the_host_of_a_redirect() {
+    let table = |prefix: &str, location: &str| {
+        let status = Status::PERMANENT_REDIRECT;
+        let redirect = Action::Redirect(Redirect { status, location: location.to_owned() });
+        let group = content(ContentGroup::All, redirect);
+        Table { sites: vec![site("s", &[], vec![path(prefix, Reach::Recursion, vec![group])])] }
+    };
+    for open in ["https://x{rest}", "//x{rest}", "{host}//x{rest}", "https://{host}{rest}{path}"] {
+        for prefix in ["/old", "/old/"] {
+            let conflicts = Router::compile(&table(prefix, open)).unwrap_err();
+            assert!(matches!(conflicts[..], [Conflict::OpenHost { .. }]), "{open}: {conflicts:?}");
+        }
+    }
+    for (location, expected) in [
+        ("/{rest}", "/evil.test/a"),
+        ("{rest}", "/evil.test/a"),
+        ("{path}", "/old/evil.test/a"),
+        ("https://x/{rest}", "https://x//evil.test/a"),
+        ("https://x{path}", "https://x/old/evil.test/a"),
+        ("//x/{rest}", "//x//evil.test/a"),
+        ("/new?{rest}", "/new?/evil.test/a"),
+    ] {
+        let router = Router::compile(&table("/old", location)).unwrap();
+        let question = ask("a.org", "/old/evil.test/a");
+        let verdict = router.route(&question).unwrap();
+        let found = verdict.location(&question, b"/old/evil.test/a").unwrap();
+        assert_eq!(String::from_utf8(found).unwrap(), expected, "{location}");
+    }
+}
+
+#[test]
 fn contradictions_are_found() {
     let all = || content(ContentGroup::All, cached(0));
     let conflicts = |sites: Vec<SiteEntry>| Router::compile(&Table { sites }).unwrap_err();
