@@ -41,11 +41,13 @@ impl Guarded {
         let addresses = Guarding {
             of_site: |site| Some(&site.access).filter(|access| !access.is_open()),
             of: |behaviour| Some(&behaviour.access).filter(|access| !access.is_open()),
+            demands_something: |_| true,
             demands: Vec::new(),
         };
         let passwords = Guarding {
             of_site: |site| site.basic_auth.as_ref(),
             of: |behaviour| behaviour.basic_auth.as_ref(),
+            demands_something: |demand| *demand != BasicAuth::Off,
             demands: Vec::new(),
         };
         Ok(Guarded { addresses: addresses.all(config)?, passwords: passwords.all(config)? })
@@ -56,6 +58,8 @@ impl Guarded {
 struct Guarding<T> {
     of_site: fn(&SiteSettings) -> Option<&T>,
     of: fn(&Behaviour) -> Option<&T>,
+    /// Whether it demands something: where nothing of a site does, nothing is guarded.
+    demands_something: fn(&T) -> bool,
     demands: Vec<T>,
 }
 
@@ -70,6 +74,9 @@ impl<T: Clone> Guarding<T> {
 
     fn paths(&mut self, site: &SiteSettings) -> Vec<PathEntry> {
         let mut paths = Vec::new();
+        if !self.all_of(site).any(self.demands_something) {
+            return paths;
+        }
         let mut own = (self.of_site)(site);
         for path in &site.paths {
             let behind = own.filter(|_| path.is_whole_site());
@@ -86,6 +93,19 @@ impl<T: Clone> Guarding<T> {
             paths.push(PathEntry { prefix: b"/".to_vec(), reach: Reach::Recursion, contents });
         }
         paths
+    }
+
+    /// Every demand in a site.
+    fn all_of<'c>(&self, site: &'c SiteSettings) -> impl Iterator<Item = &'c T> + use<'c, T>
+    where
+        T: 'c,
+    {
+        let of = self.of;
+        let paths = site.paths.iter().flat_map(move |path| {
+            let contents = path.contents.iter().map(|content| &content.behaviour);
+            std::iter::once(&path.behaviour).chain(contents).filter_map(of)
+        });
+        (self.of_site)(site).into_iter().chain(paths)
     }
 
     /// `behind`: the demand of the rest of the path.
