@@ -40,7 +40,7 @@ pub(crate) fn job(
     status: u16,
 ) -> Option<Box<Job>> {
     let path = server.path.replace("{status}", &status.to_string());
-    let text = question(asked.request, &path);
+    let text = question(asked.request, &path, status);
     let mut slots = FieldSlots::default();
     let limits =
         RequestLimits { head: usize::MAX, request_line: usize::MAX, ..RequestLimits::default() };
@@ -85,8 +85,9 @@ pub(crate) fn job(
 }
 
 /// A GET request for a path, with those fields of another request that are not about its method, its content, a part of
-/// an answer, or its connection.
-fn question(request: &Request<'_, '_>, path: &str) -> Vec<u8> {
+/// an answer, or its connection; nor credentials that were wrong.
+fn question(request: &Request<'_, '_>, path: &str, status: u16) -> Vec<u8> {
+    let is_wrong = |name: &str| status == 401 && name.eq_ignore_ascii_case("authorization");
     let host = request.host.as_bytes();
     let version = if request.host.is_absent() { "1.0" } else { "1.1" };
     let mut text = format!("GET {path} HTTP/{version}\r\n").into_bytes();
@@ -103,7 +104,7 @@ fn question(request: &Request<'_, '_>, path: &str) -> Vec<u8> {
     for (name, value) in lines() {
         let is_nominated =
             nominated.iter().any(|own| own.trim_ascii().eq_ignore_ascii_case(name.as_bytes()));
-        if !is_left_out(name) && !is_nominated {
+        if !is_left_out(name) && !is_wrong(name) && !is_nominated {
             put(name.as_bytes(), value);
         }
     }
@@ -191,12 +192,13 @@ mod tests {
     fn the_question_for_a_page_is_a_plain_get() {
         let head = b"POST /x?y HTTP/1.1\r\nHost: a.test:80\r\nCookie: b=c\r\nContent-Type: text/plain\r\n\
             Content-Length: 3\r\nIf-Match: \"x\"\r\nRange: bytes=0-1\r\nConnection: X-Own, keep-alive\r\nX-Own: 1\r\n\
-            Expect: 100-continue\r\nAccept-Encoding: br\r\nX-Kept: 2\r\n\r\n";
+            Expect: 100-continue\r\nAccept-Encoding: br\r\nAuthorization: Basic YTpi\r\nX-Kept: 2\r\n\r\n";
         let mut slots = FieldSlots::default();
         let parsed = request::parse(head, &mut slots, &RequestLimits::default()).unwrap().unwrap();
-        let text = String::from_utf8(question(&parsed, "/e/404.html?a")).unwrap();
-        let wanted =
-            "GET /e/404.html?a HTTP/1.1\r\nHost: a.test:80\r\nCookie: b=c\r\nX-Kept: 2\r\n\r\n";
+        let text = String::from_utf8(question(&parsed, "/e/404.html?a", 404)).unwrap();
+        let wanted = "GET /e/404.html?a HTTP/1.1\r\nHost: a.test:80\r\nCookie: b=c\r\nAuthorization: Basic YTpi\r\nX-Kept: 2\r\n\r\n";
         assert_eq!(text, wanted);
+        let text = question(&parsed, "/e/401.html", 401);
+        assert!(!String::from_utf8(text).unwrap().contains("Authorization"), "it was wrong");
     }
 }
