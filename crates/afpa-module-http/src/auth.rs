@@ -4,7 +4,6 @@
 //! Others are checked in the thread context, and then the response is derived again with what was [`Learnt`]: so there
 //! is one place that decides, and no state behind it knows of a check.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use crate::demand::{Granted, PasswordDemand};
 use crate::global::Global;
 use crate::guard::Guards;
 use crate::question::{client_of, question};
+use crate::readings::readings;
 
 /// The verdict on a client and a path.
 pub(crate) enum Ruling {
@@ -61,6 +61,8 @@ pub(crate) struct Visit<'a, 's, 'b> {
     pub(crate) path: &'a [u8],
     /// The names of files that answer for a directory: it needs the rights of each of them.
     pub(crate) index: &'a [String],
+    /// Files answer.
+    pub(crate) is_file: bool,
 }
 
 /// Decides about a request.
@@ -79,13 +81,13 @@ fn judge(
     visit: Visit<'_, '_, '_>,
     learnt: Option<&Learnt>,
 ) -> Ruling {
-    let Visit { site, way: (listener, peer), request, tls, path, index } = visit;
+    let Visit { site, way: (listener, peer), request, tls, path, index, is_file } = visit;
     let client = client_of((global, site), request, peer);
-    let index = index.iter().filter(|_| path.ends_with(b"/"));
-    let below = index.map(|name| Cow::Owned([path, name.as_bytes()].concat()));
-    let paths: Vec<Cow<'_, [u8]>> = std::iter::once(Cow::Borrowed(path)).chain(below).collect();
-    let questions =
-        || paths.iter().map(|path| question((global, listener, peer), (request, tls), path));
+    let others = readings(path, index, is_file);
+    let questions = || {
+        let paths = std::iter::once(path).chain(others.iter().map(|other| &**other));
+        paths.map(|path| question((global, listener, peer), (request, tls), path))
+    };
 
     let mut addresses = questions().filter_map(|asked| guards.addresses.find(site, &asked));
     if addresses.any(|guard| !guard.admits(client)) {

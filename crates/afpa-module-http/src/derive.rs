@@ -156,7 +156,8 @@ impl Http {
         } = self;
         tls.clone_from(&connection.tls);
         let (parsed, peer) = (&request.parsed, connection.client);
-        let refused = refusal(global, peer, now);
+        // A request that was checked was asked about before.
+        let refused = if learnt.is_none() { refusal(global, peer, now) } else { None };
         let asks = (parsed, tls.as_deref());
         let mut routed = {
             let learnt = learnt.as_ref();

@@ -107,7 +107,9 @@ impl Guards {
             };
             path.starts_with(&set.prefix) || path.ends_with(b"/") && index.iter().any(covers_index)
         };
-        self.addresses.of(site).chain(self.passwords.of(site)).any(covers)
+        // A server may read it in another way ([`readings`](crate::readings)).
+        let has_parameters = path.contains(&b';') && self.guards(site);
+        has_parameters || self.addresses.of(site).chain(self.passwords.of(site)).any(covers)
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) enum Route<'m> {
     Unauthorized(Arc<PasswordDemand>),
     /// Its credentials are to be checked first.
     Check(Arc<PasswordDemand>, Credentials),
+    /// Its credentials cannot be checked now.
+    Busy,
     /// A preflight: the answer says who may ask from elsewhere.
     Preflight(&'m Cors),
     /// A status, with a page if it is an error.
@@ -235,7 +237,7 @@ fn by_router<'m>(
         }
         Err(Unrouted::NotFound(site)) => {
             let way = (listener, peer);
-            let visit = Visit { site, way, request, tls, path, index: &[] };
+            let visit = Visit { site, way, request, tls, path, index: &[], is_file: false };
             let edits = global.fields.of_site(site).map(|rules| rules.of(path, request));
             let (route, granted) = match barred(auth::rule(global, visit, learnt), edits, request) {
                 Ok(route) => (route, None),
@@ -252,7 +254,8 @@ fn by_router<'m>(
     let (site, index) = (verdict.site, index.unwrap_or_default());
     let scope = Some((site, Some(verdict.set)));
     let edits = global.fields.of_set(verdict.set).map(|rules| rules.of(path, request));
-    let visit = Visit { site, way: (listener, peer), request, tls, path, index };
+    let is_file = matches!(verdict.action, Action::Cached { .. });
+    let visit = Visit { site, way: (listener, peer), request, tls, path, index, is_file };
     let granted = match barred(auth::rule(global, visit, learnt), edits, request) {
         Ok(route) => return Routed { site: Some(site), scope, route, edits, granted: None },
         Err(granted) => granted,
@@ -315,7 +318,7 @@ fn barred<'m>(
         Ruling::Forbidden => return Ok(Route::Error(Status::FORBIDDEN)),
         Ruling::Unauthorized(demand) => Route::Unauthorized(demand),
         Ruling::Check(demand, credentials) => Route::Check(demand, credentials),
-        Ruling::Busy => Route::Error(Status::SERVICE_UNAVAILABLE),
+        Ruling::Busy => Route::Busy,
     };
     let cors = edits.and_then(|edits| edits.rules.cors.as_ref());
     Ok(cors.and_then(|cors| preflight(cors, request)).unwrap_or(route))

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::Command;
 
-use afpa_testkit::server::program;
+use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Server, Tree};
 use afpa_tests::h2::{self, H2Client};
 use afpa_tests::proxy::{Raw, read_content, read_head};
@@ -34,6 +34,7 @@ fn tree() -> Tree {
         tree.file(name, name);
     }
     tree.file("secret/index.html", "secret");
+    tree.file("secret/index.html.gz", "coded");
     tree
 }
 
@@ -81,6 +82,14 @@ const CASES: &[(&str, &str, u16)] = &[
     ("/secret/index.html", "198.51.100.1", 403),
     ("/secret/", "198.51.100.1", 403),
     ("/secret/", "10.2.3.4", 200),
+    // A stored coding is another spelling of its file, and a servlet container drops parameters.
+    ("/secret/index.html.gz", "198.51.100.1", 403),
+    ("/secret/index.html.gz", "10.2.3.4", 200),
+    ("/app;a/kept", "198.51.100.1", 403),
+    ("/app;a/kept", "10.2.3.4", 404),
+    ("/x/..;b=c/app/kept", "198.51.100.1", 403),
+    ("/x/%2e%2e%3b/app/kept", "198.51.100.1", 403),
+    ("/open;a/kept", "198.51.100.1", 404),
     ("/app/kept", "10.2.3.4", 200),
     ("/app/kept", "198.51.100.1", 403),
     ("/back/kept", "10.2.3.4", 200),
@@ -136,6 +145,33 @@ fn addresses_decide_in_each_place() {
     }
     // Without a router in front, the client is the one that connects.
     assert_eq!(client.get("/private/a.txt").status, 403);
+}
+
+#[test]
+fn a_script_has_its_guard_whatever_stands_behind_its_name() {
+    let (tree, dead) = (Tree::new(), free_address());
+    for name in ["open.php", "exact.php", "flat/x.php", "group/x.php"] {
+        tree.file(name, "<?php");
+    }
+    let settings = format!(
+        "php = \"{dead}\"\n\
+         [[site.path]]\nprefix = \"/exact.php\"\nexact = true\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/flat/\"\nrecursion = false\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/group/\"\n\
+         [[site.path.content]]\nextensions = [\"php\"]\nallow = [\"10.0.0.0/8\"]\n"
+    );
+    let server = serve(&tree, &settings);
+    let mut client = server.connect();
+    // The second time, the scripts are known.
+    for _ in 0..2 {
+        assert_eq!(client.get("/open.php/x").status, 502, "nothing runs it here");
+        for target in ["/exact.php", "/flat/x.php", "/group/x.php"] {
+            for behind in ["", "/", "/x", "/x.css", "/x.php/y"] {
+                let target = format!("{target}{behind}");
+                assert_eq!(client.get(&target).status, 403, "{target}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -123,6 +123,7 @@ impl Missed<'_, '_, '_> {
                 let check = PasswordCheck { request, demand, credentials, learnt };
                 return Miss::Uncached(Work::Check(Box::new(check)));
             }
+            Route::Busy => responder.busy(asked, out),
             Route::Unfit(unfit) => responder.unfit(asked, unfit, out),
             Route::Preflight(cors) => responder.preflight(asked, cors, out),
             Route::Status(status) => responder.status(asked, status, out),

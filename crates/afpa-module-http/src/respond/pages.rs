@@ -9,6 +9,7 @@ use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
 use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
+use memchr::memmem;
 
 use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
@@ -116,12 +117,13 @@ impl Responder {
         if !answer.is_bodiless() {
             head = head.content_length(body.len() as u64);
         }
-        // The fields of an error mean nothing on an answer that is none, and caches must not take it for the page.
-        let lines = match answer.code() {
-            400.. => &lines[..],
-            _ => b"Cache-Control: no-store\r\n",
-        };
-        let head = head.lines(lines).finish();
+        // The fields of an error mean nothing on an answer that is none. Caches must not take it for the page, nor for
+        // another error, which they may keep without being asked to.
+        let mut lines = if answer.code() >= 400 { lines.clone() } else { Vec::new() };
+        if answer != *status && memmem::find(&lines, b"Cache-Control").is_none() {
+            lines.extend_from_slice(b"Cache-Control: no-store\r\n");
+        }
+        let head = head.lines(&lines).finish();
         let persistence = self.head(asked, (answer, &head), out);
         let length = self.content_of_page(asked, body, out);
         match report {
@@ -153,6 +155,12 @@ impl Responder {
             Refusal::TotalRate => Status::SERVICE_UNAVAILABLE,
         };
         let problem = Problem { by_limit: true, ..Problem::new(status) };
+        self.problem(asked, problem.with("Retry-After", "1"), out)
+    }
+
+    /// The page for a request that waits in no queue, because it is full.
+    pub(crate) fn busy(&mut self, asked: Asked<'_, '_, '_>, out: &mut Outbox) -> Persistence {
+        let problem = Problem { by_limit: true, ..Problem::new(Status::SERVICE_UNAVAILABLE) };
         self.problem(asked, problem.with("Retry-After", "1"), out)
     }
 

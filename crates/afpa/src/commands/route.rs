@@ -1,5 +1,6 @@
 //! `afpa route URL`: the request set of a URL, and why.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::edits::{Change, FieldRule};
 use afpa_http::{Host, Method, target};
+use afpa_module_http::readings;
 use afpa_police::Prefix;
 use afpa_router::{
     Action, Explanation, Extension, Fallback, Fields, HostMatch, ListenerId, MatchResult, Question,
@@ -103,7 +105,8 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
     told.path(&url, path, &explanation);
     told.tried(&explanation);
     let verdict = routes.router.route(&question);
-    let guarded = told.access(&question, &verdict);
+    let others = other_readings(routes, &verdict, path);
+    let guarded = told.access(&question, &verdict, &others);
     match verdict {
         Err(Unrouted::Misdirected) => {
             told.row("answer", "421: no site of this address has this host")
@@ -361,10 +364,11 @@ impl Told<'_> {
     }
 
     /// The clients that may use the path. Whether not everybody may.
-    fn access<F: Fields>(
+    fn access<F: Fields + Copy>(
         &mut self,
         question: &Question<'_, F>,
         verdict: &Result<Verdict<'_, '_>, Unrouted>,
+        others: &[Cow<'_, [u8]>],
     ) -> bool {
         let site = match verdict {
             Ok(verdict) => verdict.site,
@@ -372,15 +376,25 @@ impl Told<'_> {
             Err(Unrouted::Misdirected) => return false,
         };
         let Guarded { addresses, passwords } = &self.routes.guarded;
-        let by_address = demand(addresses, site, question);
-        if let Some((set, access)) = by_address {
-            self.addresses(set, access);
+        // The rights of each reading of the path are needed; most of them are those of the path itself.
+        let mut told: Vec<&RequestSet> = Vec::new();
+        let is_new = |told: &[&RequestSet], set| !told.iter().any(|one| std::ptr::eq(*one, set));
+        for path in std::iter::once(question.path).chain(others.iter().map(|other| &**other)) {
+            let question = &Question { path, ..*question };
+            if let Some((set, access)) = demand(addresses, site, question)
+                && is_new(&told, set)
+            {
+                told.push(set);
+                self.addresses(set, access);
+            }
+            if let Some((set, demand)) = demand(passwords, site, question)
+                && is_new(&told, set)
+            {
+                told.push(set);
+                self.users(set, demand);
+            }
         }
-        let by_password = demand(passwords, site, question);
-        if let Some((set, demand)) = by_password {
-            self.users(set, demand);
-        }
-        let guarded = by_address.is_some() || by_password.is_some();
+        let guarded = !told.is_empty();
         if guarded {
             self.row("kernel", "never answers: not everybody may use it");
         }
@@ -578,6 +592,18 @@ impl Told<'_> {
             name = "";
         }
     }
+}
+
+/// The paths whose rights a request needs beside its own.
+fn other_readings<'p>(
+    routes: &Routes,
+    verdict: &Result<Verdict<'_, '_>, Unrouted>,
+    path: &'p [u8],
+) -> Vec<Cow<'p, [u8]>> {
+    let action = verdict.as_ref().ok().map(|verdict| verdict.action);
+    let Some(Action::Cached { root, .. }) = action else { return readings(path, &[], false) };
+    let index = routes.hierarchy.root(*root).map_or(&[][..], |root| &root.index);
+    readings(path, index, true)
 }
 
 /// The demand of guarded parts that meets a question.
