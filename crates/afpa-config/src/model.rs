@@ -25,6 +25,7 @@ use crate::hints::SiteHint;
 use crate::http2::Http2;
 use crate::php::Php;
 use crate::police::Police;
+use crate::server_limits::ServerLimits;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
 use crate::tls::{CertificateFiles, ClientCertificates, Tls};
@@ -421,6 +422,8 @@ pub struct SiteSettings {
     pub index: Vec<String>,
     /// Whether answers of servers are compressed.
     pub compress: bool,
+    /// Limits of requests to servers.
+    pub server_limits: ServerLimits,
     /// Whether a directory without an index file is listed.
     pub listing: bool,
     /// Which symbolic links are followed.
@@ -524,6 +527,8 @@ pub struct Behaviour {
     pub cache: Option<CacheMode>,
     /// Whether answers of its servers are compressed; `None`: as the path says, or the site.
     pub compress: Option<bool>,
+    /// Limits of requests to its servers.
+    pub server_limits: ServerLimits,
     /// The text that replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use afpa_http::Status;
 use afpa_proxy::limit::LimitSettings;
@@ -18,6 +19,7 @@ use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlin
 use crate::police::prefix;
 use crate::reader::{Reader, Section};
 use crate::rules;
+use crate::server_limits::ServerLimits;
 use crate::shared_cache::SiteCache;
 use crate::tls;
 use crate::units::Listen;
@@ -65,6 +67,7 @@ impl SiteSettings {
             php_root: s.text_or("php_root", "absolute path", "root", rules::directory),
             php_params: s.pairs("php_params", "names and values", rules::param),
             compress: s.flag("compress", false),
+            server_limits: ServerLimits::read(&mut s, "group"),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
             dotfiles: s.flag("dotfiles", false),
@@ -204,6 +207,7 @@ impl Behaviour {
             affinity: read_affinity(s),
             cache: s.choice_or("cache", "site"),
             compress: s.flag_or("compress", "site"),
+            server_limits: ServerLimits::read(s, "site"),
             rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),
@@ -220,6 +224,28 @@ impl Behaviour {
             if_cookies: s.pairs("if_cookies", "cookie names and patterns", rules::condition),
             if_client_subject: s.text_or("if_client_subject", "pattern", "none", rules::pattern),
         }
+    }
+}
+
+impl SiteSettings {
+    /// The limits of requests to servers in a content group of a path, by their numbers in the router's table.
+    pub fn server_limits(&self, path: usize, content: usize) -> ServerLimits {
+        let path = self.paths.get(path);
+        let content = path.and_then(|path| path.contents.get(content));
+        let of_content = content.map(|content| content.behaviour.server_limits);
+        let of_path = path.map(|path| path.behaviour.server_limits);
+        let of_path = of_path.unwrap_or_default().within(self.server_limits);
+        of_content.unwrap_or_default().within(of_path)
+    }
+
+    /// The shortest time-out of its places.
+    pub fn shortest_first_byte(&self) -> Option<Duration> {
+        let paths = self.paths.iter().flat_map(|path| {
+            let contents = path.contents.iter().map(|content| &content.behaviour);
+            std::iter::once(&path.behaviour).chain(contents)
+        });
+        let own = paths.filter_map(|behaviour| behaviour.server_limits.first_byte);
+        own.chain(self.server_limits.first_byte).min()
     }
 }
 

@@ -15,7 +15,7 @@ use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
 use afpa_proxy::request::Origin;
 use afpa_proxy::select::Group;
-use afpa_router::{Action, RequestSet, RequestSetId, Router, SiteId};
+use afpa_router::{Action, GroupId, RequestSet, RequestSetId, Router, SiteId};
 use afpa_shared_cache::{CacheRequest, KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
@@ -50,6 +50,8 @@ pub struct Global {
     pub errors: ErrorTables,
     /// The compression of servers' answers.
     pub codings: Codings,
+    /// The settings of exchanges in places with limits of their own.
+    pub exchanges: Exchanges,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -107,6 +109,26 @@ impl Codings {
     }
 }
 
+/// The settings of exchanges of request sets with limits of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Exchanges {
+    /// Of a request set, by its number, those with each server group that it asks; empty: no request set has any.
+    pub sets: Vec<Vec<(GroupId, Arc<exchange::Settings>)>>,
+}
+
+impl Exchanges {
+    /// Those of a request set with a group; `None`: those of the group.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        set: Option<RequestSetId>,
+        group: GroupId,
+    ) -> Option<&Arc<exchange::Settings>> {
+        let own = self.sets.get(set?.0 as usize)?;
+        own.iter().find(|(known, _)| *known == group).map(|(_, settings)| settings)
+    }
+}
+
 /// The operator's own error pages, which the router's request sets and sites have.
 #[derive(Debug, Default)]
 pub struct ErrorTables {
@@ -161,6 +183,7 @@ impl Global {
             fields: Fields::default(),
             errors: ErrorTables::default(),
             codings: Codings::default(),
+            exchanges: Exchanges::default(),
             limits,
             body_limit,
             counted_sets,

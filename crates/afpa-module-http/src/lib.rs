@@ -50,7 +50,7 @@ pub use demand::PasswordDemand;
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use errors::{ErrorPages, ErrorRule, PageFile, PageServer, PageSource};
-pub use global::{Challenges, Codings, ErrorTables, Fields, Global, ServerGroup};
+pub use global::{Challenges, Codings, ErrorTables, Exchanges, Fields, Global, ServerGroup};
 pub use guard::{Guard, Guards, Places};
 pub use header::{HttpHeader, Variant};
 pub use load::{Comparer, Compressor, CompressorStats};

@@ -1,4 +1,4 @@
-//! Other readings of a path: what it also is for files and servers, so that no spelling leads around a guard.
+//! Other readings of a path, by files and servers, so that no spelling leads around a guard.
 
 use std::borrow::Cow;
 

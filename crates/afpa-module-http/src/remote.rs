@@ -107,6 +107,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) errors: Option<Errors<'a>>,
     /// Which answers are compressed; `None`: none.
     pub(crate) codings: Option<&'a Arc<CodingRules>>,
+    /// The limits of the place; `None`: those of the server group.
+    pub(crate) settings: Option<&'a Arc<exchange::Settings>>,
     /// The user whose password was checked.
     pub(crate) user: Option<&'a str>,
     /// This answer is the last one on its connection.
@@ -134,6 +136,7 @@ pub(crate) fn prepare(
         debug_assert!(false, "the router knows only groups that there are");
         return Err(NotSent::Status(Status::INTERNAL_SERVER_ERROR));
     };
+    let settings = asker.settings.unwrap_or(settings);
     let site = global.sites.get(to.site.0 as usize);
     let too_large = |most| matches!(request.body, BodyLength::Length(length) if length > most);
     if settings.largest_content.is_some_and(too_large) {

@@ -167,6 +167,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         fields: Default::default(),
         errors: Default::default(),
         codings: Default::default(),
+        exchanges: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

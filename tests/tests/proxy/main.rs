@@ -24,4 +24,5 @@ mod reload;
 mod ring;
 mod routes;
 mod scenarios;
+mod server_limits;
 mod vtc;

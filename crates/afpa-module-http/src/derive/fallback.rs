@@ -71,8 +71,11 @@ impl Http {
             }
         }
         let head = &request.head;
-        let (codings, global) = (global.codings.of(Some(set)), &global);
-        let distributing = Distributing { asked, head, plan, codings, global, responder, core };
+        let (codings, settings) =
+            (global.codings.of(Some(set)), global.exchanges.of(Some(set), group));
+        let global = &global;
+        let distributing =
+            Distributing { asked, head, plan, codings, settings, global, responder, core };
         distributing.respond(to, connection, out)
     }
 }

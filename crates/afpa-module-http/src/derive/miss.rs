@@ -93,9 +93,11 @@ impl Missed<'_, '_, '_> {
                 }));
             }
             Route::Distributed(to) => {
-                let codings = global.codings.of(scope.and_then(|(_, set)| set));
+                let set = scope.and_then(|(_, set)| set);
+                let codings = global.codings.of(set);
+                let settings = global.exchanges.of(set, to.group);
                 let distributing =
-                    Distributing { asked, head, plan, codings, global, responder, core };
+                    Distributing { asked, head, plan, codings, settings, global, responder, core };
                 return match distributing.respond(to, connection, out) {
                     Finished::Answered(persistence) => Miss::Answered(persistence),
                     Finished::Remote(request) => Miss::Remote(request),
@@ -162,6 +164,8 @@ pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) plan: Option<Box<Plan>>,
     /// Which answers are compressed; `None`: none.
     pub(super) codings: Option<&'m Arc<CodingRules>>,
+    /// The limits of the place; `None`: those of the server group.
+    pub(super) settings: Option<&'m Arc<exchange::Settings>>,
     pub(super) global: &'m Global,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -175,7 +179,7 @@ impl Distributing<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Finished<Remote> {
-        let Self { asked, head, plan, codings, global, responder, core } = self;
+        let Self { asked, head, plan, codings, settings, global, responder, core } = self;
         let client = match connection.client {
             Client::Ip(client) => Some(client),
             Client::Unix => None,
@@ -196,6 +200,7 @@ impl Distributing<'_, '_, '_> {
             edits,
             errors,
             codings,
+            settings,
             user,
             is_last,
         };

@@ -144,6 +144,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         fields: Default::default(),
         errors: Default::default(),
         codings: Default::default(),
+        exchanges: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

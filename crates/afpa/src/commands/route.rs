@@ -20,7 +20,8 @@ use super::print;
 use crate::cli::Route;
 use afpa_config::{
     Access, BasicAuth, CacheMode, Choice as _, ErrorPage, Guarded, Guards, Listen, Loaded, Machine,
-    Overrides, Root, Routes, SiteCache, error_pages, field_name, field_rules, load,
+    Overrides, Root, Routes, ServerLimits, SiteCache, error_pages, field_name, field_rules,
+    human_size, load,
 };
 
 /// `afpa route URL`.
@@ -155,6 +156,7 @@ fn explained(loaded: &Loaded, options: &Route) -> anyhow::Result<(String, bool)>
                         let mode = site.cache_mode(set.path, set.content);
                         let told_of = kept(&site.cache, mode, &options.method, &fields);
                         told.row("cache", &told_of);
+                        told.limits(site.server_limits(set.path, set.content));
                     }
                 }
                 Action::Redirect(_) => {
@@ -360,6 +362,16 @@ impl Told<'_> {
         self.row("fallback", &format!("{fallback}  ({when})"));
         if !guarded {
             self.row("kernel", kernel);
+        }
+    }
+
+    /// The limits of a request to servers that the place has.
+    fn limits(&mut self, limits: ServerLimits) {
+        let content = limits.largest_content.map(|most| format!("content {}", human_size(most)));
+        let patience = limits.first_byte.map(|time| format!("first byte within {time:?}"));
+        let all: Vec<String> = content.into_iter().chain(patience).collect();
+        if !all.is_empty() {
+            self.row("limits", &all.join(", "));
         }
     }
 

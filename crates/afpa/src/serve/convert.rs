@@ -39,7 +39,10 @@ pub(super) fn engine(
             .max(config.limits.connections_per_client / 10),
         connections: config.limits.connections,
         connections_per_client: config.limits.connections_per_client,
-        remote_timeout: config.groups.iter().map(|group| group.exchange.shortest()).min(),
+        remote_timeout: {
+            let of_groups = config.groups.iter().map(|group| group.exchange.shortest());
+            of_groups.chain(config.sites.iter().filter_map(SiteSettings::shortest_first_byte)).min()
+        },
         http2: config.http2.limits,
         least_rate: config.internals.least_rate as u64,
         long_sends: config.internals.long_sends,

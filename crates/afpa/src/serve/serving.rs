@@ -11,15 +11,15 @@ use afpa_cache::{Arena, Cache};
 use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
-    Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot, Fields,
-    Global, Guards, HttpHeader, ServerGroup, Site,
+    Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot,
+    Exchanges, Fields, Global, Guards, HttpHeader, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
-use afpa_router::{Action, Fallback, RequestSet, Router};
+use afpa_router::{Action, Fallback, GroupId, RequestSet, Router};
 use afpa_shared_cache::{CachePolicy, Responses, SiteCache};
 use anyhow::Context as _;
 
@@ -160,6 +160,7 @@ impl Content {
             fields: fields(config, router.as_deref()),
             caches: caches(config, router.as_deref(), &names, &codings, responses),
             codings,
+            exchanges: exchanges(config, router.as_deref(), &groups),
             guards,
             roots,
             listeners,
@@ -203,6 +204,46 @@ fn codings(config: &Config, router: Option<&Router>) -> Codings {
     };
     let sets = router.map_or(&[][..], |router| router.sets()).iter().map(compresses).collect();
     Codings { sets, rules: convert::coding_rules(&config.compression) }
+}
+
+/// The settings of exchanges in places with limits of their own.
+fn exchanges(config: &Config, router: Option<&Router>, groups: &[ServerGroup]) -> Exchanges {
+    let limits = |set: &RequestSet| {
+        let site = config.sites.get(set.site.0 as usize);
+        site.map(|site| site.server_limits(set.path, set.content)).unwrap_or_default()
+    };
+    let sets = router.map_or(&[][..], |router| router.sets());
+    if sets.iter().all(|set| limits(set).is_empty()) {
+        return Exchanges::default();
+    }
+    let of_set = |set: &RequestSet| {
+        let limits = limits(set);
+        let asked = asked_groups(&set.behaviour.action).filter(|_| !limits.is_empty());
+        let settings = asked.filter_map(|id| {
+            let mut settings = (*groups.get(id.0 as usize)?.settings).clone();
+            settings.largest_content = limits.largest_content.or(settings.largest_content);
+            settings.first_byte = limits.first_byte.unwrap_or(settings.first_byte);
+            Some((id, Arc::new(settings)))
+        });
+        settings.collect()
+    };
+    Exchanges { sets: sets.iter().map(of_set).collect() }
+}
+
+/// The server groups that an action may ask.
+fn asked_groups(action: &Action) -> impl Iterator<Item = GroupId> {
+    let (own, behind) = match action {
+        Action::Distributed { group, .. } => (Some(*group), None),
+        Action::Cached { fallback, scripts, .. } => {
+            let behind = match fallback {
+                Some(Fallback::Distributed { group, .. }) => Some(*group),
+                _ => None,
+            };
+            (scripts.as_ref().map(|scripts| scripts.group), behind)
+        }
+        _ => (None, None),
+    };
+    own.into_iter().chain(behind)
 }
 
 /// How the request sets use the shared cache. Answers that were kept under other rules are not found any more.
