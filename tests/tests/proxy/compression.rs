@@ -34,7 +34,7 @@ fn answer_to(target: &str) -> (&'static str, &'static str) {
     match target {
         "/full" => ("200 OK", FULL),
         "/error" => ("500 Internal Server Error", TEXT),
-        "/kept" => {
+        "/kept" | "/ranged" => {
             ("200 OK", "Content-Type: text/html\r\nETag: \"v1\"\r\nCache-Control: max-age=600\r\n")
         }
         "/stale" => (
@@ -112,6 +112,11 @@ fn respond(stream: &mut TcpStream, head: &str, pause: &(Mutex<bool>, Condvar)) -
         _ if method == "HEAD" => {
             let length = content.len();
             write!(stream, "{head}Content-Length: {length}\r\n\r\n").ok()
+        }
+        "/ranged" if value("range").as_deref() == Some("bytes=0-9") => {
+            let (head, whole) = (head.replace("200 OK", "206 Partial Content"), content.len());
+            let fields = format!("Content-Range: bytes 0-9/{whole}\r\nContent-Length: 10\r\n");
+            write!(stream, "{head}{fields}\r\n{}", &content[..10]).ok()
         }
         "/short" => write!(stream, "{head}Content-Length: 5\r\n\r\nshort").ok(),
         "/empty" => write!(stream, "{head}Content-Length: 0\r\n\r\n").ok(),
@@ -238,7 +243,6 @@ fn what_must_not_be_compressed_passes_as_it_is() {
         "/picture",
         "/untyped",
         "/as-it-is",
-        "/part",
         "/events",
         "/grpc",
         "/sums",
@@ -251,6 +255,8 @@ fn what_must_not_be_compressed_passes_as_it_is() {
         let answer = client.get_with(target, gzip);
         assert_eq!((coding(&answer), answer.field("vary")), (own, None), "{target} {answer:?}");
     }
+    let part = client.get_with("/part", gzip);
+    assert_eq!((coding(&part), part.field("vary")), (None, Some("Accept-Encoding")), "{part:?}");
     let sums = client.get_with("/sums", gzip);
     assert_eq!(sums.trailers, [("X-Sum".to_owned(), "1".to_owned())]);
     // Others would get these compressed, and caches have to know that.
@@ -430,6 +436,23 @@ fn kept_answers_are_compressed_once() {
         assert_eq!(client.get_with("/kept-picture", lines).field("vary"), None);
     }
     assert_eq!(app.asked(), asked);
+}
+
+#[test]
+fn a_kept_part_takes_the_place_of_no_compressed_answer() {
+    let app = App::start();
+    let server = serve(&app, "");
+    let mut client = server.connect();
+    let gzip = "Accept-Encoding: gzip\r\n";
+    client.get_with("/ranged", gzip);
+    eventually("the answer is kept", || client.get_with("/ranged", gzip).field("age").is_some());
+    let mut part = || client.get_with("/ranged", "Range: bytes=0-9\r\n");
+    let first = part();
+    assert_eq!((first.status, first.field("vary")), (206, Some("Accept-Encoding")), "{first:?}");
+    eventually("the part is kept", || part().field("age").is_some());
+    let asked = app.asked();
+    let whole = client.get_with("/ranged", gzip);
+    assert_eq!((coding(&whole), app.asked()), (Some("gzip"), asked));
 }
 
 #[test]

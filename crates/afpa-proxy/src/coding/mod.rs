@@ -108,6 +108,11 @@ impl Compress {
         if !self.may_be_coded(response) {
             return None;
         }
+        // The whole may get a coding, so a cache must not take the part for one that all clients may get.
+        if response.status == 206 {
+            let head = head(response, Coding::Identity, false);
+            return Some((head, Recoded { encoder: None, coded: None, is_makeshift: false }));
+        }
         let wants = self.coding != Coding::Identity && !self.as_it_is;
         let encoder = match wants && !asked.head {
             true => Encoder::new(self.coding, length, places),
@@ -124,10 +129,11 @@ impl Compress {
         Some((head, Recoded { encoder, coded, is_makeshift: self.coding != coding }))
     }
 
-    /// Whether some client gets the answer compressed.
+    /// Whether some client gets the answer compressed; of a part, whether some client gets the whole compressed.
     fn may_be_coded(&self, response: &Response<'_, '_>) -> bool {
+        let is_part = response.status == 206;
         let is_long = response.announced().is_none_or(|length| length >= self.rules.least.max(1));
-        if !is_long || matches!(response.status, 0..200 | 204 | 205 | 206) {
+        if !(is_long || is_part) || matches!(response.status, 0..200 | 204 | 205) {
             return false;
         }
         let mut is_of_type = false;
@@ -142,7 +148,7 @@ impl Compress {
                 Kind::Trailer => true,
                 _ if is("content-encoding") => list(value).any(is_coding),
                 _ if is("cache-control") => says_no_transform(value),
-                _ => is("content-range"),
+                _ => is("content-range") && !is_part,
             };
             if bars {
                 return false;

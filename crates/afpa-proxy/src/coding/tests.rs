@@ -41,7 +41,8 @@ fn what_is_not_compressed_for_anybody_passes_as_it_is() {
         ("200 OK", "Content-Type: text/event-stream\r\n"),
         ("200 OK", "Content-Type: application/grpc+proto\r\n"),
         ("204 No Content", "Content-Type: text/plain\r\n"),
-        ("206 Partial Content", "Content-Type: text/plain\r\nContent-Range: bytes 0-4999/9000\r\n"),
+        ("206 Partial Content", "Content-Type: image/png\r\nContent-Range: bytes 0-4999/9000\r\n"),
+        ("416 Range Not Satisfiable", &format!("{TEXT}Content-Range: bytes */9000\r\n")),
         ("200 OK", &format!("{TEXT}Content-Encoding: gzip\r\n")),
         ("200 OK", &format!("{TEXT}Content-Encoding: aes128gcm\r\n")),
         ("200 OK", &format!("{TEXT}Content-Encoding: identity, br\r\n")),
@@ -87,6 +88,17 @@ fn clients_that_get_it_as_it_is_hear_that_others_do_not() {
     }
     let as_it_is = format!("{GZIP}Cache-Control: max-age=0, no-transform\r\n");
     assert_eq!(recoded(&as_it_is, &plain, Asked::default()), Some((expected, None, true)));
+}
+
+#[test]
+fn a_part_passes_as_it_is_and_varies_as_the_whole_does() {
+    let fields = "Content-Type: text/plain\r\nETag: \"a\"\r\nContent-Range: bytes 0-9/9000\r\n\
+        Content-Length: 10\r\n";
+    let expected = answer("206 Partial Content", &format!("{fields}Vary: Accept-Encoding\r\n"));
+    for request in ["Range: bytes=0-9\r\n", GZIP] {
+        let found = recoded(request, &answer("206 Partial Content", fields), Asked::default());
+        assert_eq!(found, Some((expected.clone(), None, false)), "{request}");
+    }
 }
 
 #[test]
