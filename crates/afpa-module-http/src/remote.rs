@@ -154,6 +154,12 @@ pub(crate) fn prepare(
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
+    let may_code = !head.asks_upgrade() && !asks_tunnel(request);
+    let compress = asker.codings.filter(|_| may_code).map(|rules| Compress::of(rules, request));
+    if compress.is_some() {
+        name_strong_tags(&mut head, request);
+    }
+    // The operator's changes come last.
     if let Some(edits) = asker.edits {
         head.apply(edits);
     }
@@ -171,11 +177,6 @@ pub(crate) fn prepare(
     };
     let permit = site.map(admit).transpose().map_err(NotSent::Limited)?;
 
-    let may_code = !head.asks_upgrade() && !asks_tunnel(request);
-    let compress = asker.codings.filter(|_| may_code).map(|rules| Compress::of(rules, request));
-    if compress.is_some() {
-        name_strong_tags(&mut head, request);
-    }
     let affinity = affinity(to.affinity);
     let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
     let cookie = cookie.and_then(|name| cookie_value(request, name)).map(Box::from);
