@@ -559,10 +559,10 @@ impl Download {
             self.withheld = true;
             self.replaced = Some(status_fields(&response));
         }
-        if self.withheld && tap.is_none() {
+        if self.withheld {
+            // Neither the client nor a cache gets its content compressed.
             (self.encoder, self.summary.coded) = (None, None);
-        }
-        if !self.withheld {
+        } else {
             let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
             let begin = self.out.len();
             response.write(&mut self.out, delivery, connection, now.unix(), added);
@@ -623,7 +623,7 @@ impl Download {
             if let Some(tap) = tap.as_deref_mut() {
                 tap.content(data);
             }
-            if self.withheld && self.summary.content > MOST_WITHHELD {
+            if self.withheld && self.read > MOST_WITHHELD {
                 // Nobody gets the rest: the connection is closed instead.
                 (self.summary.keeps, self.summary.exact, self.raw) = (false, false, 0..0);
                 self.phase = Phase::Last;
