@@ -293,7 +293,7 @@ impl Download {
                 cx.waker().wake_by_ref();
                 return Ok((true, None));
             }
-            match self.poll_fill(cx, stream, client.appetite(), pool) {
+            match self.poll_fill(cx, stream, self.appetite(terms, client), pool) {
                 Poll::Ready(Ok(0)) => self.end_of_stream(tap.as_deref_mut(), client)?,
                 Poll::Ready(Ok(_)) => {
                     if self.summary.first_byte_us == 0 {
@@ -423,6 +423,16 @@ impl Download {
         }
     }
 
+    /// Bytes that one read may take; the first one brings content that may be compressed at once.
+    fn appetite(&self, terms: &Terms<'_>, client: &impl ClientStream) -> usize {
+        let may_code = match self.phase {
+            Phase::Head => terms.compress.is_some_and(Compress::codes),
+            _ => self.encoder.is_some(),
+        };
+        let appetite = client.appetite();
+        if may_code { appetite.min(MOST_ENCODED) } else { appetite }
+    }
+
     /// Reads into the buffer, behind the bytes that were not parsed yet.
     fn poll_fill(
         &mut self,
@@ -440,10 +450,6 @@ impl Download {
         }
         let room = buffer.get_mut(self.raw.end..).unwrap_or_default();
         debug_assert!(!room.is_empty(), "a head is shorter than the buffer, content is not kept");
-        let appetite = match self.encoder {
-            Some(_) => appetite.min(MOST_ENCODED),
-            None => appetite,
-        };
         let most = room.len().min(appetite.max(LEAST_READ));
         let room = room.get_mut(..most).unwrap_or_default();
         match stream.poll_read(cx, room) {
