@@ -98,9 +98,12 @@ impl Compress {
         asked: Asked,
         places: &Places,
     ) -> Option<(Vec<u8>, Recoded)> {
-        // Nobody knows whether the answer that a 304 stands for was compressed. A weak tag and a longer Vary are true
-        // of both.
+        // Nobody knows whether the answer that a 304 without a type stands for was compressed. A weak tag and a longer
+        // Vary are true of both.
         if response.status == 304 {
+            if self.is_of_other_type(response) {
+                return None;
+            }
             let head = head(response, self.coding, false);
             return Some((head, Recoded { encoder: None, coded: None, is_makeshift: false }));
         }
@@ -141,7 +144,7 @@ impl Compress {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             let bars = match fields::kind(name) {
                 Kind::ContentType => {
-                    is_of_type = media::is_listed(value, &self.rules.types) && !streams(value);
+                    is_of_type = self.lists(value);
                     !is_of_type
                 }
                 // Trailer fields may be about the bytes before them.
@@ -155,6 +158,17 @@ impl Compress {
             }
         }
         is_of_type
+    }
+
+    fn lists(&self, content_type: &[u8]) -> bool {
+        media::is_listed(content_type, &self.rules.types) && !streams(content_type)
+    }
+
+    /// Whether it has a type that is never compressed.
+    fn is_of_other_type(&self, response: &Response<'_, '_>) -> bool {
+        response.lines().any(|(name, value)| {
+            fields::kind(name) == Kind::ContentType && !self.lists(value)
+        })
     }
 }
 

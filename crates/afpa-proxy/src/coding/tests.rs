@@ -109,6 +109,9 @@ fn a_304_is_true_of_the_compressed_answer_and_of_the_other() {
     assert_eq!(found(GZIP), Some(head("ETag: W/\"a\"\r\nVary: accept-encoding\r\n")));
     let same = "ETag: \"a\"\r\nContent-Digest: x\r\nVary: accept-encoding\r\n";
     assert_eq!(found(""), Some(head(same)));
+    // The type of an answer that is never compressed tells it.
+    let picture = answer("304 Not Modified", &format!("{fields}Content-Type: image/png\r\n"));
+    assert_eq!(recoded(GZIP, &picture, Asked::default()), None);
 }
 
 #[test]
