@@ -58,7 +58,7 @@ pub(crate) struct Recoded {
 
 impl Recoded {
     /// Reads the new head, which has one line more than the server's. `None`: the server has sent as many lines as an
-    /// answer can have, and it passes as it is.
+    /// answer can have, and it passes as it is; no cache may keep it then.
     pub(crate) fn read<'s, 'b>(
         self,
         head: &'b [u8],

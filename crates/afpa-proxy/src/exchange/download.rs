@@ -506,7 +506,7 @@ impl Download {
         let mut slots = Slots::default();
         let limit = terms.head_limit;
         let parsed = response::parse(input.unwrap_or_default(), &mut slots, limit, terms.asked);
-        let Some(response) = parsed.map_err(Broken::Bad)? else { return Ok(false) };
+        let Some(mut response) = parsed.map_err(Broken::Bad)? else { return Ok(false) };
         self.raw.start += response.head_len;
 
         if response.is_interim() {
@@ -539,6 +539,8 @@ impl Download {
             .as_ref()
             .zip(recoded)
             .and_then(|(head, recoded)| recoded.read(head, &mut slots, (&response, terms.asked)));
+        // Without the line of Vary it answers only this request.
+        response.is_makeshift = head.is_some() && new.is_none();
         let (content, keeps, exact) =
             (Content::new(&response.ending), response.keeps, response.ending.is_exact());
         let now = client.cached_now();

@@ -37,7 +37,8 @@ impl Posted<'_> {
             .filter(|(name, _)| name.eq_ignore_ascii_case(b"content-location"))
             .map(|(_, value)| value);
         let (Some(location), None) = (locations.next(), locations.next()) else { return false };
-        may_answer_get(&facts) && self.own.is(location, &self.invalidating.host)
+        let is_as_ever = may_answer_get(&facts) && !response.is_makeshift;
+        is_as_ever && self.own.is(location, &self.invalidating.host)
     }
 
     /// Drops the responses that the answer supersedes. Returns the moment after that. `None`: another request has
