@@ -34,7 +34,7 @@ pub struct Compress {
     rules: Arc<CodingRules>,
     /// The coding that the client prefers.
     coding: Coding,
-    /// The client asks for content as it is (`no-transform`, RFC 9111 section 5.2.1.6).
+    /// The client asks for content as it is: with `no-transform` (RFC 9111 section 5.2.1.6), or for a part of it.
     as_it_is: bool,
 }
 
@@ -75,20 +75,17 @@ impl Compress {
     /// For the answer to a request. A part of a compressed answer means nothing to a client that asks for a part, so
     /// its coding is that of the server.
     pub fn of(rules: &Arc<CodingRules>, request: &Request<'_, '_>) -> Self {
-        let coding = match request.has(Known::Range) {
-            true => Coding::Identity,
-            false => coding::choose(request, rules.codings),
-        };
+        let coding = coding::choose(request, rules.codings);
         let mut controls =
             request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
-        let as_it_is =
-            coding != Coding::Identity && controls.any(|(_, value)| says_no_transform(value));
+        let as_it_is = coding != Coding::Identity
+            && (request.has(Known::Range) || controls.any(|(_, value)| says_no_transform(value)));
         Self { rules: Arc::clone(rules), coding, as_it_is }
     }
 
     /// Whether the client may get a coding.
     pub fn codes(&self) -> bool {
-        self.coding != Coding::Identity
+        self.coding != Coding::Identity && !self.as_it_is
     }
 
     /// The new head of a final response, for [`Recoded::read`]; `None`: it stays as it is.
@@ -114,9 +111,10 @@ impl Compress {
         // The whole may get a coding, so a cache must not take the part for one that all clients may get.
         if response.status == 206 {
             let head = head(response, Coding::Identity, false);
-            return Some((head, Recoded { encoder: None, coded: None, is_makeshift: false }));
+            let is_makeshift = self.coding != Coding::Identity;
+            return Some((head, Recoded { encoder: None, coded: None, is_makeshift }));
         }
-        let wants = self.coding != Coding::Identity && !self.as_it_is;
+        let wants = self.codes();
         let encoder = match wants && !asked.head {
             true => Encoder::new(self.coding, length, places),
             false => None,
