@@ -156,8 +156,11 @@ pub(crate) fn prepare(
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
     let may_code = !head.asks_upgrade() && !asks_tunnel(request);
     let compress = asker.codings.filter(|_| may_code).map(|rules| Compress::of(rules, request));
-    if compress.is_some() {
+    if let Some(compress) = &compress {
         name_strong_tags(&mut head, request);
+        if compress.may_mix(request) {
+            head.edit(&["Range", "If-Range"], &[]);
+        }
     }
     // The operator's changes come last.
     if let Some(edits) = asker.edits {

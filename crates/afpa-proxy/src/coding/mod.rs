@@ -9,6 +9,7 @@ mod encoder;
 
 use std::sync::Arc;
 
+use afpa_http::etag::SentTag;
 use afpa_http::syntax::list;
 use afpa_http::{Coding, CodingSet, Known, Request, coding, media};
 
@@ -86,6 +87,17 @@ impl Compress {
     /// Whether the client may get a coding.
     pub fn codes(&self) -> bool {
         self.coding != Coding::Identity && !self.as_it_is
+    }
+
+    /// Whether the content of which a request wants a part may be the compressed one. A date in If-Range is the same for
+    /// both, so it is weak (RFC 9110 section 8.8.1), and a weak tag is none for If-Range (section 13.1.5). Then the
+    /// server has to be asked for all of it.
+    pub fn may_mix(&self, request: &Request<'_, '_>) -> bool {
+        let is_strong = || {
+            let tag = request.only(Known::IfRange).and_then(SentTag::parse);
+            tag.is_some_and(|tag| !tag.weak)
+        };
+        self.coding != Coding::Identity && request.has(Known::IfRange) && !is_strong()
     }
 
     /// The new head of a final response, for [`Recoded::read`]; `None`: it stays as it is.

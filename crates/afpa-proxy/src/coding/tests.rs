@@ -106,6 +106,25 @@ fn a_part_passes_as_it_is_and_varies_as_the_whole_does() {
 }
 
 #[test]
+fn a_part_is_asked_for_only_where_it_cannot_be_one_of_other_bytes() {
+    const DATE: &str = "If-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    for (fields, may_mix) in [
+        (format!("{GZIP}{DATE}"), true),
+        (format!("{GZIP}If-Range: W/\"a\"\r\n"), true),
+        (format!("{GZIP}If-Range: \"a\"\r\n"), false),
+        (GZIP.to_owned(), false),
+        (DATE.to_owned(), false),
+    ] {
+        let fields = format!("{fields}Range: bytes=5-\r\n");
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let mut slots = FieldSlots::default();
+        let parsed = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
+        let parsed = parsed.expect("good").expect("whole");
+        assert_eq!(Compress::of(&rules(), &parsed).may_mix(&parsed), may_mix, "{fields}");
+    }
+}
+
+#[test]
 fn a_304_is_true_of_the_compressed_answer_and_of_the_other() {
     let fields = "ETag: \"a\"\r\nVary: accept-encoding\r\nContent-Digest: x\r\n";
     let found = |request| recoded(request, &answer("304 Not Modified", fields), Asked::default());
