@@ -149,6 +149,9 @@ fn fields_that_matter(
     }
     if policy.obey_clients {
         add(&["cache-control", "pragma"]);
+    } else if policy.codes() {
+        // It may have no-transform.
+        add(&["cache-control"]);
     }
     add(&METHOD_FIELDS);
     // There are too many fields of routers in front to list them.

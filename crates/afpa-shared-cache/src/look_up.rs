@@ -7,10 +7,11 @@ use afpa_cache::{Lookup, Object, View};
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
-use afpa_http::{Coding, Known, Method, coding};
+use afpa_http::{Coding, Known, Method, Request, coding};
 
 use crate::key::{self, KeyRoom, Place};
 use crate::plan::{self, Miss, Plan};
+use crate::policy::CachePolicy;
 use crate::purge;
 use crate::request::{CacheRequest, SiteCache, Survey};
 use crate::store::responses::Responses;
@@ -49,11 +50,7 @@ pub fn look_up<'v>(
     let Some(survey) = Survey::of(policy, request).filter(|_| !wanted.names_client) else {
         return bypass(responses);
     };
-    // A part is one of the content without a coding, which the responses for this request do not have.
-    if policy.codes()
-        && request.has(Known::Range)
-        && coding::choose(request, policy.codings) != Coding::Identity
-    {
+    if is_uncoded(policy, request, &survey) {
         return bypass(responses);
     }
     // The moment is taken before the look-up, so that a purge from now on is noticed.
@@ -85,6 +82,14 @@ pub fn look_up<'v>(
     }
     let primary = room.primary.as_slice().into();
     planned(plan::for_miss(&wanted, &survey, Miss { primary, since, stored, base, why, at_once }))
+}
+
+/// Whether a request gets content without a coding that the responses with its key have. A part is one of such content
+/// (RFC 9111 section 5.2.1.6 has the other case).
+fn is_uncoded(policy: &CachePolicy, request: &Request<'_, '_>, survey: &Survey) -> bool {
+    policy.codes()
+        && (request.has(Known::Range) || survey.control.no_transform)
+        && coding::choose(request, policy.codings) != Coding::Identity
 }
 
 /// Without a plan the request is not the cache's affair.

@@ -50,6 +50,8 @@ pub struct RequestControl {
     pub no_cache: bool,
     /// Only a stored response is wanted.
     pub only_if_cached: bool,
+    /// The content is wanted as it is.
+    pub no_transform: bool,
     /// No older response is wanted.
     pub max_age: Option<u32>,
     /// It is to stay fresh for so long.
@@ -137,6 +139,7 @@ impl RequestControl {
             9 if is("max-stale") => {
                 self.max_stale = Some(argument.map_or(bounded(LONGEST), |_| seconds(argument)));
             }
+            12 if is("no-transform") => self.no_transform = true,
             14 if is("only-if-cached") => self.only_if_cached = true,
             14 if is("stale-if-error") => self.stale_if_error = Some(seconds(argument)),
             _ => {}

@@ -1,3 +1,4 @@
+use afpa_http::Coding;
 use afpa_http::caching::StoredControl;
 
 use super::*;
@@ -25,6 +26,8 @@ fn a_field_that_user_mode_would_look_at_is_left_to_it() {
     matter(&policy(|_| ()), false, Some(&[]));
     matter(&policy(|_| ()), true, None);
     matter(&policy(|policy| policy.obey_clients = true), false, Some(&["cache-control", "pragma"]));
+    let codes = policy(|policy| policy.codings = Coding::ALL.into_iter().collect());
+    matter(&codes, false, Some(&["cache-control"]));
     let listed = vec!["session*".to_owned()];
     matter(&policy(|policy| policy.bypass_cookies = listed.clone()), false, Some(&["cookie"]));
     matter(&policy(|policy| policy.cookies = listed), false, Some(&["cookie"]));

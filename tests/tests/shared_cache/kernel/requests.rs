@@ -77,7 +77,8 @@ fn says_what_user_mode_says(cache: &str) {
         for (fields, in_kernel) in [
             ("", true),
             ("User-Agent: x\r\nCookie: a=b\r\nX-Forwarded-Host: evil\r\n", true),
-            ("Cache-Control: no-cache\r\n", true),
+            // The site compresses, so a no-transform would have to be obeyed.
+            ("Cache-Control: no-cache\r\n", false),
             ("Accept-Encoding: gzip, deflate, br\r\n", true),
             ("If-None-Match: \"one\"\r\n", true),
             ("If-None-Match: W/\"weak\"\r\n", true),
