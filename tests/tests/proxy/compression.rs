@@ -41,6 +41,7 @@ fn answer_to(target: &str) -> (&'static str, &'static str) {
             "200 OK",
             "Content-Type: text/html\r\nETag: \"v1\"\r\nCache-Control: max-age=0, must-revalidate\r\n",
         ),
+        "/kept-pause" => ("200 OK", "Content-Type: text/html\r\nCache-Control: max-age=600\r\n"),
         "/kept-picture" => ("200 OK", "Content-Type: image/png\r\nCache-Control: max-age=600\r\n"),
         "/identity" => ("200 OK", "Content-Type: text/css\r\nContent-Encoding: identity\r\n"),
         "/picture" => ("200 OK", "Content-Type: image/png\r\n"),
@@ -137,7 +138,7 @@ fn respond(stream: &mut TcpStream, head: &str, pause: &(Mutex<bool>, Condvar)) -
             write!(stream, "{chunked}{}", chunk(&content)).ok()?;
             None
         }
-        "/events" | "/pause" => {
+        "/events" | "/pause" | "/kept-pause" => {
             write!(stream, "{chunked}{}", chunk("data: first\n\n")).ok()?;
             let waiting = pause.1.wait_while(pause.0.lock().ok()?, |goes_on| !*goes_on);
             drop(waiting);
@@ -358,23 +359,26 @@ fn what_a_server_has_said_before_it_pauses_is_not_held_back() {
 #[test]
 fn there_are_only_so_many_encoders_and_what_passes_without_one_is_not_kept() {
     const MOST: u64 = 64;
+    const FOR_KEPT: u64 = 16;
     let app = App::start();
     let server = serve(&app, "");
     let mut held: Vec<Client> = Vec::new();
-    for number in 0..MOST {
+    let mut hold = |target: &str| {
         let mut client = server.connect();
-        let target = format!("/pause?{number}");
         client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"));
         // Its head has come, so it has its encoder.
         assert_eq!(client.take(12), b"HTTP/1.1 200");
         held.push(client);
-    }
+    };
+    (0..MOST - FOR_KEPT).for_each(|number| hold(&format!("/pause?{number}")));
     let mut client = server.connect();
     let gzip = "Accept-Encoding: gzip\r\n";
+    assert_eq!(coding(&client.get_with("/full", gzip)), None, "the others are for kept answers");
+    (0..FOR_KEPT).for_each(|number| hold(&format!("/kept-pause?{number}")));
     let answer = client.get_with("/kept", gzip);
     assert_eq!((coding(&answer), answer.field("etag")), (None, Some("\"v1\"")));
     assert_eq!((answer.field("vary"), answer.text()), (Some("Accept-Encoding"), &*text()));
-    assert_eq!(count(&server, "answers_refused"), 1);
+    assert_eq!(count(&server, "answers_refused"), 2);
     app.go_on();
     eventually("there is room again", || count(&server, "answers") >= MOST);
     assert_eq!(coding(&client.get_with("/kept", gzip)), Some("gzip"), "it was not kept as it was");

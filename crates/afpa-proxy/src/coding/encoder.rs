@@ -39,6 +39,10 @@ impl Drop for Place {
 /// The most encoders of a core at a time. Each takes 2 MiB at most, and less if the answer is known to be short.
 pub const MOST_ENCODERS: usize = 64;
 
+/// The places among them for answers that a cache keeps. Such an answer comes at the pace of its server, while a client that
+/// reads slowly may hold another place for long.
+const FOR_KEPT: usize = 16;
+
 /// Efforts that keep up with a server: an event loop waits for each piece. Files are compressed once, and harder.
 const GZIP_LEVEL: u32 = 5;
 const BROTLI_QUALITY: i32 = 4;
@@ -52,10 +56,12 @@ const ZSTD_WINDOW: u32 = 18;
 const INPUT: usize = 4096;
 
 impl Places {
-    fn take(&self) -> Option<Place> {
-        let is_room = self.0.get() < MOST_ENCODERS;
+    /// The last places are for answers that are kept: `keeps` says whether this is one.
+    fn take(&self, keeps: &dyn Fn() -> bool) -> Option<Place> {
+        let taken = self.0.get();
+        let is_room = taken < MOST_ENCODERS - FOR_KEPT || (taken < MOST_ENCODERS && keeps());
         is_room.then(|| {
-            self.0.set(self.0.get() + 1);
+            self.0.set(taken + 1);
             Place(Rc::clone(&self.0))
         })
     }
@@ -74,9 +80,15 @@ fn size_hint(length: u64) -> usize {
 }
 
 impl Encoder {
-    /// An encoder for content of this length, if that is known. `None`: there are too many, or there is no memory.
-    pub fn new(coding: Coding, length: Option<u64>, places: &Places) -> Option<Self> {
-        let place = places.take()?;
+    /// An encoder for content of this length, if that is known. `None`: there are too many, or there is no memory. `keeps`
+    /// is asked when there are few places: whether a cache will keep the content.
+    pub fn new(
+        coding: Coding,
+        length: Option<u64>,
+        places: &Places,
+        keeps: &dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let place = places.take(keeps)?;
         let kind = match coding {
             Coding::Identity => return None,
             Coding::Gzip => {
@@ -212,7 +224,8 @@ mod tests {
             let length = knows_length.then_some(whole.len() as u64);
             for coding in CODINGS {
                 let places = Places::default();
-                let mut encoder = Encoder::new(coding, length, &places).expect("a place");
+                let mut encoder =
+                    Encoder::new(coding, length, &places, &|| false).expect("a place");
                 let (mut out, mut so_far) = (Vec::new(), Vec::new());
                 for (piece, flushes) in &pieces {
                     encoder.write(piece, &mut out).expect("written");
@@ -232,12 +245,18 @@ mod tests {
     #[test]
     fn there_are_no_more_encoders_than_places() {
         let places = Places::default();
-        let make = |length| Encoder::new(Coding::Gzip, length, &places);
-        let mut all: Vec<_> = (0..MOST_ENCODERS).map(|_| make(None).expect("a place")).collect();
-        assert!(make(None).is_none());
+        let make = |keeps: bool| Encoder::new(Coding::Gzip, None, &places, &|| keeps);
+        let most = MOST_ENCODERS - FOR_KEPT;
+        let mut all: Vec<_> = (0..most).map(|_| make(false).expect("a place")).collect();
+        assert!(make(false).is_none(), "the others are for answers that are kept");
+        all.extend((0..FOR_KEPT).map(|_| make(true).expect("a place")));
+        assert!(make(true).is_none());
         all.pop();
-        assert!(make(Some(7)).is_some(), "the end of one is room for another");
-        assert!(Encoder::new(Coding::Identity, None, &Places::default()).is_none());
+        assert!(make(false).is_none());
+        assert!(make(true).is_some(), "the end of one is room for another");
+        all.clear();
+        assert!(make(false).is_some());
+        assert!(Encoder::new(Coding::Identity, None, &Places::default(), &|| true).is_none());
     }
 
     #[test]
@@ -249,7 +268,8 @@ mod tests {
         for (coding, length) in cases {
             let counted = allocation_counter::measure(|| {
                 let places = Places::default();
-                let mut encoder = Encoder::new(coding, length, &places).expect("a place");
+                let mut encoder =
+                    Encoder::new(coding, length, &places, &|| false).expect("a place");
                 let mut out = Vec::with_capacity(64 << 10);
                 for piece in text.chunks(32 << 10) {
                     out.clear();

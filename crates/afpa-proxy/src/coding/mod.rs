@@ -100,12 +100,13 @@ impl Compress {
         self.coding != Coding::Identity && request.has(Known::IfRange) && !is_strong()
     }
 
-    /// The new head of a final response, for [`Recoded::read`]; `None`: it stays as it is.
+    /// The new head of a final response, for [`Recoded::read`]; `None`: it stays as it is. `keeps`: as for
+    /// [`Encoder::new`].
     pub(crate) fn recode(
         &self,
         response: &Response<'_, '_>,
         asked: Asked,
-        places: &Places,
+        (places, keeps): (&Places, &dyn Fn() -> bool),
     ) -> Option<(Vec<u8>, Recoded)> {
         // Nobody knows whether the answer that a 304 without a type stands for was compressed. A weak tag and a longer
         // Vary are true of both.
@@ -128,7 +129,7 @@ impl Compress {
         }
         let wants = self.codes();
         let encoder = match wants && !asked.head {
-            true => Encoder::new(self.coding, length, places),
+            true => Encoder::new(self.coding, length, places, keeps),
             false => None,
         };
         let is_coded = wants && (asked.head || encoder.is_some());

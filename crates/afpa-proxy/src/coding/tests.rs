@@ -18,7 +18,8 @@ fn recoded(request: &str, head: &str, asked: Asked) -> Option<(String, Option<Co
     let mut slots = Slots::default();
     let old = response::parse(head.as_bytes(), &mut slots, 4096, asked);
     let old = old.expect("good").expect("whole");
-    let (head, recoded) = compress(request).recode(&old, asked, &Places::default())?;
+    let places = Places::default();
+    let (head, recoded) = compress(request).recode(&old, asked, (&places, &|| false))?;
     let mut slots = Slots::default();
     let (new, recoded) = recoded.read(&head, &mut slots, (&old, asked)).expect("a head");
     let facts = (recoded.coded, new.is_makeshift);
@@ -158,9 +159,10 @@ fn an_answer_with_as_many_lines_as_there_can_be_passes_as_it_is() {
     let mut slots = Slots::default();
     let old = response::parse(full.as_bytes(), &mut slots, 4096, Asked::default());
     let old = old.expect("good").expect("whole");
-    let places = Places::default();
-    let (head, recoded) = compress(GZIP).recode(&old, Asked::default(), &places).expect("a head");
+    let (places, asked) = (Places::default(), Asked::default());
+    let (head, recoded) =
+        compress(GZIP).recode(&old, asked, (&places, &|| false)).expect("a head");
     let mut slots = Slots::default();
-    assert!(recoded.read(&head, &mut slots, (&old, Asked::default())).is_none());
-    assert!(Encoder::new(Coding::Gzip, None, &places).is_some());
+    assert!(recoded.read(&head, &mut slots, (&old, asked)).is_none());
+    assert!(Encoder::new(Coding::Gzip, None, &places, &|| false).is_some());
 }

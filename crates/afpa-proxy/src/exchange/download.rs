@@ -530,9 +530,11 @@ impl Download {
             self.phase = Phase::Tunnel;
             return Ok(true);
         }
+        let now = client.cached_now();
+        let keeps = || tap.as_deref().is_some_and(|tap| tap.would_keep(&response, now));
         let (head, recoded) = terms
             .compress
-            .and_then(|compress| compress.recode(&response, terms.asked, places))
+            .and_then(|compress| compress.recode(&response, terms.asked, (places, &keeps)))
             .unzip();
         let mut slots = Slots::default();
         let new = head
@@ -543,7 +545,6 @@ impl Download {
         response.is_makeshift = head.is_some() && new.is_none();
         let (content, keeps, exact) =
             (Content::new(&response.ending), response.keeps, response.ending.is_exact());
-        let now = client.cached_now();
         // A cache knows what its own question was about.
         let for_tap = new.as_ref().map_or(&response, |(new, _)| new);
         let for_tap = if response.status == 304 { &response } else { for_tap };

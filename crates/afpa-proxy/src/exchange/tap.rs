@@ -12,6 +12,11 @@ pub trait Tap: fmt::Debug {
     /// The head has arrived. Says whether the client gets this response.
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing;
 
+    /// Whether it would keep this response, whose head has arrived. It counts for nothing else.
+    fn would_keep(&self, _response: &Response<'_, '_>, _now: Now) -> bool {
+        false
+    }
+
     /// Appends further field lines for the client's head.
     fn put_fields(&self, out: &mut Vec<u8>);
 

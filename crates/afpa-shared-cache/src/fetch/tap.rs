@@ -264,6 +264,10 @@ impl Tap for Storing<'_> {
         Passing::On
     }
 
+    fn would_keep(&self, response: &response::Response<'_, '_>, now: Now) -> bool {
+        self.judge(response, now).is_ok()
+    }
+
     fn put_fields(&self, out: &mut Vec<u8>) {
         if self.question.cache.policy.status_field {
             let (why, stored) = (self.question.fetching.why, self.verdict);
