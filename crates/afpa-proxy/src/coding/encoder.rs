@@ -73,7 +73,7 @@ fn window(length: Option<u64>, most: u32) -> u32 {
     needed.clamp(10, most)
 }
 
-/// The length that the encoder of br is told: from 1 MiB on it would take a table of 4 MiB.
+/// The length that the encoder of br gets to know: from 1 MiB on it would take a table of 4 MiB.
 fn size_hint(length: u64) -> usize {
     const MOST: u64 = (1 << 20) - 1;
     usize::try_from(length.min(MOST)).unwrap_or_default()
