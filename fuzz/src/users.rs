@@ -3,7 +3,7 @@
 use afpa_users::{Credentials, Users};
 
 /// A line that is the value of Authorization, and behind it a file of users. Credentials have neither control characters nor
-/// a name with a colon. A file has users, or faults at lines that are there; no message shows what stands behind a colon.
+/// a name with a colon. A file has users, or faults at lines that are there; no message shows a password of one.
 pub fn users(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == b'\n');
     let value = parts.next().unwrap_or_default();

@@ -33,9 +33,9 @@ pub enum LineProblem {
     /// Hashes of the first `crypt` are found by trying.
     #[error("it has a hash of the old crypt, which uses eight letters of a password")]
     OldCrypt,
-    /// A hash of another kind.
-    #[error("hashes of the kind {0} are not known")]
-    Unknown(String),
+    /// A hash of another kind that has a name.
+    #[error("hashes of the kind ${0}$ are not known")]
+    Unknown(&'static str),
     /// A hash that is too short, or has wrong letters.
     #[error("its {0} hash is malformed")]
     Malformed(&'static str),

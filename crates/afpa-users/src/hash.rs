@@ -31,6 +31,26 @@ const MOST_ROUNDS: u32 = 1_000_000;
 const MOST_KIB: u32 = 256 << 10;
 const MOST_PASSES: u32 = 64;
 
+/// Kinds of hashes that other programs have: of crypt(5), and of passlib.
+const FOREIGN: &[&str] = &[
+    "y",
+    "gy",
+    "7",
+    "sm3",
+    "2",
+    "2x",
+    "3",
+    "md5",
+    "sha1",
+    "scrypt",
+    "pbkdf2",
+    "pbkdf2-sha256",
+    "pbkdf2-sha512",
+    "bcrypt-sha256",
+    "P",
+    "H",
+];
+
 /// Bytes of a digest of SHA-1.
 const SHA1: usize = 20;
 
@@ -49,14 +69,9 @@ impl Hash {
             () if begins(&["$1$"]) => md5("$1$", text)?,
             () if begins(&["{SHA}"]) => sha1(text, "{SHA}", SHA1..=SHA1)?,
             () if begins(&["{SSHA}"]) => sha1(text, "{SSHA}", SHA1 + 1..=64)?,
-            () if begins(&["$"]) => {
-                let name = text.split('$').nth(1).unwrap_or_default();
-                let name = if name.len() > 16 { "" } else { name };
-                return Err(LineProblem::Unknown(format!("${name}$")));
-            }
             () if begins(&["{PLAIN}"]) => return Err(LineProblem::Plain),
             () if is_old_crypt(text) => return Err(LineProblem::OldCrypt),
-            () => return Err(LineProblem::Plain),
+            () => return Err(foreign(text).map_or(LineProblem::Plain, LineProblem::Unknown)),
         };
         Ok(Self(kind))
     }
@@ -155,6 +170,12 @@ fn sha1(
     }
 }
 
+/// The kind of a hash that other programs know. Only names of this list are shown: a plain password may begin with `$`.
+fn foreign(text: &str) -> Option<&'static str> {
+    let (name, _) = text.strip_prefix('$')?.split_once(['$', ','])?;
+    FOREIGN.iter().copied().find(|&kind| kind == name)
+}
+
 /// Whether a text has only letters of `crypt`.
 fn is_crypt(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
@@ -203,6 +224,19 @@ mod tests {
         }
         let salted = "{SSHA}VZf6d1wgQ6hyT3ZjOF2j6s5dGnBzYWx0";
         assert!(!Hash::parse(salted).unwrap().is_of(b"secret"));
+    }
+
+    #[test]
+    fn no_part_of_a_plain_password_is_shown() {
+        for password in ["$ecret1", "$ecret1$", "$ecret$1", "$$ecret", "$y", "$Y$x", "$", "$$"] {
+            let why = Hash::parse(password).map(|_| ()).unwrap_err();
+            assert_eq!(why, LineProblem::Plain, "{password}");
+        }
+        for (hash, kind) in [("$md5,rounds=904$salt$x", "md5"), ("$sha1$1$salt$x", "sha1")] {
+            let why = Hash::parse(hash).map(|_| ()).unwrap_err();
+            assert_eq!(why, LineProblem::Unknown(kind));
+            assert_eq!(why.to_string(), format!("hashes of the kind ${kind}$ are not known"));
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ const FRAGMENTS: &[&[u8]] = &[
     b"{SHA}",
     b"{SSHA}",
     b"$",
+    b"$PASSWORD",
+    b"$PASSWORD$",
     b"\xff",
 ];
 
