@@ -136,7 +136,9 @@ fn sha_crypt(text: &str) -> Result<Kind, LineProblem> {
     };
     let rounds: u32 = rounds.and_then(|rounds| rounds.parse().ok()).ok_or_else(malformed)?;
     let length = if text.starts_with("$5$") { 43 } else { 86 };
-    if salt.len() > 16 || digest.len() != length || rounds < 1000 {
+    // No password fits a hash without a salt, or with rounds in its place.
+    let has_salt = matches!(salt.len(), 1..=16) && !salt.starts_with("rounds=");
+    if !has_salt || digest.len() != length || !is_crypt(digest) || rounds < 1000 {
         return Err(malformed());
     }
     if rounds > MOST_ROUNDS {
@@ -236,6 +238,23 @@ mod tests {
             let why = Hash::parse(hash).map(|_| ()).unwrap_err();
             assert_eq!(why, LineProblem::Unknown(kind));
             assert_eq!(why.to_string(), format!("hashes of the kind ${kind}$ are not known"));
+        }
+    }
+
+    #[test]
+    fn a_sha_crypt_that_no_password_fits_is_malformed() {
+        let digest = "gruCpC7VkOTspMQTTSAR8mtlO9Upms.fwqE5y16JVM.";
+        let parse = |text: &str| Hash::parse(text).map(|_| ());
+        assert_eq!(parse(&format!("$5$abcdefgh${digest}")), Ok(()));
+        let other = digest.replace('.', "-");
+        for text in [
+            format!("$5$${digest}"),
+            format!("$6$${digest}{digest}"),
+            format!("$5$rounds=1000$${digest}"),
+            format!("$5$rounds=1000${digest}"),
+            format!("$5$abcdefgh${other}"),
+        ] {
+            assert_eq!(parse(&text), Err(LineProblem::Malformed("sha-crypt")), "{text}");
         }
     }
 
