@@ -57,7 +57,7 @@ impl LineProblem {
                 "write a line for each user with htpasswd -B FILE NAME"
             }
             _ => {
-                "write the line anew with htpasswd -B FILE NAME; known are bcrypt, apr1, $1$, $5$, $6$, argon2, {SHA}"
+                "write the line anew with htpasswd -B FILE NAME; known are bcrypt, apr1, $1$, $5$, $6$, argon2, {SHA}, {SSHA}"
             }
         }
     }

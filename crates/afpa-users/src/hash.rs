@@ -25,11 +25,13 @@ enum Kind {
     Sha1 { digest: Box<[u8]>, salt: Box<[u8]> },
 }
 
-/// The most that a check may cost: about a second each.
+/// The most that a check may cost. On a common server these bounds are about two seconds of bcrypt, a second or two of
+/// argon2, and less than a second of sha-crypt, but up to seven where the password has 511 bytes.
 const MOST_BCRYPT: u32 = 15;
 const MOST_ROUNDS: u32 = 1_000_000;
 const MOST_KIB: u32 = 256 << 10;
-const MOST_PASSES: u32 = 64;
+/// The time of argon2 grows with its memory and with its passes: 1 GiB once, or 256 MiB four times.
+const MOST_KIB_PASSES: u64 = 1 << 20;
 
 /// Kinds of hashes that other programs have: of crypt(5), and of passlib.
 const FOREIGN: &[&str] = &[
@@ -119,8 +121,9 @@ fn argon2(text: &str) -> Result<Kind, LineProblem> {
     if hash.salt.is_none() || hash.hash.is_none() {
         return Err(malformed());
     }
-    if params.m_cost() > MOST_KIB || params.t_cost() > MOST_PASSES {
-        let most = format!("m at most {MOST_KIB} KiB, t at most {MOST_PASSES}");
+    let kib_passes = u64::from(params.m_cost()) * u64::from(params.t_cost());
+    if params.m_cost() > MOST_KIB || kib_passes > MOST_KIB_PASSES {
+        let most = format!("m at most {MOST_KIB} KiB, m times t at most {MOST_KIB_PASSES}");
         return Err(LineProblem::Dear(most));
     }
     Ok(Kind::Argon2(text.into()))
@@ -256,6 +259,27 @@ mod tests {
         ] {
             assert_eq!(parse(&text), Err(LineProblem::Malformed("sha-crypt")), "{text}");
         }
+    }
+
+    #[test]
+    fn memory_times_passes_of_argon2_is_bounded() {
+        let rest = "p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+        for (m, t, is_taken) in [
+            (64 << 10, 3, true),
+            (256 << 10, 4, true),
+            (8, 131_072, true),
+            (256 << 10, 5, false),
+            (64 << 10, 64, false),
+            (8, u32::MAX, false),
+            ((256 << 10) + 1, 1, false),
+        ] {
+            let parsed = Hash::parse(&format!("$argon2id$v=19$m={m},t={t},{rest}")).map(|_| ());
+            assert_eq!(parsed.is_ok(), is_taken, "m={m},t={t}");
+            if let Err(why) = parsed {
+                assert!(matches!(why, LineProblem::Dear(_)), "{why}");
+            }
+        }
+        assert!(LineProblem::Plain.remedy().contains("{SSHA}"));
     }
 
     #[test]
