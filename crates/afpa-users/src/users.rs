@@ -61,8 +61,8 @@ impl Users {
         self.right.load().get(&self.digest(credentials.bytes())).cloned()
     }
 
-    /// The name of the user, if the credentials are right, which is remembered. It takes as long for an unknown name: its
-    /// password is compared with that of somebody else.
+    /// The name of the user, if the credentials are right, which is remembered. For an unknown name the password is compared
+    /// with that of somebody else: this takes as long if all hashes have one kind and cost.
     pub fn check(&self, credentials: &Credentials) -> Option<Arc<str>> {
         let (user, password) = (credentials.user(), credentials.password());
         let known = self.names.get(user).copied();
