@@ -7,12 +7,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Overloaded, Secured};
+use afpa_framework::{Client, Secured};
 use afpa_http::Request;
 use afpa_router::{ListenerId, SiteId};
 use afpa_users::{Credentials, Users};
 
 use crate::asked::KeptRequest;
+use crate::checks::Found;
 use crate::demand::{Granted, PasswordDemand};
 use crate::global::Global;
 use crate::guard::Guards;
@@ -30,14 +31,6 @@ pub(crate) enum Ruling {
     /// It has to be checked first.
     Check(Arc<PasswordDemand>, Credentials),
     /// It could not be checked: too much waits for that.
-    Busy,
-}
-
-/// The result of a check.
-#[derive(Debug)]
-enum Found {
-    Right(Arc<str>),
-    Wrong,
     Busy,
 }
 
@@ -132,6 +125,7 @@ fn credentials(request: &Request<'_, '_>) -> Option<Credentials> {
 /// A request whose credentials are to be checked.
 pub struct PasswordCheck {
     pub(crate) request: KeptRequest,
+    pub(crate) client: Client,
     pub(crate) demand: Arc<PasswordDemand>,
     pub(crate) credentials: Credentials,
     pub(crate) learnt: Learnt,
@@ -146,14 +140,8 @@ pub struct CheckedRequest {
 impl PasswordCheck {
     /// Checks them, in a thread that is for nothing else.
     pub(crate) async fn run(self) -> CheckedRequest {
-        let Self { request, demand, credentials, mut learnt } = self;
-        let users = Arc::clone(&demand.users);
-        let check = move || users.knows(&credentials).or_else(|| users.check(&credentials));
-        let found = match demand.threads.run(check).await {
-            Ok(Some(name)) => Found::Right(name),
-            Ok(None) => Found::Wrong,
-            Err(Overloaded) => Found::Busy,
-        };
+        let Self { request, client, demand, credentials, mut learnt } = self;
+        let found = demand.checks.run(client, &demand.users, credentials).await;
         learnt.0.push((Arc::clone(&demand.users), found));
         CheckedRequest { request, learnt }
     }

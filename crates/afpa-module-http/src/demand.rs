@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use afpa_framework::Helpers;
 use afpa_users::Users;
+
+use crate::checks::PasswordChecks;
 
 /// A part of a site that demands a name and a password (RFC 7617).
 #[derive(Debug)]
@@ -11,17 +12,17 @@ pub struct PasswordDemand {
     /// The users that may.
     pub users: Arc<Users>,
     /// Where passwords are checked.
-    pub threads: Helpers,
+    pub checks: PasswordChecks,
     /// The value of WWW-Authenticate.
     pub challenge: String,
 }
 
 impl PasswordDemand {
     /// A demand that names itself to people. `realm`: printable ASCII.
-    pub fn new(users: Arc<Users>, threads: Helpers, realm: &str) -> Self {
+    pub fn new(users: Arc<Users>, checks: PasswordChecks, realm: &str) -> Self {
         let quoted = realm.replace('\\', "\\\\").replace('"', "\\\"");
         let challenge = format!("Basic realm=\"{quoted}\", charset=\"UTF-8\"");
-        Self { users, threads, challenge }
+        Self { users, checks, challenge }
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod asked;
 mod auth;
+mod checks;
 mod common;
 mod control;
 mod counters;
@@ -44,6 +45,7 @@ mod site;
 mod uncached;
 
 pub use auth::{CheckedRequest, PasswordCheck};
+pub use checks::PasswordChecks;
 pub use common::Common;
 pub use counters::HttpCounters;
 pub use demand::PasswordDemand;

@@ -61,6 +61,11 @@ impl Users {
         self.right.load().get(&self.digest(credentials.bytes())).cloned()
     }
 
+    /// A digest of credentials, which tells nothing without the key: equal ones of one file have the same.
+    pub fn mark(&self, credentials: &Credentials) -> [u8; 32] {
+        self.digest(credentials.bytes())
+    }
+
     /// The name of the user, if the credentials are right, which is remembered. For an unknown name the password is compared
     /// with that of somebody else: this takes as long if all hashes have one kind and cost.
     pub fn check(&self, credentials: &Credentials) -> Option<Arc<str>> {

@@ -211,6 +211,21 @@ fn passwords_decide_in_each_place() {
 }
 
 #[test]
+fn equal_credentials_are_checked_once_however_many_ask() {
+    let (app, tree) = (app(), tree());
+    let server = serve(&tree, &settings(&app, &tree));
+    let request = format!("GET /private/a.txt HTTP/1.1\r\nHost: a\r\n{}\r\n", field(WRONG));
+    // More than there are places for checks of one client.
+    let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(&request);
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive().status, 401);
+    }
+}
+
+#[test]
 fn content_waits_for_the_check_and_reaches_the_application() {
     let (app, tree) = (app(), tree());
     let server = serve(&tree, &settings(&app, &tree));

@@ -120,9 +120,11 @@ impl Missed<'_, '_, '_> {
             }
             Route::Unauthorized(demand) => responder.unauthorized(asked, &demand.challenge, out),
             Route::Check(demand, credentials) => {
+                let site = scope.map(|(site, _)| site);
+                let client = global.logged_client(asked.request, site, connection.client);
                 let request = KeptRequest::new(&asked, head.into(), global.limits);
                 let learnt = learnt.unwrap_or_default();
-                let check = PasswordCheck { request, demand, credentials, learnt };
+                let check = PasswordCheck { request, client, demand, credentials, learnt };
                 return Miss::Uncached(Work::Check(Box::new(check)));
             }
             Route::Busy => responder.busy(asked, out),

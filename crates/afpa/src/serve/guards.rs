@@ -7,7 +7,7 @@ use std::thread;
 
 use afpa_config::{BasicAuth, Guarded, Routes, read_users};
 use afpa_framework::{HelperLimits, Helpers};
-use afpa_module_http::{Global, Guard, Guards, PasswordDemand, Places};
+use afpa_module_http::{Global, Guard, Guards, PasswordChecks, PasswordDemand, Places};
 use afpa_users::Users;
 use anyhow::Context as _;
 
@@ -38,7 +38,7 @@ fn demands(
     previous: Option<&Global>,
 ) -> anyhow::Result<Vec<Option<Arc<PasswordDemand>>>> {
     let mut known: HashMap<&Path, Arc<Users>> = HashMap::new();
-    let mut threads = None;
+    let mut checks = None;
     let mut demands = Vec::new();
     for demand in all {
         let BasicAuth::Users { file, realm } = demand else {
@@ -50,11 +50,11 @@ fn demands(
             None => users(file, previous)?,
         };
         known.insert(file, Arc::clone(&users));
-        let threads = match &threads {
-            Some(threads) => Helpers::clone(threads),
-            None => threads.insert(start()?).clone(),
+        let checks = match &checks {
+            Some(checks) => PasswordChecks::clone(checks),
+            None => checks.insert(start()?).clone(),
         };
-        demands.push(Some(Arc::new(PasswordDemand::new(users, threads, realm))));
+        demands.push(Some(Arc::new(PasswordDemand::new(users, checks, realm))));
     }
     Ok(demands)
 }
@@ -77,10 +77,11 @@ fn users(file: &Path, previous: Option<&Global>) -> anyhow::Result<Arc<Users>> {
 }
 
 /// Threads for nothing but passwords: as many as half of the processors, so that the others go on serving.
-fn start() -> anyhow::Result<Helpers> {
+fn start() -> anyhow::Result<PasswordChecks> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let threads = (processors / 2).clamp(1, 16);
     let limits = HelperLimits { threads, places: threads * WAITING };
     let pools = Helpers::start(["afpa-password".to_owned()], limits, || ());
-    pools.context("cannot start a thread")?.pop().context("one pool for one name")
+    let pool = pools.context("cannot start a thread")?.pop().context("one pool for one name")?;
+    Ok(PasswordChecks::new(pool, limits.places))
 }
