@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use aws_lc_rs::rand;
 
@@ -24,13 +24,18 @@ pub struct Users {
     /// The bytes that were read.
     source: Box<[u8]>,
     key: Key,
-    right: ArcSwap<HashMap<Digest, Arc<str>>>,
+    /// The right credentials of each user, by the index of the hash.
+    right: Box<[ArcSwapOption<Right>]>,
 }
 
 type Digest = [u8; 32];
 
-/// How many right credentials are remembered beside one for each user: some hashes fit several passwords.
-const SPARE: usize = 16;
+/// A user whose credentials were right.
+struct Right {
+    name: Arc<str>,
+    /// The newest credentials, and those before. Some hashes fit several passwords, as bcrypt with more than 72 bytes.
+    digests: [Digest; 2],
+}
 
 impl Users {
     /// Reads the bytes of a file.
@@ -43,7 +48,8 @@ impl Users {
         // Without randomness there would be no TLS either.
         rand::fill(&mut secret).expect("the system gives random bytes");
         let key = Key::new(HMAC_SHA256, &secret);
-        Ok(Self { hashes, names, source: bytes.into(), key, right: ArcSwap::default() })
+        let right = hashes.iter().map(|_| ArcSwapOption::empty()).collect();
+        Ok(Self { hashes, names, source: bytes.into(), key, right })
     }
 
     /// Whether it was made of these bytes.
@@ -58,7 +64,13 @@ impl Users {
 
     /// The name of the user whose credentials were right before. This waits for nothing.
     pub fn knows(&self, credentials: &Credentials) -> Option<Arc<str>> {
-        self.right.load().get(&self.digest(credentials.bytes())).cloned()
+        let digest = self.digest(credentials.bytes());
+        let place = self.right.get(self.names.get(credentials.user()).copied()?)?;
+        let right = place.load();
+        right
+            .as_ref()
+            .filter(|right| right.digests.contains(&digest))
+            .map(|right| Arc::clone(&right.name))
     }
 
     /// A digest of credentials, which tells nothing without the key: equal ones of one file have the same.
@@ -72,8 +84,8 @@ impl Users {
         let (user, password) = (credentials.user(), credentials.password());
         let known = self.names.get(user).copied();
         let hash = self.hashes.get(known.unwrap_or_else(|| self.other(user)))?;
-        let is_right = hash.is_of(password) && known.is_some();
-        is_right.then(|| self.remember(credentials))
+        let is_right = hash.is_of(password);
+        known.filter(|_| is_right).map(|index| self.remember(index, credentials))
     }
 
     /// The index of the hash in the place of that of an unknown user: always the same one for a name.
@@ -82,15 +94,18 @@ impl Users {
         u32::from_ne_bytes([a, b, c, d]) as usize % self.hashes.len().max(1)
     }
 
-    fn remember(&self, credentials: &Credentials) -> Arc<str> {
+    fn remember(&self, index: usize, credentials: &Credentials) -> Arc<str> {
         let name: Arc<str> = String::from_utf8_lossy(credentials.user()).into();
         let digest = self.digest(credentials.bytes());
-        self.right.rcu(|before| {
-            let is_full = before.len() >= self.hashes.len() + SPARE;
-            let mut next = if is_full { HashMap::new() } else { HashMap::clone(before) };
-            next.insert(digest, Arc::clone(&name));
-            next
-        });
+        if let Some(place) = self.right.get(index) {
+            place.rcu(|before| match before {
+                Some(before) if before.digests.contains(&digest) => Some(Arc::clone(before)),
+                before => {
+                    let last = before.as_ref().map_or(digest, |before| before.digests[0]);
+                    Some(Arc::new(Right { name: Arc::clone(&name), digests: [digest, last] }))
+                }
+            });
+        }
         name
     }
 
@@ -149,12 +164,20 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         // Only the first 72 bytes of a password count in bcrypt.
         let hash = bcrypt::hash("x".repeat(72), 4).unwrap();
-        let users = Users::read(format!("ann:{hash}").as_bytes()).unwrap();
-        for more in 0..40 {
-            let right = credentials("ann", &"x".repeat(72 + more));
-            assert_eq!(users.check(&right).as_deref(), Some("ann"));
-            assert!(users.right.load().len() <= 1 + SPARE);
+        let file = format!("ann:{hash}\nbob:{{SHA}}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
+        let users = Users::read(file.as_bytes()).unwrap();
+        let bob = credentials("bob", "secret");
+        assert_eq!(users.check(&bob).as_deref(), Some("bob"));
+        let all: Vec<Credentials> =
+            (0..6).map(|more| credentials("ann", &"x".repeat(72 + more))).collect();
+        for right in &all {
+            // The second time changes nothing.
+            assert_eq!(users.check(right).as_deref(), Some("ann"));
+            assert_eq!(users.check(right).as_deref(), Some("ann"));
         }
+        let known: Vec<bool> = all.iter().map(|one| users.knows(one).is_some()).collect();
+        assert_eq!(known, [false, false, false, false, true, true]);
+        assert_eq!(users.knows(&bob).as_deref(), Some("bob"), "one user takes no place of another");
     }
 
     #[test]
