@@ -229,8 +229,19 @@ fn a_helper_that_is_taken_over_reads_below_the_roots_and_nothing_else() {
 #[test]
 fn no_thread_can_ever_get_a_capability_and_those_that_serve_are_filtered() {
     let tree = small_site();
-    let server = serving(&tree);
+    tree.file("users", "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
+    let root = tree.path().display();
+    let server = Server::start(tree.path(), |launch| {
+        launch.written(|endpoint| {
+            format!(
+                "workers = 1\n[engine]\nio = \"readiness\"\n[[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n\
+                 [[site.path]]\nprefix = \"/private/\"\nbasic_auth = \"{root}/users\"\n"
+            )
+        });
+    });
+    server.settle();
     assert_eq!(server.get("/hello.txt").text(), "hello");
+    assert!(threads(&server).any(|(_, name)| name == "afpa-password"));
     for (thread, name) in threads(&server) {
         let status = fs::read_to_string(format!("/proc/{}/task/{thread}/status", server.pid()));
         let Ok(status) = status else { continue };
@@ -239,7 +250,7 @@ fn no_thread_can_ever_get_a_capability_and_those_that_serve_are_filtered() {
         assert!(is("NoNewPrivs: 1") && is("CapEff: 0000000000000000"), "{name}: {status}");
         assert!(!is_root() || is("CapBnd: 0000000000000000"), "{name}: {status}");
         assert!(is("Seccomp: 2"), "{name}: {status}");
-        let serves = name.starts_with("afpa-help-") || name == "afpa-0";
+        let serves = name.starts_with("afpa-help-") || name == "afpa-0" || name == "afpa-password";
         assert!(!serves || !is("Seccomp_filters: 1"), "{name}: {status}");
     }
 }

@@ -6,6 +6,7 @@
 //! | all, with the programs that they run | none that reach into other processes or administer the host | as the user may |
 //! | workers, and the administration's | sockets, descriptors and maps that are there; no program, no thread, no ring, no signal | none |
 //! | helpers | files, and threads of their kind; no program, no socket, no ring, no signal | to read, below the document roots |
+//! | those that check passwords | as helpers | none |
 //!
 //! System calls and files are restricted for each thread in Linux. Its own threads inherit the restrictions, and
 //! nobody can take them off. So a worker is confined on its own thread, when everything that it needs has been made,

@@ -26,6 +26,7 @@ use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
+use crate::confine::Confinement;
 use crate::privileges::descriptors_granted;
 
 /// A configuration, and the objects that were opened for it.
@@ -82,6 +83,7 @@ impl Next {
         opened: Opened,
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
+        confinement: &Confinement,
         running_log: Option<&Log>,
         previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
@@ -90,7 +92,8 @@ impl Next {
             Some(running) if *running == config.log => None,
             _ => Some(start_log(&config)?),
         };
-        let content = Content::build(&config, &routes, roots, arena, watch_thread, previous)?;
+        let threads = (watch_thread, confinement);
+        let content = Content::build(&config, &routes, roots, arena, threads, previous)?;
         Ok(Self { config, routes, listeners, tls, acme, content, access_log })
     }
 }

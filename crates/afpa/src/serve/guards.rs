@@ -11,6 +11,8 @@ use afpa_module_http::{Global, Guard, Guards, PasswordChecks, PasswordDemand, Pl
 use afpa_users::Users;
 use anyhow::Context as _;
 
+use crate::confine::Confinement;
+
 /// Passwords that may wait for each thread that checks some.
 const WAITING: usize = 16;
 
@@ -20,6 +22,7 @@ const WAITING: usize = 16;
 /// With the file that cannot be read.
 pub(super) fn build(
     routes: &Routes,
+    confinement: &Confinement,
     previous: Option<&Global>,
 ) -> anyhow::Result<Option<Arc<Guards>>> {
     let Guarded { addresses, passwords } = &routes.guarded;
@@ -28,13 +31,14 @@ pub(super) fn build(
     }
     let guards = addresses.demands.iter().map(|access| Guard::new(&access.allow, &access.deny));
     let addresses = Places::new(Arc::clone(&addresses.router), guards.collect());
-    let demands = demands(&passwords.demands, previous)?;
+    let demands = demands(&passwords.demands, confinement, previous)?;
     let passwords = Places::new(Arc::clone(&passwords.router), demands);
     Ok(Some(Arc::new(Guards { addresses, passwords })))
 }
 
 fn demands(
     all: &[BasicAuth],
+    confinement: &Confinement,
     previous: Option<&Global>,
 ) -> anyhow::Result<Vec<Option<Arc<PasswordDemand>>>> {
     let mut known: HashMap<&Path, Arc<Users>> = HashMap::new();
@@ -52,7 +56,7 @@ fn demands(
         known.insert(file, Arc::clone(&users));
         let checks = match &checks {
             Some(checks) => PasswordChecks::clone(checks),
-            None => checks.insert(start()?).clone(),
+            None => checks.insert(start(confinement)?).clone(),
         };
         demands.push(Some(Arc::new(PasswordDemand::new(users, checks, realm))));
     }
@@ -76,12 +80,14 @@ fn users(file: &Path, previous: Option<&Global>) -> anyhow::Result<Arc<Users>> {
     read.map(Arc::new)
 }
 
-/// Threads for nothing but passwords: as many as half of the processors, so that the others go on serving.
-fn start() -> anyhow::Result<PasswordChecks> {
+/// Threads for nothing but passwords: as many as half of the processors, so that the others go on serving. They need no
+/// file and no socket.
+fn start(confinement: &Confinement) -> anyhow::Result<PasswordChecks> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let threads = (processors / 2).clamp(1, 16);
     let limits = HelperLimits { threads, places: threads * WAITING };
-    let pools = Helpers::start(["afpa-password".to_owned()], limits, || ());
+    let confined = confinement.helpers_below([]);
+    let pools = Helpers::start(["afpa-password".to_owned()], limits, || confined.begin());
     let pool = pools.context("cannot start a thread")?.pop().context("one pool for one name")?;
     Ok(PasswordChecks::new(pool, limits.places))
 }

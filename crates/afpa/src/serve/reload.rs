@@ -61,7 +61,8 @@ impl Server {
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
         let log = Some(&self.config.log);
         let before = self.observed.serving.load();
-        Next::build(opened, self.arena.clone(), &self.watch_thread, log, Some(&before.global))
+        let (arena, before) = (self.arena.clone(), Some(&*before.global));
+        Next::build(opened, arena, &self.watch_thread, &self.confinement, log, before)
     }
 
     /// From the running configuration to the next one. Nothing here may fail.

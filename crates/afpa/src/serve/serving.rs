@@ -27,6 +27,7 @@ use super::convert;
 use super::error_pages::{self, PageFiles};
 use super::guards;
 use super::tls::AdoptedTls;
+use crate::confine::Confinement;
 use afpa_config::{Config, Listen, Routes, SiteSettings, UrlPath, field_rules};
 
 /// The state that the workers serve from.
@@ -102,7 +103,7 @@ impl Content {
         routes: &Routes,
         roots: Vec<DocumentRoot>,
         arena: Arena,
-        watch_thread: &Arc<WatchThread>,
+        (watch_thread, confinement): (&Arc<WatchThread>, &Confinement),
         previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
@@ -130,7 +131,7 @@ impl Content {
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
-        let guards = guards::build(routes, previous)?;
+        let guards = guards::build(routes, confinement, previous)?;
         let listeners = routes.listeners.listeners().iter().map(|listen| match listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Unix(_) => None,

@@ -121,7 +121,7 @@ impl Server {
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
         check_readable(&opened, identity.as_ref())?;
 
-        let next = Next::build(opened, arena.clone(), &watch_thread, None, None)?;
+        let next = Next::build(opened, arena.clone(), &watch_thread, &confinement, None, None)?;
         let bound = next.listeners.tcp();
         let Next { config, routes, listeners, tls, acme, content, access_log } = next;
         drop(routes.hierarchy);
