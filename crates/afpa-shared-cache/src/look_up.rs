@@ -15,7 +15,7 @@ use crate::policy::CachePolicy;
 use crate::purge;
 use crate::request::{CacheRequest, SiteCache, Survey};
 use crate::store::responses::Responses;
-use crate::store::stored::StoredResponse;
+use crate::store::stored::{CODINGS, StoredResponse};
 
 /// The result of the look-up for a request.
 pub enum Found<'v> {
@@ -50,9 +50,6 @@ pub fn look_up<'v>(
     let Some(survey) = Survey::of(policy, request).filter(|_| !wanted.names_client) else {
         return bypass(responses);
     };
-    if is_uncoded(policy, request, &survey) {
-        return bypass(responses);
-    }
     // The moment is taken before the look-up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
     let CacheRequest { url, path, origin, .. } = wanted;
@@ -61,11 +58,20 @@ pub fn look_up<'v>(
     if room.primary.len() > key::LONGEST {
         return bypass(responses);
     }
-    let (looked, nothing) = match put_variant(view, room, &wanted) {
+    let at_primary = put_variant(view, room, &wanted);
+    if is_uncoded(policy, request, &survey) && at_primary.may_be_coded() {
+        return match survey.control(policy).only_if_cached {
+            true => Found::NotThere,
+            false => bypass(responses),
+        };
+    }
+    let (looked, nothing) = match at_primary {
         Primary::Nothing => (Lookup::Miss, Forward::UriMiss),
         // It has been counted as used.
         Primary::Response => (view.peek(KEYS, &room.primary, wanted.steady()), Forward::UriMiss),
-        Primary::Index => (view.get(KEYS, &room.variant, wanted.steady()), Forward::VaryMiss),
+        Primary::Index { .. } => {
+            (view.get(KEYS, &room.variant, wanted.steady()), Forward::VaryMiss)
+        }
     };
     let there = match looked {
         Lookup::Hit(object) | Lookup::Recheck(object) => judge(object, &survey, &wanted),
@@ -107,8 +113,19 @@ enum Primary {
     Nothing,
     /// The response.
     Response,
-    /// The responses of the URL vary.
-    Index,
+    /// The responses of the URL vary, maybe by Accept-Encoding.
+    Index { by_coding: bool },
+}
+
+impl Primary {
+    /// Whether the responses for a request may have codings. If they do not vary by Accept-Encoding, none is ever compressed.
+    fn may_be_coded(&self) -> bool {
+        match self {
+            Primary::Nothing => true,
+            Primary::Response => false,
+            Primary::Index { by_coding } => *by_coding,
+        }
+    }
 }
 
 /// Looks the primary key up, and writes the secondary key if responses vary. The uses of both objects are counted: an
@@ -125,7 +142,7 @@ fn put_variant(
     room.variant.clear();
     room.variant.extend_from_slice(&room.primary);
     vary::put_key(&index.names, wanted.request, &mut room.variant);
-    Primary::Index
+    Primary::Index { by_coding: index.names.iter().any(|name| **name == *CODINGS) }
 }
 
 /// The result of the look-up of one key.

@@ -109,6 +109,7 @@ pub(crate) fn for_miss(
         collapses: is_for_all
             && !requested.authorised
             && !survey.control.no_store
+            && !survey.control.no_transform
             && !wants_events(request),
         stored,
         base,

@@ -387,7 +387,8 @@ fn there_are_only_so_many_encoders_and_what_passes_without_one_is_not_kept() {
 #[test]
 fn kept_answers_are_compressed_once() {
     let app = App::start();
-    let server = serve(&app, "cache.purge_from = [\"127.0.0.0/8\"]\ncache.status_field = true");
+    let more = "status_field = true\ncache.obey_clients = true";
+    let server = serve(&app, &format!("cache.purge_from = [\"127.0.0.0/8\"]\ncache.{more}"));
     let mut client = server.connect();
     let gzip = "Accept-Encoding: gzip\r\n";
     let first = client.get_with("/kept", gzip);
@@ -430,6 +431,8 @@ fn kept_answers_are_compressed_once() {
         assert_eq!((answer.status, coding(&answer)), (200, None), "{lines} {answer:?}");
         assert_eq!(answer.text(), text(), "{lines}");
     }
+    let only_kept = format!("{gzip}Range: bytes=0-9\r\nCache-Control: only-if-cached\r\n");
+    assert_eq!(client.get_with("/kept", &only_kept).status, 504);
     let part = client.get_with("/kept", "Range: bytes=0-9\r\nIf-Range: \"v1\"\r\n");
     assert_eq!((part.status, part.text()), (206, &text()[..10]));
     let still = client.get_with("/kept", gzip);
@@ -448,6 +451,11 @@ fn kept_answers_are_compressed_once() {
     let asked = app.asked();
     for lines in ["", gzip, "Accept-Encoding: br\r\n", "Accept-Encoding: x\r\n"] {
         assert_eq!(client.get_with("/kept-picture", lines).field("vary"), None);
+    }
+    let as_it_is = "Cache-Control: no-transform\r\n";
+    for (lines, status) in [("Range: bytes=0-9\r\n", 206), (as_it_is, 200)] {
+        let answer = client.get_with("/kept-picture", &format!("{gzip}{lines}"));
+        assert_eq!(answer.status, status, "{lines}");
     }
     assert_eq!(app.asked(), asked);
 }

@@ -453,7 +453,7 @@ impl Draft {
 }
 
 /// The field that AFPA adds to Vary where it compresses.
-const CODINGS: &str = "accept-encoding";
+pub(crate) const CODINGS: &str = "accept-encoding";
 
 /// Tags of one response; further ones are ignored.
 const MOST_TAGS: usize = 256;
