@@ -114,7 +114,9 @@ enum Primary {
     /// The response.
     Response,
     /// The responses of the URL vary, maybe by Accept-Encoding.
-    Index { by_coding: bool },
+    Index {
+        by_coding: bool,
+    },
 }
 
 impl Primary {

@@ -177,9 +177,9 @@ impl Compress {
 
     /// Whether it has a type that is never compressed.
     fn is_of_other_type(&self, response: &Response<'_, '_>) -> bool {
-        response.lines().any(|(name, value)| {
-            fields::kind(name) == Kind::ContentType && !self.lists(value)
-        })
+        response
+            .lines()
+            .any(|(name, value)| fields::kind(name) == Kind::ContentType && !self.lists(value))
     }
 }
 

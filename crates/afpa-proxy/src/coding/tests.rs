@@ -160,8 +160,7 @@ fn an_answer_with_as_many_lines_as_there_can_be_passes_as_it_is() {
     let old = response::parse(full.as_bytes(), &mut slots, 4096, Asked::default());
     let old = old.expect("good").expect("whole");
     let (places, asked) = (Places::default(), Asked::default());
-    let (head, recoded) =
-        compress(GZIP).recode(&old, asked, (&places, &|| false)).expect("a head");
+    let (head, recoded) = compress(GZIP).recode(&old, asked, (&places, &|| false)).expect("a head");
     let mut slots = Slots::default();
     assert!(recoded.read(&head, &mut slots, (&old, asked)).is_none());
     assert!(Encoder::new(Coding::Gzip, None, &places, &|| false).is_some());
