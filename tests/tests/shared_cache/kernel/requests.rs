@@ -77,14 +77,14 @@ fn says_what_user_mode_says(cache: &str) {
         for (fields, in_kernel) in [
             ("", true),
             ("User-Agent: x\r\nCookie: a=b\r\nX-Forwarded-Host: evil\r\n", true),
-            // The site compresses, so a no-transform would have to be obeyed.
-            ("Cache-Control: no-cache\r\n", false),
             ("Accept-Encoding: gzip, deflate, br\r\n", true),
             ("If-None-Match: \"one\"\r\n", true),
             ("If-None-Match: W/\"weak\"\r\n", true),
             ("If-None-Match: \"other\"\r\n", true),
             ("If-None-Match: \"one\", \"other\"\r\n", false),
             ("Range: bytes=0-1\r\n", false),
+            // The site compresses, so a no-transform would have to be obeyed.
+            ("Cache-Control: no-cache\r\n", false),
             ("Authorization: Basic eA==\r\n", false),
         ] {
             let request = get(target, fields);
