@@ -78,10 +78,11 @@ impl<H: Send + Sync + 'static> Cache<H> {
 impl<H> Cache<H> {
     /// Which replacement policies are in use, and why.
     pub fn policy_report(&self) -> PolicyReport {
-        let kinds = self.table().policies();
         let nothing = Found::default();
         let found = self.chooser.get().map(|chooser| lock(&chooser.found));
         let found = found.as_deref().unwrap_or(&nothing);
+        // The policies come last: each change that was found is made by then.
+        let kinds = self.table().policies();
         let is_chosen = self.settings().policy == PolicySetting::Auto;
         let shelf = |index: usize| {
             let standing = found.standing[index];
@@ -133,14 +134,16 @@ impl<H> Choosing<H> {
     fn decide(&mut self, cache: &Cache<H>) {
         for (shelf, judge) in self.judges.iter_mut().enumerate() {
             let change = judge.decide();
+            if let Some(change) = &change {
+                tracing::info!(%change, "another replacement policy does better");
+                cache.table().switch(shelf, change.to);
+            }
             let mut found = lock(&self.found);
             found.standing[shelf] = judge.standing();
-            let Some(change) = change else { continue };
-            found.changes += 1;
-            found.last[shelf] = Some(change);
-            drop(found);
-            tracing::info!(%change, "another replacement policy does better");
-            cache.table().switch(shelf, change.to);
+            if change.is_some() {
+                found.changes += 1;
+                found.last[shelf] = change;
+            }
         }
     }
 }
