@@ -76,9 +76,13 @@ impl<'r, 'q> Rewritten<'r, 'q> {
 }
 
 impl Verdict<'_, '_> {
-    /// The Location of a redirect; `None` when it is none. `spelled`: the path of the question as [`target::spell`] gives it.
+    /// The Location of a redirect; `None` when it is none, or names the host of a request that has none. `spelled`: the path of the question as [`target::spell`] gives it.
     pub fn location<F>(&self, question: &Question<'_, F>, spelled: &[u8]) -> Option<Vec<u8>> {
         let Action::Redirect(redirect) = self.action else { return None };
+        // The next part of the path would take its place.
+        if question.host.is_empty() && redirect.location.contains("{host}") {
+            return None;
+        }
         let mut out = Vec::with_capacity(redirect.location.len() + question.path.len() + 16);
         for piece in pieces(&redirect.location) {
             match piece {

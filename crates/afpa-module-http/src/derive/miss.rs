@@ -109,8 +109,10 @@ impl Missed<'_, '_, '_> {
                 let mut room = Vec::new();
                 let spelled = target::spell(asked.request.target.path().unwrap_or(path), &mut room);
                 let location = verdict.location(&question, spelled.unwrap_or_default());
-                let location = location.unwrap_or_default();
-                responder.redirect(asked, status, &location, out)
+                match location {
+                    Some(location) => responder.redirect(asked, status, &location, out),
+                    None => responder.page(asked, Status::BAD_REQUEST, out),
+                }
             }
             Route::Fixed(fixed) if fixed.body.is_empty() && asked.has_page(fixed.status) => {
                 responder.page(asked, fixed.status, out)

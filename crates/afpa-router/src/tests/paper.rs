@@ -188,6 +188,10 @@ fn no_client_chooses_the_host_of_a_redirect() {
             assert!(matches!(conflicts[..], [Conflict::OpenHost { .. }]), "{open}: {conflicts:?}");
         }
     }
+    let router = Router::compile(&table("/old", "https://{host}/{rest}")).unwrap();
+    let question = ask("", "/old/evil.test/a");
+    let verdict = router.route(&question).unwrap();
+    assert_eq!(verdict.location(&question, b"/old/evil.test/a"), None, "it has no host");
     for (location, expected) in [
         ("/{rest}", "/evil.test/a"),
         ("{rest}", "/evil.test/a"),
