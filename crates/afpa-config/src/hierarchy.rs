@@ -221,7 +221,9 @@ fn name(site: &SiteSettings, index: usize) -> String {
 }
 
 fn host_pattern(host: &str) -> HostPattern {
-    if let Some(Ok(expression)) = Expression::marked(host) {
+    // The case of letters means nothing in a host (RFC 3986 section 3.2.2).
+    let text = host.strip_prefix('~').map(|text| text.strip_prefix('*').unwrap_or(text));
+    if let Some(Ok(expression)) = text.map(|text| Expression::new(text, true)) {
         return HostPattern::Matching(expression);
     }
     match host.strip_prefix("*.") {
