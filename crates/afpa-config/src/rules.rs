@@ -85,6 +85,7 @@ pub(crate) fn file_name(text: &str) -> Result<String, Unfit> {
 /// A media type without parameters, or `type/*`.
 pub(crate) fn media_pattern(text: &str) -> Result<String, Unfit> {
     let fits = match text.split_once('/') {
+        Some(("*", _)) => false,
         Some((kind, "*")) => is_token(kind.as_bytes()),
         Some((kind, subtype)) => is_token(kind.as_bytes()) && is_token(subtype.as_bytes()),
         None => false,
