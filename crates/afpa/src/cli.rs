@@ -191,6 +191,7 @@ pub struct Top {
     pub every: f64,
     /// End after so many screens
     #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub screens: Option<u32>,
     /// Which afpa to ask, and how.
     #[command(flatten)]

@@ -86,10 +86,11 @@ impl Screen<'_> {
             return table(self.digest.now);
         }
         let tables = json!({
+            // A small terminal has room for the first ones.
+            "sites": self.sites(),
+            "servers": self.servers(),
             "answers": self.contexts(),
             "workers": self.workers(),
-            "servers": self.servers(),
-            "sites": self.sites(),
             "files_by_use": self.files(),
             "kept_answers_by_time_saved": self.saved["answers_of_servers"],
         });
