@@ -1,9 +1,7 @@
 //! `[[site.errors]]`, and the same of paths and content groups: pages of the operator's own for errors.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use afpa_http::Status;
@@ -14,6 +12,7 @@ use crate::reader::Reader;
 use crate::rules::{self, Statuses};
 use crate::settings::Instance;
 use crate::units::Unfit;
+use crate::whole_file::read_whole;
 
 /// A `[[site.errors]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +55,7 @@ pub(crate) const ERRORS: [&str; 3] =
 const STATUS: &str = "{status}";
 
 /// Bytes of the longest page.
-pub const LONGEST_ERROR_PAGE: u64 = 64 << 10;
+pub const LONGEST_ERROR_PAGE: usize = 64 << 10;
 
 impl ErrorPage {
     /// Reads those of this level inside of an item.
@@ -130,13 +129,5 @@ fn answer(text: &str) -> Result<ErrorAnswer, Unfit> {
 /// # Errors
 /// As `File::open`, and for a directory, a device, or a file that is too long.
 pub fn read_error_page(path: &Path) -> io::Result<Vec<u8>> {
-    let not_one =
-        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 64KiB");
-    // A pipe would not be opened before something writes into it.
-    if !fs::metadata(path)?.is_file() {
-        return Err(not_one());
-    }
-    let mut content = Vec::new();
-    fs::File::open(path)?.take(LONGEST_ERROR_PAGE + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > LONGEST_ERROR_PAGE { Err(not_one()) } else { Ok(content) }
+    read_whole(path, LONGEST_ERROR_PAGE)
 }

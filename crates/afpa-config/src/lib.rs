@@ -52,6 +52,7 @@ mod tls_files;
 mod units;
 mod users;
 mod variables;
+mod whole_file;
 mod written;
 
 #[cfg(test)]

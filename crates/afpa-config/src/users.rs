@@ -1,7 +1,6 @@
 //! The files of `basic_auth`: whether they can be read, and whether each of their lines says something.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use crate::access::BasicAuth;
@@ -9,9 +8,10 @@ use crate::finding::{Finding, Location};
 use crate::hierarchy::Section;
 use crate::model::{Config, SiteSettings};
 use crate::settings::Settings;
+use crate::whole_file::read_whole;
 
 /// Bytes of the longest file.
-const LONGEST: u64 = 16 << 20;
+const LONGEST: usize = 16 << 20;
 
 /// Every section that can ask for a password.
 fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&BasicAuth>)> {
@@ -92,15 +92,7 @@ fn look(file: &Path, at: impl Fn() -> Location, findings: &mut Vec<Finding>) {
 /// # Errors
 /// As `File::open`, and for a directory, a device, or a file that is too long.
 pub fn read_users(path: &Path) -> io::Result<Vec<u8>> {
-    let not_one =
-        || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file of at most 16MiB");
-    // A pipe would not be opened before something writes into it.
-    if !fs::metadata(path)?.is_file() {
-        return Err(not_one());
-    }
-    let mut content = Vec::new();
-    File::open(path)?.take(LONGEST + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > LONGEST { Err(not_one()) } else { Ok(content) }
+    read_whole(path, LONGEST)
 }
 
 fn remedy(error: &io::Error) -> &'static str {
