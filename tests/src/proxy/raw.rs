@@ -109,18 +109,23 @@ impl Drop for Raw {
 }
 
 /// The head of the next request, or the bytes before the end of the connection; `None` if there are
-/// none.
+/// none. What follows the head is left in the socket.
 pub fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") && head.len() < 65_536 {
-        match stream.read(&mut byte) {
-            Ok(1) => head.push(byte[0]),
-            _ => break,
+    let (mut head, mut piece) = (Vec::new(), [0; 8192]);
+    while !head.ends_with(END_OF_HEAD) && head.len() < 65_536 {
+        let Ok(there @ 1..) = stream.peek(&mut piece) else { break };
+        let before = head.len();
+        head.extend_from_slice(&piece[..there]);
+        let from = before.saturating_sub(END_OF_HEAD.len() - 1);
+        if let Some(end) = head[from..].windows(END_OF_HEAD.len()).position(|four| four == END_OF_HEAD) {
+            head.truncate(from + end + END_OF_HEAD.len());
         }
+        stream.read_exact(&mut head[before..]).expect("what was there a moment ago");
     }
     (!head.is_empty()).then(|| String::from_utf8_lossy(&head).into_owned())
 }
+
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 /// Closes the server's side, and waits until its end has arrived at the proxy: until the proxy's TCP has acknowledged it
 /// (FIN_WAIT2), a request on another connection may overtake it.

@@ -1,9 +1,10 @@
 //! The behaviour of a site that is specific to TLS.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use afpa_testkit::{Server, eventually};
+use afpa_tests::proxy::raw::read_head;
 use afpa_tests::tls::{Authority, Plan, TlsServer};
 
 use crate::site;
@@ -182,15 +183,6 @@ pub(crate) fn echo(fields: &'static str) -> SocketAddr {
         }
     });
     address
-}
-
-fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        head.push(byte[0]);
-    }
-    String::from_utf8(head).ok()
 }
 
 #[test]
