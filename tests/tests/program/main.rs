@@ -12,5 +12,6 @@ mod operations;
 mod overlap;
 mod several_files;
 mod signals;
+mod status_page;
 mod upgrade;
 mod waiting;

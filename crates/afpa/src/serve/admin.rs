@@ -209,6 +209,9 @@ struct Framework<'o> {
     exposition: Exposition,
 }
 
+/// It asks for `stats` again and again, and draws the growth of the numbers.
+const STATUS_PAGE: &[u8] = include_bytes!("status.html");
+
 const OPERATIONS: &[Operation] = &[
     Operation {
         name: "health",
@@ -227,6 +230,12 @@ const OPERATIONS: &[Operation] = &[
         kind: OperationKind::Public,
         parameters: "",
         summary: "all numbers, as JSON",
+    },
+    Operation {
+        name: "status",
+        kind: OperationKind::Public,
+        parameters: "",
+        summary: "the same live, for a browser",
     },
     Operation {
         name: "deny",
@@ -262,6 +271,9 @@ impl Control for Framework<'_> {
                 Ok(Reply { content_type, content: page.into_bytes() })
             }
             "stats" => Ok(Reply::json(self.observed.to_json().to_string())),
+            "status" => {
+                Ok(Reply { content_type: page::CONTENT_TYPE, content: STATUS_PAGE.to_vec() })
+            }
             "deny" => Ok(Reply::text(self.observed.police.list_denied())),
             "deny/add" => self.deny(arguments, true),
             "deny/del" => self.deny(arguments, false),
@@ -412,6 +424,7 @@ fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out:
         .field("Content-Type", answer.reply.content_type)
         .content_length(answer.reply.content.len() as u64)
         .field("Cache-Control", "no-store")
+        .field("X-Content-Type-Options", "nosniff")
         .finish()
         .write(&mut out.bytes, &HttpDate::new(now.unix()), connection);
     if with_body {
