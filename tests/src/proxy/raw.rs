@@ -109,7 +109,7 @@ impl Drop for Raw {
 }
 
 /// The head of the next request, or the bytes before the end of the connection; `None` if there are
-/// none. What follows the head is left in the socket.
+/// none. The socket keeps the bytes behind the head.
 pub fn read_head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut piece) = (Vec::new(), [0; 8192]);
     while !head.ends_with(END_OF_HEAD) && head.len() < 65_536 {
