@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::accounts;
 use crate::finding::{Finding, Location};
+use crate::groups::ServerGroup;
 use crate::machine::Machine;
 use crate::model::{AccessTarget, Cache, Coherency, Config, SiteSettings, Symlinks};
 use crate::settings::Settings;
@@ -44,6 +45,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.required_root(config);
     checks.listeners(config);
     checks.sizes(config);
+    checks.groups(config);
     checks.findings
 }
 
@@ -110,6 +112,19 @@ impl Checks<'_> {
             {
                 let cause = format!("{admin} is an address of the site too");
                 self.error("admin", "listen", cause, "use another port for [admin]");
+            }
+        }
+    }
+
+    fn groups(&mut self, config: &Config) {
+        let names_clients = |group: &&ServerGroup| group.settings.preface.is_some();
+        for group in config.groups.iter().filter(names_clients) {
+            if group.settings.http2.is_some() {
+                let at =
+                    self.settings.location_in("server_group", group.instance, "proxy_protocol");
+                let cause =
+                    "`proxy_protocol` names one client, and `http2` has many share a connection";
+                self.findings.push(Finding::error(at, cause, "remove one of the two"));
             }
         }
     }

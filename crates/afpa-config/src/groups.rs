@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use afpa_framework::PrefaceVersion;
 use afpa_http::Status;
 use afpa_proxy::exchange::{self, HalfClosed};
 use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
@@ -77,6 +78,18 @@ impl Choice for Secure {
     }
 }
 
+impl Choice for Option<PrefaceVersion> {
+    const ALL: &'static [Self] = &[None, Some(PrefaceVersion::V1), Some(PrefaceVersion::V2)];
+
+    fn word(self) -> &'static str {
+        match self {
+            None => "off",
+            Some(PrefaceVersion::V1) => "v1",
+            Some(PrefaceVersion::V2) => "v2",
+        }
+    }
+}
+
 impl Choice for SameSite {
     const ALL: &'static [Self] = &[SameSite::Strict, SameSite::Lax, SameSite::None];
 
@@ -144,6 +157,7 @@ impl ServerGroup {
         };
         let tls = s.flag("tls", false);
         let asks_http2 = s.flag("http2", false);
+        settings.preface = s.choice("proxy_protocol", None);
         let inner = reader.within("server_group.queue", item);
         settings.queue = read_queue(reader.at(&inner));
         let inner = reader.within("server_group.health", item);

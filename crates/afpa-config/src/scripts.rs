@@ -110,6 +110,9 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
             Some(group) if group.settings.http2.is_some() => {
                 format!("\"{to}\" has `http2`, and is asked by FastCGI")
             }
+            Some(group) if group.settings.preface.is_some() => {
+                format!("\"{to}\" has `proxy_protocol`, which FastCGI has not")
+            }
             _ => continue,
         };
         let remedy = "name the socket of PHP-FPM (`listen` in its pool)";

@@ -1,15 +1,30 @@
 //! The record of an answered request, and where records go.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-/// The other end of a connection.
+/// A client, by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     /// A TCP client.
     Ip(IpAddr),
     /// A client on a unix socket.
     Unix,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address.
+    pub client: Client,
+    /// Its port; 0 on a unix socket.
+    pub port: u16,
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Self {
+        Self { client: Client::Ip(address.ip().to_canonical()), port: address.port() }
+    }
 }
 
 impl fmt::Display for Client {

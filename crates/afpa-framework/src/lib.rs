@@ -32,7 +32,7 @@ pub mod preface;
 pub mod seldom;
 pub mod state;
 
-pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Receipt, Remote, Secured};
+pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Peer, Receipt, Remote, Secured};
 pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};
@@ -42,6 +42,6 @@ pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Then, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
 pub use outbox::{GATHERED, Outbox, Part, Priority};
-pub use preface::{BrokenPreface, Preface};
+pub use preface::{BrokenPreface, Preface, PrefaceVersion};
 pub use seldom::Seldom;
 pub use state::{Context, Event, State};

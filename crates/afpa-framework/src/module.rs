@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::access::{Client, Receipt, Secured};
+use crate::access::{Client, Peer, Receipt, Secured};
 use crate::client_stream::ClientStream;
 use crate::clock::Now;
 use crate::helpers::Helpers;
@@ -145,7 +145,7 @@ pub trait Module: Sized + 'static {
     type Exchanged: 'static;
 
     /// A connection was accepted on the listener that the program gave this number.
-    fn connected(&mut self, client: Client, listener: u32) -> Self::Connection;
+    fn connected(&mut self, peer: Peer, listener: u32) -> Self::Connection;
 
     /// The connection, which has just been accepted, is one of TLS. This is called again when the handshake of a client that
     /// has sent early data is complete.

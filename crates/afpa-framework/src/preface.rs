@@ -16,6 +16,51 @@ pub enum Preface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenPreface;
 
+/// How a header is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefaceVersion {
+    /// As a line of text (section 2.1).
+    V1,
+    /// In binary (section 2.2).
+    V2,
+}
+
+/// A header that names `client`, which came to `address`; without them, one that names nobody. Both are of one family.
+pub fn written(version: PrefaceVersion, way: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    match version {
+        PrefaceVersion::V1 => line(way).into_bytes(),
+        PrefaceVersion::V2 => binary(way),
+    }
+}
+
+fn line(way: Option<(SocketAddr, SocketAddr)>) -> String {
+    let Some((from, to)) = way else { return "PROXY UNKNOWN\r\n".to_owned() };
+    let family = if from.is_ipv4() { "TCP4" } else { "TCP6" };
+    format!("PROXY {family} {} {} {} {}\r\n", from.ip(), to.ip(), from.port(), to.port())
+}
+
+fn binary(way: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    let mut addresses = Vec::with_capacity(36);
+    let family = match way {
+        None => 0x00,
+        Some((from, to)) => {
+            for address in [from.ip(), to.ip()] {
+                match address {
+                    IpAddr::V4(v4) => addresses.extend_from_slice(&v4.octets()),
+                    IpAddr::V6(v6) => addresses.extend_from_slice(&v6.octets()),
+                }
+            }
+            for end in [from, to] {
+                addresses.extend_from_slice(&end.port().to_be_bytes());
+            }
+            if from.is_ipv4() { 0x11 } else { 0x21 }
+        }
+    };
+    let command = if way.is_some() { 0x21 } else { 0x20 };
+    let length = (addresses.len() as u16).to_be_bytes();
+    [&SIGNATURE[..], &[command, family], &length, &addresses].concat()
+}
+
 /// The longest header that is read, additions of version 2 included.
 pub const MAX_PREFACE: usize = 2048;
 
@@ -181,6 +226,32 @@ mod tests {
                 assert_eq!(parse(&header[..cut]), Ok(None), "cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn a_written_header_is_read_alike() {
+        let way = |from: &str, to: &str| Some((from.parse().unwrap(), to.parse().unwrap()));
+        for (way, preface, text) in [
+            (None, Preface::Local, "PROXY UNKNOWN\r\n"),
+            (
+                way("1.2.3.4:5000", "10.0.0.1:80"),
+                client("1.2.3.4:5000"),
+                "PROXY TCP4 1.2.3.4 10.0.0.1 5000 80\r\n",
+            ),
+            (
+                way("[2001:db8::1]:65535", "[::1]:443"),
+                client("[2001:db8::1]:65535"),
+                "PROXY TCP6 2001:db8::1 ::1 65535 443\r\n",
+            ),
+        ] {
+            assert_eq!(written(PrefaceVersion::V1, way), text.as_bytes());
+            for version in [PrefaceVersion::V1, PrefaceVersion::V2] {
+                let header = written(version, way);
+                assert_eq!(parse(&header), Ok(Some((preface, header.len()))), "{version:?}");
+            }
+        }
+        let header = written(PrefaceVersion::V2, way("1.2.3.4:5000", "10.0.0.1:80"));
+        assert_eq!(header, v2(0x21, 0x11, &[1, 2, 3, 4, 10, 0, 0, 1, 0x13, 0x88, 0, 80]));
     }
 
     #[test]

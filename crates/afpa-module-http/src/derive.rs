@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox,
+    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Peer,
     Persistence, Receipt, Secured, Then, Timeout, Waiting,
 };
 use afpa_http::{
@@ -69,6 +69,8 @@ pub struct Http {
 /// HTTP's connection data.
 pub struct HttpConnection {
     client: Client,
+    /// Its port; 0 on a unix socket.
+    port: u16,
     listener: ListenerId,
     /// Content of the last request that is still to be skipped.
     skipping: Option<BodySkipper>,
@@ -291,13 +293,13 @@ impl Module for Http {
     type Remote = Remote;
     type Exchanged = ExchangedRequest;
 
-    fn connected(&mut self, client: Client, listener: u32) -> HttpConnection {
+    fn connected(&mut self, Peer { client, port }: Peer, listener: u32) -> HttpConnection {
         let listener = ListenerId(listener);
         if !self.left.is_empty() {
             self.left.retain(|left| *left != listener);
         }
         let (skipping, permit, tls) = (None, None, None);
-        HttpConnection { client, listener, skipping, permit, tls, has_streams: false }
+        HttpConnection { client, port, listener, skipping, permit, tls, has_streams: false }
     }
 
     fn secured(&mut self, connection: &mut HttpConnection, secured: Box<Secured>) {

@@ -32,6 +32,7 @@ mod guard;
 mod header;
 mod load;
 mod path_rule;
+mod preface;
 mod push;
 mod question;
 mod readings;

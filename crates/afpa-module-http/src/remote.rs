@@ -21,6 +21,7 @@ use afpa_shared_cache::{Answer, Answered, Answering, ClientHead, Plan};
 use crate::asked::{Asked, KeptRequest};
 use crate::errors::{self, Errors, PageSource, Problem, Served, Wanted};
 use crate::global::{Global, ServerGroup};
+use crate::preface;
 use crate::respond::Responder;
 use crate::script::{self, Run, Told};
 use crate::site::Site;
@@ -94,6 +95,8 @@ impl<'a> Distributed<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) client: Option<IpAddr>,
+    /// The port of the connection's other end.
+    pub(crate) port: u16,
     /// The listener that it has come to.
     pub(crate) listener: ListenerId,
     pub(crate) names_server: bool,
@@ -169,6 +172,10 @@ pub(crate) fn prepare(
     if asks_tunnel(request) && !head.asks_upgrade() {
         return Err(NotSent::Status(Status::NOT_IMPLEMENTED));
     }
+    if group.preface().is_some() && !head.asks_upgrade() {
+        // The connection is of no use for another request.
+        head.edit(&[], &[("Connection", b"close")]);
+    }
     // The limits come last, so that a request that is refused for another reason does not count.
     let admit = |site: &Site| {
         if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
@@ -192,9 +199,12 @@ pub(crate) fn prepare(
     let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
     let sharer = client.filter(|&client| !is_router(client) && !global.police.allows(client));
     let listener = global.listeners.get(asker.listener.0 as usize).copied().flatten();
-    let told = Told { client, origin, user: asker.user, listener };
+    // A client that a router names has no port that is known.
+    let port = if client == asker.client { asker.port } else { 0 };
+    let told = Told { client, port, origin, user: asker.user, listener };
     let job = Job {
         fastcgi: to.script.map(|run| script::params(request, run, told)),
+        preface: preface::of(group, client, port, listener),
         group: Arc::clone(group),
         settings: Arc::clone(settings),
         head,

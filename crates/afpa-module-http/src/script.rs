@@ -59,6 +59,8 @@ pub(crate) struct Told<'a> {
     /// The client, as a trusted router in front names it.
     pub(crate) client: Option<IpAddr>,
     pub(crate) origin: Origin<'a>,
+    /// Its port; 0: unknown.
+    pub(crate) port: u16,
     /// The user whose password was checked.
     pub(crate) user: Option<&'a str>,
     /// The address at which the request came in.
@@ -101,6 +103,9 @@ pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) ->
     }
     let client = told.client.map(|client| client.to_string()).unwrap_or_default();
     put("REMOTE_ADDR", client.as_bytes());
+    if told.port != 0 {
+        put("REMOTE_PORT", told.port.to_string().as_bytes());
+    }
     if let Some(user) = told.user {
         put("AUTH_TYPE", b"Basic");
         put("REMOTE_USER", user.as_bytes());

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings, Key};
 use afpa_framework::{
-    Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Persistence,
-    Priority,
+    Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Peer,
+    Persistence, Priority,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{
@@ -51,7 +51,7 @@ impl Bench {
             Default::default(),
             Arc::new(|| {}),
         );
-        let connection = http.connected(Client::Unix, 0);
+        let connection = http.connected(Peer { client: Client::Unix, port: 0 }, 0);
         Self { http, global, connection, counters, out: Outbox::default() }
     }
 

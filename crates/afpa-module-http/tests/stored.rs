@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Persistence, Then, steady_ms,
+    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Peer, Persistence, Then, steady_ms,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, ServerGroup, Site};
@@ -75,7 +75,7 @@ impl Bench {
             Default::default(),
             Arc::new(|| {}),
         );
-        let connection = http.connected(Client::Unix, 0);
+        let connection = http.connected(Peer { client: Client::Unix, port: 0 }, 0);
         let (out, client) = (Outbox::default(), Sink::with_room(1 << 20));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");

@@ -54,6 +54,7 @@ fn job(place: &str) -> Job {
     head.write(&parsed, b"/index", &settings.request, origin).expect("passed on");
     Job {
         fastcgi: None,
+        preface: None,
         group: Group::new(group, None, steady_ms()),
         settings: Arc::new(settings),
         head,

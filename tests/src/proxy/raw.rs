@@ -117,7 +117,9 @@ pub fn read_head(stream: &mut TcpStream) -> Option<String> {
         let before = head.len();
         head.extend_from_slice(&piece[..there]);
         let from = before.saturating_sub(END_OF_HEAD.len() - 1);
-        if let Some(end) = head[from..].windows(END_OF_HEAD.len()).position(|four| four == END_OF_HEAD) {
+        if let Some(end) =
+            head[from..].windows(END_OF_HEAD.len()).position(|four| four == END_OF_HEAD)
+        {
             head.truncate(from + end + END_OF_HEAD.len());
         }
         stream.read_exact(&mut head[before..]).expect("what was there a moment ago");

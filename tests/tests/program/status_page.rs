@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use afpa_testkit::{Asked, Client, Endpoint, Server, Tree, skip};
+use afpa_testkit::{Client, Endpoint, Server, Tree, skip};
 
 const BROWSER: &str = "/usr/bin/chromium";
 

@@ -20,6 +20,7 @@ mod network;
 mod orders;
 mod php;
 mod php_faults;
+mod proxy_protocol;
 mod reload;
 mod ring;
 mod routes;

@@ -168,7 +168,9 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
                  X-Role: user\r\nProxy: evil\r\nHTTPS: on\r\nScript-Filename: /etc/passwd\r\n\
                  X-Forwarded-Proto: https\r\nX-Forwarded-For: 6.6.6.6\r\nCookie: a=1\r\nCookie: b=2\r\n\
                  Authorization: Basic YTpi\r\nContent_Length: 7\r\nX.Dot: 1\r\n\r\n";
-    let said = server.connect().exchange(asked);
+    let mut client = server.connect();
+    let own_port = client.tcp().local_addr().expect("an address").port().to_string();
+    let said = client.exchange(asked);
     let text = said.text();
     let port = server.address().port().to_string();
     let address = server.address().ip().to_string();
@@ -186,6 +188,7 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
         ("SERVER_PROTOCOL", "HTTP/1.1"),
         ("REQUEST_SCHEME", "http"),
         ("REMOTE_ADDR", "127.0.0.1"),
+        ("REMOTE_PORT", &own_port),
         ("SERVER_ADDR", &address),
         ("SERVER_PORT", &port),
         ("SERVER_NAME", "shop.example"),
@@ -219,6 +222,7 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
     for line in ["REMOTE_ADDR=10.1.2.3", "HTTPS=on", "REQUEST_SCHEME=https"] {
         assert!(said.text().lines().any(|said| said == line), "{line}\n{}", said.text());
     }
+    assert!(!said.text().contains("REMOTE_PORT="), "it is not known: {}", said.text());
 
     let authority = Authority::new();
     let plan = Plan { site: php, ..Plan::default() };

@@ -1,10 +1,10 @@
 //! The behaviour of a site that is specific to TLS.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 
 use afpa_testkit::{Server, eventually};
-use afpa_tests::proxy::raw::read_head;
+use afpa_tests::proxy::read_head;
 use afpa_tests::tls::{Authority, Plan, TlsServer};
 
 use crate::site;

@@ -197,6 +197,7 @@ impl Distributing<'_, '_, '_> {
         let user = asked.user();
         let asker = Asker {
             client,
+            port: connection.port,
             listener,
             names_server,
             tls,

@@ -14,6 +14,7 @@ use afpa_proxy::select::url_hash;
 
 use super::{Errors, LONGEST_PAGE, PageServer, Problem};
 use crate::asked::Asked;
+use crate::preface;
 use crate::site::client_of;
 
 /// An error whose page a server gives.
@@ -64,6 +65,8 @@ pub(crate) fn job(
         settings: server.settings.clone(),
         head,
         fastcgi: None,
+        // It is a question of AFPA itself.
+        preface: preface::of(&server.group, None, 0, None),
         body: BodyLength::None,
         asked: AskedServer { head: false, upgrade: false, trailers: false, tunnel: false },
         // The client gets no interim response for the page.

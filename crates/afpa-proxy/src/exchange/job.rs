@@ -28,6 +28,9 @@ pub struct Job {
     /// Parameters of FastCGI that the head does not tell, as [`afpa_fastcgi::put_param`] gives them; `None`: the servers
     /// speak HTTP.
     pub fastcgi: Option<Arc<[u8]>>,
+    /// The header of the PROXY protocol for the connection to the server, which no other request gets then; `None`: the
+    /// group has none.
+    pub preface: Option<Arc<[u8]>>,
     /// The content that follows the head on the client's connection.
     pub body: BodyLength,
     /// The facts of the request that decide how its response is read.
@@ -76,6 +79,7 @@ impl Job {
             settings: Arc::clone(&self.settings),
             head: self.head.clone(),
             fastcgi: self.fastcgi.clone(),
+            preface: self.preface.clone(),
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
             edits: self.edits.clone(),

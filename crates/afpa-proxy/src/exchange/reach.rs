@@ -184,9 +184,13 @@ impl<C: ClientStream> Exchange<'_, C> {
     }
 
     /// An idle connection. A request that must not be sent twice takes only one that was in use a moment
-    /// ago, because the server may be closing the others (Z6 of docs/rules).
+    /// ago, because the server may be closing the others (Z6 of docs/rules). None is there for a connection that names
+    /// its client.
     fn pooled(&self, lease: &Lease) -> Option<ServerStream> {
         let now = self.client.cached_now().steady_ms();
+        if self.job.preface.is_some() {
+            return None;
+        }
         let taken = self.core.pool.take(lease.id(), now, self.most_idle())?;
         // A connection of another configuration may be unencrypted, or trust another authority.
         taken.is_of(self.job.group.tls()).then_some(taken)
@@ -229,7 +233,8 @@ impl<C: ClientStream> Exchange<'_, C> {
         until: u64,
     ) -> Result<io::Result<ServerStream>, Interrupted> {
         let (core, group) = (Rc::clone(self.core), Arc::clone(&self.job.group));
-        let to = Self::to(lease, &group);
+        let preface = self.job.preface.clone();
+        let to = To { preface: preface.as_deref().unwrap_or_default(), ..Self::to(lease, &group) };
         let connector = core.pool.connector();
         if let Some(terms) = fastcgi {
             let connecting = ServerStream::connect_by_fastcgi(connector, to, terms);
@@ -242,7 +247,7 @@ impl<C: ClientStream> Exchange<'_, C> {
     /// Where a connection to the server of a lease leads.
     fn to<'l>(lease: &'l Lease, group: &'l Group) -> To<'l> {
         let (address, name) = (lease.address(), lease.name());
-        To { address, name, sources: group.sources(), tally: Some(lease.tally()) }
+        To { address, name, sources: group.sources(), preface: &[], tally: Some(lease.tally()) }
     }
 
     /// The fault of a connection that could not be made. If this machine lacks something for it, that is counted and
@@ -275,7 +280,8 @@ impl<C: ClientStream> Exchange<'_, C> {
         }
         let is_kept = match &mut stream {
             ServerStream::FastCgi(stream) => stream.is_kept(),
-            _ => true,
+            // A connection that names its client is not for another one.
+            _ => self.job.preface.is_none(),
         };
         let (settings, now) = (&self.job.settings, self.client.cached_now().steady_ms());
         let pool = &self.core.pool;

@@ -34,6 +34,8 @@ pub struct To<'a> {
     pub name: &'a str,
     /// Local addresses to connect from, each in its turn. If none is of the server's family, the system chooses.
     pub sources: &'a [IpAddr],
+    /// The header of the PROXY protocol with which the connection begins, before TLS; empty: there is none.
+    pub preface: &'a [u8],
     /// Where the connection is counted.
     pub tally: Option<&'a Tally>,
 }

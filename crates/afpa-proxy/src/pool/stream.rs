@@ -67,7 +67,9 @@ impl ServerStream {
     }
 
     pub(super) async fn connect_plainly(connector: &Connector, to: To<'_>) -> io::Result<Self> {
-        Ok(Self::Plain(ServerSocket::connect(connector, to).await?))
+        let mut stream = Self::Plain(ServerSocket::connect(connector, to).await?);
+        stream.write_all(to.preface).await?;
+        Ok(stream)
     }
 
     /// Receives into `room`; `Ok(0)` is the end of the stream.

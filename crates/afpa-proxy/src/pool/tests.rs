@@ -247,7 +247,7 @@ async fn with_none_that_may_wait_none_is_kept() {
 async fn tcp_pair(pool: &Pool, app: &Wants) -> (ServerStream, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = Address::Tcp(listener.local_addr().expect("its address"));
-    let to = To { address: &address, name: "app", sources: &[], tally: Some(&app.1) };
+    let to = To { address: &address, name: "app", sources: &[], preface: &[], tally: Some(&app.1) };
     let near = ServerStream::connect(pool.connector(), to, None).await.expect("connected");
     let (far, _) = listener.accept().expect("accepted");
     far.set_read_timeout(Some(Duration::from_secs(5))).expect("a setting");

@@ -3,6 +3,7 @@
 use std::io;
 
 use afpa_fastcgi::put_param;
+use afpa_framework::preface;
 use tokio::time::timeout;
 
 use crate::health::ProbeKind;
@@ -25,7 +26,9 @@ pub async fn probe(task: &ProbeTask) -> bool {
 async fn attempt(task: &ProbeTask) -> io::Result<bool> {
     // Without a ring: the prober's thread has none.
     let connector = Connector::default();
-    let to = To { address: &task.address, name: &task.name, sources: &task.sources, tally: None };
+    let preface = task.preface.map(|version| preface::written(version, None)).unwrap_or_default();
+    let (address, name, sources) = (&task.address, &*task.name, &*task.sources);
+    let to = To { address, name, sources, preface: &preface, tally: None };
     if task.fastcgi {
         let terms = terms_of_check(task.check.as_ref().map_or("/", |check| &check.path));
         let stream = ServerStream::connect_by_fastcgi(&connector, to, terms).await?;

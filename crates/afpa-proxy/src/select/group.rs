@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use afpa_framework::PrefaceVersion;
 use afpa_h2::Limits;
 
 use super::address::{Address, ServerAddress};
@@ -24,6 +25,7 @@ pub struct Group {
     tls: Option<TlsToServers>,
     http2: Option<Limits>,
     fastcgi: bool,
+    preface: Option<PrefaceVersion>,
     sources: Arc<[IpAddr]>,
     shared: Arc<GroupCore>,
 }
@@ -54,6 +56,8 @@ pub struct ProbeTask {
     pub http2: Option<Limits>,
     /// Whether the server speaks FastCGI.
     pub fastcgi: bool,
+    /// The PROXY protocol, if connections to it begin with that.
+    pub preface: Option<PrefaceVersion>,
     /// Local addresses to connect from.
     pub sources: Arc<[IpAddr]>,
 }
@@ -67,7 +71,7 @@ impl Group {
         let cookie = Some(settings.cookie.clone());
         let queue_timeout = settings.queue.timeout;
         let (tls, http2, fastcgi) = (settings.tls.clone(), settings.http2, settings.fastcgi);
-        let sources = settings.sources.as_slice().into();
+        let (preface, sources) = (settings.preface, settings.sources.as_slice().into());
         let shared = match previous {
             Some(previous) => {
                 previous.shared.change(|core| core.reconfigure(settings, now_ms));
@@ -75,7 +79,17 @@ impl Group {
             }
             None => Arc::new(GroupCore(Mutex::new(Core::new(settings, now_ms)))),
         };
-        Arc::new(Self { name, cookie, queue_timeout, tls, http2, fastcgi, sources, shared })
+        Arc::new(Self {
+            name,
+            cookie,
+            queue_timeout,
+            tls,
+            http2,
+            fastcgi,
+            preface,
+            sources,
+            shared,
+        })
     }
 
     /// Selects a server for a request. Servers in `excluded` were tried already and are not selected.
@@ -130,6 +144,11 @@ impl Group {
         self.http2
     }
 
+    /// The PROXY protocol, if connections to its servers begin with that.
+    pub fn preface(&self) -> Option<PrefaceVersion> {
+        self.preface
+    }
+
     /// Local addresses from which its servers are reached; empty: the system chooses.
     pub fn sources(&self) -> &[IpAddr] {
         &self.sources
@@ -156,6 +175,7 @@ impl Group {
                 tls: self.tls.clone(),
                 http2: self.http2,
                 fastcgi: self.fastcgi,
+                preface: self.preface,
                 sources: Arc::clone(&self.sources),
             });
         }

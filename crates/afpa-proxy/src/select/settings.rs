@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use afpa_framework::PrefaceVersion;
+
 use super::address::ServerAddress;
 use super::cookie::CookieSettings;
 use crate::health::HealthSettings;
@@ -42,6 +44,8 @@ pub struct GroupSettings {
     pub http2: Option<afpa_h2::Limits>,
     /// Whether its servers speak FastCGI.
     pub fastcgi: bool,
+    /// The PROXY protocol, by which its servers hear of each client.
+    pub preface: Option<PrefaceVersion>,
     /// Local addresses from which its servers are reached, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
 }
@@ -64,6 +68,7 @@ impl Default for GroupSettings {
             tls: None,
             http2: None,
             fastcgi: false,
+            preface: None,
             sources: Vec::new(),
         }
     }

@@ -17,7 +17,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use afpa_framework::{
-    Client, Event, Module, Outbox, Persistence, Priority, Secured, State, Timeout, Waiting,
+    Event, Module, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
 
 use crate::h2::H2;
@@ -83,14 +83,14 @@ pub(crate) enum End {
 }
 
 impl<M: Module, T: Transport> Connection<M, T> {
-    /// A connection of `client` on a listener; `input` has arrived already.
+    /// A connection of `peer` on a listener; `input` has arrived already.
     pub(crate) fn new(
         worker: Rc<Worker<M>>,
         transport: T,
-        (client, listener): (Client, u32),
+        (peer, listener): (Peer, u32),
         input: Vec<u8>,
     ) -> Self {
-        let data = worker.module.borrow_mut().connected(client, listener);
+        let data = worker.module.borrow_mut().connected(peer, listener);
         let entry = worker.table.enter(listener);
         worker.counters.open.add(1);
         let head_deadline =

@@ -9,7 +9,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use afpa_framework::{Client, Module, Preface, preface};
+use afpa_framework::{Client, Module, Peer, Preface, preface};
 use afpa_police::Police;
 use afpa_tls::ListenerTls;
 use rustix::io::Errno;
@@ -101,11 +101,7 @@ impl Acceptor {
     }
 
     /// The next connection; `others_only`: of another process.
-    async fn accept(
-        &mut self,
-        io: &Rc<WorkerIo>,
-        others_only: bool,
-    ) -> io::Result<(Stream, Client)> {
+    async fn accept(&mut self, io: &Rc<WorkerIo>, others_only: bool) -> io::Result<(Stream, Peer)> {
         const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
         let accept = |socket: BorrowedFd<'_>| Ok((acceptfrom_with(socket, FLAGS)?, false));
         let (socket, peer) = loop {
@@ -115,12 +111,12 @@ impl Acceptor {
             }
             tracing::warn!("a connection of this process to its own control socket was closed");
         };
-        let client = match peer.map(SocketAddr::try_from) {
-            Some(Ok(address)) => Client::Ip(address.ip().to_canonical()),
+        let peer = match peer.map(SocketAddr::try_from) {
+            Some(Ok(address)) => Peer::from(address),
             // A Unix socket, whose client has no address.
-            Some(Err(_)) | None => Client::Unix,
+            Some(Err(_)) | None => Peer { client: Client::Unix, port: 0 },
         };
-        Ok((Stream::new(socket, Rc::clone(io)), client))
+        Ok((Stream::new(socket, Rc::clone(io)), peer))
     }
 }
 
@@ -139,14 +135,14 @@ async fn accept_until<M: Module>(
             biased;
             _ = &mut stopped => break,
             accepted = acceptor.accept(&worker.io, others_only) => match accepted {
-                Ok((stream, client)) => welcome(&worker, stream, client, &settings),
+                Ok((stream, peer)) => welcome(&worker, stream, peer, &settings),
                 Err(error) => recover(&worker, &error, &mut told_ms).await,
             },
         }
     }
     while let Some(accepted) = now_or_never(acceptor.accept(&worker.io, others_only)).await {
         match accepted {
-            Ok((stream, client)) => welcome(&worker, stream, client, &settings),
+            Ok((stream, peer)) => welcome(&worker, stream, peer, &settings),
             Err(_) => break,
         }
     }
@@ -167,7 +163,7 @@ async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
 
 /// Where a connection comes from, and how its bytes are to be understood.
 struct Arrival {
-    client: Client,
+    peer: Peer,
     /// The number of the listener.
     listener: u32,
     /// Its TCP address, as configured.
@@ -180,13 +176,13 @@ struct Arrival {
 fn welcome<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    peer: Client,
+    peer: Peer,
     settings: &RefCell<ListenerSettings>,
 ) {
     let settings = settings.borrow();
     let ListenerSettings { number: listener, address, http2, .. } = *settings;
-    let from = Arrival { client: peer, listener, address, http2, tls: settings.tls.clone() };
-    if settings.expects_preface(peer) {
+    let from = Arrival { peer, listener, address, http2, tls: settings.tls.clone() };
+    if settings.expects_preface(peer.client) {
         let worker = Rc::clone(worker);
         tokio::task::spawn_local(async move { introduce(worker, stream, from).await });
     } else {
@@ -203,15 +199,17 @@ fn admit<M: Module, T: Transport + 'static>(
     let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
         let let_in = is_let_in(worker, &settings.police, &from);
-        let unseen =
-            settings.kernel_activity.as_ref().map_or(0, |kernel| kernel.connections(from.client));
+        let unseen = settings
+            .kernel_activity
+            .as_ref()
+            .map_or(0, |kernel| kernel.connections(from.peer.client));
         (settings.connections, settings.connections_per_client.saturating_sub(unseen), let_in)
     };
     if !let_in {
         // Without a word, as the kernel's programs do it with a SYN.
         return worker.counters.refused.add(1);
     }
-    match worker.limits.connections.admit(from.client, total, per_client) {
+    match worker.limits.connections.admit(from.peer.client, total, per_client) {
         Some(admission) => {
             worker.counters.accepted.add(1);
             begin(worker, stream, from, input, admission);
@@ -220,7 +218,7 @@ fn admit<M: Module, T: Transport + 'static>(
             worker.counters.refused.add(1);
             // A handshake for the sake of a refusal would cost more than a request.
             if from.tls.is_none() {
-                say_last_words(worker, stream, from.client);
+                say_last_words(worker, stream, from.peer.client);
             }
         }
     }
@@ -230,11 +228,11 @@ fn admit<M: Module, T: Transport + 'static>(
 fn begin<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    Arrival { client, listener, http2, tls, .. }: Arrival,
+    Arrival { peer, listener, http2, tls, .. }: Arrival,
     input: Vec<u8>,
     admission: Admission,
 ) {
-    let from = (client, listener);
+    let from = (peer, listener);
     match tls {
         None => {
             let connection = Connection::new(Rc::clone(worker), stream, from, input);
@@ -255,7 +253,7 @@ fn begin<M: Module, T: Transport + 'static>(
 }
 
 fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, from: &Arrival) -> bool {
-    match from.client {
+    match from.peer.client {
         Client::Ip(client) => {
             let now = worker.clock.now().steady_us.saturating_mul(1000);
             police.connection(client, from.address, now).is_ok()
@@ -285,8 +283,8 @@ async fn introduce<M: Module, T: Transport + 'static>(
     drop(place);
     match said {
         Some((Preface::Client(client), rest)) => {
-            let client = Client::Ip(client.ip().to_canonical());
-            admit(&worker, stream, Arrival { client, ..from }, rest);
+            let peer = Peer::from(client);
+            admit(&worker, stream, Arrival { peer, ..from }, rest);
         }
         Some((Preface::Local, rest)) => admit(&worker, stream, from, rest),
         None => worker.counters.refused.add(1),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use afpa_framework::{Client, Module, Secured, Seldom, steady_ms};
+use afpa_framework::{Client, Module, Peer, Secured, Seldom, steady_ms};
 use afpa_tls::resolver::CHALLENGE;
 use afpa_tls::{Facts, Failure, ListenerTls, Reason};
 
@@ -68,7 +68,7 @@ impl HandshakeTurns {
 pub(super) async fn serve<M: Module, T: Transport>(
     worker: Rc<Worker<M>>,
     stream: T,
-    from: (Client, u32),
+    from: (Peer, u32),
     settings: ListenerTls,
     input: Vec<u8>,
 ) {
@@ -106,7 +106,7 @@ struct Shaken<M: Module, T> {
 async fn shake<M: Module, T: Transport>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    (client, listener): (Client, u32),
+    (Peer { client, .. }, listener): (Peer, u32),
     settings: &ListenerTls,
     mut input: Vec<u8>,
 ) -> Result<Shaken<M, T>, Reason> {

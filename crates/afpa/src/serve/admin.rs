@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use afpa_framework::{
     Arguments, Cached, Client, ClientStream, Control, Derived, Helpers, Miss, Module, Now,
-    Operation, OperationKind, Outbox, Persistence, Receipt, Refusal, Reply, Then, Timeout, Waiting,
+    Operation, OperationKind, Outbox, Peer, Persistence, Receipt, Refusal, Reply, Then, Timeout,
+    Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
@@ -314,8 +315,8 @@ impl Module for Admin {
     type Remote = Infallible;
     type Exchanged = Infallible;
 
-    fn connected(&mut self, client: Client, _: u32) -> Trusted {
-        Trusted(client == Client::Unix)
+    fn connected(&mut self, peer: Peer, _: u32) -> Trusted {
+        Trusted(peer.client == Client::Unix)
     }
 
     fn derive_request<'s, 'b>(
