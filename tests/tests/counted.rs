@@ -140,6 +140,35 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     assert!(files < 5, "no hit looks at the file system: {counts:?}");
 }
 
+/// Random bits come from a generator that asks the system once, when the core starts.
+#[test]
+fn a_pinned_hit_with_an_id_costs_no_call_more() {
+    let tree = Tree::new();
+    tree.file("hello.txt", "x".repeat(512));
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1").arg("--io").arg("readiness").arg("--request-id").arg("on");
+    });
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt").body.len(), 512);
+    }
+    let strace = trace!(server);
+    let mut before = String::new();
+    for _ in 0..HITS {
+        let answer = client.get("/hello.txt");
+        let id = answer.field("x-request-id").expect("an id");
+        assert_ne!(id, before);
+        id.clone_into(&mut before);
+    }
+    let counts = strace.counts();
+    let slack = slack(&counts);
+    let (reads, writes) = (sum(&counts, &READS), sum(&counts, &WRITES));
+    assert!((HITS..=HITS + slack).contains(&reads), "{reads} reads");
+    assert!((HITS..=HITS + slack).contains(&writes), "{writes} writes");
+    let other = counts.values().sum::<u64>() - reads - writes - sum(&counts, &WAITS);
+    assert!(other <= slack, "{other} other calls: {counts:?}");
+}
+
 #[test]
 fn what_is_absent_is_answered_without_a_thread() {
     let (tree, server) = serve("hello.txt", "hello");

@@ -1,7 +1,9 @@
-//! From sites, paths and content groups to the changes of fields that a request meets.
+//! From sites, paths and content groups to the changes of fields that a request meets, and its marks.
 
 use afpa_http::edits::{Cors, FieldRules};
+use afpa_http::marks::IdRule;
 
+use crate::marking::{IdMode, SiteMarks};
 use crate::model::{ContentGroup, SiteSettings, UrlPath};
 
 /// The changes for the requests of a content group: those of the site first, then those of the path and its own. The
@@ -16,5 +18,22 @@ pub fn field_rules(
     let levels = || levels.into_iter().flatten();
     let cors = levels().filter_map(|level| level.cors.as_ref()).next_back().cloned();
     let headers = levels().flat_map(|level| &level.headers).map(|header| header.rule.clone());
-    FieldRules { rules: headers.chain(cors.iter().map(Cors::rule)).collect(), cors }
+    let id = id_rule(site, path, content);
+    FieldRules { rules: headers.chain(cors.iter().map(Cors::rule)).collect(), cors, id }
+}
+
+/// The ids of the requests of a content group.
+fn id_rule(
+    site: &SiteSettings,
+    path: Option<&UrlPath>,
+    content: Option<&ContentGroup>,
+) -> Option<IdRule> {
+    let of_path = path.and_then(|path| path.behaviour.marks.request_id);
+    let own = content.and_then(|content| content.behaviour.marks.request_id).or(of_path);
+    let SiteMarks { request_id, request_id_field } = &site.marks;
+    let field = request_id_field.clone();
+    match own.unwrap_or(*request_id) {
+        IdMode::Off => None,
+        mode => Some(IdRule { field, in_answers: mode == IdMode::On }),
+    }
 }

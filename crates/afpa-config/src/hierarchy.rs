@@ -425,7 +425,8 @@ impl<'s> Building<'s, '_> {
             scripts: self.site.has_scripts(),
             hints: hints.collect(),
             mount: if is_plain { String::new() } else { below.to_owned() },
-            fields: Arc::new(fields),
+            // Marks belong to requests: files do not differ by them.
+            fields: Arc::new(FieldRules { id: None, ..fields }),
             filters,
         };
         let number = *self.known.entry(root).or_insert_with_key(|root| {

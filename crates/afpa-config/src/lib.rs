@@ -30,6 +30,8 @@ mod includes;
 mod items;
 mod listeners;
 mod machine;
+mod marking;
+mod marking_checks;
 mod model;
 mod overrides;
 mod php;
@@ -80,6 +82,7 @@ pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
+pub use marking::{IdMode, OwnMarks, SiteMarks};
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config, Confine,
     Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels,
@@ -227,6 +230,7 @@ fn parse(
     findings.extend(hints::consistency(&config, &settings));
     findings.extend(filters::consistency(&config, &settings));
     findings.extend(header_checks::consistency(&config, &settings));
+    findings.extend(marking_checks::consistency(&config, &settings));
     findings.extend(error_checks::consistency(&config, &settings));
     findings.extend(users::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));

@@ -23,6 +23,7 @@ use crate::groups::ServerGroup;
 use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
 use crate::http2::Http2;
+use crate::marking::{OwnMarks, SiteMarks};
 use crate::php::Php;
 use crate::police::Police;
 use crate::server_limits::ServerLimits;
@@ -424,6 +425,8 @@ pub struct SiteSettings {
     pub compress: bool,
     /// Limits of requests to servers.
     pub server_limits: ServerLimits,
+    /// The marks of its requests.
+    pub marks: SiteMarks,
     /// Whether a directory without an index file is listed.
     pub listing: bool,
     /// Which symbolic links are followed.
@@ -529,6 +532,8 @@ pub struct Behaviour {
     pub compress: Option<bool>,
     /// Limits of requests to its servers.
     pub server_limits: ServerLimits,
+    /// The marks of its requests.
+    pub marks: OwnMarks,
     /// The text that replaces the prefix.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use afpa_http::syntax::is_token;
 pub(crate) use conditions::{condition, method, parameter, path_pattern, pattern, site_host};
 pub(crate) use fields::{
-    Statuses, added_answer_field, error_statuses, origin, page_path, removed_field,
+    Statuses, added_answer_field, error_statuses, id_field, origin, page_path, removed_field,
     removed_request_field, request_field, set_field, statuses,
 };
 pub(crate) use routing::{

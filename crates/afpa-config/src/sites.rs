@@ -15,6 +15,7 @@ use crate::filters::SiteFilter;
 use crate::headers::{FieldSettings, NAMES};
 use crate::hints::SiteHint;
 use crate::items::Item;
+use crate::marking::{OwnMarks, SiteMarks};
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::police::prefix;
 use crate::reader::{Reader, Section};
@@ -68,6 +69,7 @@ impl SiteSettings {
             php_params: s.pairs("php_params", "names and values", rules::param),
             compress: s.flag("compress", false),
             server_limits: ServerLimits::read(&mut s, "group"),
+            marks: SiteMarks::read(&mut s),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
             dotfiles: s.flag("dotfiles", false),
@@ -208,6 +210,7 @@ impl Behaviour {
             cache: s.choice_or("cache", "site"),
             compress: s.flag_or("compress", "site"),
             server_limits: ServerLimits::read(s, "site"),
+            marks: OwnMarks::read(s),
             rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),

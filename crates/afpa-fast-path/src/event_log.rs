@@ -165,6 +165,7 @@ pub(crate) fn record<'d>(
         referer: &lines.referer,
         user_agent: &lines.user_agent,
         user: "",
+        request_id: b"",
         weight: weight(event),
         source: "kernel",
         remote: None,

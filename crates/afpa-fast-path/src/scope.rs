@@ -43,10 +43,10 @@ impl KernelScope {
         let names = global.sites.iter().map(|site| site.name.clone()).collect();
         let answers = AnswerScope::of(global).zip(global.responses.clone());
         let fields = global.fields.sets.iter();
-        let by_origin =
-            fields.map(|rules| rules.as_ref().is_some_and(|rules| rules.depends_on_origin()));
-        let by_origin: Vec<bool> = by_origin.collect();
-        let files = KernelScope::new(global.router.clone(), global.roots.len(), names, &by_origin);
+        let by_request =
+            fields.map(|rules| rules.as_ref().is_some_and(|rules| rules.differs_by_request()));
+        let by_request: Vec<bool> = by_request.collect();
+        let files = KernelScope::new(global.router.clone(), global.roots.len(), names, &by_request);
         if files.left_out > 0 {
             tracing::info!(
                 ways = files.left_out,
@@ -63,16 +63,16 @@ impl KernelScope {
         self.answers.take()
     }
 
-    /// `by_origin`: which request sets have answers that depend on the origin of a request.
+    /// `by_request`: which request sets have answers that differ from request to request.
     fn new(
         router: Option<Arc<Router>>,
         roots: usize,
         names: Vec<String>,
-        by_origin: &[bool],
+        by_request: &[bool],
     ) -> Self {
         let (mut ways, mut left_out) = (vec![Vec::new(); roots], 0);
         let sets = router.iter().flat_map(|router| router.sets()).enumerate();
-        let same = |number: &usize| by_origin.get(*number) != Some(&true);
+        let same = |number: &usize| by_request.get(*number) != Some(&true);
         for (_, set) in sets.filter(|(number, _)| same(number)) {
             let Some((root, way)) = way(set) else { continue };
             let Some(known) = ways.get_mut(root) else { continue };

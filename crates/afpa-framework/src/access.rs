@@ -83,6 +83,8 @@ pub struct AccessRecord<'a> {
     pub user_agent: &'a [u8],
     /// The name of the user whose password was checked, empty if none was.
     pub user: &'a str,
+    /// The id of the request, empty if it has none.
+    pub request_id: &'a [u8],
     /// Answers that the record stands for: more than one where only a sample is recorded.
     pub weight: u32,
     /// The state that answered: `hit`, `uncached`, `remote` ...
@@ -145,6 +147,7 @@ pub struct Receipt {
     referer: Box<[u8]>,
     user_agent: Box<[u8]>,
     user: Box<str>,
+    request_id: Box<[u8]>,
     remote: Option<(Box<str>, u32, u8)>,
     tls: Option<Box<Secured>>,
 }
@@ -164,6 +167,7 @@ impl Receipt {
             referer: record.referer.into(),
             user_agent: record.user_agent.into(),
             user: record.user.into(),
+            request_id: record.request_id.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
             tls: record.tls.cloned().map(Box::new),
         })
@@ -190,6 +194,7 @@ impl Receipt {
             referer: &self.referer,
             user_agent: &self.user_agent,
             user: &self.user,
+            request_id: &self.request_id,
             weight: 1,
             source: self.source,
             remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {

@@ -1,11 +1,12 @@
 //! Changes of fields that the operator has asked for: on answers of every kind, and on requests to servers.
 //!
 //! [`FieldRules`] are compiled once for a request set. [`Edits`] are those that a request meets: which rules its path
-//! fits, and its origin if CORS lets it in. They change a head where it lies, at the end of a buffer, and allocate
+//! fits, its origin if CORS lets it in, and its marks. They change a head where it lies, at the end of a buffer, and allocate
 //! nothing as long as the buffer has room. The configuration refuses the fields that frame a message.
 
 use std::sync::Arc;
 
+use crate::marks::{IdRule, Marks};
 use crate::request::Request;
 use crate::{Method, media, syntax};
 
@@ -19,6 +20,8 @@ pub struct FieldRules {
     pub rules: Vec<FieldRule>,
     /// Which other origins may read answers.
     pub cors: Option<Cors>,
+    /// How requests have ids.
+    pub id: Option<IdRule>,
 }
 
 /// One of them, with its conditions.
@@ -73,6 +76,8 @@ pub struct Edits<'a> {
     pub mask: u64,
     /// The origin of the request, if it is one of several that are let in.
     pub origin: Option<&'a [u8]>,
+    /// The marks of the request, if the rules give it some.
+    pub marks: Option<&'a Marks>,
 }
 
 /// [`Edits`] that outlive their request.
@@ -80,13 +85,28 @@ pub struct Edits<'a> {
 pub struct KeptEdits {
     rules: Arc<FieldRules>,
     mask: u64,
+    own: Option<Box<Own>>,
+}
+
+/// The parts that few requests have.
+#[derive(Clone, Debug)]
+struct Own {
     origin: Option<Box<[u8]>>,
+    marks: Option<Marks>,
 }
 
 impl KeptEdits {
     /// As they are used.
     pub fn as_edits(&self) -> Edits<'_> {
-        Edits { rules: &self.rules, mask: self.mask, origin: self.origin.as_deref() }
+        let Self { rules, mask, own } = self;
+        let origin = own.as_ref().and_then(|own| own.origin.as_deref());
+        let marks = own.as_ref().and_then(|own| own.marks.as_ref());
+        Edits { rules, mask: *mask, origin, marks }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Arc<FieldRules> {
+        &self.rules
     }
 }
 
@@ -160,7 +180,28 @@ impl FieldRule {
 impl FieldRules {
     /// Whether they change nothing.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.cors.is_none()
+        self.rules.is_empty() && self.cors.is_none() && !self.marks()
+    }
+
+    /// Whether requests have marks.
+    #[inline]
+    pub fn marks(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// Whether servers get a field of this name with a mark of each request.
+    pub fn is_mark(&self, name: &[u8]) -> bool {
+        self.id.as_ref().is_some_and(|rule| rule.is(name))
+    }
+
+    /// Whether answers to one URL differ from request to request.
+    pub fn differs_by_request(&self) -> bool {
+        self.depends_on_origin() || self.marks_answers()
+    }
+
+    /// Whether answers carry ids.
+    pub fn marks_answers(&self) -> bool {
+        self.id.as_ref().is_some_and(|rule| rule.in_answers)
     }
 
     /// Whether answers to one URL differ by the request's Origin.
@@ -170,7 +211,14 @@ impl FieldRules {
 
     /// Whether some answers are changed.
     pub fn changes_answers(&self) -> bool {
-        self.cors.is_some() || self.rules.iter().any(|rule| !rule.answer.is_empty())
+        self.cors.is_some()
+            || self.marks_answers()
+            || self.rules.iter().any(|rule| !rule.answer.is_empty())
+    }
+
+    /// Whether heads of answers from servers are not passed on as they are.
+    pub fn touches_answers(&self) -> bool {
+        self.changes_answers() || self.id.is_some()
     }
 
     /// Whether a rule depends on the path.
@@ -190,7 +238,7 @@ impl FieldRules {
     pub fn of<'a>(self: &'a Arc<Self>, path: &[u8], request: &Request<'_, 'a>) -> Edits<'a> {
         let cors = self.cors.as_ref().filter(|cors| !cors.is_for_all());
         let origin = cors.and_then(|cors| origin_of(request).filter(|origin| cors.lets_in(origin)));
-        Edits { rules: self, mask: self.mask(path), origin }
+        Edits { rules: self, mask: self.mask(path), origin, marks: None }
     }
 }
 
@@ -283,19 +331,23 @@ fn is_below(origin: &[u8], scheme: &[u8], host: &[u8]) -> bool {
 }
 
 impl<'a> Edits<'a> {
-    /// The fields by which an origin that is let in may read the answer.
-    pub fn origin_fields(self) -> impl Iterator<Item = (&'static str, &'a [u8])> {
+    /// The fields of the answer that depend on the request: those by which an origin that is let in may read it, and the id.
+    pub fn own_fields(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let id = self.rules.id.as_ref().filter(|rule| rule.in_answers);
+        let id = id.zip(self.marks).map(|(rule, marks)| (&*rule.field, marks.id()));
         let origin = self.origin.map(|origin| ("Access-Control-Allow-Origin", origin));
         let credentials =
             self.origin.is_some() && self.rules.cors.as_ref().is_some_and(|cors| cors.credentials);
         let credentials = credentials.then_some(("Access-Control-Allow-Credentials", &b"true"[..]));
-        origin.into_iter().chain(credentials)
+        origin.into_iter().chain(credentials).chain(id)
     }
 
     /// The changes, for a request that waits.
     pub fn keep(self) -> KeptEdits {
-        let Self { rules, mask, origin } = self;
-        KeptEdits { rules: Arc::clone(rules), mask, origin: origin.map(Box::from) }
+        let Self { rules, mask, origin, marks } = self;
+        let own = || Own { origin: origin.map(Box::from), marks: marks.copied() };
+        let own = (origin.is_some() || marks.is_some()).then(|| Box::new(own()));
+        KeptEdits { rules: Arc::clone(rules), mask, own }
     }
 
     /// The changes for a file whose path has this mask.
@@ -307,7 +359,11 @@ impl<'a> Edits<'a> {
     /// answer that a 304 stands for.
     pub fn apply(self, out: &mut Vec<u8>, begin: usize, status: u16, kind: Option<&[u8]>) {
         self.apply_shared(out, begin, status, kind);
-        for (name, value) in self.origin_fields() {
+        // A server's own id would be a second one, or in a kept answer that of another request.
+        if let Some(rule) = &self.rules.id {
+            remove_lines(out, begin, |name| rule.is(name));
+        }
+        for (name, value) in self.own_fields() {
             put_last(out, &[name.as_bytes(), b": ", value]);
         }
     }
@@ -331,11 +387,10 @@ impl<'a> Edits<'a> {
         for rule in self.met().filter(|rule| !rule.request.is_empty()) {
             rule.request.apply(head, 0, None);
         }
-    }
-
-    /// Whether requests to servers are changed.
-    pub fn changes_requests(self) -> bool {
-        self.met().any(|rule| !rule.request.is_empty())
+        if let (Some(rule), Some(marks)) = (&self.rules.id, self.marks) {
+            remove_lines(head, 0, |name| rule.is(name));
+            put_last(head, &[rule.field.as_bytes(), b": ", marks.id()]);
+        }
     }
 
     fn met(self) -> impl Iterator<Item = &'a FieldRule> {
@@ -358,6 +413,7 @@ fn kind_in<'h>(rule: &FieldRule, out: &'h [u8], begin: usize) -> Option<&'h [u8]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::RequestId;
     use crate::{FieldSlots, RequestLimits, request};
 
     fn texts(names: &[&str]) -> Vec<String> {
@@ -370,7 +426,7 @@ mod tests {
 
     fn edited(rules: &FieldRules, head: &str, status: u16, path: &str) -> String {
         let rules = &Arc::new(rules.clone());
-        let edits = Edits { rules, mask: rules.mask(path.as_bytes()), origin: None };
+        let edits = Edits { rules, mask: rules.mask(path.as_bytes()), origin: None, marks: None };
         let mut out = format!("before\r\n{head}").into_bytes();
         edits.apply(&mut out, b"before\r\n".len(), status, None);
         let text = String::from_utf8(out).unwrap();
@@ -388,10 +444,10 @@ mod tests {
         };
         let second = Change { set: pairs(&[("x-b", "6")]), ..Change::default() };
         let rule = |answer| FieldRule { answer, ..FieldRule::default() };
-        let rules = FieldRules { rules: vec![rule(first.clone())], cors: None };
+        let rules = FieldRules { rules: vec![rule(first.clone())], ..FieldRules::default() };
         let begin = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nX-A: 3\r\n";
         assert_eq!(edited(&rules, HEAD, 200, "/"), format!("{begin}X-B: 4\r\nX-B: 5\r\n\r\n"));
-        let rules = FieldRules { rules: vec![rule(first), rule(second)], cors: None };
+        let rules = FieldRules { rules: vec![rule(first), rule(second)], ..FieldRules::default() };
         assert_eq!(edited(&rules, HEAD, 200, "/"), format!("{begin}x-b: 6\r\n\r\n"));
     }
 
@@ -405,7 +461,7 @@ mod tests {
                 answer: Change { add: pairs(&[("X", "y")]), ..Change::default() },
                 ..FieldRule::default()
             }],
-            cors: None,
+            ..FieldRules::default()
         };
         for (rules, status, path, met) in [
             (rule("", &[], &[]), 404, "/", true),
@@ -432,7 +488,7 @@ mod tests {
     fn the_type_of_several_parts_stays() {
         let answer = Change { set: pairs(&[("Content-Type", "a/b")]), ..Change::default() };
         let rule = FieldRule { answer, ..FieldRule::default() };
-        let rules = FieldRules { rules: vec![rule], cors: None };
+        let rules = FieldRules { rules: vec![rule], ..FieldRules::default() };
         assert_eq!(edited(&rules, HEAD, 206, "/"), HEAD);
         assert!(edited(&rules, HEAD, 200, "/").ends_with("x-a: 2\r\nContent-Type: a/b\r\n\r\n"));
     }
@@ -440,16 +496,42 @@ mod tests {
     #[test]
     fn nothing_is_allocated_while_there_is_room() {
         let answer = Change { remove: texts(&["Server"]), ..Change::default() };
-        let rules =
-            FieldRules { rules: vec![FieldRule { answer, ..FieldRule::default() }], cors: None };
+        let rules = FieldRules {
+            rules: vec![FieldRule { answer, ..FieldRule::default() }],
+            ..FieldRules::default()
+        };
         let rules = Arc::new(rules);
-        let edits = Edits { rules: &rules, mask: 1, origin: Some(b"https://a") };
+        let edits = Edits { rules: &rules, mask: 1, origin: Some(b"https://a"), marks: None };
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(HEAD.as_bytes());
         let before = out.as_ptr();
         edits.apply(&mut out, 0, 200, None);
         assert_eq!(out.as_ptr(), before);
         assert!(out.ends_with(b"Access-Control-Allow-Origin: https://a\r\n\r\n"));
+    }
+
+    #[test]
+    fn an_id_stands_alone_on_requests_and_answers() {
+        let marked = |in_answers| {
+            let id = IdRule { field: "X-Id".to_owned(), in_answers };
+            Arc::new(FieldRules { id: Some(id), ..FieldRules::default() })
+        };
+        let marks = Marks { id: RequestId::given(b"own") };
+        let (rules, quiet) = (marked(true), marked(false));
+        assert!(rules.differs_by_request() && rules.changes_answers() && !rules.is_empty());
+        assert!(!quiet.differs_by_request() && !quiet.changes_answers() && !quiet.is_empty());
+        assert!(rules.is_mark(b"x_ID") && !rules.is_mark(b"X-Ids"));
+        let edits = |rules| Edits { rules, mask: 0, origin: None, marks: Some(&marks) };
+        let mut request = b"GET / HTTP/1.1\r\nHost: a\r\nx-id: his\r\nX_Id: hers\r\n\r\n".to_vec();
+        edits(&quiet).apply_to_request(&mut request);
+        assert_eq!(request, b"GET / HTTP/1.1\r\nHost: a\r\nX-Id: own\r\n\r\n");
+        let served = b"HTTP/1.1 200 OK\r\nX-ID: server\r\nA: b\r\n\r\n";
+        let mut answer = served.to_vec();
+        edits(&rules).apply(&mut answer, 0, 200, None);
+        assert_eq!(answer, b"HTTP/1.1 200 OK\r\nA: b\r\nX-Id: own\r\n\r\n");
+        let mut answer = served.to_vec();
+        edits(&quiet).keep().as_edits().apply(&mut answer, 0, 200, None);
+        assert_eq!(answer, b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
     }
 
     #[test]

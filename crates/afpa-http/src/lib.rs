@@ -23,6 +23,7 @@ pub mod date;
 pub mod edits;
 pub mod etag;
 pub mod head;
+pub mod marks;
 pub mod media;
 mod method;
 pub mod multipart;

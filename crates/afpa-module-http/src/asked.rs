@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
+use afpa_http::marks::Marks;
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
 
 use crate::demand::Granted;
@@ -55,10 +56,15 @@ impl<'a> Asked<'a, '_, '_> {
         }
     }
 
+    /// The marks of the request, if it has some.
+    pub(crate) fn marks(&self) -> Option<&'a Marks> {
+        self.edits.and_then(|edits| edits.marks)
+    }
+
     /// Makes those that depend on the request. The head has the others already.
     #[inline]
     pub(crate) fn add_origin(&self, out: &mut Vec<u8>) {
-        for (name, value) in self.edits.iter().flat_map(|edits| edits.origin_fields()) {
+        for (name, value) in self.edits.iter().flat_map(|edits| edits.own_fields()) {
             add_field(out, name, value);
         }
     }

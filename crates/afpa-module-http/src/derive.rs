@@ -29,6 +29,7 @@ use crate::demand::Granted;
 use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
+use crate::marker::Marker;
 use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
 use crate::route::{self, FileRoute, PathRoom, Route};
@@ -64,6 +65,8 @@ pub struct Http {
     tls: Option<Rc<Secured>>,
     /// The client of that request was checked.
     granted: Option<Rc<Granted>>,
+    /// Makes the marks of requests, and has those of that one.
+    marker: Marker,
 }
 
 /// HTTP's connection data.
@@ -115,6 +118,7 @@ impl Http {
             script: Script::default(),
             tls: None,
             granted: None,
+            marker: Marker::new(),
         }
     }
 
@@ -154,6 +158,7 @@ impl Http {
             script,
             tls,
             granted,
+            marker,
             ..
         } = self;
         tls.clone_from(&connection.tls);
@@ -167,6 +172,10 @@ impl Http {
         };
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
+        }
+        if let Some(edits) = routed.edits.as_mut().filter(|edits| edits.rules.marks()) {
+            let trusted = global.trusts(routed.site, peer);
+            edits.marks = Some(marker.mark(edits.rules, parsed, trusted));
         }
         *granted = routed.granted.take();
         let client = match responder.sink.enabled() {

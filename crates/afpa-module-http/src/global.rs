@@ -236,6 +236,12 @@ impl Global {
         site.map_or(peer, |site| site.logged_client(request, peer))
     }
 
+    /// Whether a peer is a router in front that the site believes.
+    pub(crate) fn trusts(&self, site: Option<SiteId>, peer: Client) -> bool {
+        let site = site.and_then(|site| self.sites.get(site.0 as usize));
+        site.is_some_and(|site| site.trusts(peer))
+    }
+
     /// The answer to a challenge, whatever site the request is for. The token is enough: the part that orders
     /// certificates knows the names.
     pub(crate) fn challenge(&self, request: &Request<'_, '_>) -> Option<Arc<str>> {

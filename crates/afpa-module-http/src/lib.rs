@@ -31,6 +31,7 @@ mod global;
 mod guard;
 mod header;
 mod load;
+mod marker;
 mod path_rule;
 mod preface;
 mod push;

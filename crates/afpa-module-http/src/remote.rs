@@ -221,7 +221,7 @@ pub(crate) fn prepare(
         names_server: asker.names_server,
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
-        edits: asker.edits.filter(|edits| edits.rules.changes_answers()).map(Edits::keep),
+        edits: asker.edits.filter(|edits| edits.rules.touches_answers()).map(Edits::keep),
         replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
         compress,
     };

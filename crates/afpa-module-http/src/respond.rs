@@ -14,6 +14,7 @@ use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
 use afpa_framework::{AccessRecord, AccessSink, GATHERED, Now, Outbox, Part, Persistence, Receipt};
 use afpa_h2::hpack::encode::put_field;
+use afpa_http::marks::Marks;
 use afpa_http::{
     Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
     Version, conditional,
@@ -111,7 +112,7 @@ impl Responder {
                 if let Some(value) = asked.hsts {
                     put_field(&mut out.bytes, b"strict-transport-security", value.as_bytes());
                 }
-                for (name, value) in asked.edits.iter().flat_map(|edits| edits.origin_fields()) {
+                for (name, value) in asked.edits.iter().flat_map(|edits| edits.own_fields()) {
                     put_lower(&mut out.bytes, name, value);
                 }
                 out.block = out.bytes.len();
@@ -326,6 +327,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         referer: request.first(Known::Referer).unwrap_or_default(),
         user_agent: request.first(Known::UserAgent).unwrap_or_default(),
         user: asked.user().unwrap_or_default(),
+        request_id: asked.marks().map(Marks::id).unwrap_or_default(),
         weight: 1,
         source: asked.source,
         remote: None,

@@ -268,8 +268,22 @@ fn the_kernel_gives_the_fields_of_files_and_none_that_depend_on_the_request() {
     );
     let by_origin =
         format!("root = {:?}\n[site.cors]\norigins = [\"https://a.test\"]", open.path());
-    let text = [site(PORT, &["a.test"], &settings), site(PORT, &["b.test"], &by_origin)].concat();
-    let server = start(&lab, &tree, &text, |_| {});
+    let to = keepable(&lab, "marked");
+    let marked = |mode: &str| {
+        format!(
+            "root = {:?}\nrequest_id = \"{mode}\"\n\
+             [[site.path]]\nprefix = \"/api/\"\nto = {:?}\ncache = \"auto\"",
+            tree.path(),
+            to
+        )
+    };
+    let text = [
+        site(PORT, &["a.test"], &settings),
+        site(PORT, &["b.test"], &by_origin),
+        site(PORT, &["c.test"], &marked("on")),
+        site(PORT, &["d.test"], &marked("servers")),
+    ];
+    let server = start(&lab, &tree, &text.concat(), |_| {});
     let by_user_mode = ask(PORT, "a.test", PATH);
     assert_eq!(from_kernel(&server, PORT, "a.test", PATH), "file");
     let heads = || {
@@ -291,6 +305,11 @@ fn the_kernel_gives_the_fields_of_files_and_none_that_depend_on_the_request() {
     assert_eq!(by_kernel.field("access-control-allow-origin"), Some("*"));
     assert_eq!(from_user_mode(&server, PORT, "b.test", PATH), (200, "open".to_owned()));
     assert_eq!(from_user_mode(&server, PORT, "a.test", "/api/x").1, "application");
+    // Each answer of the one has an id of its own; servers alone learn those of the other.
+    assert_eq!(from_user_mode(&server, PORT, "c.test", PATH), (200, "file".to_owned()));
+    assert_eq!(from_user_mode(&server, PORT, "c.test", "/api/x").1, "marked");
+    assert_eq!(from_kernel(&server, PORT, "d.test", PATH), "file");
+    assert_eq!(from_kernel(&server, PORT, "d.test", "/api/x"), "marked");
 }
 
 #[test]

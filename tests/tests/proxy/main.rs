@@ -26,4 +26,5 @@ mod ring;
 mod routes;
 mod scenarios;
 mod server_limits;
+mod tracing;
 mod vtc;

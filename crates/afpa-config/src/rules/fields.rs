@@ -1,5 +1,6 @@
 //! Which fields an operator may change, and to what: never those that frame a message.
 
+use afpa_http::marks::LONGEST_FIELD;
 use afpa_http::syntax::is_token;
 
 use super::{host, is_field_value};
@@ -158,6 +159,48 @@ fn request_name(name: &str) -> Result<String, Unfit> {
     Err(Unfit::new(cause, remedy))
 }
 
+/// The beginnings of names of fields with another meaning, none of which can carry an id.
+const MEANT: [&str; 22] = [
+    "accept",
+    "access-control-",
+    "allow",
+    "authorization",
+    "cache-",
+    "content-",
+    "cookie",
+    "early-data",
+    "forwarded",
+    "if-",
+    "location",
+    "origin",
+    "priority",
+    "referer",
+    "sec-",
+    "set-cookie",
+    "trace",
+    "user-agent",
+    "www-authenticate",
+    "x-forwarded",
+    "x-original-",
+    "x-rewrite-",
+];
+
+/// The name of the field that carries the id of a request, at servers and in answers.
+pub(crate) fn id_field(name: &str) -> Result<String, Unfit> {
+    set_field(name, "-")?;
+    request_field(name, "-")?;
+    let lower = name.to_ascii_lowercase();
+    if MEANT.iter().any(|begin| lower.starts_with(begin)) {
+        let cause = format!("{name} has another meaning");
+        return Err(Unfit::new(cause, "write for example \"X-Request-Id\""));
+    }
+    if name.len() > LONGEST_FIELD {
+        let cause = format!("{name} has more than {LONGEST_FIELD} letters");
+        return Err(Unfit::new(cause, "choose a shorter name, such as \"X-Request-Id\""));
+    }
+    Ok(name.to_owned())
+}
+
 /// A status of answers, or a class of them.
 pub(crate) fn statuses(text: &str) -> Result<Statuses, Unfit> {
     let class = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"));
@@ -282,6 +325,29 @@ mod tests {
         assert!(added_answer_field("Vary", "Cookie").is_ok());
         assert!(removed_request_field("Accept-Encoding").is_ok());
         assert!(request_field("X-Real-IP", "$remote_addr").is_err());
+    }
+
+    #[test]
+    fn ids_have_a_field_of_their_own() {
+        for name in ["X-Request-Id", "X-Correlation-ID", "CF-Ray", "Request-Id"] {
+            assert_eq!(id_field(name).as_deref(), Ok(name));
+        }
+        let long = "a".repeat(LONGEST_FIELD + 1);
+        for name in [
+            "",
+            "a b",
+            "a:",
+            "Host",
+            "Date",
+            "ETag",
+            "Vary",
+            "Set-Cookie",
+            "X-Forwarded-For",
+            "traceparent",
+            &long,
+        ] {
+            assert!(id_field(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -143,7 +143,12 @@ pub(super) fn with_codings(
         fields: Arc::clone(&header.fields),
         priority: header.priority,
         last_modified: header.last_modified,
-        edits: Edits { rules: &doc_root.settings().fields, mask: header.edits, origin: None },
+        edits: Edits {
+            rules: &doc_root.settings().fields,
+            mask: header.edits,
+            origin: None,
+            marks: None,
+        },
     };
     Ok(assemble(about, codings, CodingSet::IDENTITY))
 }
@@ -316,7 +321,7 @@ fn edits_of<'a>(doc_root: &'a DocRoot, path: &[u8]) -> Edits<'a> {
         true => fields.mask(&[mount.as_bytes(), path].concat()),
         false => fields.mask(path),
     };
-    Edits { rules: fields, mask, origin: None }
+    Edits { rules: fields, mask, origin: None, marks: None }
 }
 
 fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {

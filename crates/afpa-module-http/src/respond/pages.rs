@@ -325,6 +325,7 @@ impl Responder {
                 referer: said.referer,
                 user_agent: said.user_agent,
                 user: "",
+                request_id: b"",
                 weight: 1,
                 source: "refused",
                 remote: None,

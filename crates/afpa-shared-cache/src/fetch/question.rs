@@ -7,6 +7,7 @@ use afpa_cache::{Moment, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::store::{NotStored, Terms, judge};
 use afpa_http::caching::{ResponseFacts, reuse, vary};
+use afpa_http::edits::FieldRules;
 use afpa_http::{FieldSlots, request};
 use afpa_proxy::exchange;
 
@@ -32,6 +33,8 @@ pub(crate) struct Question<'a> {
     pub(crate) validates: bool,
     /// Ranges of statuses whose answers the client does not get: none of them is kept.
     replaces: Option<Arc<[(u16, u16)]>>,
+    /// The changes of the response's fields, if there are some.
+    rules: Option<Arc<FieldRules>>,
     pub(crate) asked_at: Now,
 }
 
@@ -65,7 +68,8 @@ impl<'a> Question<'a> {
         let validates = stored.is_some_and(|stored| stored.draft.has_validator());
         let exchange = Arc::clone(&job.settings);
         let replaces = job.replaces.clone();
-        Self { cache, fetching, fetch, exchange, head, validates, replaces, asked_at }
+        let rules = job.edits.as_ref().map(|edits| Arc::clone(edits.rules()));
+        Self { cache, fetching, fetch, exchange, head, validates, replaces, rules, asked_at }
     }
 }
 
@@ -91,7 +95,8 @@ impl Question<'_> {
     pub(crate) fn circumstances(&self, now: Now) -> Circumstances<'_> {
         let (policy, asked_at) = (&*self.cache.policy, self.asked_at);
         let host = host_of(label_of(&self.fetch.primary));
-        Circumstances { policy, asked_at, now, host }
+        let rules = self.rules.as_deref();
+        Circumstances { policy, asked_at, now, host, rules }
     }
 
     /// The stored response, as an object and as a response.
@@ -129,7 +134,9 @@ impl Question<'_> {
     /// A response that depends on what only the proxy knows of a request has no key.
     pub(crate) fn judge_vary(&self, draft: &Draft) -> Result<(), NotStored> {
         let policy = &self.exchange.request;
-        if draft.vary().iter().any(|name| policy.writes(name.as_bytes())) {
+        let is_mark = |name: &[u8]| self.rules.as_ref().is_some_and(|rules| rules.is_mark(name));
+        let is_own = |name: &[u8]| policy.writes(name) || is_mark(name);
+        if draft.vary().iter().any(|name| is_own(name.as_bytes())) {
             return Err(NotStored::VaryStar);
         }
         match self.key(draft).len() > LONGEST {

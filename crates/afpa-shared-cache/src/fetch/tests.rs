@@ -9,7 +9,7 @@ fn draft() -> Arc<Draft> {
     let now = Now { unix_us: 1_700_000_000_000_000, steady_us: 5_000_000 };
     let policy = CachePolicy::default();
     let host = &b"host"[..];
-    let about = Circumstances { policy: &policy, asked_at: now, now, host };
+    let about = Circumstances { policy: &policy, asked_at: now, now, host, rules: None };
     let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
     Arc::new(draft.expect("no star").0)
 }

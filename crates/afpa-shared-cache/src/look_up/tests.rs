@@ -61,7 +61,7 @@ impl Rig {
             let lines = [("Cache-Control", "max-age=60"), line];
             let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             let host = &b"test"[..];
-            let about = Circumstances { policy, asked_at: NOW, now: NOW, host };
+            let about = Circumstances { policy, asked_at: NOW, now: NOW, host, rules: None };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = draft.expect("no star").0;
             let place = Place { scope: *scope, url: b"/", path: b"/", origin: Origin::default() };

@@ -12,6 +12,7 @@ use afpa_http::caching::parts::Parts;
 use afpa_http::caching::reuse::Stored;
 use afpa_http::caching::store::{NotStored, SetCookie};
 use afpa_http::caching::{ResponseFacts, StoredFacts, Version, fields, vary};
+use afpa_http::edits::FieldRules;
 use afpa_http::syntax::list;
 
 use crate::key::{group_label, tag_label};
@@ -225,6 +226,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) now: Now,
     /// Without its port.
     pub(crate) host: &'a [u8],
+    /// The rules that give requests marks, which no response is kept with.
+    pub(crate) rules: Option<&'a FieldRules>,
 }
 
 impl Draft {
@@ -312,7 +315,7 @@ impl Draft {
     where
         F: Iterator<Item = (&'b [u8], &'b [u8])> + Clone,
     {
-        let Circumstances { policy, asked_at, now, host } = about;
+        let Circumstances { policy, asked_at, now, host, rules } = about;
         let arrival =
             Arrival::of(&facts, asked_at.steady_ms() / 1000, now.unix(), now.steady_ms() / 1000);
         let values = |wanted: &'static str| {
@@ -334,7 +337,8 @@ impl Draft {
             let stripped = is(name, "set-cookie") && policy.set_cookie == SetCookie::Strip;
             let named = facts.control.has_fields
                 && values("cache-control").any(|line| fields::is_named_by(line, name));
-            if stripped || named || fields::is_left_out(name) {
+            let is_mark = rules.is_some_and(|rules| rules.is_mark(name));
+            if stripped || named || is_mark || fields::is_left_out(name) {
                 known.into_iter().for_each(|known| head.put_behind(known, value));
                 continue;
             }

@@ -83,6 +83,9 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     if !record.user.is_empty() {
         text("user", record.user, out);
     }
+    if !record.request_id.is_empty() {
+        text("request_id", record.request_id, out);
+    }
     text("method", record.method, out);
     text("target", record.target, out);
     text("version", record.version, out);
@@ -239,6 +242,7 @@ mod tests {
             referer: b"",
             user_agent: b"curl/8 (\"x\")",
             user: b"",
+            request_id: b"",
             server: b"",
             first_byte_us: 0,
             attempts: 0,

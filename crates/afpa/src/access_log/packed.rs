@@ -10,14 +10,14 @@ use afpa_framework::{AccessRecord, Client, Remote, Secured};
 /// Longest field that is kept; longer ones are cut.
 const FIELD_LIMIT: usize = 8 * 1024;
 
-/// Longest method, version, source, server, user or word of TLS that is kept.
+/// Longest method, version, source, server, user, id or word of TLS that is kept.
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 9 + 1 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 1 + 10 + 4 * 2;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 9 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(super) const LARGEST: usize = FIXED + 10 * WORD_LIMIT + 4 * FIELD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(super) struct Unpacked<'a> {
     pub(super) user_agent: &'a [u8],
     /// The user whose password was checked; empty if none was.
     pub(super) user: &'a [u8],
+    /// The id of the request; empty if it has none.
+    pub(super) request_id: &'a [u8],
     /// The server that was asked; empty if none was.
     pub(super) server: &'a [u8],
     pub(super) first_byte_us: u32,
@@ -67,7 +69,8 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
         [record.method, record.version, record.source, remote.server, record.user]
             .map(str::as_bytes);
     let [version, cipher, subject] = [version, cipher, subject].map(str::as_bytes);
-    let words = [method, http, source, server, version, cipher, protocol, subject, user]
+    let id = record.request_id;
+    let words = [method, http, source, server, version, cipher, protocol, subject, user, id]
         .map(|word| cut(word, WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
@@ -107,12 +110,12 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
     let [flags] = array(bytes)?;
-    let words: [u8; 9] = array(bytes)?;
+    let words: [u8; 10] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
-    let [method, version, source, server, tls, cipher, protocol, subject, user] =
+    let [method, version, source, server, tls, cipher, protocol, subject, user, id] =
         words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
     Some(Unpacked {
@@ -134,6 +137,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
             early_data: flags & 2 != 0,
         },
         user: bytes.split_off(..user)?,
+        request_id: bytes.split_off(..id)?,
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,
         referer: bytes.split_off(..referer)?,

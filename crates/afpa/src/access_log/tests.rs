@@ -24,6 +24,7 @@ pub(super) fn record() -> AccessRecord<'static> {
         referer: b"",
         user_agent: b"curl/8",
         user: "",
+        request_id: b"",
         weight: 1,
         source: "hit",
         remote: None,

@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use afpa_config::{
-    AccessFormat, Choice, ConfigError, FastPathMode, Io, Known, Level, Loaded, LogFormat, Machine,
-    Overrides, Policy, Symlinks, load_by,
+    AccessFormat, Choice, ConfigError, FastPathMode, IdMode, Io, Known, Level, Loaded, LogFormat,
+    Machine, Overrides, Policy, Symlinks, load_by,
 };
 
 /// `afpa serve`.
@@ -129,6 +129,9 @@ pub struct Running {
     /// Compress the answers of servers, for clients that take that
     #[arg(long, help_heading = "Content")]
     pub compress: bool,
+    /// Give each request an id, and tell it to servers, or to clients too, in X-Request-Id [default: off]
+    #[arg(long, value_name = "WHO", value_parser = words::<IdMode>(), help_heading = "Logs")]
+    pub request_id: Option<String>,
     /// Serve names that begin with a dot
     #[arg(long, help_heading = "Content")]
     pub dotfiles: bool,
@@ -208,6 +211,7 @@ impl Serve {
             .count("site", "fallback", "--fallback", running.fallback.as_deref())
             .text("site", "php", "--php", running.php.as_deref())
             .on("site", "compress", "--compress", running.compress)
+            .text("site", "request_id", "--request-id", running.request_id.as_deref())
             .on("site", "dotfiles", "--dotfiles", running.dotfiles)
             .list("police", "allow", "--allow", &running.allow)
             .list("police", "deny", "--deny", &running.deny)

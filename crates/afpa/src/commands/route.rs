@@ -455,7 +455,12 @@ impl Told<'_> {
         if let Some(cors) = &rules.cors {
             self.row("cors", &format!("{}, and preflights are answered", cors.origins.join(", ")));
         }
+        if let Some(id) = &rules.id {
+            let client = if id.in_answers { " and the client" } else { "" };
+            self.row("request id", &format!("{} to servers{client}", id.field));
+        }
         let kernel = match (is_file, rules.depends_on_origin(), rules.changes_answers()) {
+            _ if rules.marks_answers() => "never answers: each answer has an id of its own",
             (true, true, _) => "never answers: the answer depends on the origin of the request",
             (false, _, true) => "never answers: fields of servers' answers are changed",
             _ => return,
@@ -739,6 +744,25 @@ file         /srv/dogalog/jumbo.gif
         };
         assert!(!note(0) && !note(MOST_WAYS - 1));
         assert!(note(MOST_WAYS));
+    }
+
+    #[test]
+    fn ids_are_told_and_what_they_mean_for_the_kernel() {
+        let told = |site: &str, own: &str| {
+            let file = format!(
+                "[[site]]\nroot = \"/srv\"\n{site}\n[[site.path]]\nprefix = \"/a/\"\n{own}\n"
+            );
+            asked_of(&file, "/a/b", &[]).0
+        };
+        let never = "kernel       never answers: each answer has an id of its own\n";
+        let text = told("request_id = \"on\"", "");
+        assert!(text.contains("request id   X-Request-Id to servers and the client\n"), "{text}");
+        assert!(text.contains(never), "{text}");
+        let text =
+            told("request_id = \"on\"\nrequest_id_field = \"X-Id\"", "request_id = \"servers\"");
+        assert!(text.contains("request id   X-Id to servers\n") && !text.contains(never), "{text}");
+        let text = told("request_id = \"on\"", "request_id = \"off\"");
+        assert!(!text.contains("request id ") && !text.contains(never), "{text}");
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.to.is_none()
                 && site.fallback.is_none()
                 && site.fields.is_empty()
+                && site.marks.is_off()
                 && site.errors.is_empty()
                 && site.php.is_none()
                 && site.paths.is_empty()
@@ -303,10 +304,13 @@ fn set_cache(
     // Servers may answer otherwise, when they are asked otherwise.
     let path = site.paths.get(set.path);
     let content = path.and_then(|path| path.contents.get(set.content));
-    for rule in
-        field_rules(site, path, content).rules.iter().filter(|rule| !rule.request.is_empty())
-    {
+    let fields = field_rules(site, path, content);
+    for rule in fields.rules.iter().filter(|rule| !rule.request.is_empty()) {
         rules.push_str(&format!("\n{:?} {:?}", rule.prefix, rule.request));
+    }
+    // Answers are kept without it.
+    if let Some(id) = &fields.id {
+        rules.push_str(&format!("\nid {}", id.field));
     }
     // None of these is kept.
     let pages = afpa_config::error_pages(site, path, content);

@@ -45,7 +45,7 @@ impl Process {
         let now = self.present.now;
         let lines = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let (policy, host) = (&*self.policy, &b"host"[..]);
-        let about = Circumstances { policy, asked_at: now, now, host };
+        let about = Circumstances { policy, asked_at: now, now, host, rules: None };
         let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines, about).expect("no star").0;
         let primary = self.key(path);
         let variant = [&primary[..], variant.as_bytes()].concat();

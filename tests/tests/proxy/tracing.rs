@@ -1,0 +1,310 @@
+//! Ids of requests: at servers, in answers and in the access log, each with its own request.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::net::{IpAddr, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use afpa_testkit::server::{free_address, program};
+use afpa_testkit::{Client, Response, Server, Tree, eventually};
+use afpa_tests::h2::{self, H2Client};
+use afpa_tests::proxy::{PhpFpm, Raw, read_content, read_head};
+use serde_json::Value;
+
+/// A server whose answers have the head that it was asked with as their content, and an id of its own. It keeps the
+/// heads. `/kept/` may be kept, `/vary/` depends on the id, and the answer for `/held` waits for the test.
+struct App {
+    raw: Raw,
+    heads: Arc<Mutex<Vec<String>>>,
+    go: mpsc::Sender<()>,
+}
+
+impl App {
+    fn start() -> Self {
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (go, wait) = mpsc::channel::<()>();
+        let (seen, wait) = (Arc::clone(&heads), Mutex::new(wait));
+        let raw = Raw::start(move |mut stream: TcpStream| {
+            while let Some(head) = read_head(&mut stream) {
+                if read_content(&mut stream, &head).is_none() {
+                    return;
+                }
+                seen.lock().expect("no panic").push(head.clone());
+                let target = head.split(' ').nth(1).unwrap_or("");
+                let lines = match target.split('/').nth(1) {
+                    Some("kept") => "Cache-Control: max-age=600\r\n",
+                    Some("vary") => "Cache-Control: max-age=600\r\nVary: X-Request-Id\r\n",
+                    _ => "",
+                };
+                if target == "/kept/held" {
+                    let _ = wait.lock().expect("no panic").recv_timeout(Duration::from_secs(20));
+                }
+                let status = if target == "/missing" { 404 } else { 200 };
+                let text = if head.starts_with("HEAD") { "" } else { &head };
+                let answer = format!(
+                    "HTTP/1.1 {status} Said\r\nX-Request-Id: servers-own\r\n{lines}Content-Length: {}\r\n\r\n{text}",
+                    head.len()
+                );
+                if stream.write_all(answer.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { raw, heads, go }
+    }
+
+    fn asked(&self) -> usize {
+        self.heads.lock().expect("no panic").len()
+    }
+}
+
+fn tree() -> Tree {
+    let tree = Tree::new();
+    tree.file("index.html", "<p>home");
+    tree.file("a.css", "css and more");
+    tree.file("who.php", "<?php echo $_SERVER['HTTP_X_REQUEST_ID'] ?? 'none';");
+    tree
+}
+
+fn serve(tree: &Tree, settings: &str) -> Server {
+    let root = tree.path().display();
+    Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!(
+                "http2.cleartext = true\n[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\n\
+                 forwarded_from = [\"127.0.0.9\"]\n{settings}\n"
+            )
+        });
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+    })
+}
+
+/// One request by HTTP/1.1, and the same by HTTP/2.
+fn both(
+    (http1, http2): (&mut Client, &mut H2Client),
+    method: &str,
+    target: &str,
+    lines: &[(&str, &str)],
+) -> [Response; 2] {
+    let text: String = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let by_1 = http1.exchange(format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{text}\r\n"));
+    let mut fields = h2::request(method, target);
+    fields.extend_from_slice(lines);
+    let stream = http2.request(&fields, b"");
+    [by_1, http2.response(stream)]
+}
+
+/// The values of a field in a head.
+fn told<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+}
+
+fn is_new(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The lines of the access log, when there are so many.
+fn logged(server: &Server, count: usize) -> Vec<Value> {
+    let path = server.home().join("access.log");
+    let read = || fs::read_to_string(&path).unwrap_or_default();
+    eventually("the log is written", || read().lines().count() >= count);
+    read().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn every_answer_has_one_id_of_its_own_and_the_log_and_servers_have_the_same() {
+    let (app, tree) = (App::start(), tree());
+    let (to, dead) = (app.raw.to(), free_address());
+    let server = serve(
+        &tree,
+        &format!(
+            "fallback = \"{to}\"\nrequest_id = \"on\"\n\
+             [[site.path]]\nprefix = \"/moved/\"\nredirect = \"/\"\n\
+             [[site.path]]\nprefix = \"/fixed/\"\nstatus = 418\nbody = \"tea\"\n\
+             [[site.path]]\nprefix = \"/none/\"\nfallback = 404\n\
+             [[site.path]]\nprefix = \"/kept/\"\nto = \"{to}\"\ncache = \"auto\"\n\
+             [[site.path]]\nprefix = \"/vary/\"\nto = \"{to}\"\ncache = \"auto\"\n\
+             [[site.path]]\nprefix = \"/dead/\"\nto = \"{dead}\"\n"
+        ),
+    );
+    let (mut http1, mut http2) = (server.connect(), H2Client::connect(&server));
+    let etag = server.get("/a.css").field("etag").expect("an ETag").to_owned();
+    let mut ids = BTreeSet::new();
+    // The second time, files and answers are kept, and names known as absent.
+    for round in 0..3 {
+        for (method, target, lines, status) in [
+            ("GET", "/a.css", &[][..], 200),
+            ("HEAD", "/a.css", &[], 200),
+            ("GET", "/a.css", &[("if-none-match", &*etag)], 304),
+            ("GET", "/a.css", &[("range", "bytes=0-2")], 206),
+            ("GET", "/a.css", &[("range", "bytes=99-")], 416),
+            ("GET", "/moved/x", &[], 308),
+            ("GET", "/fixed/x", &[], 418),
+            ("GET", "/none/x", &[], 404),
+            ("GET", "/app", &[], 200),
+            ("HEAD", "/app", &[], 200),
+            ("GET", "/missing", &[], 404),
+            ("GET", "/app", &[("x-request-id", "stranger"), ("x_request_id", "other")], 200),
+            ("GET", "/kept/a", &[("x-request-id", "stranger")], 200),
+            ("GET", "/kept/a", &[("range", "bytes=0-2")], 206),
+            ("GET", "/vary/a", &[("x-request-id", "stranger")], 200),
+            ("GET", "/dead/x", &[], 502),
+        ] {
+            for by in both((&mut http1, &mut http2), method, target, lines) {
+                let what = format!("{round} {method} {target} {lines:?}: {by:?}");
+                // After some failures there is no server to ask.
+                assert!(by.status == status || (status, by.status) == (502, 503), "{what}");
+                let own: Vec<&str> = by.values("x-request-id").collect();
+                assert!(matches!(own[..], [id] if is_new(id)), "{what}");
+                assert!(ids.insert(own[0].to_owned()), "{what}");
+                let is_fresh = target == "/app" || target == "/vary/a";
+                if is_fresh && method == "GET" {
+                    assert_eq!(told(by.text(), "x-request-id"), own, "{what}");
+                    assert!(told(by.text(), "x_request_id").is_empty(), "{what}");
+                }
+            }
+        }
+    }
+    let of = |target: &str| {
+        let heads = app.heads.lock().expect("no panic");
+        heads.iter().filter(|head| head.split(' ').nth(1) == Some(target)).count()
+    };
+    assert_eq!(of("/kept/a"), 2, "one for each host is kept, although each of its uses has an id");
+    assert_eq!(of("/vary/a"), 6, "an answer that depends on the id is for nobody else");
+    let lines = logged(&server, ids.len() + 1);
+    let in_log: BTreeSet<String> =
+        lines.iter().map(|line| line["request_id"].as_str().unwrap_or_default().into()).collect();
+    assert!(ids.is_subset(&in_log), "the log has each of them");
+    assert_eq!(server.connect().exchange("GET / HTTP/1.1\r\n\r\n").status, 400, "no site, no id");
+}
+
+#[test]
+fn followers_of_one_fetch_have_ids_of_their_own() {
+    let (app, tree) = (App::start(), tree());
+    let to = app.raw.to();
+    let server =
+        serve(&tree, &format!("to = \"{to}\"\nrequest_id = \"on\"\n[site.cache]\nwait = \"20s\""));
+    let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /kept/held HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    let in_flight = || {
+        let output = server.command(&["stats", "--json"]);
+        let stats: Value = serde_json::from_slice(&output.stdout).expect("statistics");
+        stats["sites"][0]["in_flight"].as_u64() == Some(3)
+    };
+    eventually("all wait for one answer", || app.asked() == 1 && in_flight());
+    app.go.send(()).expect("it waits");
+    let answers: Vec<Response> = clients.iter_mut().map(Client::receive).collect();
+    let ids: BTreeSet<&str> = answers.iter().flat_map(|by| by.values("x-request-id")).collect();
+    assert_eq!((ids.len(), app.asked()), (3, 1), "{answers:?}");
+    // The server was asked in the name of one of them.
+    assert!(ids.contains(told(answers[0].text(), "x-request-id")[0]), "{answers:?}");
+}
+
+#[test]
+fn only_a_router_that_the_site_believes_chooses_an_id() {
+    let (app, tree) = (App::start(), tree());
+    let settings = "request_id = \"servers\"\nrequest_id_field = \"X-Id\"\n\
+                    [[site.path]]\nprefix = \"/loud/\"\nrequest_id = \"on\"\n\
+                    [[site.path]]\nprefix = \"/off/\"\nrequest_id = \"off\"\n";
+    let server = serve(&tree, &format!("fallback = \"{}\"\n{settings}", app.raw.to()));
+    let from = |address: &str| {
+        let address: IpAddr = address.parse().expect("an address");
+        Client::connect_from(address, server.address()).expect("connected")
+    };
+    let (mut router, mut stranger) = (from("127.0.0.9"), from("127.0.0.1"));
+    let id = "018f3a5e-7d5c-7a3b-9c1d-2e4f6a8b0c1d";
+    let line = format!("X-Id: {id}\r\n");
+    let answer = router.get_with("/loud/a", &line);
+    assert_eq!((answer.field("x-id"), &told(answer.text(), "x-id")[..]), (Some(id), &[id][..]));
+    let answer = router.get_with("/quiet", &line);
+    assert_eq!((answer.field("x-id"), &told(answer.text(), "x-id")[..]), (None, &[id][..]));
+    assert!(is_new(told(stranger.get_with("/quiet", &line).text(), "x-id")[0]));
+    for bad in ["X-Id: a b\r\n".to_owned(), format!("X-Id: {}\r\n", "a".repeat(65)), line.repeat(2)]
+    {
+        let answer = router.get_with("/loud/a", &bad);
+        let ids = told(answer.text(), "x-id");
+        assert!(ids.len() == 1 && is_new(ids[0]), "{bad}: {answer:?}");
+        assert_eq!(answer.field("x-id"), Some(ids[0]));
+    }
+    let answer = stranger.get_with("/off/a", "X-Id: mine\r\n");
+    assert_eq!((told(answer.text(), "x-id"), answer.field("x-id")), (vec!["mine"], None));
+    let lines = logged(&server, 7);
+    assert_eq!(lines.iter().filter(|line| line["request_id"] == id).count(), 2, "{lines:?}");
+    assert!(lines.last().is_some_and(|line| line["request_id"].is_null()), "{lines:?}");
+}
+
+#[test]
+fn a_script_of_php_learns_the_id() {
+    let fpm = match PhpFpm::start(true, 1, "") {
+        Ok(fpm) => fpm,
+        Err(why) => return println!("SKIP: {why}"),
+    };
+    let tree = tree();
+    let server = serve(&tree, &format!("php = \"{}\"\nrequest_id = \"on\"", fpm.to()));
+    let lines = [("x-request-id", "stranger"), ("x_request_id", "other")];
+    let (mut http1, mut http2) = (server.connect(), H2Client::connect(&server));
+    for by in both((&mut http1, &mut http2), "GET", "/who.php", &lines) {
+        assert!(is_new(by.text()), "{by:?}");
+        assert_eq!(by.field("x-request-id"), Some(by.text()));
+    }
+}
+
+#[test]
+fn the_page_about_ids_has_a_configuration_that_does_what_it_says() {
+    let app = App::start();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tracing.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("an example");
+    let tree = tree();
+    let server = Server::start("/", |launch| {
+        let log = launch.home().join("access.log").display().to_string();
+        launch.written(|listen| {
+            let site = format!("[[site]]\nlisten = [\"{listen}\"]");
+            let example =
+                example.replace("[[site]]", &site).replace("127.0.0.1:3000", &app.raw.to());
+            let example = example.replace("10.0.0.0/8", "127.0.0.1");
+            let root = tree.path().display().to_string();
+            example.replace("/srv/static", &root).replace("/var/log/afpa/access.log", &log)
+        });
+    });
+    let answer = server.connect().get_with("/app", "X-Request-Id: from-the-router\r\n");
+    assert_eq!(answer.field("x-request-id"), Some("from-the-router"));
+    assert_eq!(told(answer.text(), "x-request-id"), ["from-the-router"]);
+    let file = server.get("/static/a.css");
+    assert_eq!((file.status, file.field("x-request-id")), (200, None), "{file:?}");
+    let lines = logged(&server, 2);
+    assert_eq!(lines[0]["request_id"], "from-the-router", "{lines:?}");
+}
+
+#[test]
+fn wrong_settings_of_ids_have_their_lines_and_remedies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("afpa.toml");
+    for (lines, line, said) in [
+        ("request_id = \"yes\"", 3, "`off`, `servers` or `on`"),
+        ("request_id = \"on\"\nrequest_id_field = \"Set-Cookie\"", 4, "has another meaning"),
+        ("request_id = \"on\"\nrequest_id_field = \"X Id\"", 4, "is not a field name"),
+        ("request_id_field = \"X-Id\"", 3, "has no effect without `request_id`"),
+        ("request_id = \"on\"\nheaders = { x-request-id = \"1\" }", 4, "writes X-Request-Id, too"),
+        (
+            "request_id = \"on\"\n[[site.header]]\nrequest_set = { X-Request-Id = \"1\" }",
+            5,
+            "writes X-Request-Id, too",
+        ),
+    ] {
+        fs::write(&file, format!("[[site]]\nto = \"127.0.0.1:1\"\n{lines}\n")).expect("written");
+        let output = Command::new(program()).arg("check").arg(&file).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let place = format!("afpa.toml:{line}:");
+        assert!(text.contains(&place) && text.contains(said), "{lines}: {text}");
+        assert!(!output.status.success(), "{lines}");
+    }
+}
