@@ -200,8 +200,15 @@ pub struct Top {
 
 /// Seconds from 0.1 to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (0.1..=3600.0).contains(number));
-    number.ok_or_else(|| "write seconds from 0.1 to 3600".to_owned())
+    let bare = |unit, length| Some((text.strip_suffix(unit)?, length));
+    // The units of the configuration; a number alone has seconds.
+    let (digits, length) = bare("ms", 0.001)
+        .or_else(|| bare("s", 1.0))
+        .or_else(|| bare("m", 60.0))
+        .unwrap_or((text, 1.0));
+    let number = digits.parse::<f64>().ok().map(|number| number * length);
+    let number = number.filter(|number| (0.1..=3600.0).contains(number));
+    number.ok_or_else(|| "write seconds from 0.1 to 3600, as 2, 500ms or 1m".to_owned())
 }
 
 /// `afpa purge`.

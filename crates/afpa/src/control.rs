@@ -166,7 +166,8 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
             "no afpa is running in this network namespace: if one of another is meant, say which{all}"
         ),
         [] => bail!(
-            "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach"
+            "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach; or name the socket of \
+             one that has `path` in [control]: --control PATH"
         ),
         several => bail!("several afpa are running: say which with --pid{}", list(several)),
     }

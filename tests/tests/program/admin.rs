@@ -212,8 +212,11 @@ fn top_draws_as_many_screens_as_it_is_told_to() {
     assert_eq!(text.matches("\nWorkers\n").count(), 2, "{text}");
     assert!(text.contains("memory, in user mode") && text.contains("\nSites\n"), "{text}");
     assert!(!text.contains('\u{1b}'), "no orders for a terminal where there is none: {text}");
-    let refused = server.command(&["top", "--every", "0"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("seconds from 0.1"));
+    succeeded(&server.command(&["top", "-n", "1", "--every", "100ms"]));
+    for wrong in ["0", "99ms", "61m", "1h", "s", "nan"] {
+        let refused = server.command(&["top", "--every", wrong]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("seconds from 0.1"), "{wrong}");
+    }
 }
 
 #[test]
