@@ -85,7 +85,8 @@ pub fn encode(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn escape(byte: u8, out: &mut Vec<u8>) {
+/// Appends the escape of a byte.
+pub fn escape(byte: u8, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
     out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);

@@ -98,7 +98,7 @@ fn split_scheme(raw: &[u8]) -> Option<(Scheme, &[u8])> {
 }
 
 #[inline]
-fn split_query(raw: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(super) fn split_query(raw: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'?', raw).and_then(|mark| raw.split_at_checked(mark)) {
         Some((path, query)) => (path, query.get(1..)),
         None => (raw, None),

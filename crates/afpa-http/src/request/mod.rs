@@ -81,6 +81,8 @@ pub struct Request<'s, 'b> {
     pub target: Target<'b>,
     /// The request target as it was sent, for logs.
     pub raw_target: &'b [u8],
+    /// How often `target` has got another path and query ([`Request::rewrite`]).
+    pub rewrites: u8,
     /// The authority the request is for: that of an absolute or authority form, else the Host
     /// field (RFC 9112 sections 3.2.2 and 3.3). Absent only in HTTP/1.0.
     pub host: Host<'b>,
@@ -116,6 +118,25 @@ impl<'s, 'b> Request<'s, 'b> {
     /// The value of the first line of a field, for logs.
     pub fn first(&self, field: Known) -> Option<&'b [u8]> {
         self.index.first(field, self.lines)
+    }
+
+    /// Gives the target another path and query, those of `/path?query`. A target without a path stays as it is.
+    pub fn rewrite(&mut self, target: &'b [u8]) {
+        let new = form::split_query(target);
+        if let Target::Origin { path, query } | Target::Absolute { path, query, .. } =
+            &mut self.target
+        {
+            (*path, *query) = new;
+            self.rewrites = self.rewrites.saturating_add(1);
+        }
+    }
+
+    /// The target as it was sent, taken apart.
+    pub fn sent_target(&self) -> Target<'b> {
+        match self.rewrites {
+            0 => self.target,
+            _ => Target::new(&self.method, self.raw_target).unwrap_or(self.target),
+        }
     }
 
     /// Whether a field is present; a bit test.
@@ -256,6 +277,7 @@ fn understand<'s, 'b>(tokens: Tokens<'s, 'b>) -> Result<Request<'s, 'b>, Refusal
         version,
         target,
         raw_target,
+        rewrites: 0,
         host,
         keep_alive,
         body,
