@@ -18,7 +18,7 @@ pub fn route(data: &[u8]) {
     let mut lines = data.splitn(4, |&byte| byte == b'\n');
     let mut next = || lines.next().unwrap_or_default();
     let (host, path, cookie, method) = (next(), next(), next(), next());
-    let mut scratch = Vec::new();
+    let (mut scratch, mut scratch_of_target) = (Vec::new(), Vec::new());
     let Ok(path) = target::normalise(path, &mut scratch) else { return };
     let mut spelled = Vec::new();
     target::encode(path, &mut spelled);
@@ -39,6 +39,11 @@ pub fn route(data: &[u8]) {
     assert_eq!(verdict.path.join(&mut Vec::new()).first(), Some(&b'/'));
     if let Some(location) = verdict.location(&question, &spelled) {
         assert!(!location.iter().any(u8::is_ascii_control));
+    }
+    if let Some(target) = verdict.target(&question, &spelled) {
+        let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let again = target::normalise(path, &mut scratch_of_target).map(<[u8]>::len);
+        assert!(again.is_ok_and(|length| length > 0) && !target.iter().any(u8::is_ascii_control));
     }
     if verdict.certain {
         let Question { listener, host, .. } = question;
@@ -96,14 +101,22 @@ fn table() -> Table {
     let mut posted = content(list(&["html"], true, false), to(2));
     posted.conditions.methods = vec!["POST".to_owned()];
     let mut below = content(list(&["gif"], true, true), cached(1));
-    below.rewrite = Some(Rewrite { strip: 4, head: Vec::new() });
+    below.rewrite = Some(Rewrite::Prefix { strip: 4, head: Vec::new() });
     let mut shop = content(ContentGroup::All, to(3));
-    shop.rewrite = Some(Rewrite { strip: 4, head: b"/shop".to_vec() });
+    shop.rewrite = Some(Rewrite::Prefix { strip: 4, head: b"/shop".to_vec() });
     let location = "https://{host}/new/{rest}{query}".to_owned();
     let moved = content(
         ContentGroup::All,
         Action::Redirect(Redirect { status: afpa_http::Status::MOVED_PERMANENTLY, location }),
     );
+    let expression = Pattern::new("~^/re/(a?)(.*?)(?<tail>[^/]*)$");
+    let conditions = Conditions { paths: vec![expression], ..Conditions::default() };
+    let again = Action::Again("/old/{2}{1}x?t={tail}{query}".into());
+    let again = Content { conditions: conditions.clone(), ..content(ContentGroup::All, again) };
+    let location = "/{2}{1}?t={tail}".to_owned();
+    let grouped = Redirect { status: afpa_http::Status::MOVED_PERMANENTLY, location };
+    let grouped = content(list(&["html"], false, false), Action::Redirect(grouped));
+    let grouped = Content { conditions, ..grouped };
     let path = |prefix: &str, reach, contents| PathEntry {
         prefix: prefix.as_bytes().to_vec(),
         reach,
@@ -116,6 +129,7 @@ fn table() -> Table {
         path("/two/", Reach::Recursion, vec![below, shop]),
         path("/beta", Reach::NoRecursion, vec![beta]),
         path("/old/", Reach::Recursion, vec![moved.clone()]),
+        path("/re/", Reach::Recursion, vec![grouped, again]),
         path("/old/", Reach::Exact, vec![rest.clone()]),
     ];
     let site = |name: &str, hosts: Vec<HostPattern>, paths| SiteEntry {

@@ -370,10 +370,12 @@ impl<'s> Building<'s, '_> {
             let new = behaviour.rewrite.as_deref();
             rewrite = new.map(|new| replacement(&path.prefix, new));
             self.distributed(to, behaviour.affinity)
+        } else if let Some(target) = &behaviour.rewrite {
+            Action::Again(target.as_str().into())
         } else if let Some(root) = behaviour.root.as_ref().or(path.behaviour.root.as_ref()) {
             // The directory replaces the prefix, except for its last slash.
             let strip = path.prefix.len().saturating_sub(1);
-            rewrite = (strip > 0).then_some(Rewrite { strip, head: Vec::new() });
+            rewrite = (strip > 0).then_some(Rewrite::Prefix { strip, head: Vec::new() });
             let index = [&behaviour.index, &path.behaviour.index];
             let index = index.into_iter().find(|index| !index.is_empty());
             let index = index.map_or(&[][..], |index| index);
@@ -505,7 +507,8 @@ impl UrlPath {
 impl Behaviour {
     /// Whether it says what happens with a request. A `root` that content groups inherit does not count.
     pub(crate) fn acts(&self) -> bool {
-        self.to.is_some() || self.redirect.is_some() || self.status.is_some()
+        let Behaviour { to, redirect, status, rewrite, .. } = self;
+        to.is_some() || redirect.is_some() || status.is_some() || rewrite.is_some()
     }
 
     /// Whether it depends on more than the path.
@@ -563,11 +566,19 @@ pub(crate) fn conditions(behaviour: &Behaviour) -> Conditions {
     }
 }
 
-/// `new` in the place of `prefix`. When both end with a slash, the path keeps its own.
+/// `new` in the place of `prefix`, or of all. When both end with a slash, the path keeps its own.
 fn replacement(prefix: &str, new: &str) -> Rewrite {
+    if is_target(new) {
+        return Rewrite::Target(new.into());
+    }
     let (strip, head) = match (prefix.strip_suffix('/'), new.strip_suffix('/')) {
         (Some(prefix), Some(new)) => (prefix.len(), new),
         _ => (prefix.len(), new),
     };
-    Rewrite { strip, head: head.as_bytes().to_vec() }
+    Rewrite::Prefix { strip, head: head.as_bytes().to_vec() }
+}
+
+/// Whether a `rewrite` beside `to` is a whole target, and not the text that replaces the prefix.
+pub(crate) fn is_target(rewrite: &str) -> bool {
+    rewrite.contains(['{', '?'])
 }

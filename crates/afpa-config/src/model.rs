@@ -534,7 +534,7 @@ pub struct Behaviour {
     pub server_limits: ServerLimits,
     /// The marks of its requests.
     pub marks: OwnMarks,
-    /// The text that replaces the prefix.
+    /// Beside `to`: the text that replaces the prefix, or with variables all. Alone: the target that is routed again.
     pub rewrite: Option<String>,
     /// Redirected, to this URL.
     pub redirect: Option<String>,

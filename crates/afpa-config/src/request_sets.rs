@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use afpa_police::Prefix;
 use afpa_router::{
-    Action, Content, Fallback, FieldCondition, FieldSource, GroupId, Pattern, Reach,
+    Action, Content, Fallback, FieldCondition, FieldSource, GroupId, Pattern, Reach, Rewrite,
 };
 
 use crate::Loaded;
@@ -72,15 +72,19 @@ impl Loaded {
                     afpa_router::Affinity::Client => ", affinity client",
                     afpa_router::Affinity::Cookie => ", affinity cookie",
                 };
-                let head = content.rewrite.as_ref().map(|rewrite| &rewrite.head[..]);
-                let rewritten = head.map_or(String::new(), |head| {
-                    format!(", as {}/", String::from_utf8_lossy(head).trim_end_matches('/'))
-                });
+                let rewritten = match &content.rewrite {
+                    None => String::new(),
+                    Some(Rewrite::Prefix { head, .. }) => {
+                        format!(", as {}/", String::from_utf8_lossy(head).trim_end_matches('/'))
+                    }
+                    Some(Rewrite::Target(target)) => format!(", as {target}"),
+                };
                 format!("distributed to {name}{affinity}{rewritten}")
             }
             Action::Redirect(redirect) => {
                 format!("redirected ({}) to {}", redirect.status.code(), redirect.location)
             }
+            Action::Again(target) => format!("routed again as {target}"),
             Action::Fixed(fixed) => format!("answered with {}", fixed.status.code()),
         };
         for condition in conditions(content) {

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use afpa_router::{Action, Conflict, PathEntry, Router};
+use afpa_router::{Action, Conflict, Misuse, PathEntry, Router};
 
 use crate::compiled::Routes;
 use crate::finding::{Finding, Location};
-use crate::hierarchy::{Hierarchy, destinations};
+use crate::hierarchy::{Hierarchy, destinations, is_target};
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
@@ -133,6 +133,7 @@ impl Checks<'_> {
             ("to", behaviour.to.is_some()),
             ("redirect", behaviour.redirect.is_some()),
             ("status", behaviour.status.is_some()),
+            ("rewrite", behaviour.rewrite.is_some() && behaviour.to.is_none()),
         ];
         let said: Vec<&'static str> =
             said.iter().filter(|(_, is)| *is).map(|(key, _)| *key).collect();
@@ -148,7 +149,7 @@ impl Checks<'_> {
                 _ => self.location(section, instance, "extensions"),
             };
             let cause = "nothing says what is done with these requests";
-            self.error(location, cause, "write `root`, `to`, `redirect` or `status`");
+            self.error(location, cause, "write `root`, `to`, `redirect`, `rewrite` or `status`");
         }
         if behaviour.root.is_some() && !path.prefix.ends_with('/') {
             let location = self.location(section, instance, "root");
@@ -186,12 +187,18 @@ impl Checks<'_> {
         (section, instance): (&'static str, Instance),
     ) {
         let Some(new) = &behaviour.rewrite else { return };
-        let location = self.location(section, instance, "rewrite");
+        let (location, prefix) = (self.location(section, instance, "rewrite"), &path.prefix);
+        if is_target(new) {
+            return;
+        }
         if behaviour.to.is_none() {
-            let cause = "`rewrite` has no effect without `to`";
-            self.error(location, cause, "for files, `root` replaces the prefix");
-        } else if path.prefix.ends_with('/') != new.ends_with('/') {
-            let prefix = &path.prefix;
+            let both = prefix.ends_with('/') && new.ends_with('/') && !path.exact;
+            if both && behaviour.if_path.is_empty() {
+                let cause = format!("every path below \"{prefix}\" becomes \"{new}\"");
+                let remedy = format!("write \"{new}{{rest}}\" to replace only the prefix");
+                self.warning(location, cause, remedy);
+            }
+        } else if prefix.ends_with('/') != new.ends_with('/') {
             let cause = format!("\"{new}\" instead of \"{prefix}\" would lose or double a slash");
             self.error(location, cause, "end both with a slash, or neither");
         }
@@ -384,16 +391,24 @@ impl Checks<'_> {
                 "the rewritten path would not begin with a slash".to_owned(),
                 "end prefix and `rewrite` with a slash, or neither".to_owned(),
             ),
-            Conflict::OpenHost { site, path, content } => (
+            Conflict::Target { site, path, content } => (
                 content_location(site, path, content),
-                "`redirect` has {rest} behind the name of a host, so that a client could choose another one".to_owned(),
-                "write \"https://example.org/{rest}\", and end `prefix` with a slash".to_owned(),
+                "`rewrite` gives no target of a request".to_owned(),
+                "begin with a slash, escape what URLs do not have, and write no `.` or `..` between slashes".to_owned(),
             ),
-            Conflict::Location { site, path, content, variable } => (
+            Conflict::Loop { site, path, content } => (
                 content_location(site, path, content),
-                format!("`redirect` has {variable}, which stands for nothing"),
-                "there are {host}, {path}, {rest} and {query}".to_owned(),
+                "`rewrite` leads back to itself: such requests would be rewritten again and again".to_owned(),
+                "lead to another path, or write `if_path` with a pattern that the new path does not fit".to_owned(),
             ),
+            Conflict::Variable { site, path, content, variable, why } => {
+                let entry = hierarchy.table.sites.get(site).and_then(|site| site.paths.get(path));
+                let behaviour = entry.and_then(|entry| entry.contents.get(content));
+                let is_redirect = behaviour
+                    .is_some_and(|content| matches!(content.action, Action::Redirect(_)));
+                let (cause, remedy) = misuse(&variable, why, is_redirect);
+                (content_location(site, path, content), cause, remedy)
+            }
             Conflict::TooManyConditions { site, path } => (
                 path_location(site, path),
                 format!(
@@ -438,5 +453,39 @@ impl Checks<'_> {
             ),
         };
         Finding::error(location(second), cause, remedy).against(location(first))
+    }
+}
+
+/// A variable that cannot be used, and the remedy.
+fn misuse(variable: &str, why: Misuse, is_redirect: bool) -> (String, String) {
+    let setting = if is_redirect { "redirect" } else { "rewrite" };
+    match why {
+        Misuse::Unknown => (
+            format!("`{setting}` has {variable}, which stands for nothing"),
+            match is_redirect {
+                true => "there are {host}, {path}, {rest}, {query} and the groups of `if_path`",
+                false => "there are {path}, {rest}, {query} and the groups of `if_path`",
+            }
+            .to_owned(),
+        ),
+        Misuse::NoGroup => (
+            format!("`{setting}` has {variable}, which is no group of each pattern of `if_path`"),
+            "write if_path = ['~^/u/(.*)$'] for {1}, or '~^/u/(?<name>.*)$' for {name}".to_owned(),
+        ),
+        Misuse::TwoMeanings => (
+            format!("`{setting}` has {variable}, and a group has this name too"),
+            "give the group another name".to_owned(),
+        ),
+        Misuse::Host => (
+            format!(
+                "`{setting}` has {variable} behind the name of a host, so that a client could choose another one"
+            ),
+            match variable {
+                "{rest}" => {
+                    "write \"https://example.org/{rest}\", and end `prefix` with a slash".to_owned()
+                }
+                other => format!("write \"https://example.org/{other}\""),
+            },
+        ),
     }
 }

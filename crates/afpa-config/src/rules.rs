@@ -15,8 +15,8 @@ pub(crate) use fields::{
 };
 pub(crate) use routing::{
     any, check_path, destination, directory, fallback, file_extension, group_name, host_pattern,
-    listed_extension, location, media_type, network, param, php, prefix, secret, sent_host,
-    server_name, site_name, token, upgrade,
+    listed_extension, location, media_type, network, param, php, prefix, rewrite, secret,
+    sent_host, server_name, site_name, token, upgrade,
 };
 pub(crate) use servers::{server_address, server_addresses, source_address};
 

@@ -211,7 +211,7 @@ impl Behaviour {
             compress: s.flag_or("compress", "site"),
             server_limits: ServerLimits::read(s, "site"),
             marks: OwnMarks::read(s),
-            rewrite: s.text_or("rewrite", "URL path prefix", "none", rules::prefix),
+            rewrite: s.text_or("rewrite", "URL path", "none", rules::rewrite),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
             redirect_status: s.choice("redirect_status", RedirectStatus::Permanent),
             status: s.count_or("status", "none", 200..=599).and_then(status),

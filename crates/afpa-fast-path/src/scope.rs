@@ -6,7 +6,9 @@ use std::sync::Arc;
 use afpa_cache::Key;
 use afpa_http::Method;
 use afpa_module_http::{Global, Guards};
-use afpa_router::{Action, ListenerId, Question, RequestSet, RequestSetId, Router, SiteId};
+use afpa_router::{
+    Action, ListenerId, Question, RequestSet, RequestSetId, Rewrite, Router, SiteId,
+};
 use afpa_shared_cache::Responses;
 
 use crate::answer_scope::AnswerScope;
@@ -138,7 +140,7 @@ pub fn is_left_out(router: &Router, set: &RequestSet) -> bool {
 pub(crate) fn head(set: &RequestSet) -> Option<&[u8]> {
     match &set.behaviour.rewrite {
         None => Some(&[]),
-        Some(rewrite) if rewrite.head.is_empty() => set.prefix.get(..rewrite.strip),
+        Some(Rewrite::Prefix { strip, head }) if head.is_empty() => set.prefix.get(..*strip),
         Some(_) => None,
     }
 }
@@ -176,7 +178,7 @@ mod tests {
     use super::*;
     use afpa_router::{
         Conditions, Content, ContentGroup, FieldCondition, FieldSource, GroupId, PathEntry,
-        Pattern, Reach, Rewrite, RootId, SiteEntry, Table,
+        Pattern, Reach, RootId, SiteEntry, Table,
     };
 
     const SERVER: Action =
@@ -203,7 +205,7 @@ mod tests {
 
     /// A path with a directory of its own: its prefix gives way, but for the last slash.
     fn directory(prefix: &str, root: u32) -> PathEntry {
-        let rewrite = Some(Rewrite { strip: prefix.len() - 1, head: Vec::new() });
+        let rewrite = Some(Rewrite::Prefix { strip: prefix.len() - 1, head: Vec::new() });
         path(prefix, vec![Content { rewrite, ..content(cached(root)) }])
     }
 

@@ -7,9 +7,11 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
 use afpa_http::marks::Marks;
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
+use afpa_router::RequestSetId;
 
 use crate::demand::Granted;
 use crate::errors::{Errors, KeptErrors};
+use crate::global::Global;
 use crate::scope_stats::{InFlight, ScopeStats};
 
 /// A request that is being answered: the client, the request itself, and the source of the answer.
@@ -126,6 +128,29 @@ pub(crate) struct KeptRequest {
     pub(crate) granted: Option<Rc<Granted>>,
     /// Counts the request as in flight, if it belongs to a site.
     in_flight: Option<InFlight>,
+    /// The target that has taken the place of that in the head.
+    pub(crate) rewritten: Option<Box<Rewritten>>,
+}
+
+/// A target in the place of that which a client has sent.
+pub(crate) struct Rewritten {
+    /// Path and query.
+    pub(crate) target: Vec<u8>,
+    /// How often there was another.
+    pub(crate) times: u8,
+    /// The request set that answers, in these global data; `None`: the router says it.
+    pub(crate) within: Option<(RequestSetId, Arc<Global>)>,
+}
+
+impl Rewritten {
+    fn of(request: &Request<'_, '_>) -> Option<Box<Self>> {
+        let path = request.target.path().filter(|_| request.rewrites > 0)?;
+        let target = match request.target.query() {
+            Some(query) => [path, b"?", query].concat(),
+            None => path.to_vec(),
+        };
+        Some(Box::new(Self { target, times: request.rewrites, within: None }))
+    }
 }
 
 impl KeptRequest {
@@ -137,6 +162,7 @@ impl KeptRequest {
         let edits = asked.edits.map(Edits::keep);
         let errors = asked.errors.map(|errors| Box::new(errors.keep()));
         let granted = asked.granted.cloned();
+        let rewritten = Rewritten::of(asked.request);
         Self {
             head,
             limits,
@@ -150,6 +176,7 @@ impl KeptRequest {
             errors,
             granted,
             in_flight,
+            rewritten,
         }
     }
 
@@ -165,6 +192,16 @@ impl KeptRequest {
         self.in_flight.as_ref().map(InFlight::scope)
     }
 
+    /// The request set that answers, if the router is not asked. After a reload it is, for the target that was sent.
+    pub(crate) fn within(&mut self, global: &Arc<Global>) -> Option<RequestSetId> {
+        let (set, own) = self.rewritten.as_ref()?.within.as_ref()?;
+        let set = Arc::ptr_eq(own, global).then_some(*set);
+        if set.is_none() {
+            self.rewritten = None;
+        }
+        set
+    }
+
     /// Parses the head again. It was parsed before under the same limits, so `None` is a defect; it
     /// harms only the answer to this request.
     pub(crate) fn parse<'s, 'b>(
@@ -174,6 +211,10 @@ impl KeptRequest {
         match request::parse(&self.head, slots, &self.limits) {
             Ok(Some(mut parsed)) => {
                 parsed.version = self.version;
+                if let Some(rewritten) = &self.rewritten {
+                    parsed.rewrite(&rewritten.target);
+                    parsed.rewrites = rewritten.times;
+                }
                 Some(parsed)
             }
             Ok(None) | Err(_) => {

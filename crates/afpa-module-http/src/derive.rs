@@ -85,6 +85,15 @@ pub struct HttpConnection {
     has_streams: bool,
 }
 
+/// Facts about a request whose response is derived again.
+struct Again {
+    learnt: Learnt,
+    /// The client was checked.
+    granted: Option<Rc<Granted>>,
+    /// The request set that answers; `None`: the router says it.
+    within: Option<RequestSetId>,
+}
+
 /// A parsed request, with the bytes it was parsed from.
 pub struct HttpRequest<'s, 'b> {
     parsed: Request<'s, 'b>,
@@ -131,19 +140,23 @@ impl Http {
         self.responses = self.global.response_view(&self.wake);
     }
 
-    /// [`Module::derive_cached_response`], perhaps once more with what is known of the client by now.
+    /// [`Module::derive_cached_response`], perhaps once more with what is known by now.
     fn derive<'m, 's, 'b>(
         &'m mut self,
         connection: &mut HttpConnection,
         (arrived, now): (Now, Now),
         request: &'m HttpRequest<'s, 'b>,
-        learnt: Option<Learnt>,
+        again: Option<Again>,
         out: &mut Outbox,
     ) -> Cached<Missed<'m, 's, 'b>>
     where
         'b: 's,
         's: 'm,
     {
+        let (learnt, before, within) = match again {
+            Some(Again { learnt, granted, within }) => (Some(learnt), granted, within),
+            None => (None, None, None),
+        };
         let Self {
             global,
             view,
@@ -167,8 +180,8 @@ impl Http {
         let refused = if learnt.is_none() { refusal(global, peer, now) } else { None };
         let asks = (parsed, tls.as_deref());
         let mut routed = {
-            let learnt = learnt.as_ref();
-            route::route(global, (connection.listener, peer), asks, learnt, paths)
+            let known = (learnt.as_ref(), within);
+            route::route(global, (connection.listener, peer), asks, known, paths)
         };
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
@@ -177,7 +190,7 @@ impl Http {
             let trusted = global.trusts(routed.site, peer);
             edits.marks = Some(marker.mark(edits.rules, parsed, trusted));
         }
-        *granted = routed.granted.take();
+        *granted = routed.granted.take().or(before);
         let client = match responder.sink.enabled() {
             true => global.logged_client(parsed, routed.site, peer),
             false => peer,
@@ -248,7 +261,8 @@ impl Http {
         checked: CheckedRequest,
         out: &mut Outbox,
     ) -> Miss<Work, Remote> {
-        let CheckedRequest { request, learnt } = checked;
+        let CheckedRequest { mut request, learnt } = checked;
+        let within = request.within(&self.global);
         let mut slots = FieldSlots::default();
         let Some(parsed) = request.parse(&mut slots) else {
             let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
@@ -256,8 +270,9 @@ impl Http {
             return Miss::Answered(Persistence::Close);
         };
         let times = (request.arrived, now);
+        let again = Again { learnt, granted: request.granted.clone(), within };
         let request = HttpRequest { parsed, head: &request.head };
-        match self.derive(connection, times, &request, Some(learnt), out) {
+        match self.derive(connection, times, &request, Some(again), out) {
             Cached::Hit(persistence) => Miss::Answered(persistence),
             Cached::Miss(missed) => missed.respond(connection, out),
         }

@@ -294,6 +294,7 @@ impl Global {
             request,
             url: to.url,
             path: to.path,
+            sent: to.script.and((request.rewrites > 0).then_some(request.raw_target)),
             client,
             is_early,
             names_client,

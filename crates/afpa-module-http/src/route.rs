@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Secured};
 use afpa_http::edits::{Cors, Edits};
-use afpa_http::{Method, Request, Status, Target, target};
+use afpa_http::{Method, Request, Status, request, target};
 use afpa_police::Refusal;
 use afpa_router::{
     Action, Fallback, Fixed, ListenerId, RequestSetId, Router, Scripts, SiteId, Unrouted, Verdict,
@@ -42,6 +42,8 @@ pub(crate) enum Route<'m> {
     Distributed(Distributed<'m>),
     /// A redirect: the verdict, and the path that was asked for.
     Redirect { status: Status, verdict: Verdict<'m, 'm>, path: &'m [u8] },
+    /// To where another target leads.
+    Rewritten(Target),
     /// An answer that the configuration wrote.
     Fixed(&'m Fixed),
     /// To no file: the request is not for files.
@@ -64,6 +66,13 @@ pub(crate) enum Route<'m> {
     Tunnel,
     /// Nowhere: its client is refused.
     Refused(Refusal),
+}
+
+/// Path and query that take the place of those of the request.
+pub(crate) struct Target {
+    pub(crate) text: Vec<u8>,
+    /// The request set that answers; `None`: the router says it.
+    pub(crate) within: Option<RequestSetId>,
 }
 
 /// A path below a document root. Without `unfit` it is for a GET or HEAD.
@@ -186,11 +195,11 @@ pub(crate) fn route<'m>(
     global: &'m Global,
     (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
-    learnt: Option<&Learnt>,
+    known: (Option<&Learnt>, Option<RequestSetId>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let mut routed = match &global.router {
-        Some(router) => by_router((global, router), (listener, peer), (request, tls), learnt, room),
+        Some(router) => by_router((global, router), (listener, peer), (request, tls), known, room),
         None => alone(global, request, room),
     };
     // Another connection, for this name, would be asked for the certificate that the site demands.
@@ -217,14 +226,17 @@ fn by_router<'m>(
     (global, router): (&'m Global, &'m Router),
     (listener, peer): (ListenerId, Client),
     (request, tls): (&'m Request<'_, 'm>, Option<&'m Secured>),
-    learnt: Option<&Learnt>,
+    (learnt, within): (Option<&Learnt>, Option<RequestSetId>),
     room: &'m mut PathRoom,
 ) -> Routed<'m> {
     let path = match request.target {
-        Target::Origin { path, .. } | Target::Absolute { path, .. } => path,
-        Target::Asterisk => return Routed::nowhere(Route::Unfit(Unfit::Options)),
-        Target::Authority(_) => return Routed::nowhere(Route::Tunnel),
+        request::Target::Origin { path, .. } | request::Target::Absolute { path, .. } => path,
+        request::Target::Asterisk => return Routed::nowhere(Route::Unfit(Unfit::Options)),
+        request::Target::Authority(_) => return Routed::nowhere(Route::Tunnel),
     };
+    if let Some(set) = within {
+        return at_servers((global, router), set, request, path, room);
+    }
     let asked = path;
     let path = match target::normalise(path, &mut room.normalised) {
         Ok(path) => path,
@@ -261,6 +273,19 @@ fn by_router<'m>(
         Err(granted) => granted,
     };
     let route = match verdict.action {
+        _ if verdict.content.target().is_some() => {
+            let question = question((global, listener, peer), (request, tls), path);
+            let spelled = target::spell(asked, &mut room.spelled).unwrap_or_default();
+            let again = matches!(verdict.action, Action::Again(_));
+            let within = (!again).then_some(verdict.set);
+            match verdict.target(&question, spelled) {
+                Some(text) if text.len() > global.limits.request_line => {
+                    Route::Error(Status::URI_TOO_LONG)
+                }
+                Some(text) => Route::Rewritten(Target { text, within }),
+                None => Route::Error(Status::BAD_REQUEST),
+            }
+        }
         Action::Distributed { group, affinity } => {
             // A path that could be normalised can be spelled.
             let url = target::spell(asked, &mut room.spelled).unwrap_or_default();
@@ -291,6 +316,8 @@ fn by_router<'m>(
         _ if global.leaves_content(request) => Route::Unfit(Unfit::ContentTooLarge),
         Action::Redirect(redirect) => Route::Redirect { status: redirect.status, verdict, path },
         Action::Fixed(fixed) => Route::Fixed(fixed),
+        // It has a target.
+        Action::Again(_) => Route::Error(Status::NOT_FOUND),
     };
     let route = match edits.and_then(|edits| edits.rules.cors.as_ref()) {
         Some(cors) if !matches!(route, Route::Unfit(Unfit::ContentTooLarge)) => {
@@ -299,6 +326,35 @@ fn by_router<'m>(
         _ => route,
     };
     Routed { site: Some(site), scope, route, edits, granted }
+}
+
+/// The route of a request to the servers of its request set, with the path and the query that these get. Its client was
+/// let in by the path of the URL.
+fn at_servers<'m>(
+    (global, router): (&'m Global, &'m Router),
+    set: RequestSetId,
+    request: &'m Request<'_, 'm>,
+    path: &'m [u8],
+    room: &'m mut PathRoom,
+) -> Routed<'m> {
+    let PathRoom { normalised, rewritten, .. } = room;
+    let sent = request.sent_target().path().unwrap_or_default();
+    let edits = target::normalise(sent, normalised)
+        .ok()
+        .and_then(|sent| global.fields.of_set(set).map(|rules| rules.of(sent, request)));
+    let verdict = router.within(set, path);
+    let site = verdict.map(|verdict| verdict.site);
+    let route = match (verdict.map(|verdict| verdict.action), target::spell(path, rewritten)) {
+        (Some(Action::Distributed { group, affinity }), Ok(path)) => {
+            let (group, affinity, site) = (*group, *affinity, site.unwrap_or(SiteId(u32::MAX)));
+            let (url, script) = (path, None);
+            Route::Distributed(Distributed { site, group, affinity, url, path, script })
+        }
+        (_, Err(error)) => Route::Error(error.status()),
+        _ => Route::Error(Status::INTERNAL_SERVER_ERROR),
+    };
+    let scope = site.map(|site| (site, Some(set)));
+    Routed { site, scope, route, edits, granted: None }
 }
 
 /// The route of a preflight.

@@ -76,14 +76,14 @@ pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) ->
             put_param(&mut out, name.as_bytes(), value);
         }
     };
-    let path = request.target.path().unwrap_or_default();
-    let query = request.target.query();
+    let sent = request.sent_target();
     let name = [&scripts.mount, &script.path[..]].concat();
     put("GATEWAY_INTERFACE", b"CGI/1.1");
     put("SERVER_SOFTWARE", b"afpa");
     put("SERVER_PROTOCOL", request.version.name().as_bytes());
-    put("QUERY_STRING", query.unwrap_or_default());
-    let uri = match query {
+    put("QUERY_STRING", request.target.query().unwrap_or_default());
+    let path = sent.path().unwrap_or_default();
+    let uri = match sent.query() {
         Some(query) => &[path, b"?", query].concat()[..],
         None => path,
     };

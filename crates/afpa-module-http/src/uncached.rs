@@ -47,6 +47,8 @@ pub enum Work {
     Load(Uncached),
     /// The client.
     Check(Box<PasswordCheck>),
+    /// Nothing: the request has another target by now.
+    Again(CheckedRequest),
 }
 
 /// The result of [`Work`].
@@ -63,6 +65,7 @@ impl Work {
         match self {
             Work::Load(request) => Worked::Loaded(request.load(helpers, now).await),
             Work::Check(check) => Worked::Checked(check.run().await),
+            Work::Again(request) => Worked::Checked(request),
         }
     }
 
@@ -70,7 +73,7 @@ impl Work {
     pub(crate) fn may_need_server(&self) -> bool {
         match self {
             Work::Load(request) => request.may_need_server(),
-            Work::Check(_) => true,
+            Work::Check(_) | Work::Again(_) => true,
         }
     }
 }
@@ -255,7 +258,7 @@ impl LoadedRequest {
 }
 
 /// The target of a request for a directory, with the slash that was missing and the query as it came. The path is that
-/// of the client, even if the router has rewritten it.
+/// of the URL, even if a directory has taken the place of its prefix.
 fn with_slash(request: &afpa_http::Request<'_, '_>) -> Vec<u8> {
     let mut room = Vec::new();
     let path = request.target.path().unwrap_or_default();

@@ -7,13 +7,14 @@ use crate::extension::MAX_EXTENSION;
 use crate::extension_table::{ExtensionTable, FileKind};
 use crate::hosts::Hosts;
 use crate::ids::SiteId;
+use crate::loops;
 use crate::prefixes::Prefixes;
 use crate::router::{RequestSet, Router};
 use crate::site_paths::{CompiledPath, PrefixPaths, SitePaths};
 use crate::table::{
-    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, SiteEntry, Table,
+    Action, Content, ContentGroup, HostPattern, PathEntry, Reach, Rewrite, SiteEntry, Table,
 };
-use crate::verdict::{Piece, pieces};
+use crate::variables::{self, Misuse};
 
 /// Why a table cannot be used. Numbers count sites, paths of a site and content groups of a path
 /// from 0, in the order of the table.
@@ -83,11 +84,9 @@ pub enum Conflict {
         /// The content group.
         content: usize,
     },
-    /// A redirect to a host whose name the client could continue.
-    #[error(
-        "the redirect of content group {content} of path {path} of site {site} has an open host"
-    )]
-    OpenHost {
+    /// A text that gives targets which are none.
+    #[error("the target of content group {content} of path {path} of site {site} is none")]
+    Target {
         /// The site.
         site: usize,
         /// The path.
@@ -95,9 +94,19 @@ pub enum Conflict {
         /// The content group.
         content: usize,
     },
-    /// A redirect with an unknown variable.
-    #[error("the redirect of content group {content} of path {path} of site {site}: {variable}")]
-    Location {
+    /// A target that is routed back to itself.
+    #[error("the target of content group {content} of path {path} of site {site} leads back to it")]
+    Loop {
+        /// The site.
+        site: usize,
+        /// The path.
+        path: usize,
+        /// The content group.
+        content: usize,
+    },
+    /// A redirect or target with a variable that cannot be used there.
+    #[error("content group {content} of path {path} of site {site}: {variable}")]
+    Variable {
         /// The site.
         site: usize,
         /// The path.
@@ -106,6 +115,8 @@ pub enum Conflict {
         content: usize,
         /// The text in braces.
         variable: String,
+        /// The reason.
+        why: Misuse,
     },
     /// More than [`MAX_CONDITIONAL`] content groups with conditions on one path.
     #[error(
@@ -117,6 +128,13 @@ pub enum Conflict {
         /// The path.
         path: usize,
     },
+}
+
+impl Conflict {
+    fn of_loop(set: &RequestSet) -> Self {
+        let RequestSet { site, path, content, .. } = *set;
+        Conflict::Loop { site: site.0 as usize, path, content }
+    }
 }
 
 impl Router {
@@ -134,7 +152,12 @@ impl Router {
                 Compiling { site, index, conflicts: &mut conflicts }.places(&mut sets)
             })
             .collect();
-        if conflicts.is_empty() { Ok(Router { listeners, sites, sets }) } else { Err(conflicts) }
+        if !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        let router = Router { listeners, sites, sets };
+        let loops: Vec<Conflict> = loops::find(&router).map(Conflict::of_loop).collect();
+        if loops.is_empty() { Ok(router) } else { Err(loops) }
     }
 }
 
@@ -265,23 +288,22 @@ impl Compiling<'_, '_> {
                 }
             }
         }
-        if behaviour
-            .rewrite
-            .as_ref()
-            .is_some_and(|rewrite| !is_whole(&rewrite.head, entry.prefix.get(rewrite.strip..)))
+        if let Some(Rewrite::Prefix { strip, head }) = &behaviour.rewrite
+            && !is_whole(head, entry.prefix.get(*strip..))
         {
             self.conflicts.push(Conflict::Rewrite { site, path, content });
         }
-        if let Action::Redirect(redirect) = &behaviour.action {
-            if has_open_host(&redirect.location) {
-                self.conflicts.push(Conflict::OpenHost { site, path, content });
-            }
-            for piece in pieces(&redirect.location) {
-                if let Piece::Unknown(variable) = piece {
-                    let variable = variable.to_owned();
-                    self.conflicts.push(Conflict::Location { site, path, content, variable });
-                }
-            }
+        if behaviour.target().is_some_and(|text| !variables::is_target(text)) {
+            self.conflicts.push(Conflict::Target { site, path, content });
+        }
+        let (text, is_location) = match &behaviour.action {
+            Action::Redirect(redirect) => (Some(&*redirect.location), true),
+            _ => (behaviour.target(), false),
+        };
+        for (variable, why) in
+            variables::misuses(text.unwrap_or_default(), is_location, &behaviour.conditions)
+        {
+            self.conflicts.push(Conflict::Variable { site, path, content, variable, why });
         }
     }
 
@@ -304,18 +326,6 @@ impl Compiling<'_, '_> {
             doubtful: behaviour.conditions.doubtful(),
         }
     }
-}
-
-/// Whether the rest of a path would continue the name of a host: the authority of a Location ends at the next slash,
-/// question mark or hash (RFC 3986 section 3.2).
-fn has_open_host(location: &str) -> bool {
-    let Some((_, behind)) = location.split_once("//") else { return false };
-    let ends = behind.find(['/', '?', '#']).unwrap_or(behind.len());
-    let authority = behind.get(..ends).unwrap_or_default();
-    let rest = authority.find("{rest}");
-    // A path begins with a slash, and a query with a question mark.
-    let closed = ["{path}", "{query}"].iter().filter_map(|name| authority.find(name)).min();
-    rest.is_some_and(|rest| closed.is_none_or(|closed| rest < closed))
 }
 
 /// The order in which paths of one prefix are tried.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Captures, Regex, RegexBuilder};
 
 /// Most bytes of a compiled expression, and of what a thread remembers of its matches.
 const MAX_COMPILED: usize = 256 << 10;
@@ -49,6 +49,21 @@ impl Expression {
             Some(text) => Self::new(text, true),
             None => Self::new(text, false),
         })
+    }
+
+    /// The first part of a text that matches, and the parts of it that its groups match.
+    pub(crate) fn captures<'t>(&self, text: &'t [u8]) -> Option<Captures<'t>> {
+        self.regex.captures(text)
+    }
+
+    /// The number of its groups.
+    pub(crate) fn groups(&self) -> usize {
+        self.regex.captures_len() - 1
+    }
+
+    /// Whether one of its groups has this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.regex.capture_names().flatten().any(|own| own == name)
     }
 
     /// Whether some part of a text matches.

@@ -28,6 +28,7 @@ mod extension;
 mod extension_table;
 mod hosts;
 mod ids;
+mod loops;
 mod pattern;
 mod prefixes;
 mod query;
@@ -39,6 +40,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod unreachable;
+mod variables;
 mod verdict;
 
 pub use compile::Conflict;
@@ -50,6 +52,7 @@ pub use expression::{BadExpression, Expression};
 pub use extension::{Extension, MAX_EXTENSION};
 pub use hosts::HostMatch;
 pub use ids::{GroupId, ListenerId, RequestSetId, RootId, SiteId};
+pub use loops::MOST_REWRITES;
 pub use pattern::Pattern;
 pub use question::{Fields, Question};
 pub use router::{RequestSet, Router};
@@ -57,4 +60,5 @@ pub use table::{
     Action, Affinity, Content, ContentGroup, Fallback, Fixed, HostPattern, PathEntry, Reach,
     Redirect, Rewrite, Scripts, SiteEntry, Table,
 };
+pub use variables::Misuse;
 pub use verdict::{Rewritten, Unrouted, Verdict};

@@ -6,7 +6,7 @@ use crate::ids::{ListenerId, RequestSetId, SiteId};
 use crate::question::{Fields, Question};
 use crate::site_paths::SitePaths;
 use crate::steps::Steps;
-use crate::table::{Content, Reach};
+use crate::table::{Content, Reach, Rewrite};
 use crate::verdict::{Rewritten, Unrouted, Verdict};
 
 /// A compiled [`Table`](crate::Table). It never changes; a reload makes another one.
@@ -65,6 +65,12 @@ impl Router {
         question: &Question<'q, F>,
     ) -> Result<Verdict<'r, 'q>, Unrouted> {
         self.route_counted_in(site, question, &mut ())
+    }
+
+    /// The verdict on a request that is in this request set, whatever its path is by now.
+    pub fn within<'r, 'q>(&'r self, set: RequestSetId, path: &'q [u8]) -> Option<Verdict<'r, 'q>> {
+        let verdict = self.set(set)?.verdict(set, path, false);
+        Some(Verdict { path: Rewritten { head: &[], tail: path }, ..verdict })
     }
 
     /// The site that answers for a host, in any case and without its port, on a listener.
@@ -154,19 +160,20 @@ impl RequestSet {
         certain: bool,
     ) -> Verdict<'r, 'q> {
         let path = match &self.behaviour.rewrite {
-            None => Rewritten { head: &[], tail: path },
-            Some(rewrite) => Rewritten {
-                head: &rewrite.head,
-                tail: path.get(rewrite.strip..).unwrap_or_default(),
-            },
+            None | Some(Rewrite::Target(_)) => Rewritten { head: &[], tail: path },
+            Some(Rewrite::Prefix { strip, head }) => {
+                Rewritten { head, tail: path.get(*strip..).unwrap_or_default() }
+            }
         };
+        let is_plain = self.behaviour.target().is_none();
         Verdict {
             site: self.site,
             set,
             action: &self.behaviour.action,
+            content: &self.behaviour,
             path,
             prefix_len: self.prefix.len(),
-            certain,
+            certain: certain && is_plain,
         }
     }
 }

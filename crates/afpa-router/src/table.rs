@@ -90,6 +90,17 @@ pub struct Content {
     pub rewrite: Option<Rewrite>,
 }
 
+impl Content {
+    /// The text of the target that takes the place of that of the request; `None`: at most its prefix is replaced.
+    #[inline]
+    pub fn target(&self) -> Option<&str> {
+        match (&self.action, &self.rewrite) {
+            (Action::Again(target), _) | (_, Some(Rewrite::Target(target))) => Some(target),
+            _ => None,
+        }
+    }
+}
+
 /// A content group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ContentGroup {
@@ -128,6 +139,8 @@ pub enum Action {
     },
     /// Answered with a redirect.
     Redirect(Redirect),
+    /// Routed again, for the target that this text gives: see [`Rewrite::Target`].
+    Again(Box<str>),
     /// Answered with these bytes.
     Fixed(Fixed),
 }
@@ -180,8 +193,9 @@ pub enum Affinity {
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
     pub status: Status,
-    /// The Location; `{host}`, `{path}`, `{rest}` (the path behind the prefix) and `{query}` (with
-    /// its question mark, or nothing) stand for those of the request.
+    /// The Location. `{host}`, `{path}`, `{rest}` (the path behind the prefix) and `{query}` (with its question mark, or `&`
+    /// behind another; or nothing) stand for those of the request. `{1}` to `{9}` are the groups of the condition on the
+    /// path that the request fits, and other names its named groups, or those of conditions on the query.
     pub location: String,
 }
 
@@ -196,13 +210,19 @@ pub struct Fixed {
     pub body: Vec<u8>,
 }
 
-/// The first `strip` bytes of a path give way to `head`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rewrite {
-    /// At most the length of the prefix.
-    pub strip: usize,
-    /// The bytes in their place.
-    pub head: Vec<u8>,
+/// The change of a path for the action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewrite {
+    /// The first `strip` bytes give way to `head`.
+    Prefix {
+        /// At most the length of the prefix.
+        strip: usize,
+        /// The bytes in their place.
+        head: Vec<u8>,
+    },
+    /// All of it, with the query, gives way to this text, which has the variables of [`Redirect::location`] but for `{host}`.
+    /// The query stays if the text has none.
+    Target(Box<str>),
 }
 
 impl std::fmt::Display for HostPattern {

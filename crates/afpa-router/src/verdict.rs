@@ -4,7 +4,8 @@ use afpa_http::target;
 
 use crate::ids::{RequestSetId, SiteId};
 use crate::question::Question;
-use crate::table::Action;
+use crate::table::{Action, Content};
+use crate::variables::{Asked, expand, put_query};
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +16,9 @@ pub struct Verdict<'r, 'q> {
     pub set: RequestSetId,
     /// The action for it.
     pub action: &'r Action,
-    /// Its path below the file-system directory, or at the server.
+    /// All that is configured for it.
+    pub content: &'r Content,
+    /// Its path below the file-system directory, or at the server, as long as it has no other target ([`Verdict::target`]).
     pub path: Rewritten<'r, 'q>,
     /// Bytes of the prefix that its path begins with.
     pub prefix_len: usize,
@@ -76,23 +79,15 @@ impl<'r, 'q> Rewritten<'r, 'q> {
 }
 
 impl Verdict<'_, '_> {
-    /// The Location of a redirect; `None` when it is none, or names the host of a request that has none. `spelled`: the path of the question as [`target::spell`] gives it.
+    /// The Location of a redirect; `None` when it is none, or names the host of a request that has none. `spelled`: the path
+    /// of the question as [`target::spell`] gives it.
     pub fn location<F>(&self, question: &Question<'_, F>, spelled: &[u8]) -> Option<Vec<u8>> {
         let Action::Redirect(redirect) = self.action else { return None };
         // The next part of the path would take its place.
         if question.host.is_empty() && redirect.location.contains("{host}") {
             return None;
         }
-        let mut out = Vec::with_capacity(redirect.location.len() + question.path.len() + 16);
-        for piece in pieces(&redirect.location) {
-            match piece {
-                Piece::Text(text) | Piece::Unknown(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Host => out.extend_from_slice(question.host.as_bytes()),
-                Piece::Path => out.extend_from_slice(spelled),
-                Piece::Rest => out.extend_from_slice(target::behind(spelled, self.prefix_len)),
-                Piece::Query => encode_query(question.query, &mut out),
-            }
-        }
+        let mut out = expand(&redirect.location, &self.asked(question, spelled));
         // Two slashes would make a host of the next segment (RFC 3986 section 4.2).
         if !redirect.location.starts_with("//") {
             let slashes = out.iter().take_while(|byte| **byte == b'/').count();
@@ -100,53 +95,33 @@ impl Verdict<'_, '_> {
         }
         Some(out)
     }
-}
 
-/// A part of a Location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'t> {
-    Text(&'t str),
-    Host,
-    Path,
-    Rest,
-    Query,
-    /// An unknown name in braces.
-    Unknown(&'t str),
-}
+    /// The target that takes the place of that of a request ([`Content::target`]), with its query. `None`: there is none, or
+    /// what the client has asked for has made a segment of dots in it. `spelled`: as for [`Verdict::location`].
+    pub fn target<F>(&self, question: &Question<'_, F>, spelled: &[u8]) -> Option<Vec<u8>> {
+        let text = self.content.target()?;
+        let mut out = expand(text, &self.asked(question, spelled));
+        match text.ends_with('?') {
+            // The query was to be dropped.
+            true => drop(out.pop_if(|last| *last == b'?')),
+            false if !text.contains('?') && !text.contains("{query}") => {
+                put_query(question.query, &mut out);
+            }
+            false => {}
+        }
+        let path = out.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let mut segments = path.split(|byte| *byte == b'/');
+        // Servlet containers drop what stands behind a semicolon before they look at dots.
+        let is_plain = !segments.any(|segment| {
+            let name = segment.split(|byte| *byte == b';').next();
+            matches!(name, Some(b"." | b".."))
+        });
+        (is_plain && path.starts_with(b"/")).then_some(out)
+    }
 
-/// Splits a Location into text and variables.
-pub(crate) fn pieces(mut text: &str) -> impl Iterator<Item = Piece<'_>> {
-    std::iter::from_fn(move || {
-        if text.is_empty() {
-            return None;
-        }
-        let open = text.find('{').unwrap_or(text.len());
-        if open > 0 {
-            let (plain, rest) = text.split_at(open);
-            text = rest;
-            return Some(Piece::Text(plain));
-        }
-        let end = text.find('}').map_or(text.len(), |close| close + 1);
-        let (variable, rest) = text.split_at(end);
-        text = rest;
-        Some(match variable {
-            "{host}" => Piece::Host,
-            "{path}" => Piece::Path,
-            "{rest}" => Piece::Rest,
-            "{query}" => Piece::Query,
-            unknown => Piece::Unknown(unknown),
-        })
-    })
-}
-
-/// Appends a query, escaping bytes that the parser of requests lets pass but a field value must not contain.
-fn encode_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
-    let Some(query) = query else { return };
-    out.push(b'?');
-    for &byte in query {
-        match byte {
-            b'!'..=b'~' => out.push(byte),
-            _ => target::encode(&[byte], out),
-        }
+    fn asked<'a, F>(&'a self, question: &Question<'a, F>, spelled: &'a [u8]) -> Asked<'a> {
+        let Question { host, path, query, .. } = *question;
+        let (prefix_len, conditions) = (self.prefix_len, &self.content.conditions);
+        Asked { host, path, spelled, query, prefix_len, conditions }
     }
 }

@@ -7,7 +7,8 @@
 //! the label of the URL                                                            its own end
 //! the length of the scheme, the port as Host has it, what routers in front say    a zero byte
 //! cookies ([`cookies`])                                                           a zero byte
-//! the path that the server gets, if it is not that of the URL                     a zero byte
+//! the path that the server gets, if it is not that of the URL; behind a line
+//! feed the target that was sent, if the server learns of one that was rewritten    a zero byte
 //! the number of the site and its rules                                            of fixed length
 //! ```
 //!
@@ -48,6 +49,8 @@ pub(crate) struct Place<'a> {
     pub(crate) path: &'a [u8],
     /// The client, as far as the server learns of it.
     pub(crate) origin: Origin<'a>,
+    /// The target that was sent, if another has taken its place and the server learns of it.
+    pub(crate) sent: Option<&'a [u8]>,
 }
 
 /// A response with a longer key is not kept: clients choose the key, and it takes memory for as long as the answer
@@ -77,6 +80,10 @@ pub(crate) fn put_primary(
     out.push(0);
     if place.path != place.url {
         out.extend_from_slice(place.path);
+    }
+    if let Some(sent) = place.sent {
+        out.push(b'\n');
+        out.extend_from_slice(sent);
     }
     out.push(0);
     out.extend_from_slice(&place.scope.to_le_bytes());

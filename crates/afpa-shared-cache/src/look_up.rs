@@ -52,8 +52,8 @@ pub fn look_up<'v>(
     };
     // The moment is taken before the look-up, so that a purge from now on is noticed.
     let since = responses.cache().moment();
-    let CacheRequest { url, path, origin, .. } = wanted;
-    let place = Place { scope: *scope, url, path, origin };
+    let CacheRequest { url, path, origin, sent, .. } = wanted;
+    let place = Place { scope: *scope, url, path, origin, sent };
     key::put_primary(policy, wanted.exchange, request, place, &mut room.primary);
     if room.primary.len() > key::LONGEST {
         return bypass(responses);

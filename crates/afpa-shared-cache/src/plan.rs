@@ -158,8 +158,8 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
     }
     let survey = Survey::of_any(policy, request)?;
     let since = responses.cache().moment();
-    let CacheRequest { url, path, origin, .. } = *wanted;
-    let place = Place { scope: *scope, url, path, origin };
+    let CacheRequest { url, path, origin, sent, .. } = *wanted;
+    let place = Place { scope: *scope, url, path, origin, sent };
     let mut primary = Vec::new();
     key::put_primary(policy, wanted.exchange, request, place, &mut primary);
     if primary.len() > key::LONGEST {

@@ -41,6 +41,8 @@ pub struct CacheRequest<'a, 's, 'b> {
     pub url: &'a [u8],
     /// The path for the server, likewise.
     pub path: &'a [u8],
+    /// The target that the client has sent, if another has taken its place and the server learns of it.
+    pub sent: Option<&'a [u8]>,
     /// The client of the connection.
     pub client: Client,
     /// Whether it came in early data of this connection.

@@ -145,6 +145,7 @@ fn each_host_is_answered_with_its_own_files() {
          [[site.path]]\nprefix = \"/beta/\"\nif_cookies = {{ beta = \"*\" }}\nroot = {:?}\n\
          [[site.path]]\nprefix = \"/asked/\"\nif_query = {{ q = \"*\" }}\nroot = {:?}\n\
          [[site.path]]\nprefix = \"/formed/\"\nif_path = [\"~/x$\"]\nroot = {:?}\n\
+         [[site.path]]\nprefix = \"/moved/\"\nrewrite = \"/below/{{rest}}\"\n\
          [[site.path]]\nprefix = \"/near/\"\nif_clients = [\"192.0.2.0/24\"]\nroot = {:?}",
         two.path(),
         below.path(),
@@ -161,7 +162,7 @@ fn each_host_is_answered_with_its_own_files() {
         cached(PORT + 1, &["one.test"], &other),
         cached(PORT + 1, &[], &any),
     ];
-    for name in ["beta", "asked", "formed", "near"] {
+    for name in ["beta", "asked", "formed", "near", "moved"] {
         two.file(format!("{name}/same.txt"), format!("not {name}"));
     }
     let log_file = |server: &Server| server.home().join("access.log");
@@ -190,6 +191,7 @@ fn each_host_is_answered_with_its_own_files() {
         (PORT, "two.test", "/asked/same.txt?q", (200, "below")),
         (PORT, "two.test", "/formed/same.txt", (200, "not formed")),
         (PORT, "two.test", "/near/same.txt", (200, "not near")),
+        (PORT, "two.test", "/moved/same.txt", (200, "below")),
         (PORT, "one.test:99", PATH, (200, "one")),
     ] {
         let (status, text) = from_user_mode(&server, port, host, target);

@@ -22,6 +22,7 @@ mod php;
 mod php_faults;
 mod proxy_protocol;
 mod reload;
+mod rewrites;
 mod ring;
 mod routes;
 mod scenarios;

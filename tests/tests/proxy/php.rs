@@ -233,6 +233,44 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
 }
 
 #[test]
+fn a_script_behind_a_rewrite_has_the_url_of_the_client() {
+    let fpm = match PhpFpm::start(true, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => return println!("SKIP: {why}"),
+    };
+    let tree = tree();
+    tree.file(
+        "kept.php",
+        "<?php header('Cache-Control: max-age=600'); echo $_SERVER['REQUEST_URI'], ' ', $_SERVER['QUERY_STRING'];",
+    );
+    let settings = format!(
+        "php = \"{}\"\n\
+         [[site.path]]\nprefix = \"/p/\"\nif_path = ['~^/p/(\\d+)$']\nrewrite = \"/env.php/a%20b?id={{1}}\"\n\
+         [[site.path]]\nprefix = \"/k/\"\nrewrite = \"/kept.php\"\n",
+        fpm.to()
+    );
+    let server = serve(&tree, "", &settings);
+    let mut client = server.connect();
+    let said = client.get("/p/%34%32?x=1");
+    for line in [
+        "REQUEST_URI=/p/%34%32?x=1",
+        "QUERY_STRING=id=42",
+        "SCRIPT_NAME=/env.php",
+        "PATH_INFO=/a b",
+        "DOCUMENT_URI=/env.php/a b",
+    ] {
+        assert!(said.text().lines().any(|own| own == line), "{line}\n{}", said.text());
+    }
+    // The script tells the URLs apart, so their kept answers are two.
+    for _ in 0..2 {
+        for target in ["/k/1", "/k/2", "/kept.php", "/k/1?q", "/k/2?q", "/kept.php?q"] {
+            let query = target.split('?').nth(1).unwrap_or_default();
+            assert_eq!(client.get(target).text(), format!("{target} {query}"));
+        }
+    }
+}
+
+#[test]
 fn content_of_every_kind_reaches_the_script() {
     let fpm = match PhpFpm::start(
         true,

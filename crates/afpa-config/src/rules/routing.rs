@@ -172,6 +172,22 @@ pub(crate) fn prefix(text: &str) -> Result<String, Unfit> {
     }
 }
 
+/// The path that takes the place of another, or of its prefix.
+pub(crate) fn rewrite(text: &str) -> Result<String, Unfit> {
+    if !text.contains(['{', '?']) {
+        return prefix(text);
+    }
+    if !text.starts_with('/') && !text.starts_with("{path}") {
+        let cause = format!("\"{text}\" does not begin with a slash");
+        return Err(Unfit::new(cause, format!("write \"/{text}\"")));
+    }
+    if !text.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) {
+        let cause = format!("\"{text}\" is not a URL path");
+        return Err(Unfit::new(cause, "escape spaces and other characters: %20"));
+    }
+    Ok(text.to_owned())
+}
+
 /// Without empty and `.` segments; the last segment may be the beginning of any name.
 fn normal_prefix(text: &str) -> Option<String> {
     let (folders, last) = text.rsplit_once('/')?;

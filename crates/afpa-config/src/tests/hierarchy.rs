@@ -111,6 +111,7 @@ fn a_hierarchy_becomes_the_router_s_table() {
             Action::Distributed { .. } => "app".to_owned(),
             Action::Redirect(redirect) => redirect.location.clone(),
             Action::Fixed(fixed) => fixed.status.code().to_string(),
+            Action::Again(target) => target.to_string(),
         };
         let path = verdict.path.join(&mut Vec::new()).to_vec();
         (shown, String::from_utf8(path).unwrap())

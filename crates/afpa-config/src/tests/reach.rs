@@ -27,6 +27,7 @@ fn routed(text: &str, method: &str, path: &str, fields: &[(String, String)]) -> 
         }
         Ok(Action::Distributed { .. }) => "to".to_owned(),
         Ok(Action::Redirect(redirect)) => redirect.status.code().to_string(),
+        Ok(Action::Again(target)) => target.to_string(),
         Ok(Action::Fixed(fixed)) => fixed.status.code().to_string(),
         Err(_) => "404".to_owned(),
     }

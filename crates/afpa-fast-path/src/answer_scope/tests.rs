@@ -24,8 +24,8 @@ fn scope_of_all() -> AnswerScope {
     };
     let beta = Conditions { fields: vec![cookie], ..Conditions::default() };
     let plain = || content(Conditions::default(), None);
-    let strip = |strip| Some(Rewrite { strip, head: Vec::new() });
-    let into = Some(Rewrite { strip: 0, head: b"/x".to_vec() });
+    let strip = |strip| Some(Rewrite::Prefix { strip, head: Vec::new() });
+    let into = Some(Rewrite::Prefix { strip: 0, head: b"/x".to_vec() });
     let paths = vec![
         path("/", vec![plain()]),
         path("/app/", vec![content(Conditions::default(), strip(4))]),

@@ -2,6 +2,7 @@
 
 use afpa_framework::{Arguments, Refusal, Reply};
 use afpa_http::{Host, target};
+use afpa_router::Rewrite;
 use afpa_shared_cache::Purge;
 
 use crate::global::Global;
@@ -55,8 +56,11 @@ impl Global {
             if set.is_some_and(|set| !path.starts_with(&set.prefix)) {
                 continue;
             }
-            let rewrite = set.and_then(|set| set.behaviour.rewrite.as_ref());
-            let path = path.get(rewrite.map_or(0, |rewrite| rewrite.strip)..);
+            let strip = match set.and_then(|set| set.behaviour.rewrite.as_ref()) {
+                Some(Rewrite::Prefix { strip, .. }) => *strip,
+                Some(Rewrite::Target(_)) | None => 0,
+            };
+            let path = path.get(strip..);
             found |= path.is_some_and(|path| root.purge(path));
         }
         Some(found)

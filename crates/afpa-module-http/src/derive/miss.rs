@@ -4,21 +4,21 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::{Client, Finished, Miss, Outbox, Persistence};
+use afpa_framework::{Client, Finished, Miss, Outbox, Persistence, Seldom, steady_ms};
 use afpa_http::{Status, target};
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
-use afpa_router::{RequestSetId, SiteId};
+use afpa_router::{MOST_REWRITES, RequestSetId, SiteId};
 use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
-use crate::asked::{Asked, KeptRequest};
-use crate::auth::{Learnt, PasswordCheck};
+use crate::asked::{Asked, KeptRequest, Rewritten};
+use crate::auth::{CheckedRequest, Learnt, PasswordCheck};
 use crate::global::Global;
 use crate::question::question;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
-use crate::route::{FileRoute, Route};
+use crate::route::{FileRoute, Route, Target};
 use crate::uncached::{KeptFallback, Uncached, Work};
 
 /// A request that was routed and is not in the cache. It borrows the parts of the module that answer it.
@@ -114,6 +114,18 @@ impl Missed<'_, '_, '_> {
                     None => responder.page(asked, Status::BAD_REQUEST, out),
                 }
             }
+            Route::Rewritten(_) if asked.request.rewrites >= MOST_REWRITES => {
+                tell_loop(asked.request.raw_target);
+                responder.page(asked, Status::INTERNAL_SERVER_ERROR, out)
+            }
+            Route::Rewritten(Target { text, within }) => {
+                let mut request = KeptRequest::new(&asked, head.into(), global.limits);
+                let times = asked.request.rewrites + 1;
+                let within = within.map(|set| (set, Arc::clone(global)));
+                request.rewritten = Some(Box::new(Rewritten { target: text, times, within }));
+                let learnt = learnt.unwrap_or_default();
+                return Miss::Uncached(Work::Again(CheckedRequest { request, learnt }));
+            }
             Route::Fixed(fixed) if fixed.body.is_empty() && asked.has_page(fixed.status) => {
                 responder.page(asked, fixed.status, out)
             }
@@ -141,6 +153,15 @@ impl Missed<'_, '_, '_> {
             }
             Route::Refused(why) => responder.refused(asked, why, out),
         })
+    }
+}
+
+/// Says in the log that a request went round. Clients ask as often as they like, so only some of many are said.
+fn tell_loop(target: &[u8]) {
+    static SAID: Seldom = Seldom::new();
+    if let Some(unsaid) = SAID.admit(steady_ms()) {
+        let target = target.escape_ascii();
+        tracing::warn!(%target, unsaid, "a request is rewritten again and again: see `afpa route`");
     }
 }
 

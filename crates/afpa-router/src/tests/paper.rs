@@ -35,7 +35,7 @@ fn one_site_with_cached_extensions_and_everything_else_distributed() {
 #[test]
 fn the_prefix_gives_way_to_the_directory() {
     let mut gifs = content(listed("gif"), cached(3));
-    gifs.rewrite = Some(Rewrite { strip: "/catalog".len(), head: Vec::new() });
+    gifs.rewrite = Some(Rewrite::Prefix { strip: "/catalog".len(), head: Vec::new() });
     let paths = vec![path("/catalog/", Reach::Recursion, vec![gifs])];
     let table = Table { sites: vec![site("acme", &["www.acme.com"], paths)] };
     let router = Router::compile(&table).unwrap();
@@ -185,7 +185,8 @@ fn no_client_chooses_the_host_of_a_redirect() {
     for open in ["https://x{rest}", "//x{rest}", "{host}//x{rest}", "https://{host}{rest}{path}"] {
         for prefix in ["/old", "/old/"] {
             let conflicts = Router::compile(&table(prefix, open)).unwrap_err();
-            assert!(matches!(conflicts[..], [Conflict::OpenHost { .. }]), "{open}: {conflicts:?}");
+            let is_host = matches!(conflicts[..], [Conflict::Variable { why: Misuse::Host, .. }]);
+            assert!(is_host, "{open}: {conflicts:?}");
         }
     }
     let router = Router::compile(&table("/old", "https://{host}/{rest}")).unwrap();
@@ -247,7 +248,7 @@ fn contradictions_are_found() {
     }
 
     let rewritten = |strip, head: &str| {
-        let rewrite = Some(Rewrite { strip, head: head.as_bytes().to_vec() });
+        let rewrite = Some(Rewrite::Prefix { strip, head: head.as_bytes().to_vec() });
         let contents = vec![Content { rewrite, ..all() }];
         let paths = vec![path("/a/", Reach::Recursion, contents)];
         Router::compile(&Table { sites: vec![site("s", &[], paths)] }).is_ok()

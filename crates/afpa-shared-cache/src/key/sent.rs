@@ -41,7 +41,8 @@ impl Sent {
             Survey::of_any(&cache, request)?;
             let mut room = Vec::new();
             let path = target::spell(request.target.path()?, &mut room).ok()?;
-            let (mut key, place) = (Vec::new(), Place { scope: 1, url: path, path, origin });
+            let (mut key, place) =
+                (Vec::new(), Place { scope: 1, url: path, path, origin, sent: None });
             put_primary(&cache, &exchange, request, place, &mut key);
             vary::put_key(names, request, &mut key);
             Some(key)

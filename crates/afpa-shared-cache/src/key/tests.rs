@@ -13,7 +13,7 @@ fn key_of(policy: &CachePolicy, trusted: bool, head: &str) -> Vec<u8> {
     let path = target::spell(request.target.path().expect("path"), &mut room);
     let path = path.expect("normal");
     let origin = Origin { trusted, ..Origin::default() };
-    let place = Place { scope: 1, url: path, path, origin };
+    let place = Place { scope: 1, url: path, path, origin, sent: None };
     let mut key = Vec::new();
     put_primary(policy, &exchange::Settings::default(), &request, place, &mut key);
     key
@@ -130,7 +130,7 @@ fn a_path_that_the_server_gets_is_in_the_key_where_it_is_another_one() {
     let request = request::parse(head, &mut slots, &RequestLimits::default());
     let request = request.expect("valid").expect("whole");
     let key_at = |path| {
-        let place = Place { scope: 1, url: b"/app/a", path, origin: Origin::default() };
+        let place = Place { scope: 1, url: b"/app/a", path, origin: Origin::default(), sent: None };
         let (policy, exchange) = (CachePolicy::default(), exchange::Settings::default());
         let mut key = Vec::new();
         put_primary(&policy, &exchange, &request, place, &mut key);
@@ -176,7 +176,7 @@ proptest! {
         };
         let at_server = path.as_deref().unwrap_or(&encoded).as_bytes();
         let origin = Origin { trusted: true, ..Origin::default() };
-        let place = Place { scope, url: encoded.as_bytes(), path: at_server, origin };
+        let place = Place { scope, url: encoded.as_bytes(), path: at_server, origin, sent: None };
         let mut key = Vec::new();
         put_primary(&policy, &exchange::Settings::default(), &request, place, &mut key);
         let told = |name: &str| {

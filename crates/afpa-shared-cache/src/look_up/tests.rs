@@ -41,6 +41,7 @@ impl Rig {
                 request,
                 url: path,
                 path,
+                sent: None,
                 client,
                 is_early: false,
                 names_client,
@@ -64,7 +65,13 @@ impl Rig {
             let about = Circumstances { policy, asked_at: NOW, now: NOW, host, rules: None };
             let draft = Draft::new(b"HTTP/1.1 200 OK", 200, lines.into_iter(), about);
             let draft = draft.expect("no star").0;
-            let place = Place { scope: *scope, url: b"/", path: b"/", origin: Origin::default() };
+            let place = Place {
+                scope: *scope,
+                url: b"/",
+                path: b"/",
+                origin: Origin::default(),
+                sent: None,
+            };
             let mut primary = Vec::new();
             key::put_primary(policy, &self.exchange, request, place, &mut primary);
             let mut variant = primary.clone();
