@@ -104,6 +104,11 @@ impl PageFile {
 }
 
 impl ErrorPages {
+    /// Whether servers give some of them.
+    pub(crate) fn ask_servers(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.page, PageSource::Server(_)))
+    }
+
     /// The page for a status.
     pub(crate) fn find(&self, status: u16) -> Option<&ErrorRule> {
         let fits = |rule: &&ErrorRule| rule.statuses.0 <= status && status <= rule.statuses.1;

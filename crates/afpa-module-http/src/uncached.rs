@@ -115,11 +115,12 @@ impl Uncached {
         }
     }
 
-    /// Whether a server answers if there is no file.
+    /// Whether a server answers if there is no file, or gives the page of that error.
     pub(crate) fn may_need_server(&self) -> bool {
-        self.fallback.as_ref().is_some_and(|kept| {
+        let falls_back = self.fallback.as_ref().is_some_and(|kept| {
             kept.scripts.is_some() || matches!(kept.fallback, Some(Fallback::Distributed { .. }))
-        })
+        });
+        falls_back || self.request.errors().is_some_and(|errors| errors.pages.ask_servers())
     }
 }
 

@@ -119,6 +119,20 @@ impl Both {
 }
 
 #[test]
+fn http2_gets_the_page_of_a_server_where_a_file_was_looked_for_first() {
+    let (app, tree) = (app(), tree());
+    let page = format!("[[site.errors]]\nto = \"{}\"\npath = \"/page\"\n", app.raw.to());
+    let server = serve(&tree, &page);
+    let mut http2 = H2Client::connect(&server);
+    for target in ["/absent", "/absent", "/a.css/absent", "/empty/absent"] {
+        let id = http2.request(&h2::request("GET", target), b"");
+        let answer = http2.response(id);
+        assert_eq!(answer.status, 404, "{target}");
+        assert!(answer.text().starts_with("page of"), "{target}: {}", answer.text());
+    }
+}
+
+#[test]
 fn each_error_has_the_page_of_its_status_and_place() {
     let (app, tree, dead) = (app(), tree(), free_address());
     let to = app.raw.to();
