@@ -6,6 +6,7 @@ use afpa_http::Status;
 use afpa_router::{Action, Conflict, Content, Fixed, PathEntry, Reach, Router, SiteEntry, Table};
 
 use crate::access::{Access, BasicAuth};
+use crate::forward_auth::ForwardAuth;
 use crate::hierarchy::{conditions, content_group, reach};
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 
@@ -17,6 +18,8 @@ pub struct Guarded {
     pub addresses: Guards<Access>,
     /// A name and a password.
     pub passwords: Guards<BasicAuth>,
+    /// The consent of a server.
+    pub consents: Guards<ForwardAuth>,
 }
 
 /// Parts of sites with one kind of demand, as request sets of their own: a request for one of them may belong to any
@@ -50,7 +53,14 @@ impl Guarded {
             demands_something: |demand| *demand != BasicAuth::Off,
             demands: Vec::new(),
         };
-        Ok(Guarded { addresses: addresses.all(config)?, passwords: passwords.all(config)? })
+        let consents = Guarding {
+            of_site: |site| site.forward_auth.as_ref(),
+            of: |behaviour| behaviour.forward_auth.as_ref(),
+            demands_something: |demand| *demand != ForwardAuth::Off,
+            demands: Vec::new(),
+        };
+        let (addresses, passwords) = (addresses.all(config)?, passwords.all(config)?);
+        Ok(Guarded { addresses, passwords, consents: consents.all(config)? })
     }
 }
 

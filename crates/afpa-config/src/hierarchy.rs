@@ -15,11 +15,13 @@ use afpa_router::{
 };
 use foldhash::fast::FixedState;
 
+use crate::consents;
 use crate::error_checks;
 use crate::fallback::Fallback;
 use crate::field_rules::field_rules;
 use crate::filters::RootFilter;
 use crate::finding::Location;
+use crate::forward_auth::ForwardAuth;
 use crate::groups::ServerGroup;
 use crate::hints::RootHint;
 use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
@@ -90,7 +92,7 @@ pub(crate) fn name_servers(config: &mut Config) {
 
 /// Every server group or server that is named, with the section and the setting in which it is.
 pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Key, &str)> {
-    config.sites.iter().flat_map(|site| {
+    let own = config.sites.iter().flat_map(|site| {
         let own = named(("site", site.instance), site.to.as_deref(), site.fallback.as_ref());
         let own = own.chain(site.php.as_deref().map(|to| (("site", site.instance), "php", to)));
         let pages = error_checks::all(site).filter_map(|page| {
@@ -113,7 +115,11 @@ pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Ke
             })
         });
         own.chain(paths)
-    })
+    });
+    let asked = consents::places(config).filter_map(|(section, auth)| {
+        auth.and_then(ForwardAuth::to).map(|to| (section, "forward_auth", to))
+    });
+    own.chain(asked)
 }
 
 /// The servers that a section names.

@@ -19,6 +19,7 @@ use crate::errors::ErrorPage;
 use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
 use crate::finding::Location;
+use crate::forward_auth::ForwardAuth;
 use crate::groups::ServerGroup;
 use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
@@ -449,6 +450,8 @@ pub struct SiteSettings {
     pub access: Access,
     /// The users that may.
     pub basic_auth: Option<BasicAuth>,
+    /// The server that says whether a request may be answered.
+    pub forward_auth: Option<ForwardAuth>,
     /// `[site.limits]`.
     pub limits: LimitSettings,
     /// `[site.cache]`.
@@ -550,6 +553,8 @@ pub struct Behaviour {
     pub access: Access,
     /// The users that may; `None`: as the path or the site says.
     pub basic_auth: Option<BasicAuth>,
+    /// The server that says whether a request may be answered; `None`: as the path or the site says.
+    pub forward_auth: Option<ForwardAuth>,
     /// If the method is one of these.
     pub if_methods: Vec<String>,
     /// If the client's address has one of these prefixes.

@@ -12,6 +12,7 @@ use afpa_proxy::select::Affinity;
 use crate::access::{Access, BasicAuth};
 use crate::errors::{ERRORS, ErrorPage};
 use crate::filters::SiteFilter;
+use crate::forward_auth::ForwardAuth;
 use crate::headers::{FieldSettings, NAMES};
 use crate::hints::SiteHint;
 use crate::items::Item;
@@ -81,6 +82,7 @@ impl SiteSettings {
             forwarded_from: s.texts("forwarded_from", "networks", Vec::new(), rules::network),
             access: read_access(&mut s),
             basic_auth: BasicAuth::read(&mut s, "none"),
+            forward_auth: ForwardAuth::read(&mut s, "none"),
             limits: LimitSettings::default(),
             cache: SiteCache::off(),
             hints: Vec::new(),
@@ -219,6 +221,7 @@ impl Behaviour {
             content_type: s.text("content_type", "media type", text, rules::media_type),
             access: read_access(s),
             basic_auth: BasicAuth::read(s, "site"),
+            forward_auth: ForwardAuth::read(s, "site"),
             if_methods: s.texts("if_methods", "methods", Vec::new(), rules::method),
             if_clients: s.texts("if_clients", "prefixes", Vec::new(), prefix),
             if_path: s.texts("if_path", "patterns", Vec::new(), rules::path_pattern),

@@ -42,12 +42,29 @@ pub(crate) struct Asked<'a, 's, 'b> {
 }
 
 impl<'a> Asked<'a, '_, '_> {
-    /// Adds Strict-Transport-Security to the head at the end of `out`.
+    /// Adds Strict-Transport-Security to the head at the end of `out`, and the cookies of servers that have consented.
     #[inline]
-    pub(crate) fn add_hsts(&self, out: &mut Vec<u8>) {
+    pub(crate) fn add_own(&self, out: &mut Vec<u8>) {
         if let Some(value) = self.hsts {
             add_field(out, "Strict-Transport-Security", value.as_bytes());
         }
+        for lines in self.granted.iter().flat_map(|granted| granted.cookies()) {
+            out.truncate(out.len().saturating_sub(b"\r\n".len()));
+            out.extend_from_slice(lines);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Whether the answer may be for this client alone, so that it is neither kept nor one that was kept.
+    #[inline]
+    pub(crate) fn is_personal(&self) -> bool {
+        self.granted.is_some_and(|granted| granted.is_personal())
+    }
+
+    /// Whether its client gets cookies of a server that has consented.
+    #[inline]
+    pub(crate) fn gets_cookies(&self) -> bool {
+        self.granted.is_some_and(|granted| granted.cookies().next().is_some())
     }
 
     /// Makes the changes of the head that begins at `begin` and ends with `out`.
@@ -77,9 +94,9 @@ impl<'a> Asked<'a, '_, '_> {
             && self.errors.is_some_and(|errors| errors.pages.find(status.code()).is_some())
     }
 
-    /// The name whose password was checked.
+    /// The name of the user, if the client was checked.
     pub(crate) fn user(&self) -> Option<&'a str> {
-        self.granted.map(|granted| &*granted.user)
+        self.granted.and_then(|granted| granted.name())
     }
 
     /// Counts the answer for its site and request set.

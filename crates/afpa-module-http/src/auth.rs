@@ -1,22 +1,24 @@
 //! Whether a client may have an answer, where that depends on more than its address.
 //!
 //! *Derive cached response* asks for a [`Ruling`] before every look-up. Credentials that were right before go on at once.
-//! Others are checked in the thread context, and then the response is derived again with what was [`Learnt`]: so there
-//! is one place that decides, and no state behind it knows of a check.
+//! Others are checked in the thread context, and servers are asked there for their consent. Then the response is derived
+//! again with what was [`Learnt`]: so there is one place that decides, and no state behind it knows of a check.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Secured};
 use afpa_http::Request;
 use afpa_router::{ListenerId, SiteId};
-use afpa_users::{Credentials, Users};
+use afpa_users::Credentials;
 
 use crate::asked::KeptRequest;
 use crate::checks::Found;
-use crate::demand::{Granted, PasswordDemand};
+use crate::demand::{Consent, Granted, PasswordDemand, ServerDemand};
 use crate::global::Global;
 use crate::guard::Guards;
+use crate::learnt::{CheckedRequest, Learnt};
 use crate::question::{client_of, question};
 use crate::readings::readings;
 
@@ -32,16 +34,8 @@ pub(crate) enum Ruling {
     Check(Arc<PasswordDemand>, Credentials),
     /// It could not be checked: too much waits for that.
     Busy,
-}
-
-/// The results of checks of one request.
-#[derive(Debug, Default)]
-pub(crate) struct Learnt(Vec<(Arc<Users>, Found)>);
-
-impl Learnt {
-    fn of(&self, users: &Arc<Users>) -> Option<&Found> {
-        self.0.iter().find(|(own, _)| Arc::ptr_eq(own, users)).map(|(_, found)| found)
-    }
+    /// A server has to be asked first.
+    Ask(Arc<ServerDemand>),
 }
 
 /// A request for a path of a site, and its client.
@@ -94,7 +88,17 @@ fn judge(
             Err(ruling) => return ruling,
         }
     }
-    Ruling::Free(user.map(|user| Rc::new(Granted { user })))
+    let mut consents: Vec<Rc<Consent>> = Vec::new();
+    for demand in questions().filter_map(|asked| guards.consents.find(site, &asked)?.as_ref()) {
+        match learnt.and_then(|learnt| learnt.consent(demand)) {
+            None => return Ruling::Ask(Arc::clone(demand)),
+            Some(consent) if consents.iter().any(|known| Rc::ptr_eq(known, consent)) => {}
+            Some(consent) => consents.push(Rc::clone(consent)),
+        }
+    }
+    let is_checked = user.is_some() || !consents.is_empty();
+    let permit = RefCell::new(learnt.and_then(|learnt| learnt.permit.take()));
+    Ruling::Free(is_checked.then(|| Rc::new(Granted { user, consents, permit })))
 }
 
 /// The user that a request shows, or why it is not let through.
@@ -131,18 +135,12 @@ pub struct PasswordCheck {
     pub(crate) learnt: Learnt,
 }
 
-/// The request, and what was found out about its client.
-pub struct CheckedRequest {
-    pub(crate) request: KeptRequest,
-    pub(crate) learnt: Learnt,
-}
-
 impl PasswordCheck {
     /// Checks them, in a thread that is for nothing else.
     pub(crate) async fn run(self) -> CheckedRequest {
         let Self { request, client, demand, credentials, mut learnt } = self;
         let found = demand.checks.run(client, &demand.users, credentials).await;
-        learnt.0.push((Arc::clone(&demand.users), found));
+        learnt.passwords.push((Arc::clone(&demand.users), found));
         CheckedRequest { request, learnt }
     }
 }

@@ -3,6 +3,7 @@
 mod fallback;
 mod kept;
 mod miss;
+mod question;
 
 use std::future::Future;
 use std::rc::Rc;
@@ -23,12 +24,12 @@ use afpa_router::{ListenerId, RequestSetId, SiteId};
 use afpa_shared_cache::{KeyRoom, StoredResponse};
 
 use crate::asked::Asked;
-use crate::auth::{CheckedRequest, Learnt};
 use crate::counters::HttpCounters;
 use crate::demand::Granted;
 use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
+use crate::learnt::{CheckedRequest, Learnt};
 use crate::marker::Marker;
 use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
@@ -237,6 +238,7 @@ impl Http {
         }
         let mut plan = None;
         if let Route::Distributed(to) = &routed.route
+            && !asked.is_personal()
             && let Some(view) = responses
             && let Some((_, Some(set))) = routed.scope
             && let Some(lookup) =
@@ -463,9 +465,13 @@ impl Module for Http {
         &mut self,
         connection: &mut HttpConnection,
         now: Now,
-        exchanged: ExchangedRequest,
+        mut exchanged: ExchangedRequest,
         out: &mut Outbox,
     ) -> Then<Work, Remote> {
+        if let Some(learnt) = exchanged.take_learnt() {
+            let checked = exchanged.into_checked(learnt, &self.core);
+            return Then::Again(self.derive_again(connection, now, checked, out));
+        }
         let peer = connection.client;
         Then::Answered(exchanged.finish(&mut self.responder, &self.core, peer, now, out))
     }

@@ -13,6 +13,7 @@ use afpa_proxy::exchange;
 use afpa_proxy::select::Group;
 use arc_swap::ArcSwap;
 
+use crate::demand::Reserved;
 pub(crate) use ask::{Served, Wanted, ask, job};
 
 /// The pages of one request set; of those that have a status, the first one counts.
@@ -24,6 +25,8 @@ pub struct ErrorPages {
     pub replaces: Option<Arc<[(u16, u16)]>>,
     /// Routers in front whose X-Forwarded-For is trusted to name the client.
     pub forwarded_from: Arc<[Network]>,
+    /// Fields by which servers that decide about requests speak: no client's own reach a page's server.
+    pub reserved: Reserved,
 }
 
 /// The page for some statuses.

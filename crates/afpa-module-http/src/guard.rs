@@ -1,4 +1,4 @@
-//! The parts of sites that not everybody may use (D10 and D13 of `docs/rules`).
+//! The parts of sites that not everybody may use (D10, D13 and D14 of `docs/rules`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use afpa_police::{Prefix, Rule, Rules};
 use afpa_router::{Fields, Question, RequestSet, Router, SiteId};
 
-use crate::demand::PasswordDemand;
+use crate::demand::{PasswordDemand, Reserved, ServerDemand};
 
 /// The parts of sites that not everybody may use, by what they demand. A request has to satisfy each of them.
 #[derive(Debug, Default)]
@@ -15,6 +15,10 @@ pub struct Guards {
     pub addresses: Places<Guard>,
     /// A name and a password; `None`: nothing, behind a path that demands them.
     pub passwords: Places<Option<Arc<PasswordDemand>>>,
+    /// The consent of a server; `None`: of none, behind a path that demands one.
+    pub consents: Places<Option<Arc<ServerDemand>>>,
+    /// By the number of the site.
+    pub reserved: Vec<Reserved>,
 }
 
 /// Parts of sites, with the demand of each. A router of their own finds them: the request set of a request may be one that
@@ -96,7 +100,12 @@ impl<T> Places<T> {
 impl Guards {
     /// Whether something of a site is guarded.
     pub(crate) fn guards(&self, site: SiteId) -> bool {
-        self.addresses.guards(site) || self.passwords.guards(site)
+        self.addresses.guards(site) || self.passwords.guards(site) || self.consents.guards(site)
+    }
+
+    /// The fields of requests to this site that no client may set.
+    pub(crate) fn reserved(&self, site: SiteId) -> &[Box<str>] {
+        self.reserved.get(site.0 as usize).map_or(&[], |names| names)
     }
 
     /// Whether some request for a path of a site may be refused; `index`: the names of files that answer for a directory.
@@ -109,7 +118,8 @@ impl Guards {
         };
         // A server may read it in another way ([`readings`](crate::readings)).
         let has_parameters = path.contains(&b';') && self.guards(site);
-        has_parameters || self.addresses.of(site).chain(self.passwords.of(site)).any(covers)
+        let by_client = self.addresses.of(site).chain(self.passwords.of(site));
+        has_parameters || by_client.chain(self.consents.of(site)).any(covers)
     }
 }
 

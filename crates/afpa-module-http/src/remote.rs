@@ -19,8 +19,11 @@ use afpa_router::{self as router, GroupId, ListenerId, SiteId};
 use afpa_shared_cache::{Answer, Answered, Answering, ClientHead, Plan};
 
 use crate::asked::{Asked, KeptRequest};
+use crate::consent::{self, Question};
+use crate::demand::{self, Granted};
 use crate::errors::{self, Errors, PageSource, Problem, Served, Wanted};
 use crate::global::{Global, ServerGroup};
+use crate::learnt::{CheckedRequest, Learnt};
 use crate::preface;
 use crate::respond::Responder;
 use crate::script::{self, Run, Told};
@@ -37,6 +40,8 @@ pub struct Remote {
     pub(crate) is_early: bool,
     /// The job asks for the page of this error, not for an answer to the request.
     pub(crate) problem: Option<Box<Problem>>,
+    /// The job asks for consent, not for an answer to the request.
+    pub(crate) question: Option<Box<Question>>,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
@@ -49,6 +54,8 @@ pub struct ExchangedRequest {
     answer: Option<Answer>,
     /// The error that is answered, and its page if a server was asked for it and has given it.
     error: Option<Box<(Problem, Option<Served>)>>,
+    /// A server was asked for its consent and has given it: nothing is answered yet.
+    learnt: Option<Learnt>,
 }
 
 /// Why a distributed request goes to no server.
@@ -112,8 +119,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) codings: Option<&'a Arc<CodingRules>>,
     /// The limits of the place; `None`: those of the server group.
     pub(crate) settings: Option<&'a Arc<exchange::Settings>>,
-    /// The user whose password was checked.
-    pub(crate) user: Option<&'a str>,
+    /// The client was checked.
+    pub(crate) granted: Option<&'a Rc<Granted>>,
     /// This answer is the last one on its connection.
     pub(crate) is_last: bool,
 }
@@ -165,6 +172,9 @@ pub(crate) fn prepare(
             head.edit(&["Range", "If-Range"], &[]);
         }
     }
+    let guards = global.guards.as_deref();
+    let reserved = guards.map_or(&[][..], |guards| guards.reserved(to.site));
+    demand::tell(&mut head, reserved, asker.granted);
     // The operator's changes come last.
     if let Some(edits) = asker.edits {
         head.apply(edits);
@@ -177,15 +187,15 @@ pub(crate) fn prepare(
         head.edit(&[], &[("Connection", b"close")]);
     }
     // The limits come last, so that a request that is refused for another reason does not count.
-    let admit = |site: &Site| {
-        if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
-            // The permit of the site before is given back even if this site refuses the connection.
-            *connection = None;
-            *connection = site.gate.enter(now.steady_us, client.filter(|_| !origin.trusted))?;
+    let counted = asker.granted.and_then(|granted| granted.permit.take());
+    let permit = match (counted, site) {
+        (Some(permit), _) => Some(permit),
+        (None, None) => None,
+        (None, Some(site)) => {
+            let permit = admit(site, connection, (client, origin.trusted), now);
+            Some(permit.map_err(NotSent::Limited)?)
         }
-        site.gate.admit(now.steady_us, client)
     };
-    let permit = site.map(admit).transpose().map_err(NotSent::Limited)?;
 
     let affinity = affinity(to.affinity);
     let cookie = group.cookie_name().filter(|_| affinity == Affinity::Cookie);
@@ -196,12 +206,11 @@ pub(crate) fn prepare(
         trailers: head.takes_trailers(),
         tunnel: asks_tunnel(request),
     };
-    let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
-    let sharer = client.filter(|&client| !is_router(client) && !global.police.allows(client));
     let listener = global.listeners.get(asker.listener.0 as usize).copied().flatten();
     // A client that a router names has no port that is known.
     let port = if client == asker.client { asker.port } else { 0 };
-    let told = Told { client, port, origin, user: asker.user, listener };
+    let user = asker.granted.and_then(|granted| granted.user.as_deref());
+    let told = Told { client, port, origin, user, listener };
     let job = Job {
         fastcgi: to.script.map(|run| script::params(request, run, told)),
         preface: preface::of(group, client, port, listener),
@@ -215,17 +224,49 @@ pub(crate) fn prepare(
         idempotent: is_idempotent(request.method) && !asked.upgrade,
         url_hash: url_hash(to.path, request.target.query()),
         client,
-        sharer,
+        sharer: sharer(global, site, client),
         cookie,
         affinity: Some(affinity),
         names_server: asker.names_server,
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
+        lines: asker.granted.and_then(|granted| cookies(granted)),
         edits: asker.edits.filter(|edits| edits.rules.touches_answers()).map(Edits::keep),
         replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
         compress,
     };
     Ok(Prepared { job: Box::new(job), permit, is_early })
+}
+
+/// Lets a request to servers through the limits of a site.
+pub(crate) fn admit(
+    site: &Site,
+    connection: &mut Option<ConnectionPermit>,
+    (client, is_router): (Option<IpAddr>, bool),
+    now: Now,
+) -> Result<Permit, Refused> {
+    if !connection.as_ref().is_some_and(|permit| permit.is_at(&site.gate)) {
+        // The permit of the site before is given back even if this site refuses the connection.
+        *connection = None;
+        *connection = site.gate.enter(now.steady_us, client.filter(|_| !is_router))?;
+    }
+    site.gate.admit(now.steady_us, client)
+}
+
+/// The client whose share of the servers a request takes.
+pub(crate) fn sharer(
+    global: &Global,
+    site: Option<&Site>,
+    client: Option<IpAddr>,
+) -> Option<IpAddr> {
+    let is_router = |client: IpAddr| site.is_some_and(|site| site.trusts(Client::Ip(client)));
+    client.filter(|&client| !is_router(client) && !global.police.allows(client))
+}
+
+/// The cookies of servers that have consented.
+fn cookies(granted: &Granted) -> Option<Arc<[u8]>> {
+    let lines: Vec<&[u8]> = granted.cookies().collect();
+    (!lines.is_empty()).then(|| lines.concat().into())
 }
 
 /// Has the server know its own tags where AFPA has made them weak.
@@ -292,7 +333,15 @@ impl Remote {
     pub(crate) fn for_page(request: KeptRequest, wanted: Wanted) -> Self {
         let Wanted { problem, job } = wanted;
         let problem = Some(Box::new(problem));
-        Self { request, job, plan: None, is_early: false, problem, _permit: None }
+        let (plan, question) = (None, None);
+        Self { request, job, plan, is_early: false, problem, question, _permit: None }
+    }
+
+    /// A request that waits for the consent of a server.
+    pub(crate) fn for_consent(request: KeptRequest, job: Box<Job>, question: Question) -> Self {
+        let (plan, problem) = (None, None);
+        let question = Some(Box::new(question));
+        Self { request, job, plan, is_early: false, problem, question, _permit: None }
     }
 
     /// Has a server answer.
@@ -304,9 +353,19 @@ impl Remote {
         if let Some(problem) = self.problem.take() {
             let (served, report) = errors::ask(&mut self.job, &core, client).await;
             let error = Some(Box::new((*problem, served)));
-            return ExchangedRequest { remote: self, report, answer: None, error };
+            return ExchangedRequest { remote: self, report, answer: None, error, learnt: None };
         }
         let Answered { mut report, answer } = match self.plan.take() {
+            None if let Some(mut question) = self.question.take() => {
+                let (consent, report) =
+                    Box::pin(consent::ask(&question, &mut self.job, &core, client)).await;
+                if let Some(consent) = consent {
+                    question.learnt.consents.push(Rc::new(consent));
+                    let (answer, error, learnt) = (None, None, Some(question.learnt));
+                    return ExchangedRequest { remote: self, report, answer, error, learnt };
+                }
+                Answered { report, answer: None }
+            }
             None => {
                 let report = exchange::run(&mut self.job, &core, client, None).await;
                 Answered { report, answer: None }
@@ -331,7 +390,7 @@ impl Remote {
                 error = Some(Box::new((problem, served.0)));
             }
         }
-        ExchangedRequest { remote: self, report, answer, error }
+        ExchangedRequest { remote: self, report, answer, error, learnt: None }
     }
 
     /// The error that is answered after this exchange, if the operator has a page for it, and the request for the page if
@@ -380,6 +439,17 @@ impl Remote {
 }
 
 impl ExchangedRequest {
+    /// The results of checks, if a server has consented: the response is derived again then.
+    pub(crate) fn take_learnt(&mut self) -> Option<Learnt> {
+        self.learnt.take()
+    }
+
+    /// The request, to be derived again.
+    pub(crate) fn into_checked(self, learnt: Learnt, core: &Core) -> CheckedRequest {
+        core.pool.give_back_text(self.remote.job.head.into_memory());
+        CheckedRequest { request: self.remote.request, learnt }
+    }
+
     /// Counts and records the answer, and writes it where the servers gave none.
     pub(crate) fn finish(
         self,
@@ -403,7 +473,7 @@ impl ExchangedRequest {
         now: Now,
         out: &mut Outbox,
     ) -> Persistence {
-        let Self { remote: Remote { request, job, .. }, report, answer, error } = self;
+        let Self { remote: Remote { request, job, .. }, report, answer, error, .. } = self;
         if let Some(answer) = answer {
             return self.answer_stored(answer, responder, peer, now, out);
         }
@@ -440,7 +510,7 @@ impl ExchangedRequest {
             End::ClientGone => (CLIENT_GONE, Persistence::Close),
             End::Failed(failure) => {
                 let answered = self.with_request(peer, now, |asked| {
-                    let must_close = job.body != BodyLength::None;
+                    let must_close = job.body != BodyLength::None || !job.keep_alive;
                     responder.failure(Asked { must_close, ..asked }, failure, report, out)
                 });
                 return answered.unwrap_or(Persistence::Close);

@@ -106,7 +106,7 @@ impl Responder {
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
         match &variant.ok_block {
-            Some(block) if asked.request.version == Version::Http2 => {
+            Some(block) if asked.request.version == Version::Http2 && !asked.gets_cookies() => {
                 debug_assert!(out.is_empty(), "each stream has an outbox of its own");
                 block.write(&mut out.bytes, self.date_of(asked.now));
                 if let Some(value) = asked.hsts {
@@ -119,7 +119,7 @@ impl Responder {
             }
             _ => {
                 variant.ok.write(&mut out.bytes, self.date_of(asked.now), connection);
-                asked.add_hsts(&mut out.bytes);
+                asked.add_own(&mut out.bytes);
                 asked.add_origin(&mut out.bytes);
             }
         }
@@ -146,7 +146,7 @@ impl Responder {
             Precondition::NotModified => {
                 let (connection, persistence) = self.connection(asked);
                 variant.not_modified.write(&mut out.bytes, self.date_of(asked.now), connection);
-                asked.add_hsts(&mut out.bytes);
+                asked.add_own(&mut out.bytes);
                 asked.add_origin(&mut out.bytes);
                 self.note(asked, Status::NOT_MODIFIED, 0, out);
                 persistence
@@ -238,7 +238,7 @@ impl Responder {
         let (connection, persistence) = self.connection(asked);
         let begin = out.bytes.len();
         head.write(&mut out.bytes, &HttpDate::new(asked.now.unix()), connection);
-        asked.add_hsts(&mut out.bytes);
+        asked.add_own(&mut out.bytes);
         asked.edit(&mut out.bytes, begin, status.code());
         persistence
     }

@@ -13,10 +13,11 @@ use afpa_router::{
 };
 use afpa_users::Credentials;
 
-use crate::auth::{self, Learnt, Ruling, Visit};
-use crate::demand::{Granted, PasswordDemand};
+use crate::auth::{self, Ruling, Visit};
+use crate::demand::{Granted, PasswordDemand, ServerDemand};
 use crate::doc_root::DocRoot;
 use crate::global::Global;
+use crate::learnt::Learnt;
 use crate::question::question;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
@@ -54,6 +55,8 @@ pub(crate) enum Route<'m> {
     Check(Arc<PasswordDemand>, Credentials),
     /// Its credentials cannot be checked now.
     Busy,
+    /// A server has to consent first.
+    Ask(Arc<ServerDemand>),
     /// A preflight: the answer says who may ask from elsewhere.
     Preflight(&'m Cors),
     /// A status, with a page if it is an error.
@@ -375,6 +378,7 @@ fn barred<'m>(
         Ruling::Unauthorized(demand) => Route::Unauthorized(demand),
         Ruling::Check(demand, credentials) => Route::Check(demand, credentials),
         Ruling::Busy => Route::Busy,
+        Ruling::Ask(demand) => Route::Ask(demand),
     };
     let cors = edits.and_then(|edits| edits.rules.cors.as_ref());
     Ok(cors.and_then(|cors| preflight(cors, request)).unwrap_or(route))

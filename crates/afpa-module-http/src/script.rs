@@ -126,7 +126,7 @@ pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) ->
 }
 
 /// The scheme by which the client asks, as a trusted router in front has it.
-fn seen_scheme(request: &Request<'_, '_>, origin: Origin<'_>) -> &'static [u8] {
+pub(crate) fn seen_scheme(request: &Request<'_, '_>, origin: Origin<'_>) -> &'static [u8] {
     let said = || {
         let mut lines = request.fields();
         lines.find(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-proto"))

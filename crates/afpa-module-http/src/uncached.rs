@@ -10,9 +10,10 @@ use afpa_http::{FieldSlots, Status, request::Said, target};
 use afpa_router::{Fallback, RequestSetId, Scripts, SiteId};
 
 use crate::asked::{Asked, KeptRequest};
-use crate::auth::{CheckedRequest, PasswordCheck};
+use crate::auth::PasswordCheck;
 use crate::doc_root::DocRoot;
 use crate::global::Global;
+use crate::learnt::CheckedRequest;
 use crate::load::{self, Loaded};
 use crate::remote::Remote;
 use crate::respond::Responder;

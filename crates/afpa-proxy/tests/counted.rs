@@ -71,6 +71,7 @@ fn job(place: &str) -> Job {
         names_server: false,
         over_tls: false,
         hsts: None,
+        lines: None,
         edits: None,
         replaces: None,
         compress: None,

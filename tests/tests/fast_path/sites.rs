@@ -540,12 +540,16 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
     let one = root("one");
     one.file("index.html", "index");
     one.file("open.txt", "open");
+    one.file("asked.txt", "asked");
     let kept = site(PORT, &["app.test"], &format!("to = \"{}\"", keepable(&lab, "kept")));
     let open = [cached(PORT, &["one.test"], &one), kept.clone()].concat();
     let server = start(&lab, &one, &open, |_| ());
-    for (host, target, content) in
-        [("one.test", PATH, "one"), ("one.test", "/", "index"), ("app.test", "/kept", "kept")]
-    {
+    for (host, target, content) in [
+        ("one.test", PATH, "one"),
+        ("one.test", "/", "index"),
+        ("one.test", "/asked.txt", "asked"),
+        ("app.test", "/kept", "kept"),
+    ] {
         assert_eq!(from_kernel(&server, PORT, host, target), content);
     }
     one.file("users.txt", "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
@@ -555,6 +559,10 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
         cached(PORT, &["one.test"], &one),
         path("/same"),
         path("/index.html"),
+        format!(
+            "[[site.path]]\nprefix = \"/asked.txt\"\nforward_auth = \"{}\"\nforward_auth_path = \"/\"\n",
+            keepable(&lab, "yes")
+        ),
         kept,
         format!("basic_auth = \"{}\"\n", one.path().join("users.txt").display()),
     ];
@@ -568,6 +576,10 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
         for _ in 0..5 {
             assert_eq!(from_user_mode(&server, PORT, host, target).0, status);
         }
+    }
+    for _ in 0..5 {
+        let asked = from_user_mode(&server, PORT, "one.test", "/asked.txt");
+        assert_eq!((asked.0, &*asked.1), (200, "asked"));
     }
     assert_eq!(from_kernel(&server, PORT, "one.test", "/open.txt"), "open");
     reload(&server, &open);

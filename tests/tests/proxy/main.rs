@@ -8,6 +8,7 @@ mod conditions;
 mod deployment;
 mod errors;
 mod fallback;
+mod forward_auth;
 mod half_closed;
 mod headers;
 mod http2;

@@ -1,10 +1,11 @@
 //! PHP by FastCGI, with Debian's PHP-FPM.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use afpa_testkit::{Client, Server, Tree, eventually};
 use afpa_tests::h2::{self, H2Client};
-use afpa_tests::proxy::PhpFpm;
+use afpa_tests::proxy::{PhpFpm, Raw};
 use afpa_tests::tls::{Authority, Plan, TlsServer};
 
 /// A front controller that says how it was called.
@@ -159,13 +160,18 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
     let tree = tree();
     tree.file("users.txt", "a:{SHA}6dcfXufJLW3J6S/9rRe4vUlBj5g=\n");
     let users = tree.path().join("users.txt").display().to_string();
+    let consent = "HTTP/1.1 200 OK\r\nRemote-Name: Ann A.\r\nContent-Length: 0\r\n\r\n";
+    let portal = Raw::answering(consent, Duration::ZERO);
     let php = format!(
-        "php = \"{}\"\nphp_params = {{ APP_ENV = \"test\" }}\nbasic_auth = \"{users}\"\n",
-        fpm.to()
+        "php = \"{}\"\nphp_params = {{ APP_ENV = \"test\" }}\nbasic_auth = \"{users}\"\n\
+         forward_auth = \"{}\"\nforward_auth_path = \"/verify\"\n\
+         forward_auth_copy = [\"Remote-Name\", \"Remote-Mail\"]\n",
+        fpm.to(),
+        portal.to()
     );
     let server = serve(&tree, "", &php);
     let asked = "GET /env.php/more%20of?q=%31&b HTTP/1.1\r\nHost: Shop.Example:80\r\nX_Role: admin\r\n\
-                 X-Role: user\r\nProxy: evil\r\nHTTPS: on\r\nScript-Filename: /etc/passwd\r\n\
+                 X-Role: user\r\nRemote-Mail: root\r\nRemote_Name: root\r\nProxy: evil\r\nHTTPS: on\r\nScript-Filename: /etc/passwd\r\n\
                  X-Forwarded-Proto: https\r\nX-Forwarded-For: 6.6.6.6\r\nCookie: a=1\r\nCookie: b=2\r\n\
                  Authorization: Basic YTpi\r\nContent_Length: 7\r\nX.Dot: 1\r\n\r\n";
     let mut client = server.connect();
@@ -201,6 +207,7 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
         ("PHP_AUTH_USER", "a"),
         ("REMOTE_USER", "a"),
         ("AUTH_TYPE", "Basic"),
+        ("HTTP_REMOTE_NAME", "Ann A."),
         ("APP_ENV", "test"),
     ] {
         assert!(
@@ -208,8 +215,14 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
             "{name}={value}\n{text}"
         );
     }
-    for absent in ["HTTP_PROXY=", "HTTPS=", "HTTP_X_FORWARDED", "HTTP_X_DOT", "HTTP_CONTENT_LENGTH"]
-    {
+    for absent in [
+        "HTTP_PROXY=",
+        "HTTPS=",
+        "HTTP_X_FORWARDED",
+        "HTTP_X_DOT",
+        "HTTP_CONTENT_LENGTH",
+        "HTTP_REMOTE_MAIL",
+    ] {
         assert!(!text.lines().any(|line| line.starts_with(absent)), "{absent}\n{text}");
     }
     // A router that is trusted names the client and the scheme.

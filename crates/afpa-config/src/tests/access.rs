@@ -114,3 +114,79 @@ fn addresses_and_passwords_are_inherited_each_by_itself() {
     let message = refused("[[site]]\nroot = \"/\"\nbasic_auth_realm = \"x\"\n");
     assert!(message.contains("afpa.toml:3:") && message.contains("has no effect"), "{message}");
 }
+
+#[test]
+fn servers_that_are_asked_are_inherited_and_groups_like_others() {
+    let text = "[[site]]\nroot = \"/\"\nforward_auth = \"portal\"\nforward_auth_path = \"/verify\"\n\
+        [[site.path]]\nprefix = \"/a/\"\nforward_auth = \"10.0.0.1:90\"\nforward_auth_path = \"/v?x=1\"\n\
+        forward_auth_copy = [\"Remote-User\"]\n\
+        [[site.path.content]]\nextensions = [\"css\"]\nforward_auth = \"none\"\n\
+        [[site.path]]\nprefix = \"/a/b/\"\nforward_auth = \"site\"\n\
+        [[server_group]]\nname = \"portal\"\nservers = [\"127.0.0.1:1\"]\n";
+    let loaded = parsed(text).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let guarded = &loaded.routes.guarded.consents;
+    for (path, asked) in [
+        ("/", "portal /verify "),
+        ("/a/x", "10.0.0.1:90 /v?x=1 Remote-User"),
+        ("/a/x.css", "none"),
+        ("/a/b/x", "10.0.0.1:90 /v?x=1 Remote-User"),
+    ] {
+        let question = Question {
+            listener: ListenerId(0),
+            host: "",
+            method: Method::Get,
+            path: path.as_bytes(),
+            query: None,
+            fields: (),
+        };
+        let verdict = guarded.router.route_in(SiteId(0), &question).unwrap();
+        let said = match &guarded.demands[verdict.set.0 as usize] {
+            ForwardAuth::Off => "none".to_owned(),
+            ForwardAuth::Server { to, path, copy } => format!("{to} {path} {}", copy.join(" ")),
+        };
+        assert_eq!(said, asked, "{path}");
+    }
+    let names = |config: &Config| {
+        config.groups.iter().map(|group| group.settings.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&loaded.config), ["portal", "10.0.0.1:90"]);
+}
+
+#[test]
+fn a_server_that_cannot_be_asked_has_its_place_and_a_remedy() {
+    let path = "forward_auth_path = \"/v\"\n";
+    for (lines, place, cause, remedy) in [
+        ("forward_auth = \"127.0.0.1:1\"\n", "3:16", "without `forward_auth_path`", "Authelia"),
+        (
+            "forward_auth = \"portal\"\nforward_auth_path = \"/v\"\n",
+            "3:16",
+            "there is no server group \"portal\"",
+            "[[server_group]]",
+        ),
+        (path, "3:21", "no effect without `forward_auth`", "remove it"),
+        ("forward_auth_copy = [\"A\"]\n", "3:21", "no effect", "remove it"),
+        (
+            "forward_auth = \"127.0.0.1:1\"\nforward_auth_path = \"v\"\n",
+            "4:21",
+            "is not the path of a URL",
+            "begin it with a slash",
+        ),
+        (
+            "forward_auth = \"127.0.0.1:1\"\nforward_auth_path = \"/v\"\nforward_auth_copy = [\"Host\"]\n",
+            "5:22",
+            "Host decides which answer",
+            "`host`",
+        ),
+        ("forward_auth_copy = [\"Set-Cookie\"]\n", "3:22", "nothing about the user", "reach"),
+        ("forward_auth_copy = [\"Transfer-Encoding\"]\n", "3:22", "frames the message", "remove"),
+        ("forward_auth_copy = [\"a b\"]\n", "3:22", "not a field name", "hyphens"),
+    ] {
+        let message = refused(&format!("[[site]]\nroot = \"/\"\n{lines}"));
+        let is_told = message.contains(&format!("afpa.toml:{place}: error"));
+        assert!(is_told && message.contains(cause) && message.contains(remedy), "{message}");
+    }
+    let fastcgi = "[[site]]\nroot = \"/\"\nphp = \"127.0.0.1:1\"\n\
+        forward_auth = \"127.0.0.1:1\"\nforward_auth_path = \"/v\"\n";
+    assert!(refused(fastcgi).contains("is asked by HTTP in another place"));
+}

@@ -57,6 +57,7 @@ impl Http {
         let client = (connection.client, request.tls.as_deref(), now);
         let mut plan = None;
         if let Some(view) = responses
+            && !asked.is_personal()
             && let Some(lookup) = global.shared_request(&parsed, (&to, set), client)
         {
             match kept::look_up((view, keys), lookup, asked, responder, out) {

@@ -12,9 +12,12 @@ use afpa_router::{MOST_REWRITES, RequestSetId, SiteId};
 use afpa_shared_cache::Plan;
 
 use super::HttpConnection;
+use super::question::job;
 use crate::asked::{Asked, KeptRequest, Rewritten};
-use crate::auth::{CheckedRequest, Learnt, PasswordCheck};
+use crate::auth::PasswordCheck;
+use crate::consent::Question;
 use crate::global::Global;
+use crate::learnt::{CheckedRequest, Learnt};
 use crate::question::question;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
@@ -142,6 +145,20 @@ impl Missed<'_, '_, '_> {
                 return Miss::Uncached(Work::Check(Box::new(check)));
             }
             Route::Busy => responder.busy(asked, out),
+            Route::Ask(demand) => {
+                let learnt = learnt.unwrap_or_default();
+                let about = (&*demand, scope.map(|(site, _)| site));
+                let from = (&mut connection.permit, responder.sink.enabled());
+                let peer = connection.client;
+                match job(global, asked, about, (&learnt, peer), from) {
+                    Ok(job) => {
+                        let request = KeptRequest::new(&asked, head.into(), global.limits);
+                        let question = Question::new(demand, learnt, asked.request);
+                        return Miss::Remote(Remote::for_consent(request, job, question));
+                    }
+                    Err(why) => not_sent(responder, asked, why, out),
+                }
+            }
             Route::Unfit(unfit) => responder.unfit(asked, unfit, out),
             Route::Preflight(cors) => responder.preflight(asked, cors, out),
             Route::Status(status) => responder.status(asked, status, out),
@@ -182,6 +199,27 @@ pub(super) fn asked_or(
     }
 }
 
+/// The answer to a request that goes to no server.
+fn not_sent(
+    responder: &mut Responder,
+    asked: Asked<'_, '_, '_>,
+    why: NotSent,
+    out: &mut Outbox,
+) -> Persistence {
+    match why {
+        NotSent::Options => responder.options(asked, out),
+        NotSent::Status(status) => responder.page(asked, status, out),
+        NotSent::Limited(refused) => {
+            let must_close = asked.must_close || refused.ends_connection();
+            responder.limited(Asked { must_close, ..asked }, refused, out)
+        }
+        NotSent::TooLarge => {
+            let asked = Asked { must_close: true, ..asked };
+            responder.page(asked, Status::CONTENT_TOO_LARGE, out)
+        }
+    }
+}
+
 /// A request that the router sends to a server group.
 pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) asked: Asked<'m, 's, 'b>,
@@ -215,7 +253,7 @@ impl Distributing<'_, '_, '_> {
         let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);
         let is_last = asked.must_close;
         let listener = connection.listener;
-        let user = asked.user();
+        let granted = asked.granted;
         let asker = Asker {
             client,
             port: connection.port,
@@ -227,7 +265,7 @@ impl Distributing<'_, '_, '_> {
             errors,
             codings,
             settings,
-            user,
+            granted,
             is_last,
         };
         let permit = &mut connection.permit;
@@ -245,19 +283,11 @@ impl Distributing<'_, '_, '_> {
                         plan,
                         is_early,
                         problem: None,
+                        question: None,
                         _permit: permit,
                     });
                 }
-                Err(NotSent::Options) => responder.options(asked, out),
-                Err(NotSent::Status(status)) => responder.page(asked, status, out),
-                Err(NotSent::Limited(refused)) => {
-                    let must_close = asked.must_close || refused.ends_connection();
-                    responder.limited(Asked { must_close, ..asked }, refused, out)
-                }
-                Err(NotSent::TooLarge) => {
-                    let asked = Asked { must_close: true, ..asked };
-                    responder.page(asked, Status::CONTENT_TOO_LARGE, out)
-                }
+                Err(why) => not_sent(responder, asked, why, out),
             };
         let (asked, head, global) = all;
         asked_or(asked, head, global, responder, persistence)

@@ -37,6 +37,8 @@ pub(super) struct Terms<'a> {
     pub(super) set_cookie: Option<&'a [u8]>,
     /// The value of Strict-Transport-Security, if the client is to get one.
     pub(super) hsts: Option<&'a str>,
+    /// See [`Job::lines`](super::Job).
+    pub(super) lines: &'a [u8],
     /// The changes of its fields.
     pub(super) edits: Option<Edits<'a>>,
     /// See [`Job::replaces`](super::Job).
@@ -72,7 +74,7 @@ pub(super) struct Download {
     /// The fields that may trail the content.
     may_trail: MayTrail,
     interims: u32,
-    /// The client does not get the final response.
+    /// The client does not get the final response, or not its content.
     withheld: bool,
     /// Why not, if its owner replaces it; see [`Report::replaced`](super::Report).
     pub(super) replaced: Option<Box<[u8]>>,
@@ -515,7 +517,8 @@ impl Download {
                 return Err(Broken::Bad(BadResponse::TooLong));
             }
             // HTTP/1.0 has none (RFC 9110 section 15.2).
-            if terms.version != Version::Http10 {
+            let passes = tap.as_deref().is_none_or(Tap::passes_interim);
+            if terms.version != Version::Http10 && passes {
                 response.write_interim(&mut self.out);
             }
             return Ok(!self.raw.is_empty());
@@ -556,7 +559,10 @@ impl Download {
             }
             None => response,
         };
-        let delivery = response.delivery(terms.version);
+        let delivery = match passing {
+            Passing::HeadAlone => Delivery::None,
+            Passing::On | Passing::Withheld => response.delivery(terms.version),
+        };
         let keep = terms.keep && delivery != Delivery::Close;
         let connection = match (keep, terms.version) {
             (false, _) => Connection::Close,
@@ -572,7 +578,8 @@ impl Download {
             // Neither the client nor a cache gets its content compressed.
             (self.encoder, self.summary.coded) = (None, None);
         } else {
-            let added = Added { set_cookie: terms.set_cookie, hsts: terms.hsts };
+            let Terms { set_cookie, hsts, lines, .. } = *terms;
+            let added = Added { set_cookie, hsts, lines };
             let begin = self.out.len();
             response.write(&mut self.out, delivery, connection, now.unix(), added);
             if let Some(tap) = tap.as_deref() {
@@ -584,6 +591,7 @@ impl Download {
             if let Some(edits) = terms.edits {
                 edits.apply(&mut self.out, begin, response.status, None);
             }
+            self.withheld = passing == Passing::HeadAlone;
         }
         (self.summary.keeps, self.summary.exact) = (keeps, exact);
         self.summary.ends_with_connection = delivery == Delivery::Close;

@@ -57,6 +57,8 @@ pub struct Job {
     pub over_tls: bool,
     /// The value of Strict-Transport-Security that the response is to have, unless the server has sent one.
     pub hsts: Option<Arc<str>>,
+    /// Further field lines that the response is to have.
+    pub lines: Option<Arc<[u8]>>,
     /// The changes of the response's fields.
     pub edits: Option<KeptEdits>,
     /// The first and the last status of ranges of responses that the client does not get: its owner answers instead of
@@ -82,6 +84,7 @@ impl Job {
             preface: self.preface.clone(),
             cookie: self.cookie.clone(),
             hsts: self.hsts.clone(),
+            lines: self.lines.clone(),
             edits: self.edits.clone(),
             replaces: self.replaces.clone(),
             compress: self.compress.clone(),

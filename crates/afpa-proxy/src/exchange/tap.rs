@@ -12,6 +12,11 @@ pub trait Tap: fmt::Debug {
     /// The head has arrived. Says whether the client gets this response.
     fn head(&mut self, response: &Response<'_, '_>, now: Now) -> Passing;
 
+    /// Whether the client gets the interim responses before it.
+    fn passes_interim(&self) -> bool {
+        true
+    }
+
     /// Whether it would keep this response, whose head has arrived. It counts for nothing else.
     fn would_keep(&self, _response: &Response<'_, '_>, _now: Now) -> bool {
         false
@@ -32,6 +37,8 @@ pub trait Tap: fmt::Debug {
 pub enum Passing {
     /// It does.
     On,
+    /// It gets the head alone, because it has asked by HEAD. The exchange reads the response to its end.
+    HeadAlone,
     /// It does not: the owner of the tap answers the client. The exchange reads the response to its end.
     Withheld,
 }

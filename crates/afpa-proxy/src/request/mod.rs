@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 
 use afpa_http::edits::Edits;
-use afpa_http::syntax::{list, number};
+use afpa_http::syntax::{is_alike, list, number};
 use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Scheme, target};
 
 use crate::fields::{self, Kind, Nominated, put, put_length};
@@ -134,6 +134,30 @@ impl RequestHead {
             put(&mut self.bytes, name.as_bytes(), value);
         }
         self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Takes out all fields that servers may take for one of these names, also as trailers, and puts others in: nobody
+    /// but AFPA tells servers what these say.
+    pub fn claim<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n str> + Clone,
+        with: &[(&str, &[u8])],
+    ) {
+        let is_claimed =
+            |name: &[u8]| names.clone().any(|claimed| is_alike(name, claimed.as_bytes()));
+        let without: Vec<String> = self
+            .bytes
+            .split(|&byte| byte == b'\n')
+            .skip(1)
+            .map(|line| line.split(|&byte| byte == b':').next().unwrap_or_default())
+            .filter(|name| is_claimed(name))
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect();
+        self.may_trail.remove(is_claimed);
+        if !without.is_empty() || !with.is_empty() {
+            let without: Vec<&str> = without.iter().map(String::as_str).collect();
+            self.edit(&without, with);
+        }
     }
 
     /// Makes the operator's changes of its fields. The host is not among them, and stays before them.

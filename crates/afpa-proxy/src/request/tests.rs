@@ -338,3 +338,23 @@ fn the_subject_of_a_client_is_told_and_nobody_else_can_tell_one() {
     let kept = rewrite(input, &RequestPolicy::default(), known).unwrap();
     assert!(kept.contains("CN=a") && !kept.contains("known"), "{kept}");
 }
+
+/// J2 of docs/rules: a server may read one name for another.
+#[test]
+fn a_claimed_field_has_nobody_elses_value_under_any_name() {
+    let input = "POST /remote-user HTTP/1.1\r\nHost: x\r\nRemote-User: a\r\nREMOTE_USER: b\r\n\
+        Remote.user: c\r\nRemote-Users: d\r\nTrailer: Remote-User, X-Sum\r\n\
+        Transfer-Encoding: chunked\r\n\r\n";
+    let mut slots = FieldSlots::new();
+    let parsed = request::parse(input.as_bytes(), &mut slots, &RequestLimits::default());
+    let parsed = parsed.expect("good bytes").expect("a whole head");
+    let mut head = RequestHead::default();
+    head.write(&parsed, b"/remote-user", &plain(), CLIENT).expect("passed on");
+    head.claim(["Remote-User", "X-Other"].into_iter(), &[("Remote-User", b"ann")]);
+    let text = String::from_utf8(head.bytes().to_vec()).expect("text");
+    assert_eq!(
+        text,
+        "POST /remote-user HTTP/1.1\r\nHost: x\r\nRemote-Users: d\r\nTrailer: Remote-User, X-Sum\r\n\
+         Transfer-Encoding: chunked\r\nRemote-User: ann\r\n\r\n"
+    );
+}

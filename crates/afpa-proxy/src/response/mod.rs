@@ -111,6 +111,8 @@ pub struct Added<'a> {
     pub set_cookie: Option<&'a [u8]>,
     /// The value of Strict-Transport-Security (RFC 6797), unless the server has sent one.
     pub hsts: Option<&'a str>,
+    /// Whole field lines.
+    pub lines: &'a [u8],
 }
 
 const HSTS: &[u8] = b"Strict-Transport-Security";
@@ -257,6 +259,7 @@ impl Response<'_, '_> {
         if let Some(value) = added.hsts.filter(|_| !self.has(HSTS)) {
             put(out, HSTS, value.as_bytes());
         }
+        out.extend_from_slice(added.lines);
         match delivery {
             Delivery::Length(length) => put_length(out, length),
             Delivery::Chunked => put(out, b"Transfer-Encoding", b"chunked"),

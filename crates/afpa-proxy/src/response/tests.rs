@@ -19,7 +19,7 @@ fn pass(input: &str, asked: Asked, client: Version, connection: Connection) -> (
         delivery,
         connection,
         1_000_000_000,
-        Added { set_cookie: Some(b"afpa=x"), hsts: None },
+        Added { set_cookie: Some(b"afpa=x"), hsts: None, lines: b"" },
     );
     (String::from_utf8(out).expect("text"), delivery)
 }

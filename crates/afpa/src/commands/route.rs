@@ -19,9 +19,9 @@ use anyhow::{Context as _, bail};
 use super::print;
 use crate::cli::Route;
 use afpa_config::{
-    Access, BasicAuth, CacheMode, Choice as _, ErrorPage, Guarded, Guards, Listen, Loaded, Machine,
-    Overrides, Root, Routes, ServerLimits, SiteCache, error_pages, field_name, field_rules,
-    human_size, load,
+    Access, BasicAuth, CacheMode, Choice as _, ErrorPage, ForwardAuth, Guarded, Guards, Listen,
+    Loaded, Machine, Overrides, Root, Routes, ServerLimits, SiteCache, error_pages, field_name,
+    field_rules, human_size, load,
 };
 
 /// `afpa route URL`.
@@ -454,7 +454,7 @@ impl Told<'_> {
             Err(Unrouted::NotFound(site)) => *site,
             Err(Unrouted::Misdirected) => return false,
         };
-        let Guarded { addresses, passwords } = &self.routes.guarded;
+        let Guarded { addresses, passwords, consents } = &self.routes.guarded;
         // The rights of each reading of the path are needed; most of them are those of the path itself.
         let mut told: Vec<&RequestSet> = Vec::new();
         let is_new = |told: &[&RequestSet], set| !told.iter().any(|one| std::ptr::eq(*one, set));
@@ -472,12 +472,32 @@ impl Told<'_> {
                 told.push(set);
                 self.users(set, demand);
             }
+            if let Some((set, demand)) = demand(consents, site, question)
+                && is_new(&told, set)
+            {
+                told.push(set);
+                self.consents(set, demand);
+            }
         }
         let guarded = !told.is_empty();
         if guarded {
             self.row("kernel", "never answers: not everybody may use it");
         }
         guarded
+    }
+
+    fn consents(&mut self, set: &RequestSet, demand: &ForwardAuth) {
+        let who = match demand {
+            ForwardAuth::Off => "no server is asked for its consent".to_owned(),
+            ForwardAuth::Server { to, path, copy } => {
+                let copied = match &copy[..] {
+                    [] => String::new(),
+                    names => format!(", which gives {}", names.join(", ")),
+                };
+                format!("{to} is asked for {path}{copied}")
+            }
+        };
+        self.row("consent", &format!("{who}  (by {})", place(set)));
     }
 
     fn users(&mut self, set: &RequestSet, demand: &BasicAuth) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use afpa_config::{Config, ErrorPage, SiteSettings, error_pages, read_error_page};
 use afpa_http::media::MediaTypes;
 use afpa_module_http::{
-    ErrorPages, ErrorRule, ErrorTables, PageFile, PageServer, PageSource, ServerGroup,
+    ErrorPages, ErrorRule, ErrorTables, PageFile, PageServer, PageSource, ServerGroup, reserved,
 };
 use afpa_router::{RequestSet, Router};
 use anyhow::Context as _;
@@ -114,7 +114,8 @@ impl Tables<'_> {
             rules.push(ErrorRule { statuses: *range, page, answer });
         }
         let forwarded_from = site.forwarded_from.as_slice().into();
-        Some(Arc::new(ErrorPages { rules, replaces: replaces(&pages), forwarded_from }))
+        let (replaces, reserved) = (replaces(&pages), reserved(site.copied_fields()));
+        Some(Arc::new(ErrorPages { rules, replaces, forwarded_from, reserved }))
     }
 
     /// The checks report a group that does not exist.

@@ -1,13 +1,17 @@
 //! The parts of sites that not everybody may use: reads the users of `basic_auth`, and gives each part its demand.
+//! The servers of `forward_auth` are known by their numbers.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use afpa_config::{BasicAuth, Guarded, Routes, read_users};
+use afpa_config::{BasicAuth, Config, ForwardAuth, Guarded, Routes, read_users};
 use afpa_framework::{HelperLimits, Helpers};
-use afpa_module_http::{Global, Guard, Guards, PasswordChecks, PasswordDemand, Places};
+use afpa_module_http::{
+    Global, Guard, Guards, PasswordChecks, PasswordDemand, Places, ServerDemand, reserved,
+};
+use afpa_router::GroupId;
 use afpa_users::Users;
 use anyhow::Context as _;
 
@@ -21,19 +25,43 @@ const WAITING: usize = 16;
 /// # Errors
 /// With the file that cannot be read.
 pub(super) fn build(
+    config: &Config,
     routes: &Routes,
     confinement: &Confinement,
     previous: Option<&Global>,
 ) -> anyhow::Result<Option<Arc<Guards>>> {
-    let Guarded { addresses, passwords } = &routes.guarded;
-    if addresses.demands.is_empty() && passwords.demands.is_empty() {
+    let Guarded { addresses, passwords, consents } = &routes.guarded;
+    let is_open = addresses.demands.is_empty() && passwords.demands.is_empty();
+    if is_open && consents.demands.is_empty() {
         return Ok(None);
     }
     let guards = addresses.demands.iter().map(|access| Guard::new(&access.allow, &access.deny));
     let addresses = Places::new(Arc::clone(&addresses.router), guards.collect());
     let demands = demands(&passwords.demands, confinement, previous)?;
     let passwords = Places::new(Arc::clone(&passwords.router), demands);
-    Ok(Some(Arc::new(Guards { addresses, passwords })))
+    let asked = asked(config, &consents.demands);
+    let consents = Places::new(Arc::clone(&consents.router), asked);
+    let reserved = config.sites.iter().map(|site| reserved(site.copied_fields())).collect();
+    Ok(Some(Arc::new(Guards { addresses, passwords, consents, reserved })))
+}
+
+/// The servers that are asked for their consent. Equal demands are one, so that no request makes one twice.
+fn asked(config: &Config, all: &[ForwardAuth]) -> Vec<Option<Arc<ServerDemand>>> {
+    let mut known: Vec<(&ForwardAuth, Arc<ServerDemand>)> = Vec::new();
+    let demands = all.iter().map(|auth| {
+        let ForwardAuth::Server { to, path, copy } = auth else { return None };
+        if let Some((_, demand)) = known.iter().find(|(other, _)| *other == auth) {
+            return Some(Arc::clone(demand));
+        }
+        // The checks have reported a group that does not exist. Without one nothing is let through.
+        let group = config.groups.iter().position(|group| group.settings.name == *to);
+        let group = GroupId(group.and_then(|at| u32::try_from(at).ok()).unwrap_or(u32::MAX));
+        let copy = copy.iter().map(|name| name.as_str().into()).collect();
+        let demand = Arc::new(ServerDemand { group, path: path.clone(), copy });
+        known.push((auth, Arc::clone(&demand)));
+        Some(demand)
+    });
+    demands.collect()
 }
 
 fn demands(

@@ -87,6 +87,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.paths.is_empty()
                 && site.access.is_open()
                 && site.basic_auth.is_none()
+                && site.forward_auth.is_none()
                 && !wildcard
                 && one_way
         }
@@ -132,7 +133,7 @@ impl Content {
         watch_thread.announce();
         let names = hierarchy.table.sites.iter().map(|site| site.name.clone()).collect();
         let comparer = Comparer::start(&cache, &sites).context(NO_THREAD)?;
-        let guards = guards::build(routes, confinement, previous)?;
+        let guards = guards::build(config, routes, confinement, previous)?;
         let listeners = routes.listeners.listeners().iter().map(|listen| match listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Unix(_) => None,

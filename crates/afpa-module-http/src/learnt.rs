@@ -1,0 +1,37 @@
+//! The results of checks of the client of one request, for the response that is derived again.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use afpa_proxy::limit::Permit;
+use afpa_users::Users;
+
+use crate::asked::KeptRequest;
+use crate::checks::Found;
+use crate::demand::{Consent, ServerDemand};
+
+/// The results of checks of one request, and the servers that have consented.
+#[derive(Debug, Default)]
+pub(crate) struct Learnt {
+    pub(crate) passwords: Vec<(Arc<Users>, Found)>,
+    pub(crate) consents: Vec<Rc<Consent>>,
+    /// See [`Granted::permit`](crate::demand::Granted).
+    pub(crate) permit: RefCell<Option<Permit>>,
+}
+
+impl Learnt {
+    pub(crate) fn of(&self, users: &Arc<Users>) -> Option<&Found> {
+        self.passwords.iter().find(|(own, _)| Arc::ptr_eq(own, users)).map(|(_, found)| found)
+    }
+
+    pub(crate) fn consent(&self, demand: &Arc<ServerDemand>) -> Option<&Rc<Consent>> {
+        self.consents.iter().find(|consent| Arc::ptr_eq(&consent.demand, demand))
+    }
+}
+
+/// The request, and what was found out about its client.
+pub struct CheckedRequest {
+    pub(crate) request: KeptRequest,
+    pub(crate) learnt: Learnt,
+}
