@@ -30,7 +30,7 @@ use afpa_http::chunked::ChunkedDecoder;
 use afpa_http::multipart::{Boundary, Multipart};
 use afpa_http::{
     BodyLength, Coding, CodingSet, EntityTag, FieldSlots, HttpDate, Precondition, Ranges, Request,
-    RequestLimits, Validators, coding, conditional, range, request, target,
+    RequestLimits, Validators, coding, conditional, range, request, target, trace::Trace,
 };
 
 /// Small enough for inputs of a fuzzer to reach every limit.
@@ -286,5 +286,33 @@ fn with_fields(lines: &[u8], check: impl Fn(&Request<'_, '_>)) {
     let mut slots = FieldSlots::new();
     if let Ok(Some(request)) = request::parse(&head, &mut slots, &RequestLimits::default()) {
         check(&request);
+    }
+}
+
+/// Values of `traceparent`: a trace that goes on has the number that was sent, and its own value is valid and the same again.
+/// The parts of a value show whether it is valid, too.
+pub fn trace(data: &[u8]) {
+    let parts: Vec<&[u8]> = data.split(|&byte| byte == b'-').collect();
+    let is_hex = |part: &[u8], length| {
+        part.len() == length && part.iter().all(|byte| b"0123456789abcdef".contains(byte))
+    };
+    let is_set = |part: &[u8]| part.iter().any(|byte| *byte != b'0');
+    let is_valid = match parts[..] {
+        [version, trace, step, flags, ref rest @ ..] => {
+            let later = is_hex(version, 2) && version != b"ff" && version != b"00";
+            (later || version == b"00" && rest.is_empty())
+                && is_hex(trace, 32)
+                && is_set(trace)
+                && is_hex(step, 16)
+                && is_set(step)
+                && is_hex(flags, 2)
+        }
+        _ => false,
+    };
+    let given = Trace::given(data);
+    assert_eq!(given.is_some(), is_valid);
+    if let Some(given) = given {
+        assert_eq!((given.id(), given.goes_on()), (parts[1], true));
+        assert_eq!(Trace::given(given.line()), Some(given));
     }
 }

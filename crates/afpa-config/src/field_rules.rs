@@ -2,8 +2,9 @@
 
 use afpa_http::edits::{Cors, FieldRules};
 use afpa_http::marks::IdRule;
+use afpa_http::trace::TraceRule;
 
-use crate::marking::{IdMode, SiteMarks};
+use crate::marking::{IdMode, SiteMarks, TraceMode};
 use crate::model::{ContentGroup, SiteSettings, UrlPath};
 
 /// The changes for the requests of a content group: those of the site first, then those of the path and its own. The
@@ -19,7 +20,9 @@ pub fn field_rules(
     let cors = levels().filter_map(|level| level.cors.as_ref()).next_back().cloned();
     let headers = levels().flat_map(|level| &level.headers).map(|header| header.rule.clone());
     let id = id_rule(site, path, content);
-    FieldRules { rules: headers.chain(cors.iter().map(Cors::rule)).collect(), cors, id }
+    let trace = trace_rule(site, path, content);
+    let rules = headers.chain(cors.iter().map(Cors::rule)).collect();
+    FieldRules { rules, cors, id, trace }
 }
 
 /// The ids of the requests of a content group.
@@ -30,10 +33,25 @@ fn id_rule(
 ) -> Option<IdRule> {
     let of_path = path.and_then(|path| path.behaviour.marks.request_id);
     let own = content.and_then(|content| content.behaviour.marks.request_id).or(of_path);
-    let SiteMarks { request_id, request_id_field } = &site.marks;
+    let SiteMarks { request_id, request_id_field, .. } = &site.marks;
     let field = request_id_field.clone();
     match own.unwrap_or(*request_id) {
         IdMode::Off => None,
         mode => Some(IdRule { field, in_answers: mode == IdMode::On }),
+    }
+}
+
+/// The traces of these requests.
+fn trace_rule(
+    site: &SiteSettings,
+    path: Option<&UrlPath>,
+    content: Option<&ContentGroup>,
+) -> Option<TraceRule> {
+    let of_path = path.and_then(|path| path.behaviour.marks.traceparent);
+    let own = content.and_then(|content| content.behaviour.marks.traceparent).or(of_path);
+    let SiteMarks { traceparent, trace_share: share, .. } = &site.marks;
+    match own.unwrap_or(*traceparent) {
+        TraceMode::Off => None,
+        mode => Some(TraceRule { of_anybody: mode == TraceMode::On, share: *share }),
     }
 }

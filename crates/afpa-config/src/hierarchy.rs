@@ -434,7 +434,7 @@ impl<'s> Building<'s, '_> {
             hints: hints.collect(),
             mount: if is_plain { String::new() } else { below.to_owned() },
             // Marks belong to requests: files do not differ by them.
-            fields: Arc::new(FieldRules { id: None, ..fields }),
+            fields: Arc::new(FieldRules { id: None, trace: None, ..fields }),
             filters,
         };
         let number = *self.known.entry(root).or_insert_with_key(|root| {

@@ -85,7 +85,7 @@ pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
-pub use marking::{IdMode, OwnMarks, SiteMarks};
+pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
 pub use model::{
     AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config, Confine,
     Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels,

@@ -1,4 +1,4 @@
-//! `request_id`: which requests have ids, and where the ids stand.
+//! `request_id` and `traceparent`: which requests have ids and belong to traces, and who learns of them.
 
 use crate::choice::choice;
 use crate::reader::Section;
@@ -16,6 +16,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Whose traces go on.
+    TraceMode {
+        /// Nobody's: AFPA takes no part.
+        Off = "off",
+        /// Those of routers in front that the site believes.
+        Trusted = "trusted",
+        /// Those of any client.
+        On = "on",
+    }
+}
+
 /// The marks of the requests of a site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteMarks {
@@ -23,6 +35,10 @@ pub struct SiteMarks {
     pub request_id: IdMode,
     /// The field that carries an id.
     pub request_id_field: String,
+    /// Whether requests belong to traces.
+    pub traceparent: TraceMode,
+    /// Per cent of new traces that are to be recorded.
+    pub trace_share: u8,
 }
 
 /// Those of a path or content group; `None`: as outside.
@@ -30,6 +46,8 @@ pub struct SiteMarks {
 pub struct OwnMarks {
     /// Whether requests have ids.
     pub request_id: Option<IdMode>,
+    /// Whether requests belong to traces.
+    pub traceparent: Option<TraceMode>,
 }
 
 impl SiteMarks {
@@ -38,17 +56,22 @@ impl SiteMarks {
         Self {
             request_id: s.choice("request_id", IdMode::Off),
             request_id_field: s.text("request_id_field", "field name", field, rules::id_field),
+            traceparent: s.choice("traceparent", TraceMode::Off),
+            trace_share: u8::try_from(s.count("trace_share", 100, 0..=100)).unwrap_or(100),
         }
     }
 
     /// Whether no request of the site itself has any.
     pub fn is_off(&self) -> bool {
-        self.request_id == IdMode::Off
+        self.request_id == IdMode::Off && self.traceparent == TraceMode::Off
     }
 }
 
 impl OwnMarks {
     pub(crate) fn read(s: &mut Section<'_, '_>) -> Self {
-        Self { request_id: s.choice_or("request_id", "site") }
+        Self {
+            request_id: s.choice_or("request_id", "site"),
+            traceparent: s.choice_or("traceparent", "site"),
+        }
     }
 }

@@ -1,57 +1,81 @@
-//! Checks `request_id`: that nothing else writes its field, and that the name of the field has a use.
+//! Checks `request_id` and `traceparent`: that nothing else writes their fields, and that settings beside them have an
+//! effect.
 
-use crate::finding::{Finding, Location};
-use crate::marking::IdMode;
-use crate::model::{Config, SiteSettings, UrlPath};
+use afpa_http::trace::TRACEPARENT;
+
+use crate::finding::Finding;
+use crate::headers::HeaderRule;
+use crate::marking::{IdMode, OwnMarks, TraceMode};
+use crate::model::{Config, SiteSettings};
 use crate::settings::Settings;
 
-/// Fields of ids that something else writes, and names of fields that nothing carries.
+/// Fields of marks that something else writes, and settings of marks that there are none of.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
     config.sites.iter().flat_map(|site| of_site(site, settings)).collect()
 }
 
 fn of_site(site: &SiteSettings, settings: &Settings) -> Vec<Finding> {
     let at = |key| settings.location_in("site", site.instance, key);
-    let field = &site.marks.request_id_field;
-    let contents = |path: &UrlPath| {
-        let contents = path.contents.iter().map(|content| content.behaviour.marks.request_id);
-        contents.collect::<Vec<_>>()
-    };
-    let own = site.paths.iter().flat_map(|path| {
-        [path.behaviour.marks.request_id].into_iter().chain(contents(path)).flatten()
-    });
-    let is_on = std::iter::once(site.marks.request_id).chain(own).any(|mode| mode != IdMode::Off);
-    if !is_on && settings.differs("site", site.instance, "request_id_field") {
-        let cause = "`request_id_field` has no effect without `request_id`";
-        let remedy = "write request_id = \"on\", or \"servers\"";
-        return vec![Finding::error(at("request_id_field"), cause, remedy)];
-    }
+    let own = || own_marks(site);
+    let field = &*site.marks.request_id_field;
+    let ids = site.marks.request_id != IdMode::Off
+        || own().any(|own| own.request_id.is_some_and(|mode| mode != IdMode::Off));
+    let traces = site.marks.traceparent != TraceMode::Off
+        || own().any(|own| own.traceparent.is_some_and(|mode| mode != TraceMode::Off));
     let mut findings = Vec::new();
-    let remedy = "remove one of the two, or choose another `request_id_field`";
-    let mut twice = |location: Location| {
-        let cause = format!("`request_id` writes {field}, too");
-        findings.push(Finding::error(location, cause, remedy));
-    };
-    let is_field = |(name, _): &(String, String)| name.eq_ignore_ascii_case(field);
-    if is_on && site.headers.iter().any(is_field) {
-        twice(at("headers"));
+    for (is_on, key, of, value) in [
+        (ids, "request_id_field", "request_id", "\"on\", or \"servers\""),
+        (traces, "trace_share", "traceparent", "\"on\", or \"trusted\""),
+    ] {
+        if !is_on && settings.differs("site", site.instance, key) {
+            let cause = format!("`{key}` has no effect without `{of}`");
+            findings.push(Finding::error(at(key), cause, format!("write {of} = {value}")));
+        }
     }
+    let written = [(ids, "request_id", field), (traces, "traceparent", TRACEPARENT)];
+    for (_, setting, name) in written.into_iter().filter(|(is_on, ..)| *is_on) {
+        let in_files = site.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let in_files = in_files.then(|| at("headers"));
+        let in_rules = rules(site).flat_map(|rule| {
+            let HeaderRule { section, instance, .. } = rule;
+            let keys = keys_with(rule, name);
+            keys.into_iter().map(|key| settings.location_in(section, *instance, key))
+        });
+        findings.extend(in_files.into_iter().chain(in_rules).map(|location| {
+            let cause = format!("`{setting}` writes {name}, too");
+            Finding::error(location, cause, "remove one of the two")
+        }));
+    }
+    findings
+}
+
+/// The marks of paths and content groups.
+fn own_marks(site: &SiteSettings) -> impl Iterator<Item = OwnMarks> {
+    site.paths.iter().flat_map(|path| {
+        let contents = path.contents.iter().map(|content| content.behaviour.marks);
+        std::iter::once(path.behaviour.marks).chain(contents)
+    })
+}
+
+/// Every header rule of a site.
+fn rules(site: &SiteSettings) -> impl Iterator<Item = &HeaderRule> {
     let paths = site.paths.iter().flat_map(|path| {
         let groups = path.contents.iter().map(|group| &group.fields);
         std::iter::once(&path.fields).chain(groups)
     });
-    let headers = std::iter::once(&site.fields).chain(paths).flat_map(|level| &level.headers);
-    for header in headers.filter(|_| is_on) {
-        let (answer, request) = (&header.rule.answer, &header.rule.request);
-        let pairs = [
-            ("set", &answer.set),
-            ("add", &answer.add),
-            ("request_set", &request.set),
-            ("request_add", &request.add),
-        ];
-        for (key, _) in pairs.into_iter().filter(|(_, pairs)| pairs.iter().any(is_field)) {
-            twice(settings.location_in(header.section, header.instance, key));
-        }
-    }
-    findings
+    std::iter::once(&site.fields).chain(paths).flat_map(|level| &level.headers)
+}
+
+/// The settings of a rule that write a field.
+fn keys_with(rule: &HeaderRule, name: &str) -> Vec<&'static str> {
+    let (answer, request) = (&rule.rule.answer, &rule.rule.request);
+    let pairs = [
+        ("set", &answer.set),
+        ("add", &answer.add),
+        ("request_set", &request.set),
+        ("request_add", &request.add),
+    ];
+    let writes =
+        |pairs: &[(String, String)]| pairs.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    pairs.into_iter().filter(|(_, pairs)| writes(pairs)).map(|(key, _)| key).collect()
 }

@@ -166,6 +166,7 @@ pub(crate) fn record<'d>(
         user_agent: &lines.user_agent,
         user: "",
         request_id: b"",
+        trace_id: b"",
         weight: weight(event),
         source: "kernel",
         remote: None,

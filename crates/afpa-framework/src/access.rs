@@ -85,6 +85,8 @@ pub struct AccessRecord<'a> {
     pub user: &'a str,
     /// The id of the request, empty if it has none.
     pub request_id: &'a [u8],
+    /// The number of the trace that it belongs to, empty if there is none.
+    pub trace_id: &'a [u8],
     /// Answers that the record stands for: more than one where only a sample is recorded.
     pub weight: u32,
     /// The state that answered: `hit`, `uncached`, `remote` ...
@@ -148,6 +150,7 @@ pub struct Receipt {
     user_agent: Box<[u8]>,
     user: Box<str>,
     request_id: Box<[u8]>,
+    trace_id: Box<[u8]>,
     remote: Option<(Box<str>, u32, u8)>,
     tls: Option<Box<Secured>>,
 }
@@ -168,6 +171,7 @@ impl Receipt {
             user_agent: record.user_agent.into(),
             user: record.user.into(),
             request_id: record.request_id.into(),
+            trace_id: record.trace_id.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
             tls: record.tls.cloned().map(Box::new),
         })
@@ -195,6 +199,7 @@ impl Receipt {
             user_agent: &self.user_agent,
             user: &self.user,
             request_id: &self.request_id,
+            trace_id: &self.trace_id,
             weight: 1,
             source: self.source,
             remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {

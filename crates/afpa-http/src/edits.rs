@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::marks::{IdRule, Marks};
 use crate::request::Request;
+use crate::trace::{TRACEPARENT, TRACESTATE, TraceRule};
 use crate::{Method, media, syntax};
 
 /// Most rules of one request set: a word has a bit for each.
@@ -22,6 +23,8 @@ pub struct FieldRules {
     pub cors: Option<Cors>,
     /// How requests have ids.
     pub id: Option<IdRule>,
+    /// How requests belong to traces.
+    pub trace: Option<TraceRule>,
 }
 
 /// One of them, with its conditions.
@@ -186,12 +189,14 @@ impl FieldRules {
     /// Whether requests have marks.
     #[inline]
     pub fn marks(&self) -> bool {
-        self.id.is_some()
+        self.id.is_some() || self.trace.is_some()
     }
 
     /// Whether servers get a field of this name with a mark of each request.
     pub fn is_mark(&self, name: &[u8]) -> bool {
+        let is = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
         self.id.as_ref().is_some_and(|rule| rule.is(name))
+            || self.trace.is_some() && (is(TRACEPARENT) || is(TRACESTATE))
     }
 
     /// Whether answers to one URL differ from request to request.
@@ -216,9 +221,9 @@ impl FieldRules {
             || self.rules.iter().any(|rule| !rule.answer.is_empty())
     }
 
-    /// Whether heads of answers from servers are not passed on as they are.
+    /// Whether heads of answers from servers are not passed on, or kept, as they are.
     pub fn touches_answers(&self) -> bool {
-        self.changes_answers() || self.id.is_some()
+        self.changes_answers() || self.marks()
     }
 
     /// Whether a rule depends on the path.
@@ -391,6 +396,13 @@ impl<'a> Edits<'a> {
             remove_lines(head, 0, |name| rule.is(name));
             put_last(head, &[rule.field.as_bytes(), b": ", marks.id()]);
         }
+        if let Some(trace) = self.marks.and_then(|marks| marks.trace.as_ref()) {
+            let is = |name: &[u8], own: &str| name.eq_ignore_ascii_case(own.as_bytes());
+            remove_lines(head, 0, |name| {
+                is(name, TRACEPARENT) || is(name, TRACESTATE) && !trace.goes_on()
+            });
+            put_last(head, &[TRACEPARENT.as_bytes(), b": ", trace.line()]);
+        }
     }
 
     fn met(self) -> impl Iterator<Item = &'a FieldRule> {
@@ -516,7 +528,7 @@ mod tests {
             let id = IdRule { field: "X-Id".to_owned(), in_answers };
             Arc::new(FieldRules { id: Some(id), ..FieldRules::default() })
         };
-        let marks = Marks { id: RequestId::given(b"own") };
+        let marks = Marks { id: RequestId::given(b"own"), trace: None };
         let (rules, quiet) = (marked(true), marked(false));
         assert!(rules.differs_by_request() && rules.changes_answers() && !rules.is_empty());
         assert!(!quiet.differs_by_request() && !quiet.changes_answers() && !quiet.is_empty());

@@ -34,6 +34,7 @@ pub mod request;
 mod status;
 pub mod syntax;
 pub mod target;
+pub mod trace;
 
 pub use coding::{Coding, CodingSet};
 pub use conditional::{Precondition, Validators};

@@ -1,10 +1,13 @@
-//! The marks of a request, by which it is found again in several logs: its id.
+//! The marks of a request, by which it is found again in several logs: its id, and its trace.
 //!
-//! The configuration says which requests have some ([`IdRule`]); a source of random bits makes them. They are never part of
+//! The configuration says which requests have some ([`IdRule`], [`TraceRule`]); a source of random bits makes them. They are never part of
 //! a key, and no answer that is kept has any.
 
 use crate::request::Request;
 use crate::syntax::is_alike;
+#[cfg(doc)]
+use crate::trace::TraceRule;
+use crate::trace::{Trace, put_hex};
 
 /// Bytes of the longest id of a router in front that is taken over.
 pub const LONGEST_ID: usize = 64;
@@ -52,7 +55,7 @@ impl RequestId {
     /// A new id, of 128 random bits: 32 hexadecimal digits, as nginx's `$request_id`.
     pub fn new(random: u128) -> Self {
         let mut bytes = [0; LONGEST_ID];
-        put_hex(&random.to_be_bytes(), &mut bytes);
+        put_hex(&random.to_be_bytes(), Some(&mut bytes));
         Self { bytes, len: 32 }
     }
 
@@ -80,6 +83,8 @@ impl RequestId {
 pub struct Marks {
     /// Its id, if it has one.
     pub id: Option<RequestId>,
+    /// Its trace, if it belongs to one.
+    pub trace: Option<Trace>,
 }
 
 impl Marks {
@@ -87,14 +92,10 @@ impl Marks {
     pub fn id(&self) -> &[u8] {
         self.id.as_ref().map(RequestId::as_bytes).unwrap_or_default()
     }
-}
 
-/// Writes bytes as hexadecimal digits in lower case, as far as there is room.
-fn put_hex(bytes: &[u8], out: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (byte, [high, low]) in bytes.iter().zip(out.as_chunks_mut::<2>().0) {
-        *high = DIGITS[usize::from(byte >> 4)];
-        *low = DIGITS[usize::from(byte & 15)];
+    /// The number of its trace; empty: it belongs to none.
+    pub fn trace_id(&self) -> &[u8] {
+        self.trace.as_ref().map(Trace::id).unwrap_or_default()
     }
 }
 

@@ -36,6 +36,7 @@ const FRAGMENTS: &[&[u8]] = &[
     b"\x7f",
     b"\xff",
     b"HTTP/1.1",
+    b"00-",
     b"Content-Length: 5\r\n",
     b"Transfer-Encoding: chunked\r\n",
     b"99999999999999999999",
@@ -80,6 +81,11 @@ fn parts() {
 #[test]
 fn snapshot() {
     smoke("snapshot", targets::snapshot, FRAGMENTS);
+}
+
+#[test]
+fn trace() {
+    smoke("trace", targets::trace, FRAGMENTS);
 }
 
 #[test]

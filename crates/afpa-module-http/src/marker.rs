@@ -5,6 +5,7 @@ use std::fmt;
 use afpa_http::Request;
 use afpa_http::edits::FieldRules;
 use afpa_http::marks::Marks;
+use afpa_http::trace::TraceBits;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
@@ -20,15 +21,20 @@ impl Marker {
         Self { random: rand::make_rng(), marks: Marks::default() }
     }
 
-    /// The marks of a request. Only a trusted router in front may have chosen them.
+    /// The marks of a request. Only a trusted router in front may have chosen its id.
     pub(crate) fn mark(
         &mut self,
         rules: &FieldRules,
         request: &Request<'_, '_>,
         trusted: bool,
     ) -> &Marks {
-        let id = rules.id.as_ref().map(|rule| rule.id(request, trusted, self.random.random()));
-        self.marks = Marks { id };
+        let random = &mut self.random;
+        let id = rules.id.as_ref().map(|rule| rule.id(request, trusted, random.random()));
+        let trace = rules.trace.map(|rule| {
+            let (trace, step, choice) = (random.random(), random.random(), random.random());
+            rule.trace(request, trusted, TraceBits { trace, step, choice })
+        });
+        self.marks = Marks { id, trace };
         &self.marks
     }
 }

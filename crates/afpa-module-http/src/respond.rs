@@ -328,6 +328,7 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         user_agent: request.first(Known::UserAgent).unwrap_or_default(),
         user: asked.user().unwrap_or_default(),
         request_id: asked.marks().map(Marks::id).unwrap_or_default(),
+        trace_id: asked.marks().map(Marks::trace_id).unwrap_or_default(),
         weight: 1,
         source: asked.source,
         remote: None,

@@ -1,4 +1,4 @@
-//! Ids of requests: at servers, in answers and in the access log, each with its own request.
+//! Ids and traces of requests: at servers, in answers and in the access log, each with its own request.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use afpa_tests::proxy::{PhpFpm, Raw, read_content, read_head};
 use serde_json::Value;
 
 /// A server whose answers have the head that it was asked with as their content, and an id of its own. It keeps the
-/// heads. `/kept/` may be kept, `/vary/` depends on the id, and the answer for `/held` waits for the test.
+/// heads. `/kept/` may be kept, `/vary/` depends on the id, `/traced/` on the trace, and the answer for `/held` waits for the test.
 struct App {
     raw: Raw,
     heads: Arc<Mutex<Vec<String>>>,
@@ -36,6 +36,7 @@ impl App {
                 let target = head.split(' ').nth(1).unwrap_or("");
                 let lines = match target.split('/').nth(1) {
                     Some("kept") => "Cache-Control: max-age=600\r\n",
+                    Some("traced") => "Cache-Control: max-age=600\r\nVary: Traceparent\r\n",
                     Some("vary") => "Cache-Control: max-age=600\r\nVary: X-Request-Id\r\n",
                     _ => "",
                 };
@@ -66,6 +67,7 @@ fn tree() -> Tree {
     tree.file("index.html", "<p>home");
     tree.file("a.css", "css and more");
     tree.file("who.php", "<?php echo $_SERVER['HTTP_X_REQUEST_ID'] ?? 'none';");
+    tree.file("trace.php", "<?php echo $_SERVER['HTTP_TRACEPARENT'] ?? 'none';");
     tree
 }
 
@@ -240,6 +242,75 @@ fn only_a_router_that_the_site_believes_chooses_an_id() {
     assert!(lines.last().is_some_and(|line| line["request_id"].is_null()), "{lines:?}");
 }
 
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const STEP: &str = "00f067aa0ba902b7";
+
+/// The trace, the step and the flags of the only `traceparent` of a head.
+#[track_caller]
+fn trace_of(head: &str) -> [String; 3] {
+    let lines = told(head, "traceparent");
+    let parts: Vec<&str> = lines.first().expect("a trace").split('-').collect();
+    let [version, trace, step, flags] = parts[..] else { panic!("{lines:?}") };
+    assert_eq!((lines.len(), version, trace.len(), step.len()), (1, "00", 32, 16), "{lines:?}");
+    [trace, step, flags].map(str::to_owned)
+}
+
+#[test]
+fn a_trace_goes_on_in_a_step_of_its_own_or_begins() {
+    let (app, tree) = (App::start(), tree());
+    let to = app.raw.to();
+    let server = serve(
+        &tree,
+        &format!(
+            "to = \"{to}\"\ntraceparent = \"on\"\ntrace_share = 0\n\
+             [[site.path]]\nprefix = \"/trusted/\"\nto = \"{to}\"\ntraceparent = \"trusted\"\n\
+             [[site.path]]\nprefix = \"/off/\"\nto = \"{to}\"\ntraceparent = \"off\"\n"
+        ),
+    );
+    let given = format!("00-{TRACE}-{STEP}-01");
+    let lines = [("traceparent", &*given), ("tracestate", "a=1"), ("tracestate", "b=2")];
+    let (mut http1, mut http2) = (server.connect(), H2Client::connect(&server));
+    let mut steps = BTreeSet::new();
+    for by in both((&mut http1, &mut http2), "GET", "/a", &lines) {
+        let [trace, step, flags] = trace_of(by.text());
+        assert_eq!((&*trace, &*flags), (TRACE, "01"), "{by:?}");
+        assert!(step != STEP && steps.insert(step), "{by:?}");
+        assert_eq!(told(by.text(), "tracestate"), ["a=1", "b=2"], "{by:?}");
+        assert_eq!(by.field("traceparent"), None, "{by:?}");
+    }
+    let invalid = given.replace("-01", "-0x");
+    let twice = [lines[0], lines[0], lines[1]];
+    let (strange, none) = ([("traceparent", &*invalid), ("tracestate", "a=1")], []);
+    for (target, lines) in
+        [("/a", &strange[..]), ("/a", &twice), ("/a", &none), ("/trusted/", &lines)]
+    {
+        for by in both((&mut http1, &mut http2), "GET", target, lines) {
+            let [trace, _, flags] = trace_of(by.text());
+            assert!(trace != TRACE && flags == "00", "{target} {lines:?}: {by:?}");
+            assert!(told(by.text(), "tracestate").is_empty(), "{target} {lines:?}: {by:?}");
+        }
+    }
+    let router = Client::connect_from("127.0.0.9".parse().expect("an address"), server.address());
+    let line = format!("Traceparent: {given}\r\n");
+    let by = router.expect("connected").get_with("/trusted/", &line);
+    assert_eq!(trace_of(by.text())[0], TRACE);
+    for by in both((&mut http1, &mut http2), "GET", "/off/", &lines) {
+        assert_eq!(told(by.text(), "traceparent"), [&*given], "as it came: {by:?}");
+    }
+    let before = app.asked();
+    for _ in 0..2 {
+        for target in ["/kept/a", "/traced/a"] {
+            assert_eq!(http1.get_with(target, &line).status, 200);
+        }
+    }
+    // The trace is no part of a key, and an answer that depends on it is for nobody else.
+    assert_eq!(app.asked(), before + 3);
+    let log = logged(&server, 17);
+    let of = log.iter().filter(|line| line["trace_id"] == TRACE).count();
+    assert_eq!(of, 7, "two, one of the router's, and four of answers that may be kept: {log:?}");
+    assert_eq!(log.iter().filter(|line| line["trace_id"].is_null()).count(), 2, "{log:?}");
+}
+
 #[test]
 fn a_script_of_php_learns_the_id() {
     let fpm = match PhpFpm::start(true, 1, "") {
@@ -247,13 +318,17 @@ fn a_script_of_php_learns_the_id() {
         Err(why) => return println!("SKIP: {why}"),
     };
     let tree = tree();
-    let server = serve(&tree, &format!("php = \"{}\"\nrequest_id = \"on\"", fpm.to()));
+    let server =
+        serve(&tree, &format!("php = \"{}\"\nrequest_id = \"on\"\ntraceparent = \"on\"", fpm.to()));
     let lines = [("x-request-id", "stranger"), ("x_request_id", "other")];
     let (mut http1, mut http2) = (server.connect(), H2Client::connect(&server));
     for by in both((&mut http1, &mut http2), "GET", "/who.php", &lines) {
         assert!(is_new(by.text()), "{by:?}");
         assert_eq!(by.field("x-request-id"), Some(by.text()));
     }
+    let line = format!("traceparent: 00-{TRACE}-{STEP}-00\r\n");
+    let text = http1.get_with("/trace.php", &line).text().to_owned();
+    assert!(text.starts_with(&format!("00-{TRACE}-")) && !text.contains(STEP), "{text}");
 }
 
 #[test]
@@ -278,10 +353,13 @@ fn the_page_about_ids_has_a_configuration_that_does_what_it_says() {
     let answer = server.connect().get_with("/app", "X-Request-Id: from-the-router\r\n");
     assert_eq!(answer.field("x-request-id"), Some("from-the-router"));
     assert_eq!(told(answer.text(), "x-request-id"), ["from-the-router"]);
+    let [trace, _, flags] = trace_of(answer.text());
+    assert_eq!(flags, "01");
     let file = server.get("/static/a.css");
     assert_eq!((file.status, file.field("x-request-id")), (200, None), "{file:?}");
     let lines = logged(&server, 2);
     assert_eq!(lines[0]["request_id"], "from-the-router", "{lines:?}");
+    assert_eq!(lines[0]["trace_id"], *trace, "{lines:?}");
 }
 
 #[test]
@@ -292,6 +370,14 @@ fn wrong_settings_of_ids_have_their_lines_and_remedies() {
         ("request_id = \"yes\"", 3, "`off`, `servers` or `on`"),
         ("request_id = \"on\"\nrequest_id_field = \"Set-Cookie\"", 4, "has another meaning"),
         ("request_id = \"on\"\nrequest_id_field = \"X Id\"", 4, "is not a field name"),
+        ("traceparent = \"yes\"", 3, "`off`, `trusted` or `on`"),
+        ("trace_share = 5", 3, "has no effect without `traceparent`"),
+        ("traceparent = \"on\"\ntrace_share = 101", 4, "0 to 100"),
+        (
+            "traceparent = \"on\"\n[[site.header]]\nrequest_add = { Traceparent = \"1\" }",
+            5,
+            "writes traceparent, too",
+        ),
         ("request_id_field = \"X-Id\"", 3, "has no effect without `request_id`"),
         ("request_id = \"on\"\nheaders = { x-request-id = \"1\" }", 4, "writes X-Request-Id, too"),
         (

@@ -326,6 +326,7 @@ impl Responder {
                 user_agent: said.user_agent,
                 user: "",
                 request_id: b"",
+                trace_id: b"",
                 weight: 1,
                 source: "refused",
                 remote: None,

@@ -86,6 +86,9 @@ fn json(record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<u8>) {
     if !record.request_id.is_empty() {
         text("request_id", record.request_id, out);
     }
+    if !record.trace_id.is_empty() {
+        text("trace_id", record.trace_id, out);
+    }
     text("method", record.method, out);
     text("target", record.target, out);
     text("version", record.version, out);
@@ -243,6 +246,7 @@ mod tests {
             user_agent: b"curl/8 (\"x\")",
             user: b"",
             request_id: b"",
+            trace_id: b"",
             server: b"",
             first_byte_us: 0,
             attempts: 0,

@@ -14,10 +14,10 @@ const FIELD_LIMIT: usize = 8 * 1024;
 const WORD_LIMIT: usize = 255;
 
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 1 + 10 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 1 + 11 + 4 * 2;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 10 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(super) const LARGEST: usize = FIXED + 11 * WORD_LIMIT + 4 * FIELD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(super) struct Unpacked<'a> {
     pub(super) user: &'a [u8],
     /// The id of the request; empty if it has none.
     pub(super) request_id: &'a [u8],
+    /// The number of its trace; empty if there is none.
+    pub(super) trace_id: &'a [u8],
     /// The server that was asked; empty if none was.
     pub(super) server: &'a [u8],
     pub(super) first_byte_us: u32,
@@ -69,8 +71,8 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
         [record.method, record.version, record.source, remote.server, record.user]
             .map(str::as_bytes);
     let [version, cipher, subject] = [version, cipher, subject].map(str::as_bytes);
-    let id = record.request_id;
-    let words = [method, http, source, server, version, cipher, protocol, subject, user, id]
+    let (id, trace) = (record.request_id, record.trace_id);
+    let words = [method, http, source, server, version, cipher, protocol, subject, user, id, trace]
         .map(|word| cut(word, WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
@@ -110,12 +112,12 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let weight = u32::from_ne_bytes(array(bytes)?);
     let client = unpack_client(array(bytes)?);
     let [flags] = array(bytes)?;
-    let words: [u8; 10] = array(bytes)?;
+    let words: [u8; 11] = array(bytes)?;
     let mut fields = [0; 4];
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
-    let [method, version, source, server, tls, cipher, protocol, subject, user, id] =
+    let [method, version, source, server, tls, cipher, protocol, subject, user, id, trace] =
         words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
     Some(Unpacked {
@@ -138,6 +140,7 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
         },
         user: bytes.split_off(..user)?,
         request_id: bytes.split_off(..id)?,
+        trace_id: bytes.split_off(..trace)?,
         target: bytes.split_off(..target)?,
         host: bytes.split_off(..host)?,
         referer: bytes.split_off(..referer)?,

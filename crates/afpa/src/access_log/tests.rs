@@ -25,6 +25,7 @@ pub(super) fn record() -> AccessRecord<'static> {
         user_agent: b"curl/8",
         user: "",
         request_id: b"",
+        trace_id: b"",
         weight: 1,
         source: "hit",
         remote: None,

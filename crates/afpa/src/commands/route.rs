@@ -546,6 +546,10 @@ impl Told<'_> {
             let client = if id.in_answers { " and the client" } else { "" };
             self.row("request id", &format!("{} to servers{client}", id.field));
         }
+        if let Some(trace) = &rules.trace {
+            let of = if trace.of_anybody { "any client" } else { "routers in forwarded_from" };
+            self.row("trace", &format!("of {of}, or a new one, {}% recorded", trace.share));
+        }
         let kernel = match (is_file, rules.depends_on_origin(), rules.changes_answers()) {
             _ if rules.marks_answers() => "never answers: each answer has an id of its own",
             (true, true, _) => "never answers: the answer depends on the origin of the request",
@@ -848,6 +852,9 @@ file         /srv/dogalog/jumbo.gif
         let text =
             told("request_id = \"on\"\nrequest_id_field = \"X-Id\"", "request_id = \"servers\"");
         assert!(text.contains("request id   X-Id to servers\n") && !text.contains(never), "{text}");
+        let text = told("traceparent = \"trusted\"\ntrace_share = 5", "");
+        let of = "trace        of routers in forwarded_from, or a new one, 5% recorded\n";
+        assert!(text.contains(of) && !text.contains(never), "{text}");
         let text = told("request_id = \"on\"", "request_id = \"off\"");
         assert!(!text.contains("request id ") && !text.contains(never), "{text}");
     }

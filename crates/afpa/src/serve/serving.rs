@@ -313,6 +313,9 @@ fn set_cache(
     if let Some(id) = &fields.id {
         rules.push_str(&format!("\nid {}", id.field));
     }
+    if let Some(trace) = &fields.trace {
+        rules.push_str(&format!("\n{trace:?}"));
+    }
     // None of these is kept.
     let pages = afpa_config::error_pages(site, path, content);
     if let Some(ranges) = error_pages::replaces(&pages) {
