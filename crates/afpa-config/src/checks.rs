@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::accounts;
+use crate::choice::Choice as _;
 use crate::finding::{Finding, Location};
 use crate::groups::ServerGroup;
 use crate::machine::Machine;
-use crate::model::{AccessTarget, Cache, Coherency, Config, SiteSettings, Symlinks};
+use crate::model::{AccessFormat, AccessTarget, Cache, Coherency, Config, SiteSettings, Symlinks};
 use crate::settings::Settings;
 use crate::units::{Listen, human_size};
 
@@ -46,6 +47,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.listeners(config);
     checks.sizes(config);
     checks.groups(config);
+    checks.access_log(config);
     checks.findings
 }
 
@@ -126,6 +128,23 @@ impl Checks<'_> {
                     "`proxy_protocol` names one client, and `http2` has many share a connection";
                 self.findings.push(Finding::error(at, cause, "remove one of the two"));
             }
+        }
+    }
+
+    fn access_log(&mut self, config: &Config) {
+        let log = &config.log;
+        if log.access_format == AccessFormat::Combined && !log.access_fields.is_empty() {
+            let cause = "the fields of `combined` are always the same".to_owned();
+            let remedy = "write access_format = \"json\", or \"logfmt\"";
+            self.error("log", "access_fields", cause, remedy);
+        }
+        let mut seen = Vec::new();
+        for field in &log.access_fields {
+            if seen.contains(field) {
+                let cause = format!("`access_fields` has {} twice", field.word());
+                self.error("log", "access_fields", cause, "remove one of the two");
+            }
+            seen.push(*field);
         }
     }
 

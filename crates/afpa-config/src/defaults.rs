@@ -234,6 +234,7 @@ impl Log {
             format,
             access,
             access_format: s.choice("access_format", AccessFormat::Combined),
+            access_fields: s.choices("access_fields", &[]),
             access_queue: ACCESS_QUEUE,
         }
     }

@@ -87,9 +87,10 @@ pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
 pub use model::{
-    AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression, Config, Confine,
-    Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels,
-    Limits, Log, LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks, Timeouts, UrlPath,
+    AccessField, AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression,
+    Config, Confine, Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io,
+    Level, Levels, Limits, Log, LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks,
+    Timeouts, UrlPath,
 };
 pub use overrides::Overrides;
 pub use php::Php;

@@ -344,6 +344,64 @@ choice! {
         Combined = "combined",
         /// One JSON object a line.
         Json = "json",
+        /// Names and values, one line for a request.
+        Logfmt = "logfmt",
+    }
+}
+
+choice! {
+    /// A field of the lines of the access log.
+    AccessField {
+        /// When the request was understood.
+        Time = "time",
+        /// The client's address.
+        Client = "client",
+        /// The user whose password was checked.
+        User = "user",
+        /// The id of the request.
+        RequestId = "request_id",
+        /// The number of its trace.
+        TraceId = "trace_id",
+        /// As sent.
+        Method = "method",
+        /// The path and the query, as sent.
+        Target = "target",
+        /// The version of HTTP.
+        Version = "version",
+        /// The field of that name.
+        Host = "host",
+        /// That of the answer.
+        Status = "status",
+        /// Bytes of content.
+        BodyBytes = "body_bytes",
+        /// Microseconds until the last byte was handed to the kernel.
+        Duration = "duration_us",
+        /// The part that answered.
+        Source = "source",
+        /// Answers that the line stands for.
+        Weight = "weight",
+        /// The server that was asked.
+        Server = "server",
+        /// Microseconds until its response began.
+        FirstByte = "first_byte_us",
+        /// How many servers were asked.
+        Attempts = "attempts",
+        /// The version of TLS.
+        Tls = "tls",
+        /// Its cipher suite.
+        Cipher = "cipher",
+        /// Whether its session was resumed.
+        Resumed = "resumed",
+        /// Whether the request came before the handshake was complete.
+        EarlyData = "early_data",
+        /// The protocol that ALPN chose.
+        Protocol = "protocol",
+        /// That of the client's certificate.
+        Subject = "subject",
+        /// The field of that name.
+        Referer = "referer",
+        /// The field of that name.
+        UserAgent = "user_agent",
     }
 }
 
@@ -369,6 +427,8 @@ pub struct Log {
     pub access: AccessTarget,
     /// Its form.
     pub access_format: AccessFormat,
+    /// The fields of its lines, in order; empty: those that its form has.
+    pub access_fields: Vec<AccessField>,
     /// Bytes of access records that may wait in each worker; beyond that lines are dropped.
     pub access_queue: usize,
 }

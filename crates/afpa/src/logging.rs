@@ -73,6 +73,7 @@ mod tests {
             format,
             access: AccessTarget::Off,
             access_format: AccessFormat::Combined,
+            access_fields: Vec::new(),
             access_queue: 0,
         }
     }

@@ -243,6 +243,70 @@ fn no_client_can_write_a_line_of_its_own_into_the_log() {
     }
 }
 
+#[test]
+fn the_page_about_the_log_has_a_configuration_that_does_what_it_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access-log.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("an example");
+    let app = Raw::answering("HTTP/1.1 200 -\r\nContent-Length: 2\r\n\r\nok", Duration::ZERO);
+    for format in ["logfmt", "json"] {
+        let server = Server::start("/", |launch| {
+            let log = launch.home().join("access.log").display().to_string();
+            launch.written(|listen: &Endpoint| {
+                let site = format!("[[site]]\nlisten = [\"{listen}\"]");
+                let example =
+                    example.replace("[[site]]", &site).replace("127.0.0.1:3000", &app.to());
+                let example = example.replace("\"logfmt\" ", &format!("\"{format}\" "));
+                example.replace("/var/log/afpa/access.log", &log)
+            });
+        });
+        server.get("/a?status=404%20client=none");
+        // The target of a request may have quotes.
+        server.connect().get_with("/\"x", "User-Agent: x\"\r\n");
+        let lines = log_lines(&server.home().join("access.log"), 2);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        if format == "json" {
+            let line: Value = serde_json::from_str(&lines[0]).expect("JSON");
+            assert_eq!((&line["status"], &line["client"]), (&200.into(), &"127.0.0.1".into()));
+            assert_eq!(line.as_object().map(serde_json::Map::len), Some(8), "{line}");
+            assert_eq!(line["request_id"].as_str().map(str::len), Some(32), "{line}");
+            continue;
+        }
+        let names = |line: &str| -> Vec<String> {
+            let pairs = line.split(' ').map(|pair| pair.split('=').next().unwrap_or_default());
+            pairs.map(str::to_owned).collect()
+        };
+        let wanted =
+            ["time", "client", "method", "target", "status", "duration_us", "server", "request_id"];
+        assert!(lines.iter().all(|line| names(line) == wanted), "{lines:?}");
+        assert!(
+            lines[0].contains(" target=\"/a?status=404%20client=none\" status=200 "),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_field_of_the_log_has_its_line_and_the_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("afpa.toml");
+    for (lines, said) in [
+        ("access_format = \"json\"\naccess_fields = [\"stauts\"]", "did you mean \"status\"?"),
+        ("access_format = \"json\"\naccess_fields = [\"Cookie: session\"]", "`user_agent`"),
+        ("access_format = \"json\"\naccess_fields = [\"host\", \"host\"]", "has host twice"),
+        ("access_format = \"combined\"\naccess_fields = [\"host\"]", "always the same"),
+    ] {
+        let text = format!("[log]\n{lines}\n[[site]]\nroot = \"/srv\"\n");
+        fs::write(&file, text).expect("written");
+        let mut command = std::process::Command::new(afpa_testkit::server::program());
+        let output = command.arg("check").arg(&file).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("afpa.toml:3:") && text.contains(said), "{lines}: {text}");
+        assert!(!output.status.success(), "{lines}");
+    }
+}
+
 /// The request line was read, so the line of the log names it: the search for the client's fault begins there.
 #[test]
 fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {

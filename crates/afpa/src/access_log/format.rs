@@ -5,18 +5,21 @@ use std::io::Write as _;
 use afpa_framework::Client;
 use afpa_http::date::civil;
 
+use super::chosen;
 use super::packed::Unpacked;
-use afpa_config::AccessFormat;
+use afpa_config::{AccessField, AccessFormat};
 
 /// Writes records as lines of one format.
 pub(super) struct Formatter {
     format: AccessFormat,
+    /// The fields of a line; empty: those that the format has.
+    fields: Vec<AccessField>,
     clock: Clock,
 }
 
 impl Formatter {
-    pub(super) fn new(format: AccessFormat) -> Self {
-        Formatter { format, clock: Clock::default() }
+    pub(super) fn new(format: AccessFormat, fields: Vec<AccessField>) -> Self {
+        Formatter { format, fields, clock: Clock::default() }
     }
 
     /// Appends `record` and a line feed.
@@ -24,7 +27,9 @@ impl Formatter {
         self.clock.set(record.time_unix_us / 1_000_000);
         match self.format {
             AccessFormat::Combined => combined(record, &self.clock, out),
-            AccessFormat::Json => json(record, &self.clock, out),
+            AccessFormat::Json if self.fields.is_empty() => json(record, &self.clock, out),
+            AccessFormat::Json => chosen::json(record, &self.clock, &self.fields, out),
+            AccessFormat::Logfmt => chosen::logfmt(record, &self.clock, &self.fields, out),
         }
         out.push(b'\n');
     }
@@ -155,7 +160,7 @@ fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn client(client: Client, out: &mut Vec<u8>) {
+pub(super) fn client(client: Client, out: &mut Vec<u8>) {
     // A Vec takes every write.
     let _ = match client {
         // An IPv4 client of a dual-stack listener is shown with its IPv4 address.
@@ -164,12 +169,12 @@ fn client(client: Client, out: &mut Vec<u8>) {
     };
 }
 
-fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
+pub(super) fn number(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// As nginx's ngx_http_log_escape: `"`, `\`, and all bytes but printable ASCII become `\xHH`.
-fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
     for &byte in bytes {
         match byte {
             b'"' | b'\\' | 0..=31 | 127..=255 => {
@@ -182,7 +187,7 @@ fn escape_nginx(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Escapes text for JSON. Bytes that are not UTF-8 become U+FFFD, so that a line is always JSON. All controls are
 /// escaped, also those beyond ASCII: some terminals obey them.
-fn escape_json(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn escape_json(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
@@ -201,12 +206,12 @@ fn escape_json(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// The current second as text: many records share it.
 #[derive(Default)]
-struct Clock {
+pub(super) struct Clock {
     second: Option<u64>,
     /// `10/Oct/2000:13:55:36 +0000`
     local: String,
     /// `2000-10-10T13:55:36`
-    iso: String,
+    pub(super) iso: String,
 }
 
 impl Clock {
@@ -227,10 +232,10 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn record() -> Unpacked<'static> {
+    pub(in crate::access_log) fn record() -> Unpacked<'static> {
         Unpacked {
             time_unix_us: 971_186_136_123_456,
             body_bytes: 612,
@@ -257,7 +262,7 @@ mod tests {
 
     fn line(format: AccessFormat, record: &Unpacked<'_>) -> String {
         let mut out = Vec::new();
-        Formatter::new(format).line(record, &mut out);
+        Formatter::new(format, Vec::new()).line(record, &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -11,6 +11,7 @@
 //! back, records are dropped and counted. A write that fails (a full disk) costs its lines, which
 //! are counted too, and one message; the log goes on by itself when writing works again.
 
+mod chosen;
 mod format;
 mod output;
 mod packed;
@@ -34,6 +35,7 @@ use afpa_config::{AccessTarget, Log};
 pub use sink::Sink;
 pub(crate) use sinks::Sinks;
 
+use format::Formatter;
 use output::Output;
 use sink::BUFFER_SIZE;
 use writer::{Message, Writer};
@@ -107,7 +109,7 @@ impl AccessLog {
             inbox,
             homes,
             output,
-            settings.access_format,
+            Formatter::new(settings.access_format, settings.access_fields.clone()),
             Arc::clone(&counts),
             Arc::clone(&orders),
         );

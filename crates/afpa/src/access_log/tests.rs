@@ -39,6 +39,7 @@ fn settings(access: AccessTarget, queue: usize) -> Log {
         format: LogFormat::Text,
         access,
         access_format: AccessFormat::Combined,
+        access_fields: Vec::new(),
         access_queue: queue,
     }
 }

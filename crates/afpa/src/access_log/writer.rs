@@ -9,7 +9,6 @@ use super::format::Formatter;
 use super::output::Output;
 use super::packed::unpack;
 use super::{Counts, Orders};
-use afpa_config::AccessFormat;
 
 /// Bytes that are gathered for one write, if so many are there at once.
 const WRITE_SIZE: usize = 256 * 1024;
@@ -43,7 +42,7 @@ impl Writer {
         inbox: Receiver<Message>,
         homes: Vec<SyncSender<Vec<u8>>>,
         output: Output,
-        format: AccessFormat,
+        formatter: Formatter,
         counts: Arc<Counts>,
         orders: Arc<Orders>,
     ) -> Self {
@@ -51,7 +50,7 @@ impl Writer {
             inbox,
             homes,
             output,
-            formatter: Formatter::new(format),
+            formatter,
             lines: Vec::with_capacity(2 * WRITE_SIZE),
             counts,
             orders,
