@@ -262,6 +262,7 @@ fn the_page_about_the_log_has_a_configuration_that_does_what_it_says() {
             });
         });
         server.get("/a?status=404%20client=none");
+        log_lines(&server.home().join("access.log"), 1);
         // The target of a request may have quotes.
         server.connect().get_with("/\"x", "User-Agent: x\"\r\n");
         let lines = log_lines(&server.home().join("access.log"), 2);
