@@ -246,7 +246,8 @@ pub(crate) fn misuses(
         found.extend(why.map(|why| (own.to_owned(), why)));
         before.push_str(match piece {
             Piece::Path => "/",
-            Piece::Query => "?",
+            // A request without a query ends no host by it.
+            Piece::Query => "",
             _ => own,
         });
     }

@@ -88,10 +88,10 @@ impl Verdict<'_, '_> {
             return None;
         }
         let mut out = expand(&redirect.location, &self.asked(question, spelled));
-        // Two slashes would make a host of the next segment (RFC 3986 section 4.2).
+        // Two slashes would make a host of the next segment (RFC 3986 section 4.2), and browsers take a backslash for one.
         if !redirect.location.starts_with("//") {
-            let slashes = out.iter().take_while(|byte| **byte == b'/').count();
-            out.drain(..slashes.saturating_sub(1));
+            let slashes = out.iter().take_while(|byte| matches!(byte, b'/' | b'\\')).count();
+            out.drain(slashes.min(1)..slashes);
         }
         Some(out)
     }

@@ -74,6 +74,8 @@ fn groups_stand_for_what_they_have_found() {
         ("/?{query}", "/p/q-?r=s", "/?r=s"),
         ("/?a={2}{query}", "/p/q-", "/?a=q"),
         ("https://x/{2}", "/p//evil.test/-", "https://x/evil.test/"),
+        ("/{1}\\{2}", "/p/evil.test-", "/evil.test"),
+        ("/{1}/\\{2}", "/p/evil.test-", "/evil.test"),
     ] {
         let url = url.replace('#', "%23");
         let router = router(vec![place("/p/", Use::Location, text, &patterns)]).unwrap();
@@ -134,6 +136,9 @@ fn variables_that_cannot_be_used_are_found() {
         ("https:/{v}", &[Misuse::Host], &[]),
         ("//{path}", &[Misuse::Host], &[]),
         ("/\\{rest}", &[Misuse::Host], &[]),
+        ("https://a{query}{1}", &[Misuse::Host], &[]),
+        ("https://{query}{path}", &[Misuse::Host], &[]),
+        ("https://a{query}#{1}", &[], &[]),
         ("https://a?{1}", &[], &[]),
         ("/a//{1}", &[], &[]),
     ] {
