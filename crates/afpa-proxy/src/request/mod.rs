@@ -160,9 +160,13 @@ impl RequestHead {
         }
     }
 
-    /// Makes the operator's changes of its fields. The host is not among them, and stays before them.
+    /// Makes the operator's changes of its fields. The host is not among them, and stays before them. Some servers read
+    /// trailers as fields of the head, so that no client's marks may trail.
     pub fn apply(&mut self, edits: Edits<'_>) {
         edits.apply_to_request(&mut self.bytes);
+        if edits.marks.is_some() {
+            self.may_trail.remove(|name| edits.rules.is_mark(name));
+        }
     }
 
     /// Whether the client waits for a 100 (Continue).

@@ -358,3 +358,28 @@ fn a_claimed_field_has_nobody_elses_value_under_any_name() {
          Transfer-Encoding: chunked\r\nRemote-User: ann\r\n\r\n"
     );
 }
+
+#[test]
+fn no_mark_of_a_client_trails_where_requests_have_marks() {
+    use afpa_http::edits::FieldRules;
+    use afpa_http::marks::{IdRule, Marks, RequestId};
+
+    let trailing = |names: &str, is_marked: bool| {
+        let input = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nTrailer: {names}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        let mut slots = FieldSlots::new();
+        let parsed = request::parse(input.as_bytes(), &mut slots, &RequestLimits::default());
+        let parsed = parsed.expect("good bytes").expect("a whole head");
+        let mut head = RequestHead::default();
+        head.write(&parsed, b"/", &plain(), CLIENT).expect("passed on");
+        let id = IdRule { field: "X-Id".to_owned(), in_answers: true };
+        let rules = std::sync::Arc::new(FieldRules { id: Some(id), ..FieldRules::default() });
+        let marks = Marks { id: RequestId::given(b"own"), trace: None };
+        let marks = is_marked.then_some(&marks);
+        head.apply(Edits { rules: &rules, mask: 0, origin: None, marks });
+        format!("{:?}", head.may_trail())
+    };
+    assert_eq!(trailing("x-ID, X.Id, X-Sum", true), trailing("X-Sum", false));
+    assert_ne!(trailing("x-ID, X-Sum", false), trailing("X-Sum", false));
+}
