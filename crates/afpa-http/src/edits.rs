@@ -392,6 +392,11 @@ impl<'a> Edits<'a> {
         for rule in self.met().filter(|rule| !rule.request.is_empty()) {
             rule.request.apply(head, 0, None);
         }
+        self.put_marks(head);
+    }
+
+    /// Puts the marks alone into the head of a request to a server, which is the whole buffer.
+    pub fn put_marks(self, head: &mut Vec<u8>) {
         if let (Some(rule), Some(marks)) = (&self.rules.id, self.marks) {
             remove_lines(head, 0, |name| rule.is(name));
             put_last(head, &[rule.field.as_bytes(), b": ", marks.id()]);

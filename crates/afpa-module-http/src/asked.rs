@@ -201,6 +201,11 @@ impl KeptRequest {
         self.edits.as_ref().map(KeptEdits::as_edits)
     }
 
+    /// The marks that it has had so far.
+    pub(crate) fn marks(&self) -> Option<Box<Marks>> {
+        self.edits().and_then(|edits| edits.marks.copied()).map(Box::new)
+    }
+
     pub(crate) fn errors(&self) -> Option<Errors<'_>> {
         self.errors.as_deref().map(KeptErrors::as_errors)
     }

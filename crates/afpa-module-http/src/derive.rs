@@ -14,6 +14,7 @@ use afpa_framework::{
     AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Peer,
     Persistence, Receipt, Secured, Then, Timeout, Waiting,
 };
+use afpa_http::marks::Marks;
 use afpa_http::{
     BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request, request::Said,
 };
@@ -93,6 +94,8 @@ struct Again {
     granted: Option<Rc<Granted>>,
     /// The request set that answers; `None`: the router says it.
     within: Option<RequestSetId>,
+    /// The marks that the request has.
+    marks: Option<Box<Marks>>,
 }
 
 /// A parsed request, with the bytes it was parsed from.
@@ -154,9 +157,11 @@ impl Http {
         'b: 's,
         's: 'm,
     {
-        let (learnt, before, within) = match again {
-            Some(Again { learnt, granted, within }) => (Some(learnt), granted, within),
-            None => (None, None, None),
+        let (learnt, before, within, marks) = match again {
+            Some(Again { learnt, granted, within, marks }) => {
+                (Some(learnt), granted, within, marks)
+            }
+            None => (None, None, None, None),
         };
         let Self {
             global,
@@ -189,7 +194,7 @@ impl Http {
         }
         if let Some(edits) = routed.edits.as_mut().filter(|edits| edits.rules.marks()) {
             let trusted = global.trusts(routed.site, peer);
-            edits.marks = Some(marker.mark(edits.rules, parsed, trusted));
+            edits.marks = Some(marker.mark(edits.rules, parsed, (trusted, marks.as_deref())));
         }
         *granted = routed.granted.take().or(before);
         let client = match responder.sink.enabled() {
@@ -272,7 +277,8 @@ impl Http {
             return Miss::Answered(Persistence::Close);
         };
         let times = (request.arrived, now);
-        let again = Again { learnt, granted: request.granted.clone(), within };
+        let (granted, marks) = (request.granted.clone(), request.marks());
+        let again = Again { learnt, granted, within, marks };
         let request = HttpRequest { parsed, head: &request.head };
         match self.derive(connection, times, &request, Some(again), out) {
             Cached::Hit(persistence) => Miss::Answered(persistence),

@@ -312,6 +312,39 @@ fn a_trace_goes_on_in_a_step_of_its_own_or_begins() {
 }
 
 #[test]
+fn a_server_that_says_who_may_learns_the_id_and_the_trace_of_the_request_itself() {
+    let (app, portal, tree) = (App::start(), App::start(), tree());
+    let server = serve(
+        &tree,
+        &format!(
+            "to = \"{}\"\nrequest_id = \"on\"\ntraceparent = \"on\"\nforward_auth = \"{}\"\n\
+             forward_auth_path = \"/verify\"\n",
+            app.raw.to(),
+            portal.raw.to()
+        ),
+    );
+    let given = format!("00-{TRACE}-{STEP}-01");
+    let forged =
+        [("x-request-id", "stranger"), ("x_request_id", "other"), ("traceparent", &*given)];
+    let (mut http1, mut http2) = (server.connect(), H2Client::connect(&server));
+    for lines in [&forged[..], &[]] {
+        let answers = both((&mut http1, &mut http2), "GET", "/a", lines);
+        let questions = std::mem::take(&mut *portal.heads.lock().expect("no panic"));
+        assert_eq!(questions.len(), answers.len());
+        for (by, question) in answers.iter().zip(&questions) {
+            let own: Vec<&str> = by.values("x-request-id").collect();
+            assert!(matches!(own[..], [id] if is_new(id)), "{by:?}");
+            assert_eq!(told(question, "x-request-id"), own, "{question}");
+            assert!(told(question, "x_request_id").is_empty(), "{question}");
+            assert_eq!(told(by.text(), "x-request-id"), own, "{by:?}");
+            let trace = trace_of(question);
+            assert_eq!(trace, trace_of(by.text()), "{question} {by:?}");
+            assert_eq!(trace[0] == TRACE, !lines.is_empty(), "{question}");
+        }
+    }
+}
+
+#[test]
 fn a_script_of_php_learns_the_id() {
     let fpm = match PhpFpm::start(true, 1, "") {
         Ok(fpm) => fpm,

@@ -59,6 +59,9 @@ pub(crate) fn job(
     let guards = global.guards.as_deref();
     let reserved = id.zip(guards).map_or(&[][..], |(site, guards)| guards.reserved(site));
     describe(&mut head, request, origin, reserved);
+    if let Some(edits) = asked.edits {
+        head.mark(edits);
+    }
     if learnt.permit.borrow().is_none()
         && let Some(site) = site
     {

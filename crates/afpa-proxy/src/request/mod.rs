@@ -169,6 +169,11 @@ impl RequestHead {
         }
     }
 
+    /// Has it the marks of the request, and none of the operator's changes.
+    pub fn mark(&mut self, edits: Edits<'_>) {
+        edits.put_marks(&mut self.bytes);
+    }
+
     /// Whether the client waits for a 100 (Continue).
     pub(crate) fn expects_continue(&self) -> bool {
         memchr::memmem::find(&self.bytes, b"\r\nExpect: ").is_some()
