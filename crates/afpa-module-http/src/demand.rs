@@ -114,6 +114,20 @@ impl Consent {
 }
 
 impl Granted {
+    /// What is known of the client of a request that was routed again: by its last path, and by those before.
+    pub(crate) fn joined(last: Option<Rc<Self>>, before: Option<Rc<Self>>) -> Option<Rc<Self>> {
+        let (last, before) = match (last, before) {
+            (Some(last), Some(before)) => (last, before),
+            (last, before) => return last.or(before),
+        };
+        let is_known = |other: &Rc<Consent>| last.consents.iter().any(|own| Rc::ptr_eq(own, other));
+        let others = before.consents.iter().filter(|consent| !is_known(consent));
+        let consents = last.consents.iter().chain(others).cloned().collect();
+        let user = last.user.clone().or_else(|| before.user.clone());
+        let permit = last.permit.take().or_else(|| before.permit.take());
+        Some(Rc::new(Self { user, consents, permit: RefCell::new(permit) }))
+    }
+
     /// The name of the user, for the log.
     pub(crate) fn name(&self) -> Option<&str> {
         let said = || self.consents.iter().find_map(|consent| consent.user());
@@ -130,5 +144,37 @@ impl Granted {
     /// Lines of Set-Cookie, for the client.
     pub(crate) fn cookies(&self) -> impl Iterator<Item = &[u8]> {
         self.consents.iter().map(|consent| &*consent.cookies).filter(|lines| !lines.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(user: Option<&str>, consents: &[&Rc<Consent>]) -> Option<Rc<Granted>> {
+        let consents = consents.iter().map(|consent| Rc::clone(consent)).collect();
+        let user = user.map(Arc::from);
+        Some(Rc::new(Granted { user, consents, permit: RefCell::default() }))
+    }
+
+    #[test]
+    fn a_request_that_is_routed_again_keeps_what_the_path_before_has_shown() {
+        let consent = |user: &str, cookies: &[u8]| {
+            let copy = vec!["X-User".into()];
+            let demand = ServerDemand { group: GroupId(0), path: "/".to_owned(), copy };
+            let fields = vec![("X-User".into(), user.as_bytes().into())];
+            Rc::new(Consent { demand: Arc::new(demand), fields, cookies: cookies.to_vec() })
+        };
+        let (one, two) = (consent("one", b"Set-Cookie: a=b\r\n"), consent("two", b""));
+        let both = Granted::joined(granted(Some("ann"), &[]), granted(None, &[&one])).unwrap();
+        assert_eq!((both.name(), both.consents.len()), (Some("ann"), 1));
+        assert!(both.is_personal() && both.cookies().next().is_some());
+        let all = Granted::joined(granted(None, &[&two]), granted(Some("bob"), &[&one, &two]));
+        let all = all.unwrap();
+        assert_eq!((all.name(), all.consents.len()), (Some("bob"), 2));
+        assert_eq!(all.consents[0].user(), Some("two"), "that for the last path stands first");
+        let alone = Granted::joined(None, granted(Some("bob"), &[])).unwrap();
+        assert_eq!(alone.name(), Some("bob"));
+        assert!(Granted::joined(None, None).is_none());
     }
 }

@@ -196,7 +196,7 @@ impl Http {
             let trusted = global.trusts(routed.site, peer);
             edits.marks = Some(marker.mark(edits.rules, parsed, (trusted, marks.as_deref())));
         }
-        *granted = routed.granted.take().or(before);
+        *granted = Granted::joined(routed.granted.take(), before);
         let client = match responder.sink.enabled() {
             true => global.logged_client(parsed, routed.site, peer),
             false => peer,

@@ -62,7 +62,10 @@ pub(crate) fn job(
     if let Some(edits) = asked.edits {
         head.mark(edits);
     }
+    // Of a request that was routed again, the path before may have asked.
+    let is_first = asked.granted.is_none_or(|granted| granted.permit.borrow().is_none());
     if learnt.permit.borrow().is_none()
+        && is_first
         && let Some(site) = site
     {
         let permit = admit(site, connection, (client, origin.trusted), asked.now);
