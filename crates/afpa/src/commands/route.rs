@@ -57,12 +57,13 @@ impl<'u> Url<'u> {
     fn parse(text: &'u str) -> anyhow::Result<Self> {
         let text = text.split('#').next().unwrap_or(text);
         let (authority, default, rest) = match text.split_once("://") {
+            // There may be a whole URL in its query.
+            _ if text.starts_with('/') => ("", None, text),
             Some((scheme @ ("http" | "https"), rest)) => {
                 let end = rest.find(['/', '?']).unwrap_or(rest.len());
                 let (authority, rest) = rest.split_at(end);
                 (authority, Some(if scheme == "http" { 80 } else { 443 }), rest)
             }
-            None if text.starts_with('/') => ("", None, text),
             _ => bail!("\"{text}\" is neither a URL nor a path: write http://example.org/ or /"),
         };
         let (path, query) = match rest.split_once('?') {
@@ -903,6 +904,8 @@ file         /srv/dogalog/jumbo.gif
         assert_eq!(url, Url { host: "a.org", port: Some(443), path: "/", query: Some("x") });
         let url = Url::parse("/a").unwrap();
         assert_eq!(url, Url { host: "", port: None, path: "/a", query: None });
+        let url = Url::parse("/a?to=https://b.org/?c").unwrap();
+        assert_eq!((url.host, url.path, url.query), ("", "/a", Some("to=https://b.org/?c")));
         assert!(Url::parse("ftp://a/").is_err() && Url::parse("a").is_err());
         assert!(Url::parse("http://a b/").is_err());
     }
