@@ -420,6 +420,46 @@ fn no_client_speaks_in_the_place_of_the_server() {
 }
 
 #[test]
+fn a_path_that_is_routed_again_is_asked_about_too_and_has_one_place_among_the_requests() {
+    let (app, tree) = (app(), tree());
+    let portal = Asked::start(|head, _| {
+        let uri = field(head, "X-Forwarded-Uri");
+        let lines = format!("Remote-User: {uri}\r\nSet-Cookie: seen={uri}\r\n");
+        if uri.starts_with("/app/no") { answered(403, "", "no") } else { answered(200, &lines, "") }
+    });
+    let server = serve(
+        &tree,
+        &format!(
+            "{}[[site.path]]\nprefix = \"/go/\"\nrewrite = \"/app/{{rest}}\"\n\
+             [[site.path]]\nprefix = \"/app/\"\nto = \"{}\"\n[site.limits]\nin_flight = 1\n",
+            auth(&portal.to()),
+            app.to()
+        ),
+    );
+    let mut client = server.connect();
+    for _ in 0..2 {
+        for (target, status, asked) in [
+            ("/app/x", 200, &["/app/x"][..]),
+            ("/app/no", 403, &["/app/no"]),
+            ("/go/x", 200, &["/go/x", "/app/x"]),
+            ("/go/no", 403, &["/go/no", "/app/no"]),
+        ] {
+            let answer = client.get(target);
+            assert_eq!(answer.status, status, "{target}: {answer:?}");
+            let heads = portal.take();
+            let uris: Vec<&str> = heads.iter().map(|head| field(head, "X-Forwarded-Uri")).collect();
+            assert_eq!(uris, asked, "{target}");
+            if status == 200 {
+                assert_eq!(answer.text(), "app /app/x /app/x - ", "the last path decides");
+                let seen = asked.iter().rev().map(|uri| format!("seen={uri}"));
+                let cookies: Vec<&str> = answer.values("set-cookie").collect();
+                assert_eq!(cookies, seen.collect::<Vec<_>>(), "{target}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_server_that_does_not_decide_lets_nothing_through() {
     let (app, tree, dead) = (app(), tree(), free_address());
     let portal = Asked::start(|head, _| match field(head, "Cookie") {

@@ -126,7 +126,10 @@ impl Missed<'_, '_, '_> {
                 let times = asked.request.rewrites + 1;
                 let within = within.map(|set| (set, Arc::clone(global)));
                 request.rewritten = Some(Box::new(Rewritten { target: text, times, within }));
-                let learnt = learnt.unwrap_or_default();
+                let mut learnt = learnt.unwrap_or_default();
+                // Servers have consented to the path before, and may say otherwise of this one. The request has their
+                // cookies and fields.
+                learnt.consents.clear();
                 return Miss::Uncached(Work::Again(CheckedRequest { request, learnt }));
             }
             Route::Fixed(fixed) if fixed.body.is_empty() && asked.has_page(fixed.status) => {
