@@ -280,10 +280,13 @@ impl Http {
         let (granted, marks) = (request.granted.clone(), request.marks());
         let again = Again { learnt, granted, within, marks };
         let request = HttpRequest { parsed, head: &request.head };
-        match self.derive(connection, times, &request, Some(again), out) {
+        let response = match self.derive(connection, times, &request, Some(again), out) {
             Cached::Hit(persistence) => Miss::Answered(persistence),
             Cached::Miss(missed) => missed.respond(connection, out),
-        }
+        };
+        // A request that goes on has its own hold of it. Of any other, the place among the requests of the site is free.
+        self.granted = None;
+        response
     }
 
     /// Sends the records of answered requests to another sink from now on.

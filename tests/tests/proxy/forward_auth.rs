@@ -457,6 +457,11 @@ fn a_path_that_is_routed_again_is_asked_about_too_and_has_one_place_among_the_re
             }
         }
     }
+    // The answer to the last one is complete, and no core keeps its place.
+    assert_eq!(client.get("/a.txt").status, 200);
+    for _ in 0..8 {
+        assert_eq!(server.connect().get("/a.txt").status, 200);
+    }
 }
 
 #[test]
