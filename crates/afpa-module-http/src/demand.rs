@@ -114,7 +114,7 @@ impl Consent {
 }
 
 impl Granted {
-    /// What is known of the client of a request that was routed again: by its last path, and by those before.
+    /// The knowledge of the client of a request that was routed again: by its last path, and by those before.
     pub(crate) fn joined(last: Option<Rc<Self>>, before: Option<Rc<Self>>) -> Option<Rc<Self>> {
         let (last, before) = match (last, before) {
             (Some(last), Some(before)) => (last, before),
