@@ -7,11 +7,10 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
 use afpa_http::marks::Marks;
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
-use afpa_router::RequestSetId;
+use afpa_router::{RequestSetId, Router};
 
 use crate::demand::Granted;
 use crate::errors::{Errors, KeptErrors};
-use crate::global::Global;
 use crate::scope_stats::{InFlight, ScopeStats};
 
 /// A request that is being answered: the client, the request itself, and the source of the answer.
@@ -155,8 +154,8 @@ pub(crate) struct Rewritten {
     pub(crate) target: Vec<u8>,
     /// How often there was another.
     pub(crate) times: u8,
-    /// The request set that answers, in these global data; `None`: the router says it.
-    pub(crate) within: Option<(RequestSetId, Arc<Global>)>,
+    /// The request set of this router that answers; `None`: the router says it.
+    pub(crate) within: Option<(RequestSetId, Arc<Router>)>,
 }
 
 impl Rewritten {
@@ -215,9 +214,9 @@ impl KeptRequest {
     }
 
     /// The request set that answers, if the router is not asked. After a reload it is, for the target that was sent.
-    pub(crate) fn within(&mut self, global: &Arc<Global>) -> Option<RequestSetId> {
+    pub(crate) fn within(&mut self, router: Option<&Arc<Router>>) -> Option<RequestSetId> {
         let (set, own) = self.rewritten.as_ref()?.within.as_ref()?;
-        let set = Arc::ptr_eq(own, global).then_some(*set);
+        let set = router.filter(|router| Arc::ptr_eq(own, router)).map(|_| *set);
         if set.is_none() {
             self.rewritten = None;
         }

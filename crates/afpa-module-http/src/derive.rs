@@ -269,7 +269,7 @@ impl Http {
         out: &mut Outbox,
     ) -> Miss<Work, Remote> {
         let CheckedRequest { mut request, learnt } = checked;
-        let within = request.within(&self.global);
+        let within = request.within(self.global.router.as_ref());
         let mut slots = FieldSlots::default();
         let Some(parsed) = request.parse(&mut slots) else {
             let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);

@@ -124,7 +124,7 @@ impl Missed<'_, '_, '_> {
             Route::Rewritten(Target { text, within }) => {
                 let mut request = KeptRequest::new(&asked, head.into(), global.limits);
                 let times = asked.request.rewrites + 1;
-                let within = within.map(|set| (set, Arc::clone(global)));
+                let within = within.and_then(|set| Some((set, global.router.clone()?)));
                 request.rewritten = Some(Box::new(Rewritten { target: text, times, within }));
                 let mut learnt = learnt.unwrap_or_default();
                 // Servers have consented to the path before, and may say otherwise of this one. The request has their
