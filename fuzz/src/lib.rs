@@ -3,6 +3,9 @@
 //! The functions panic when a promise is broken. They are driven by libFuzzer (`fuzz_targets/`)
 //! and by an ordinary test of afpa-http, which includes this file.
 
+/// The target of translations of nginx's configurations; an ordinary test of afpa-adapt has the file.
+#[cfg(not(test))]
+pub mod adapt;
 /// The target of FastCGI; an ordinary test of afpa-fastcgi has the file.
 #[cfg(not(test))]
 pub mod fastcgi;

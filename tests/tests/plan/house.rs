@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("afpa-acme", &[]),
+    ("afpa-adapt", &[]),
     ("afpa-ring", &[]),
     ("afpa-tls", &[]),
     (

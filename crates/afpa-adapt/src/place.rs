@@ -1,0 +1,225 @@
+//! The treatment of requests of one location.
+
+use crate::facts::{Facts, Place};
+use crate::guards::{Guard, guard};
+use crate::model::Group;
+use crate::redirects::Matched;
+use crate::syntax::Directive;
+use crate::upstream::Context;
+use crate::{conditions, errors, files, headers, php, proxy, redirects, values};
+
+/// Rules about a request that come before its content is looked for.
+#[derive(Default)]
+struct Before<'d> {
+    /// Answers under conditions.
+    front: Vec<Group>,
+    /// The answer to all.
+    all: Option<Group>,
+    /// A `rewrite` that stays inside.
+    strip: Option<&'d Directive>,
+    /// An `if` that gives a script for what is no file.
+    fallback: Option<String>,
+    /// The beginnings of the scripts that are run, where others are not.
+    only: Option<String>,
+}
+
+/// The content groups of a location; the last has no conditions.
+pub(crate) fn groups(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'_>) -> Vec<Group> {
+    let before = match place.location {
+        Some(_) => before(context, facts, place),
+        None => Before::default(),
+    };
+    let mut groups = before.front;
+    let main = match before.all {
+        Some(all) => all,
+        None => guarded(context, facts, place, before.strip, before.fallback, &mut groups),
+    };
+    let main = match before.only.filter(|_| main.is_files) {
+        Some(only) => php::some(main, &only, &mut groups),
+        None => main,
+    };
+    groups.push(main);
+    for group in &mut groups {
+        group.headers.extend(headers::answers(context, &place.scope));
+        group.errors = errors::pages(context, facts, &place.scope);
+    }
+    groups
+}
+
+/// `return`, `rewrite` and `if`, in their order.
+fn before<'d>(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'d>) -> Before<'d> {
+    let mut before = Before::default();
+    for directive in place.scope.here() {
+        match &*directive.name {
+            "return" => {
+                let answer = redirects::answer(facts, &place.scope, &place.prefix, directive);
+                if directive.word(0) == "444" {
+                    context.ledger.differs(directive, "the answer is 403");
+                }
+                before.all = Some(answer.unwrap_or_else(|why| {
+                    context.ledger.refused(directive, format!("{why}: the answer is 501"));
+                    Group::status(501)
+                }));
+                return before;
+            }
+            "rewrite" => {
+                if let Some(all) = rewrite(context, facts, place, directive, &mut before) {
+                    before.all = Some(all);
+                    return before;
+                }
+            }
+            "if" => {
+                if let Some(all) = condition(context, facts, place, directive, &mut before) {
+                    before.all = Some(all);
+                    return before;
+                }
+            }
+            _ => {}
+        }
+    }
+    before
+}
+
+fn rewrite<'d>(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    place: &Place<'d>,
+    directive: &'d Directive,
+    before: &mut Before<'d>,
+) -> Option<Group> {
+    let why = match redirects::rewrite(facts, directive) {
+        Ok((Matched::All, group)) => return Some(group),
+        Ok((Matched::Below(path), group)) if path == place.prefix && !place.is_regex => {
+            return Some(group);
+        }
+        Ok((Matched::Exactly(path), group)) if path == place.prefix && place.exact => {
+            return Some(group);
+        }
+        Ok(_) => "it is for a part of the location".to_owned(),
+        Err(_) if php::only(place, directive).is_some() => {
+            before.only = php::only(place, directive);
+            context.ledger.differs(directive, "other scripts are answered with 403");
+            return None;
+        }
+        Err(_) if directive.word(2) == "break" && proxy::strips(place, directive) => {
+            before.strip = Some(directive);
+            return None;
+        }
+        Err(why) => why,
+    };
+    context.ledger.refused(directive, format!("{why}: the location answers with 501"));
+    Some(Group::status(501))
+}
+
+/// The answer to everybody, where an `if` that keeps somebody out cannot be kept.
+fn condition(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    directive: &Directive,
+    before: &mut Before<'_>,
+) -> Option<Group> {
+    if let Some(fallback) = files::fallback_of_if(facts, directive) {
+        before.fallback = Some(fallback);
+        return None;
+    }
+    let kept = match conditions::subject(directive) {
+        Ok(conditions::Subject::Lines(lines)) => {
+            let answer = conditions::answer(facts, &place.scope, &place.prefix, directive);
+            answer.map(|group| Group { conditions: lines, ..group })
+        }
+        Ok(_) => Err("AFPA keeps this `if` in a `server` only".to_owned()),
+        Err(why) => Err(why),
+    };
+    match kept {
+        Ok(group) => before.front.push(group),
+        Err(why) if conditions::give_up(context, directive, &why) => {
+            return Some(Group::status(403));
+        }
+        Err(_) => {}
+    }
+    None
+}
+
+/// The content, for those who may have it.
+fn guarded(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    strip: Option<&Directive>,
+    fallback: Option<String>,
+    front: &mut Vec<Group>,
+) -> Group {
+    let lines = match guard(context, &place.scope, facts.limited) {
+        Guard::Unknown(directive, why) => {
+            context.ledger.refused(directive, why);
+            return Group::status(403);
+        }
+        Guard::Nobody => return Group::status(403),
+        Guard::Open => Vec::new(),
+        Guard::Lines(lines) => lines,
+    };
+    let by_address = lines.iter().any(|line| line.starts_with("allow") || line.starts_with("deny"));
+    if let (true, Some(router)) = (by_address, facts.unknown_client) {
+        context.ledger.refused(router, "AFPA would not know the client whose address decides");
+        return Group::status(403);
+    }
+    let mut group = content(context, facts, place, strip, fallback);
+    group.is_guarded = !lines.is_empty();
+    group.rules.splice(0..0, lines);
+    methods(context, place, group, front)
+}
+
+/// `limit_except METHOD... { deny all; }`.
+fn methods(
+    context: &Context<'_>,
+    place: &Place<'_>,
+    group: Group,
+    front: &mut Vec<Group>,
+) -> Group {
+    let Some(limit) = place.scope.here().iter().find(|one| one.is("limit_except")) else {
+        return group;
+    };
+    let [only] = limit.children() else {
+        context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
+        return Group::status(403);
+    };
+    if !only.is("deny") || only.word(0) != "all" {
+        context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
+        return Group::status(403);
+    }
+    let conditions = vec![format!("if_methods = {}", values::list(&limit.words))];
+    front.push(Group { conditions, ..group });
+    Group::status(403)
+}
+
+fn content(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    strip: Option<&Directive>,
+    fallback: Option<String>,
+) -> Group {
+    let here = place.scope.here();
+    if here.iter().any(|directive| directive.is("internal")) {
+        return Group::status(404);
+    }
+    let handler = here.iter().find(|directive| is_handler(&directive.name));
+    let Some(handler) = handler.filter(|_| place.location.is_some()) else {
+        return files::group(context, facts, place, fallback);
+    };
+    let group = match &*handler.name {
+        "proxy_pass" | "grpc_pass" => proxy::group(context, facts, place, handler, strip),
+        "fastcgi_pass" => php::group(context, facts, place, handler),
+        name => Err(format!("AFPA has no {name}")),
+    };
+    group.unwrap_or_else(|why| {
+        context.ledger.refused(handler, format!("{why}: the answer is 501"));
+        Group::status(501)
+    })
+}
+
+fn is_handler(name: &str) -> bool {
+    let others = ["empty_gif", "stub_status", "flv", "mp4", "perl", "dav_methods", "random_index"];
+    name.ends_with("_pass") || name.starts_with("content_by_") || others.contains(&name)
+}

@@ -1,0 +1,203 @@
+//! `return` and `rewrite`: redirects and fixed answers.
+
+use crate::facts::Facts;
+use crate::model::Group;
+use crate::scope::Scope;
+use crate::syntax::Directive;
+use crate::values::{is_plain, quoted};
+
+/// The answer of a `return`; the error says why there is none.
+pub(crate) fn answer(
+    facts: &Facts<'_>,
+    scope: &Scope<'_>,
+    path: &str,
+    directive: &Directive,
+) -> Result<Group, String> {
+    let (first, text) = (directive.word(0), directive.words.get(1));
+    let Some(code) = first.parse::<u16>().ok().filter(|_| first.len() == 3) else {
+        return redirect(facts, 302, first, None);
+    };
+    match (code, text) {
+        (301 | 302 | 303 | 307 | 308, Some(url)) => redirect(facts, code, url, None),
+        (444, _) => Ok(Group::status(403)),
+        (200..=599, Some(text)) => fixed(scope, path, code, text),
+        (200..=599, None) => Ok(Group::status(code)),
+        _ => Err(format!("AFPA has no answer {code}")),
+    }
+}
+
+fn fixed(scope: &Scope<'_>, path: &str, code: u16, text: &str) -> Result<Group, String> {
+    if !is_plain(text) {
+        return Err("fixed answers have no variables".to_owned());
+    }
+    let mut group = Group::status(code);
+    if text.is_empty() || matches!(code, 204 | 205 | 304) {
+        return Ok(group);
+    }
+    group.action.push(format!("body = {}", quoted(text)));
+    group.action.push(format!("content_type = {}", quoted(&media_type(scope, path))));
+    Ok(group)
+}
+
+/// The type of a fixed answer: by the extension of its path, else the default one.
+fn media_type(scope: &Scope<'_>, path: &str) -> String {
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let own = scope.all("add_header").into_iter().find(|header| {
+        header.word(0).eq_ignore_ascii_case("content-type") && is_plain(header.word(1))
+    });
+    let default = match scope.value("default_type") {
+        "" => "text/plain",
+        default => default,
+    };
+    let known = match extension {
+        "txt" => "text/plain",
+        "html" | "htm" => "text/html",
+        "json" => "application/json",
+        "xml" => "text/xml",
+        "css" => "text/css",
+        "js" => "application/javascript",
+        _ => default,
+    };
+    let media = own.map_or(known, |header| header.word(1));
+    match scope.value("charset") {
+        "" | "off" => media.to_owned(),
+        charset if media.starts_with("text/") => format!("{media}; charset={charset}"),
+        _ => media.to_owned(),
+    }
+}
+
+/// A redirect; `rest` is what `$1` stands for.
+pub(crate) fn redirect(
+    facts: &Facts<'_>,
+    code: u16,
+    url: &str,
+    rest: Option<&str>,
+) -> Result<Group, String> {
+    let target = target(facts, url, rest)?;
+    let mut group = Group::default();
+    group.action.push(format!("redirect = {}", quoted(&target)));
+    if code != 308 {
+        group.action.push(format!("redirect_status = \"{code}\""));
+    }
+    Ok(group)
+}
+
+/// A URL with AFPA's variables.
+fn target(facts: &Facts<'_>, url: &str, rest: Option<&str>) -> Result<String, String> {
+    if url.contains(['{', '}']) && !url.contains("${") {
+        return Err("its URL has braces".to_owned());
+    }
+    let mut text = url.replace("${", "$").replace('}', "");
+    let name = facts.name.as_deref().unwrap_or("{host}");
+    let known = [
+        ("$is_args$args", "{query}"),
+        ("$is_args$query_string", "{query}"),
+        ("?$args", "{query}"),
+        ("?$query_string", "{query}"),
+        ("$request_uri", "{path}{query}"),
+        ("$uri", "{path}"),
+        ("$document_uri", "{path}"),
+        ("$http_host", "{host}"),
+        ("$host", "{host}"),
+        ("$server_name", name),
+    ];
+    for (variable, ours) in known {
+        text = text.replace(variable, ours);
+    }
+    if let Some(scheme) = facts.scheme {
+        text = text.replace("$scheme", scheme);
+    }
+    if let Some(rest) = rest {
+        // `{path}` begins with the slash.
+        let text_rest = if rest == "{path}" { text.replace("/$1", "$1") } else { text.clone() };
+        text = text_rest.replace("$1", rest);
+        if rest == "{rest}" && text.contains("{rest}") && !text.contains("/{rest}") {
+            return Err("AFPA puts the rest of a path behind a slash only".to_owned());
+        }
+    }
+    if text.contains('$') {
+        return Err("its URL has variables that AFPA has not".to_owned());
+    }
+    let starts = ["http://", "https://", "/", "{path}"];
+    let printable = |byte: u8| (b'!'..=b'~').contains(&byte);
+    if !starts.iter().any(|start| text.starts_with(start)) || !text.bytes().all(printable) {
+        return Err("AFPA redirects to a URL, or to a path".to_owned());
+    }
+    Ok(text)
+}
+
+/// The paths that a `rewrite` is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// Every path; `$1` stands for all of it.
+    All,
+    /// Those that begin so; `$1` stands for the rest.
+    Below(String),
+    /// This one.
+    Exactly(String),
+}
+
+/// The paths for a regular expression of the usual forms.
+pub(crate) fn matched(expression: &str) -> Option<Matched> {
+    let all = [
+        "^", ".*", ".", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^/(.*)$", "^/(.*)", "^.+$", "^(.+)$",
+        "^",
+    ];
+    if all.contains(&expression) {
+        return Some(Matched::All);
+    }
+    let inner = expression.strip_prefix('^')?;
+    let ends = ["(.*)$", "(.*)", "(.+)$", ".*$", ".*"];
+    if let Some(literal) = ends.iter().find_map(|end| inner.strip_suffix(end)) {
+        return literal_path(literal).map(Matched::Below);
+    }
+    literal_path(inner.strip_suffix('$')?).map(Matched::Exactly)
+}
+
+/// The path that an expression without any choice stands for.
+fn literal_path(text: &str) -> Option<String> {
+    let (mut path, mut rest) = (String::new(), text.chars());
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => path.push(rest.next().filter(char::is_ascii_punctuation)?),
+            c if ".*+?()[]{}|^$%".contains(c) => return None,
+            c => path.push(c),
+        }
+    }
+    (path.starts_with('/') && !path.contains("//")).then_some(path)
+}
+
+/// The answer of a `rewrite` that redirects, and the paths that it is for.
+pub(crate) fn rewrite(
+    facts: &Facts<'_>,
+    directive: &Directive,
+) -> Result<(Matched, Group), String> {
+    let (expression, new) = (directive.word(0), directive.word(1));
+    let absolute = ["http://", "https://", "$scheme"].iter().any(|start| new.starts_with(start));
+    let code = match directive.word(2) {
+        "permanent" => 301,
+        "redirect" => 302,
+        _ if absolute => 302,
+        _ => return Err("AFPA cannot give a path another one inside of the server".to_owned()),
+    };
+    let Some(matched) = matched(expression) else {
+        return Err("AFPA redirects a path, or what begins with one".to_owned());
+    };
+    if matches!(&matched, Matched::Below(start) if !start.ends_with('/')) && new.contains("$1") {
+        return Err("AFPA puts the rest of a path behind a slash only".to_owned());
+    }
+    // The arguments follow, unless the new URL ends with a question mark.
+    let url = match new.strip_suffix('?') {
+        Some(bare) => bare.to_owned(),
+        None if new.contains('?') || new.contains("$request_uri") => {
+            return Err("AFPA cannot put two queries together".to_owned());
+        }
+        None => format!("{new}$is_args$args"),
+    };
+    let rest = match &matched {
+        Matched::All => "{path}",
+        Matched::Below(_) => "{rest}",
+        Matched::Exactly(_) => "$1",
+    };
+    Ok((matched, redirect(facts, code, &url, Some(rest))?))
+}

@@ -1,0 +1,306 @@
+//! Each directive and its translation: a table of lines of nginx, and of lines that the translation has.
+
+use afpa_adapt::{Kind, Translation, adapt};
+
+fn run(text: &str) -> Translation {
+    let mut files = |path: &str| Err(format!("{path} is not here"));
+    adapt("/n/t.conf", text, &mut files).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Lines in a `server` with a root, and the lines that they lead to; the notes must be of at most this kind.
+fn becomes(lines: &str, expected: &[&str], worst: Option<Kind>) {
+    let done = run(&format!(
+        "http {{ upstream up {{ server 10.0.0.1:80; }} server {{ listen 80; server_name a.example; root /srv; {lines} }} }}"
+    ));
+    for line in expected {
+        assert!(done.toml.lines().any(|one| one == *line), "{lines}: no {line} in\n{}", done.toml);
+    }
+    let found = done.notes.iter().map(|note| note.kind).max();
+    assert_eq!(found, worst, "{lines}: {:?}\n{}", done.notes, done.toml);
+}
+
+#[test]
+fn files() {
+    becomes("", &["listen = [\"0.0.0.0:80\"]", "root = \"/srv\"", "charset = \"none\""], None);
+    becomes("index a.htm;", &["index = [\"a.htm\"]"], None);
+    becomes("autoindex on;", &["listing = true"], None);
+    becomes("autoindex on; location /a/ { autoindex off; }", &[], Some(Kind::Left));
+    becomes("charset utf-8;", &["root = \"/srv\""], None);
+    becomes("charset koi8-r;", &["charset = \"koi8-r\""], None);
+    becomes("types { text/x-a a b; }", &["types = { a = \"text/x-a\", b = \"text/x-a\" }"], None);
+    becomes("location /a/ { alias /b/; }", &["prefix = \"/a/\"", "root = \"/b\""], None);
+    becomes("location /a/ { root /b; }", &["root = \"/b/a\""], None);
+    becomes(
+        "location /a { alias /b; }",
+        &["prefix = \"/a/\"", "root = \"/b\""],
+        Some(Kind::Differs),
+    );
+    becomes("location /a/ { alias /b/$host/; }", &["status = 501"], Some(Kind::Refused));
+    becomes("location = /a.txt { root /b; }", &["if_path = [\"/a.txt\"]", "root = \"/b\""], None);
+}
+
+#[test]
+fn fallbacks() {
+    let place = |words: &str| {
+        format!(
+            "location / {{ try_files {words}; }} location @up {{ proxy_pass http://up; proxy_set_header Host $host; }}"
+        )
+    };
+    becomes(&place("$uri $uri/ =404"), &["root = \"/srv\""], None);
+    becomes(&place("$uri $uri/ =410"), &["fallback = 410"], None);
+    becomes(&place("$uri $uri/ /index.html"), &["fallback = \"/index.html\""], None);
+    becomes(
+        &place("$uri @up"),
+        &["fallback = \"10.0.0.1:80\"", "largest_content = \"1MiB\""],
+        None,
+    );
+    becomes(&place("$uri @none"), &["fallback = 501"], Some(Kind::Refused));
+    becomes(&place("$uri $uri.html =404"), &["fallback = 501"], Some(Kind::Refused));
+    becomes(&place("$uri /x.php"), &["fallback = 501"], Some(Kind::Refused));
+}
+
+#[test]
+fn redirects_and_answers() {
+    let url = "redirect = \"https://{host}{path}{query}\"";
+    becomes("return 301 https://$host$request_uri;", &[url, "redirect_status = \"301\""], None);
+    becomes("return 308 https://$host$request_uri;", &[url], None);
+    becomes("rewrite ^ https://$host$request_uri? permanent;", &[url], None);
+    becomes("rewrite ^/(.*)$ https://$host/$1 permanent;", &[url], None);
+    becomes(
+        "return 302 $scheme://b.example$uri;",
+        &["redirect = \"http://b.example{path}\""],
+        None,
+    );
+    becomes(
+        "return https://b.example/;",
+        &["redirect = \"https://b.example/\"", "redirect_status = \"302\""],
+        None,
+    );
+    becomes("return 301 https://$cookie_a/;", &["status = 501"], Some(Kind::Refused));
+    becomes("location /a/ { return 403; }", &["prefix = \"/a/\"", "status = 403"], None);
+    becomes("location /a/ { return 444; }", &["status = 403"], Some(Kind::Differs));
+    becomes(
+        "location /t { default_type text/x; return 200 \"a$\"; }",
+        &["status = 501"],
+        Some(Kind::Refused),
+    );
+    becomes(
+        "location /t { default_type text/x; return 200 ok; }",
+        &["body = \"ok\"", "content_type = \"text/x\""],
+        None,
+    );
+    becomes(
+        "rewrite ^/old/(.*)$ /new/$1 permanent;",
+        &["prefix = \"/old/\"", "redirect = \"/new/{rest}{query}\""],
+        None,
+    );
+    becomes("rewrite ^/old$ /new redirect;", &["exact = true", "redirect = \"/new{query}\""], None);
+    becomes(
+        "rewrite ^/a/(\\d+)$ /b?i=$1 last;",
+        &["if_path = [\"~^/a/(\\\\d+)$\"]", "status = 501"],
+        Some(Kind::Refused),
+    );
+}
+
+#[test]
+fn conditions() {
+    becomes(
+        "if ($http_user_agent ~* bot) { return 403; }",
+        &["if_headers = { user-agent = \"~*bot\" }"],
+        None,
+    );
+    becomes(
+        "if ($request_method = POST) { return 405; }",
+        &["if_methods = [\"POST\"]", "status = 405"],
+        None,
+    );
+    becomes("if ($arg_debug) { return 404; }", &["if_query = { debug = \"~^(?:[^0]|0.)\" }"], None);
+    becomes("if ($cookie_a = b) { return 302 /b; }", &["if_cookies = { a = \"b\" }"], None);
+    becomes("if ($remote_addr = 10.0.0.1) { return 403; }", &["if_clients = [\"10.0.0.1\"]"], None);
+    becomes(
+        "if ($host = b.example) { return 301 https://a.example$request_uri; }",
+        &["hosts = [\"b.example\"]"],
+        None,
+    );
+    becomes("if ($invalid) { return 403; }", &["status = 403"], Some(Kind::Refused));
+    becomes("if ($slow) { set $limit_rate 1k; }", &["root = \"/srv\""], Some(Kind::Left));
+}
+
+#[test]
+fn servers() {
+    let to = |lines: &str| format!("location /a/ {{ proxy_set_header Host $host; {lines} }}");
+    becomes(
+        &to("proxy_pass http://up;"),
+        &["to = \"10.0.0.1:80\"", "mode = \"off\"", "redirect = \"/a/{query}\""],
+        None,
+    );
+    becomes(&to("proxy_pass http://up/;"), &["rewrite = \"/\""], None);
+    becomes(&to("proxy_pass http://up/b/;"), &["rewrite = \"/b/\""], None);
+    becomes(&to("proxy_pass http://up/b;"), &["status = 501"], Some(Kind::Refused));
+    becomes(&to("rewrite ^/a/(.*)$ /$1 break; proxy_pass http://up;"), &["rewrite = \"/\""], None);
+    becomes(&to("proxy_pass http://$b;"), &["status = 501"], Some(Kind::Refused));
+    becomes(
+        &to("proxy_pass http://unix:/run/a.sock:/;"),
+        &["to = \"unix:/run/a.sock\"", "rewrite = \"/\""],
+        None,
+    );
+    becomes(&to("proxy_pass https://b.example;"), &["tls = true"], Some(Kind::Differs));
+    becomes("location /a/ { proxy_pass http://up; proxy_redirect off; }", &["host = \"up\""], None);
+    becomes(
+        &to("proxy_pass http://up; proxy_read_timeout 90;"),
+        &["first_byte = \"90s\"", "idle = \"90s\""],
+        None,
+    );
+    becomes(&to("proxy_pass http://up; client_max_body_size 0;"), &["to = \"10.0.0.1:80\""], None);
+    becomes(
+        &to("proxy_pass http://up; proxy_set_header X-A b;"),
+        &["request_set = { X-A = \"b\" }"],
+        None,
+    );
+    becomes(
+        &to("proxy_pass http://up; proxy_set_header X-User $remote_user;"),
+        &["request_remove = [\"X-User\"]"],
+        Some(Kind::Left),
+    );
+    becomes(&to("proxy_pass http://up; gzip on;"), &["compress = true"], None);
+    becomes(&to("uwsgi_pass unix:/run/a.sock;"), &["status = 501"], Some(Kind::Refused));
+}
+
+#[test]
+fn upstreams() {
+    let with = |lines: &str| {
+        run(&format!(
+            "upstream up {{ {lines} }} server {{ listen 80; location / {{ proxy_pass http://up; proxy_set_header Host $host; }} }}"
+        ))
+    };
+    let cases = [
+        ("server 10.0.0.1 weight=3;", "servers = [{ to = \"10.0.0.1:80\", weight = 3 }]"),
+        (
+            "server 10.0.0.1 max_conns=9;",
+            "servers = [{ to = \"10.0.0.1:80\", max_connections = 9 }]",
+        ),
+        (
+            "server 10.0.0.1; server 10.0.0.2 down;",
+            "servers = [\"10.0.0.1:80\", { to = \"10.0.0.2:80\", weight = 0 }]",
+        ),
+        ("server 10.0.0.1; server 10.0.0.2 backup; keepalive 3;", "servers = [\"10.0.0.1:80\"]"),
+        ("server a:1; least_conn;", "select = \"least-connections\""),
+        ("server a:1; ip_hash;", "select = \"client-hash\""),
+        ("server a:1; hash $request_uri consistent;", "select = \"url-hash\""),
+        ("server a:1; keepalive 8;", "idle = 8"),
+    ];
+    for (lines, expected) in cases {
+        let done = with(lines);
+        assert!(done.toml.lines().any(|line| line == expected), "{lines}\n{}", done.toml);
+    }
+}
+
+#[test]
+fn fields() {
+    let usual = "status = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308]";
+    becomes("add_header X-A b;", &[usual, "add = { X-A = \"b\" }"], None);
+    becomes("add_header X-A b always;", &["add = { X-A = \"b\" }"], None);
+    becomes("expires 1h;", &[usual, "set = { Cache-Control = \"max-age=3600\" }"], None);
+    becomes("expires -1;", &["set = { Cache-Control = \"no-cache\" }"], None);
+    becomes("expires @15h;", &["root = \"/srv\""], Some(Kind::Left));
+    becomes("add_header X-A $b;", &["root = \"/srv\""], Some(Kind::Left));
+    becomes("add_header Alt-Svc 'h3=\":443\"';", &["root = \"/srv\""], Some(Kind::Left));
+    // Those of a location replace those around it.
+    let done = run("server { root /s; add_header X-A a; location /b/ { add_header X-B b; } }");
+    let (_, inner) = done.toml.split_once("prefix = \"/b/\"").expect("the path");
+    let inner = inner.split("[[site.path]]").next().unwrap_or_default();
+    assert!(inner.contains("X-B") && !inner.contains("X-A"), "{}", done.toml);
+}
+
+#[test]
+fn no_guard_is_lost() {
+    becomes("location /a/ { deny all; }", &["status = 403"], None);
+    becomes("location /a/ { allow 10.0.0.0/8; deny all; }", &["allow = [\"10.0.0.0/8\"]"], None);
+    becomes("location /a/ { deny 10.0.0.0/8; }", &["deny = [\"10.0.0.0/8\"]"], None);
+    becomes(
+        "location /a/ { deny 10.1.0.0/16; allow 10.0.0.0/8; deny all; }",
+        &["allow = [\"10.0.0.0/8\"]", "deny = [\"10.1.0.0/16\"]"],
+        None,
+    );
+    becomes(
+        "location /a/ { allow 10.0.0.0/8; deny 10.1.0.0/16; deny all; }",
+        &["allow = [\"10.0.0.0/8\"]"],
+        None,
+    );
+    becomes(
+        "location /a/ { auth_basic a; auth_basic_user_file p; }",
+        &["basic_auth = \"/n/p\"", "basic_auth_realm = \"a\""],
+        None,
+    );
+    becomes("location /a/ { internal; }", &["status = 404"], None);
+    becomes(
+        "location /a/ { limit_except GET { deny all; } }",
+        &["if_methods = [\"GET\"]", "status = 403"],
+        None,
+    );
+    for guard in [
+        "auth_request /auth;",
+        "auth_jwt a;",
+        "satisfy any; allow 10.0.0.0/8; deny all; auth_basic a; auth_basic_user_file p;",
+        "allow unix:; deny all;",
+        "auth_basic $a; auth_basic_user_file p;",
+        "auth_basic a;",
+        "limit_req zone=a;",
+        "limit_conn a 1;",
+        "access_by_lua_block { ngx.exit(403) }",
+        "secure_link $arg_a;",
+        "limit_except GET { allow 10.0.0.0/8; deny all; }",
+        "if ($invalid_referer) { return 403; }",
+    ] {
+        becomes(
+            &format!("location /a/ {{ {guard} }}"),
+            &["prefix = \"/a/\"", "status = 403"],
+            Some(Kind::Refused),
+        );
+    }
+    // An inner place is as open as in nginx, and no more.
+    let done =
+        run("server { root /s; location /a/ { allow 10.0.0.0/8; deny all; } location /a/b/ { } }");
+    let (_, inner) = done.toml.split_once("prefix = \"/a/b/\"").expect("the path");
+    assert!(inner.contains("allow = [\"0.0.0.0/0\", \"::/0\"]"), "{}", done.toml);
+    let done = run("server { root /s; location ~ ^/(?=a)b { deny all; } }");
+    assert!(done.toml.contains("if_path = [\"~^/b\"]\nstatus = 403"), "{}", done.toml);
+}
+
+#[test]
+fn the_order_of_locations_is_kept() {
+    let done = run(
+        "server { root /s; location ~ x { return 401; } location ^~ /p/ { return 402; } location /q/ { return 404; } location = /e { return 405; } }",
+    );
+    let path = |prefix: &str| {
+        let (_, rest) = done.toml.split_once(&format!("prefix = \"{prefix}\"")).expect("the path");
+        rest.split("[[site.path]]").next().unwrap_or_default().to_owned()
+    };
+    assert!(!path("/p/").contains("401") && !path("/e").contains("401"), "{}", done.toml);
+    let both = path("/q/");
+    assert!(both.find("401").is_some_and(|at| Some(at) < both.find("404")), "{}", done.toml);
+    assert!(path("/").contains("401"), "{}", done.toml);
+}
+
+#[test]
+fn names_and_addresses() {
+    let cases = [
+        ("listen 8080;", "listen = [\"0.0.0.0:8080\"]"),
+        ("listen [::]:80;", "listen = [\"[::]:80\"]"),
+        ("listen 127.0.0.1;", "listen = [\"127.0.0.1:80\"]"),
+        ("listen *:81;", "listen = [\"0.0.0.0:81\"]"),
+        ("listen unix:/run/a.sock;", "listen = [\"unix:/run/a.sock\"]"),
+        ("listen 443 ssl http2;", "tls = [\"0.0.0.0:443\"]"),
+        ("listen [::]:80 ipv6only=off;", "listen = [\"[::]:80\", \"0.0.0.0:80\"]"),
+    ];
+    for (line, expected) in cases {
+        let done = run(&format!("server {{ {line} root /s; }}"));
+        assert!(done.toml.lines().any(|one| one == expected), "{line}\n{}", done.toml);
+    }
+    let done = run(
+        "server { listen 80; root /a; } server { listen 80; server_name A.example .b.example c.* \"~^d\\d$\"; root /b; }",
+    );
+    let hosts =
+        "hosts = [\"a.example\", \"b.example\", \"*.b.example\", \"~^c\\\\..+$\", \"~^d\\\\d$\"]";
+    assert!(done.toml.contains(hosts), "{}", done.toml);
+}
