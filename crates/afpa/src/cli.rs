@@ -58,6 +58,11 @@ pub enum Command {
     /// Prints every setting with its value and where it was set, then warnings. The exit status is 0 if afpa
     /// would start with the file, 1 if not.
     Check(Check),
+    /// Translate a configuration of nginx
+    ///
+    /// Prints it in AFPA's words. Standard error has, line by line, what is left out or differs, and why. The exit status
+    /// is 0 if all was translated, 1 if not; the rest is printed all the same.
+    Adapt(Adapt),
     /// Tell whether the kernel can answer on this host, and what keeps it from that
     ///
     /// Looks at the kernel, interfaces, routes, listeners and other programs, and names the remedy for each finding.
@@ -138,6 +143,18 @@ pub struct Check {
     /// Connect to each server behind, and fail if one takes no connections
     #[arg(long)]
     pub probe: bool,
+}
+
+/// `afpa adapt`.
+#[derive(Args, Debug)]
+#[command(after_help = ADAPT_EXAMPLES)]
+pub struct Adapt {
+    /// Configuration of nginx; files that it includes are read, too
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// New file for the translation [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `afpa route`.
@@ -376,6 +393,11 @@ Examples:
   afpa check --quiet afpa.toml && systemctl reload afpa
   afpa check --explain afpa.toml | grep -v default
   afpa check --probe afpa.toml";
+
+const ADAPT_EXAMPLES: &str = "\
+Examples:
+  afpa adapt /etc/nginx/nginx.conf
+  afpa adapt /etc/nginx/nginx.conf -o /etc/afpa/afpa.toml && afpa check /etc/afpa/afpa.toml";
 
 const STATS_EXAMPLES: &str = "\
 Examples:

@@ -29,6 +29,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Proxy(options)) => afpa::serve::serve(&(*options).into()),
         Some(Command::Route(options)) => return commands::route::route(&options),
         Some(Command::Doctor(options)) => return commands::doctor::doctor(&options),
+        Some(Command::Adapt(options)) => return commands::adapt::adapt(&options),
         Some(Command::Check(options)) => commands::check(&options),
         Some(Command::Stats(options)) => commands::stats(&options),
         Some(Command::Top(options)) => commands::top::top(&options),

@@ -88,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "afpa",
         &[
             "afpa-acme",
+            "afpa-adapt",
             "afpa-attach",
             "afpa-bpf",
             "afpa-cache",

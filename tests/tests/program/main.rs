@@ -1,6 +1,7 @@
 //! The program around the server: administration, logs, signals.
 
 mod accounts;
+mod adapt;
 mod admin;
 mod hints;
 mod logs;

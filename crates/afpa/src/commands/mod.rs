@@ -1,5 +1,6 @@
 //! The commands, one function each; their output goes to standard output.
 
+pub mod adapt;
 pub mod attach;
 pub mod doctor;
 pub mod pause;
