@@ -52,15 +52,18 @@ pub(crate) fn location_of<'d>(block: &'d [Directive], uri: &str) -> Option<&'d D
     if exact.is_some() || longest.is_some_and(|one| matches!(kind(one), Kind::Prefix(_, true))) {
         return exact.or(longest);
     }
-    let matches = |one: &&Directive| match kind(one) {
-        Kind::Regex(text, any_case) => {
-            let mut builder = regex::RegexBuilder::new(text);
-            builder.case_insensitive(any_case).size_limit(200 << 10);
-            builder.build().is_ok_and(|expression| expression.is_match(uri))
-        }
+    let fits = |one: &&Directive| match kind(one) {
+        Kind::Regex(text, any_case) => matches(text, any_case, uri),
         _ => false,
     };
-    locations().find(matches).or(longest)
+    locations().find(fits).or(longest)
+}
+
+/// Whether an expression that AFPA has, too, matches a path.
+pub(crate) fn matches(text: &str, any_case: bool, path: &str) -> bool {
+    let mut builder = regex::RegexBuilder::new(text);
+    builder.case_insensitive(any_case).size_limit(200 << 10);
+    builder.build().is_ok_and(|expression| expression.is_match(path))
 }
 
 /// The extensions of `\.(css|js)$`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::facts::{Facts, Place};
-use crate::kind::{Kind, extensions, is_hidden, kind, may_match, without_looks};
+use crate::kind::{Kind, extensions, is_hidden, kind, matches, may_match, without_looks};
 use crate::model::{Group, Path};
 use crate::place::groups;
 use crate::scope::Scope;
@@ -189,13 +189,14 @@ impl Built<'_, '_> {
     fn indexes(&mut self) {
         let names = files::index(&self.facts.scope);
         let mut new: Vec<Path> = Vec::new();
-        for path in self.paths.iter().filter(|path| path.exact) {
+        for path in &self.paths {
             let Some((folder, name)) = path.prefix.rsplit_once('/') else { continue };
             let prefix = format!("{folder}/");
             let is_there = |one: &Path| one.exact && one.prefix == prefix;
             let is_first = names.first().is_some_and(|first| first == name);
-            let serves =
-                path.groups.iter().all(|group| group.is_files || !group.conditions.is_empty());
+            let counts =
+                |group: &Group| group.is_files || group.refuses() || !group.conditions.is_empty();
+            let serves = path.groups.iter().all(counts);
             if is_first && serves && !self.paths.iter().any(is_there) {
                 new.push(Path { prefix, exact: true, groups: path.groups.clone() });
             }
@@ -208,11 +209,21 @@ impl Built<'_, '_> {
         let own = |path: &Path| Some((path.prefix.clone(), path.groups.last()?.headers.clone()));
         let exact: Vec<(String, Vec<Vec<String>>)> =
             self.paths.iter().filter(|path| path.exact).filter_map(own).collect();
+        let closed = |path: &&Path| {
+            path.exact && path.groups.iter().any(|one| one.action == ["status = 403"])
+        };
+        let refused: Vec<String> =
+            self.paths.iter().filter(closed).map(|path| path.prefix.clone()).collect();
         for group in self.paths.iter_mut().flat_map(|path| &mut path.groups) {
             let to = |one: &&(String, Vec<Vec<String>>)| {
                 group.action.contains(&format!("fallback = {}", quoted(&one.0)))
             };
             let Some((path, headers)) = exact.iter().find(to) else { continue };
+            if refused.contains(path) {
+                group.action.retain(|line| !line.starts_with("fallback ="));
+                group.action.push("fallback = 403".to_owned());
+                continue;
+            }
             if group.headers.is_empty() {
                 let with_prefix = headers.iter().map(|lines| {
                     let first = format!("prefix = {}", quoted(path));
@@ -274,17 +285,23 @@ impl Built<'_, '_> {
             true => vec![Group::status(403)],
             false => groups(self.context, self.facts, &inner),
         };
-        let refuses = found
-            .iter()
-            .all(|group| matches!(&*group.action, [one] if one.starts_with("status = 4")));
+        let refuses = found.iter().all(Group::refuses);
         if refuses && is_hidden(text) && !asks {
-            self.hides |= !text.contains("well-known");
+            self.hides |= matches(text, any_case, "/.well-known/x");
             self.context
                 .ledger
                 .differs(location, "AFPA serves no name that begins with a dot: the answer is 404");
             return Vec::new();
         }
         let condition = condition(text, any_case, later);
+        // An index file that is refused is not given for its directory either.
+        let index = files::index(&self.facts.scope);
+        let of_index = index.iter().any(|name| matches(text, any_case, &format!("/{name}")));
+        let condition = match (refuses && of_index, condition) {
+            (true, Ok(_)) => expression(text, any_case)
+                .map(|pattern| texts("if_path", &[pattern, "*/".to_owned()])),
+            (_, condition) => condition,
+        };
         let (condition, found) = match condition {
             Ok(condition) => (condition, found),
             Err(why) => self.widened(location, (text, any_case), &why),

@@ -29,6 +29,11 @@ impl Group {
         Group { action: vec![format!("status = {code}")], ..Group::default() }
     }
 
+    /// Whether it answers with an error of clients.
+    pub(crate) fn refuses(&self) -> bool {
+        matches!(&*self.action, [one] if one.starts_with("status = 4"))
+    }
+
     /// Whether nothing but its action counts.
     pub(crate) fn is_bare(&self) -> bool {
         self.conditions.is_empty()

@@ -7,7 +7,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, Settings};
 use crate::values::{duration, is_plain, milliseconds, quoted};
-use crate::{cache, headers};
+use crate::{cache, headers, names};
 
 /// The parts of `http://host:port/path`.
 struct Target<'t> {
@@ -217,7 +217,10 @@ pub(crate) fn named(
         return front_controller(facts, location).map(|script| (script, Vec::new()));
     };
     let odd = ["rewrite", "if", "return", "auth_basic", "allow", "deny", "limit_except", "satisfy"];
-    if let Some(odd) = location.children().iter().find(|one| odd.contains(&&*one.name)) {
+    let is_odd = |one: &&Directive| {
+        odd.contains(&&*one.name) || names::guards(&one.name) || one.name.starts_with("limit_")
+    };
+    if let Some(odd) = location.children().iter().find(is_odd) {
         return Err(format!("its location has {}", odd.name));
     }
     for header in location.children().iter().filter(|one| one.is("add_header")) {

@@ -258,6 +258,15 @@ fn no_guard_is_lost() {
             Some(Kind::Refused),
         );
     }
+    // An index file that is refused is not given for its directory, nor as a fallback.
+    becomes(
+        "location = /index.html { deny all; } location /a/ { try_files $uri $uri/ /index.html; }",
+        &["fallback = 403"],
+        None,
+    );
+    let done = run("server { root /s; location = /index.html { deny all; } }");
+    assert!(done.toml.contains("prefix = \"/\"\nexact = true\nstatus = 403"), "{}", done.toml);
+    becomes("location ~ \\.html$ { deny all; }", &["if_path = [\"~\\\\.html$\", \"*/\"]"], None);
     // An inner place is as open as in nginx, and no more.
     let done =
         run("server { root /s; location /a/ { allow 10.0.0.0/8; deny all; } location /a/b/ { } }");
