@@ -1,6 +1,8 @@
 //! Files: `root`, `alias`, `index`, `try_files`, `autoindex`.
 
 use crate::facts::{Facts, Place, limits};
+use crate::guards::follows;
+use crate::kind::location_of;
 use crate::model::Group;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
@@ -166,7 +168,7 @@ fn try_files(
             .ok_or("AFPA has no such answer".to_owned());
     }
     if last.starts_with('@') {
-        return proxy::named(context, facts, last);
+        return proxy::named(context, facts, place, last);
     }
     let (path, query) = last.split_once('?').unwrap_or((last, ""));
     let path = path.strip_suffix("$is_args$args").unwrap_or(path);
@@ -188,6 +190,11 @@ fn try_files(
         context
             .ledger
             .differs(directive, "scripts find the path in REQUEST_URI, not in a parameter q");
+    }
+    if let Some(location) = location_of(facts.scope.here(), path)
+        && !follows(context, &facts.scope.within(location.children()), &place.scope)
+    {
+        return Err("others may use its file than may use this place".to_owned());
     }
     file(facts, place, path, foreign).map(alone)
 }
@@ -218,7 +225,12 @@ fn file(facts: &Facts<'_>, place: &Place<'_>, path: &str, foreign: bool) -> Resu
 }
 
 /// The value of `fallback` for `if (!-e $request_filename) { rewrite ^ /index.php last; }`.
-pub(crate) fn fallback_of_if(facts: &Facts<'_>, directive: &Directive) -> Option<String> {
+pub(crate) fn fallback_of_if(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    directive: &Directive,
+) -> Option<String> {
     let text = directive.words.join(" ").replace(' ', "");
     let asks = ["(!-e$request_filename)", "(!-f$request_filename)"].contains(&&*text);
     let mut inner = directive.children().iter().filter(|inner| !inner.is("break"));
@@ -226,6 +238,10 @@ pub(crate) fn fallback_of_if(facts: &Facts<'_>, directive: &Directive) -> Option
     let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$"].contains(&rewrite.word(0));
     let script = rewrite.word(1);
     let fits = asks && all && inner.next().is_none() && is_plain(script);
-    (fits && script.starts_with('/') && script.ends_with(".php") && facts.php.is_some())
+    let may = |location: &Directive| {
+        follows(context, &facts.scope.within(location.children()), &place.scope)
+    };
+    let may = location_of(facts.scope.here(), script).is_none_or(may);
+    (may && fits && script.starts_with('/') && script.ends_with(".php") && facts.php.is_some())
         .then(|| script.to_owned())
 }

@@ -57,6 +57,15 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
     }
 }
 
+/// Whether everybody who may use `from` may use `to`: a fallback asks for no rights of its own here.
+pub(crate) fn follows(context: &Context<'_>, to: &Scope<'_>, from: &Scope<'_>) -> bool {
+    match (guard(context, to, true), guard(context, from, true)) {
+        (Guard::Open, _) => true,
+        (Guard::Lines(to), Guard::Lines(from)) => to == from,
+        _ => false,
+    }
+}
+
 /// The fault of a directive.
 type Fault<'d> = (&'d Directive, String);
 

@@ -209,21 +209,11 @@ impl Built<'_, '_> {
         let own = |path: &Path| Some((path.prefix.clone(), path.groups.last()?.headers.clone()));
         let exact: Vec<(String, Vec<Vec<String>>)> =
             self.paths.iter().filter(|path| path.exact).filter_map(own).collect();
-        let closed = |path: &&Path| {
-            path.exact && path.groups.iter().any(|one| one.action == ["status = 403"])
-        };
-        let refused: Vec<String> =
-            self.paths.iter().filter(closed).map(|path| path.prefix.clone()).collect();
         for group in self.paths.iter_mut().flat_map(|path| &mut path.groups) {
             let to = |one: &&(String, Vec<Vec<String>>)| {
                 group.action.contains(&format!("fallback = {}", quoted(&one.0)))
             };
             let Some((path, headers)) = exact.iter().find(to) else { continue };
-            if refused.contains(path) {
-                group.action.retain(|line| !line.starts_with("fallback ="));
-                group.action.push("fallback = 403".to_owned());
-                continue;
-            }
             if group.headers.is_empty() {
                 let with_prefix = headers.iter().map(|lines| {
                     let first = format!("prefix = {}", quoted(path));

@@ -103,7 +103,7 @@ impl Ledger {
                     self.left(directive, "AFPA has nothing like it");
                 }
                 sum.directives += count(directive.children());
-                self.drop_within(directive.children(), sum);
+                self.drop_within(directive.children());
                 continue;
             }
             // The lines of these are no directives.
@@ -114,10 +114,10 @@ impl Ledger {
     }
 
     /// Directives in a block that is left out are left out with it.
-    fn drop_within(&self, directives: &[Directive], sum: &mut Sum) {
+    fn drop_within(&self, directives: &[Directive]) {
         for directive in directives {
             self.left(directive, "the block around it is left out");
-            self.drop_within(directive.children(), sum);
+            self.drop_within(directive.children());
         }
     }
 }

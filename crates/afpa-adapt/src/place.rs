@@ -119,7 +119,7 @@ fn condition(
     directive: &Directive,
     before: &mut Before<'_>,
 ) -> Option<Group> {
-    if let Some(fallback) = files::fallback_of_if(facts, directive) {
+    if let Some(fallback) = files::fallback_of_if(context, facts, place, directive) {
         before.fallback = Some(fallback);
         return None;
     }

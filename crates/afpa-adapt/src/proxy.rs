@@ -1,6 +1,7 @@
 //! `proxy_pass` and what goes with it.
 
 use crate::facts::{Facts, Place, limits};
+use crate::guards::follows;
 use crate::model::Group;
 use crate::redirects::{Matched, matched};
 use crate::scope::Scope;
@@ -206,12 +207,16 @@ fn stripped(place: &Place<'_>, directive: &Directive) -> Option<String> {
 pub(crate) fn named(
     context: &Context<'_>,
     facts: &Facts<'_>,
+    place: &Place<'_>,
     name: &str,
 ) -> Result<(String, Vec<String>), String> {
     let mut locations = facts.scope.here().iter();
     let location = locations.find(|one| one.is("location") && one.word(0) == name);
     let location = location.ok_or("there is no such location")?;
     let scope = facts.scope.within(location.children());
+    if !follows(context, &scope, &place.scope) {
+        return Err("others may use its location than may use this place".to_owned());
+    }
     let mut handlers = location.children().iter();
     let Some(pass) = handlers.find(|one| one.is("proxy_pass")) else {
         return front_controller(facts, location).map(|script| (script, Vec::new()));

@@ -48,16 +48,10 @@ pub(crate) fn of(context: &Context<'_>, facts: &Facts<'_>) -> Rules {
                 rules.whole = Some(whole(context, facts, directive));
                 break;
             }
-            "rewrite" => {
-                if rewrite(context, facts, directive, &mut rules) {
-                    break;
-                }
-            }
-            "if" => {
-                if condition(context, facts, directive, &mut rules) {
-                    rules.whole = Some(Group::status(403));
-                    break;
-                }
+            "rewrite" if rewrite(context, facts, directive, &mut rules) => break,
+            "if" if condition(context, facts, directive, &mut rules) => {
+                rules.whole = Some(Group::status(403));
+                break;
             }
             _ => {}
         }

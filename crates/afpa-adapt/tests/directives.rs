@@ -258,11 +258,28 @@ fn no_guard_is_lost() {
             Some(Kind::Refused),
         );
     }
+    // nginx asks for the rights of a fallback as well.
+    let secret = "auth_basic a; auth_basic_user_file p;";
+    let php = "fastcgi_pass unix:/run/p; fastcgi_param SCRIPT_FILENAME $request_filename;";
+    for (guard, value) in [(secret, "501"), ("", "\"/index.php\"")] {
+        let lines = format!(
+            "location / {{ try_files $uri $uri/ /index.php; }} location ~ \\.php$ {{ {guard} {php} }}"
+        );
+        let worst = (value == "501").then_some(Kind::Refused);
+        becomes(&lines, &[&format!("fallback = {value}")], worst);
+    }
+    becomes(
+        &format!(
+            "{secret} location / {{ auth_basic off; try_files $uri @up; }} location @up {{ proxy_pass http://up; }}"
+        ),
+        &["fallback = 501"],
+        Some(Kind::Refused),
+    );
     // An index file that is refused is not given for its directory, nor as a fallback.
     becomes(
         "location = /index.html { deny all; } location /a/ { try_files $uri $uri/ /index.html; }",
-        &["fallback = 403"],
-        None,
+        &["fallback = 501"],
+        Some(Kind::Refused),
     );
     let done = run("server { root /s; location = /index.html { deny all; } }");
     assert!(done.toml.contains("prefix = \"/\"\nexact = true\nstatus = 403"), "{}", done.toml);

@@ -64,7 +64,12 @@ fn included(pattern: &str) -> Result<Vec<(String, String)>, String> {
     if !pattern.contains(['*', '?', '[']) {
         return Ok(vec![(pattern.to_owned(), read(Path::new(pattern))?)]);
     }
-    let paths = glob::glob(pattern).map_err(|error| error.to_string())?;
+    let options = glob::MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    let paths = glob::glob_with(pattern, options).map_err(|error| error.to_string())?;
     let mut files = Vec::new();
     for path in paths {
         let path = path.map_err(|error| error.to_string())?;
