@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use afpa_framework::preface::written;
+use afpa_proxy::request::RequestHead;
 use afpa_proxy::select::Group;
 
 /// The header of the PROXY protocol with which a connection to the group begins. It names nobody for a client on a unix
@@ -16,6 +17,13 @@ pub(crate) fn of(
 ) -> Option<Arc<[u8]>> {
     let way = || Some(of_one_family(SocketAddr::new(client?, port), listener?));
     Some(written(group.preface()?, way()).into())
+}
+
+/// Has the server end a connection that begins with the header: it is of no use for another request.
+pub(crate) fn end_after(group: &Group, head: &mut RequestHead) {
+    if group.preface().is_some() && !head.asks_upgrade() {
+        head.edit(&[], &[("Connection", b"close")]);
+    }
 }
 
 /// Both ends of a connection, as the PROXY protocol has them.

@@ -182,10 +182,7 @@ pub(crate) fn prepare(
     if asks_tunnel(request) && !head.asks_upgrade() {
         return Err(NotSent::Status(Status::NOT_IMPLEMENTED));
     }
-    if group.preface().is_some() && !head.asks_upgrade() {
-        // The connection is of no use for another request.
-        head.edit(&[], &[("Connection", b"close")]);
-    }
+    preface::end_after(group, &mut head);
     // The limits come last, so that a request that is refused for another reason does not count.
     let counted = asker.granted.and_then(|granted| granted.permit.take());
     let permit = match (counted, site) {

@@ -50,7 +50,7 @@ fn serve(nginx: &Nginx, version: &str, settings: &str) -> Server {
     Server::start("/", |launch| {
         launch.written(|listen: &Endpoint| {
             format!(
-                "http2.cleartext = true\n[[site]]\nlisten = [\"{listen}\"]\n{settings}\nto = \"app\"\n\
+                "http2.cleartext = true\n[[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n{settings}\n\
                  [[server_group]]\nname = \"app\"\nservers = [\"{}\"]\nproxy_protocol = \"{version}\"\n\
                  [server_group.health]\nprobe_every = \"100ms\"\n\
                  [server_group.check]\npath = \"/health\"\nevery = \"100ms\"\n",
@@ -88,6 +88,19 @@ fn a_client_that_a_router_names_has_no_port() {
     let server = serve(&nginx, "v2", "forwarded_from = [\"127.0.0.1\"]");
     let answer = server.connect().get_with("/", "X-Forwarded-For: 2001:db8::7\r\n");
     assert!(answer.text().starts_with("2001:db8::7 0 "), "{answer:?}");
+}
+
+#[test]
+fn a_page_of_an_error_is_asked_for_in_the_name_of_nobody() {
+    let Some(nginx) = Nginx::start() else { skip!("no nginx") };
+    let page = "[[site.errors]]\nstatus = [404]\nto = \"app\"\npath = \"/page\"\n\
+                [[site.path]]\nprefix = \"/none/\"\nstatus = 404\n";
+    for version in ["v1", "v2"] {
+        let server = serve(&nginx, version, page);
+        let answer = server.connect().get("/none/");
+        assert_eq!((answer.status, answer.text().trim_start()), (404, "close"), "{version}");
+    }
+    assert_eq!(nginx.complaints(), "");
 }
 
 #[test]

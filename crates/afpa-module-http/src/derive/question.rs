@@ -64,6 +64,7 @@ pub(crate) fn job(
     }
     // Of a request that was routed again, the path before may have asked.
     let is_first = asked.granted.is_none_or(|granted| granted.permit.borrow().is_none());
+    preface::end_after(group, &mut head);
     if learnt.permit.borrow().is_none()
         && is_first
         && let Some(site) = site

@@ -55,6 +55,7 @@ pub(crate) fn job(
     if let Some(edits) = asked.edits {
         head.apply(edits);
     }
+    preface::end_after(&server.group, &mut head);
     Some(Box::new(Job {
         group: server.group.clone(),
         settings: server.settings.clone(),
