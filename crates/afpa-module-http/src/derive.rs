@@ -243,12 +243,12 @@ impl Http {
         }
         let mut plan = None;
         if let Route::Distributed(to) = &routed.route
-            && !asked.is_personal()
             && let Some(view) = responses
             && let Some((_, Some(set))) = routed.scope
-            && let Some(lookup) =
+            && let Some(mut lookup) =
                 global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
         {
+            lookup.names_client |= asked.is_personal();
             match kept::look_up((view, keys), lookup, asked, responder, out) {
                 Kept::Answered(_) if responder.wants_page() => routed.route = Route::ErrorPage,
                 Kept::Answered(persistence) => return Cached::Hit(persistence),

@@ -47,8 +47,8 @@ pub struct CacheRequest<'a, 's, 'b> {
     pub client: Client,
     /// Whether it came in early data of this connection.
     pub is_early: bool,
-    /// Whether the server gets the subject of the client's certificate. Its answer is for that client then, as with
-    /// Authorization, and there is no field that its Vary could name for it.
+    /// Whether the server gets the subject of the client's certificate, or what another server says of the client. Its
+    /// answer is for that client then, as with Authorization, and there is no field that its Vary could name for it.
     pub names_client: bool,
     /// Now.
     pub now: Now,

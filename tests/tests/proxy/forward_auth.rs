@@ -180,13 +180,18 @@ fn tree() -> Tree {
 }
 
 fn serve(tree: &Tree, settings: &str) -> Server {
+    serve_on(tree, settings, "")
+}
+
+/// `top`: settings of the whole program.
+fn serve_on(tree: &Tree, settings: &str, top: &str) -> Server {
     let root = tree.path().display();
     Server::start("/", |launch| {
         let log = launch.home().join("access.log").display().to_string();
         launch.written(|listen| {
             let settings = settings.replace("OWN", &listen.to_string());
             format!(
-                "http2.cleartext = true\n[log]\naccess = \"{log}\"\n[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\n{settings}\n"
+                "{top}http2.cleartext = true\n[log]\naccess = \"{log}\"\n[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\n{settings}\n"
             )
         });
     })
@@ -635,6 +640,90 @@ fn every_answer_is_asked_about_and_personal_ones_are_never_kept() {
         }
         assert_eq!(client.get_with(target, ann).field("Set-Cookie"), None, "{target}");
     }
+}
+
+#[test]
+fn a_question_counts_once_and_no_longer_than_its_request() {
+    let (app, tree, portal) = (app(), tree(), portal());
+    let (auth, to) = (auth(&portal.to()), app.to());
+    let plain = format!("forward_auth = \"{}\"\nforward_auth_path = \"/\"\n", portal.to());
+    let settings = format!(
+        "[site.limits]\nclient_in_flight = 1\n[[site.path]]\nprefix = \"/private/\"\n{auth}\
+         [[site.path]]\nprefix = \"/nice/\"\nrewrite = \"/app/{{rest}}\"\n{auth}\
+         [[site.path]]\nprefix = \"/named/\"\nrewrite = \"/plain/{{rest}}\"\n{auth}\
+         [[site.path]]\nprefix = \"/free/\"\nrewrite = \"/app/{{rest}}\"\n\
+         [[site.path]]\nprefix = \"/app/\"\nto = \"{to}\"\n{auth}\
+         [[site.path]]\nprefix = \"/plain/\"\nto = \"{to}\"\n{plain}"
+    );
+    let server = serve_on(&tree, &settings, "workers = 4\n");
+    // Connections are spread over the workers, and one that has answered may get no further request for long.
+    for _ in 0..24 {
+        let answer = server.connect().get_with("/private/a.txt", "Cookie: session=ann\r\n");
+        assert_eq!((answer.status, answer.text()), (200, "private/a.txt"));
+    }
+    // Nor twice, if it has another path afterwards. The consent to the first one still counts.
+    let mut client = server.connect();
+    for (target, text) in [
+        ("/app/x", "app /app/x ann staff "),
+        ("/nice/x", "app /app/x ann staff "),
+        ("/free/x", "app /app/x ann staff "),
+        ("/named/x", "app /plain/x ann staff "),
+    ] {
+        let answer = client.get_with(target, "Cookie: session=ann\r\n");
+        assert_eq!((answer.status, answer.text()), (200, text), "{target}");
+    }
+}
+
+#[test]
+fn a_change_with_consent_ends_the_life_of_what_others_get() {
+    let (app, tree, portal) = (app(), tree(), portal());
+    let place = format!("to = \"{}\"\ncache = \"auto\"\n", app.to());
+    let settings = format!(
+        "[[site.path]]\nprefix = \"/wiki/\"\n{place}\
+         [[site.path.content]]\nif_methods = [\"POST\"]\n{place}{}",
+        auth(&portal.to())
+    );
+    let server = serve(&tree, &settings);
+    let mut client = server.connect();
+    for asked in [1, 0] {
+        assert_eq!(client.get("/wiki/x").status, 200);
+        assert_eq!(app.take().len(), asked);
+    }
+    let post =
+        "POST /wiki/x HTTP/1.1\r\nHost: test\r\nCookie: session=ann\r\nContent-Length: 2\r\n\r\nhi";
+    for _ in 0..2 {
+        assert_eq!(client.exchange(post).text(), "app /wiki/x ann staff hi");
+        assert_eq!(client.get("/wiki/x").text(), "app /wiki/x - - ");
+        assert_eq!(client.get("/wiki/x").text(), "app /wiki/x - - ");
+        assert_eq!(app.take().len(), 2);
+    }
+}
+
+#[test]
+fn a_server_is_asked_about_each_path_that_a_request_gets() {
+    let (app, tree) = (app(), tree());
+    let portal = Asked::start(|head, _| match field(head, "X-Forwarded-Uri") {
+        "/app/no" => answered(403, "", "no"),
+        _ => answered(200, "", ""),
+    });
+    let (auth, to) = (auth(&portal.to()), app.to());
+    let settings = format!(
+        "[[site.path]]\nprefix = \"/nice/\"\nrewrite = \"/app/{{rest}}\"\n{auth}\
+         [[site.path]]\nprefix = \"/app/\"\nto = \"{to}\"\n{auth}"
+    );
+    let server = serve(&tree, &settings);
+    let (mut client, mut http2) = (server.connect(), H2Client::connect(&server));
+    for (target, status) in
+        [("/nice/x", 200), ("/app/no", 403), ("/nice/no", 403), ("/nice/%6eo", 403)]
+    {
+        assert_eq!(client.get(target).status, status, "{target}");
+        let id = http2.request(&h2::request("GET", target), b"");
+        assert_eq!(http2.response(id).status, status, "{target}");
+    }
+    let asked = portal.take();
+    let uris: Vec<_> = asked.iter().map(|head| field(head, "X-Forwarded-Uri")).take(2).collect();
+    assert_eq!(uris, ["/nice/x", "/app/x"]);
+    assert_eq!(app.take().len(), 2);
 }
 
 #[test]

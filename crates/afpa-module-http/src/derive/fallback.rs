@@ -57,9 +57,9 @@ impl Http {
         let client = (connection.client, request.tls.as_deref(), now);
         let mut plan = None;
         if let Some(view) = responses
-            && !asked.is_personal()
-            && let Some(lookup) = global.shared_request(&parsed, (&to, set), client)
+            && let Some(mut lookup) = global.shared_request(&parsed, (&to, set), client)
         {
+            lookup.names_client |= asked.is_personal();
             match kept::look_up((view, keys), lookup, asked, responder, out) {
                 Kept::Answered(persistence) => {
                     return asked_or(asked, &request.head, &global, responder, persistence);
