@@ -32,7 +32,9 @@ fn operations_are_listed_and_called_by_their_names() {
         launch.admin();
     });
     let list = called(&server, &[]);
-    for name in ["health", "metrics", "stats", "deny", "purge", "top", "types", "drain", "ready"] {
+    for name in
+        ["health", "metrics", "stats", "status", "deny", "purge", "top", "types", "drain", "ready"]
+    {
         assert!(list.contains(&format!(" /{name}")), "{name} of {list}");
     }
     // All that only tell something can be asked as they are.
@@ -51,15 +53,15 @@ fn operations_are_listed_and_called_by_their_names() {
     refused(&server, &["deny/add", "prefix=x"], "x");
     refused(&server, &["drain", "server=nobody:1"], "nobody:1");
     refused(&server, &["purge", "path"], "NAME=VALUE");
-    refused(&server, &["polish"], "no operation polish; it has: health, metrics, stats, deny,");
-    // Everybody who reaches the metrics learns of three, and the message for others names them, too.
+    refused(&server, &["polish"], "no operation polish; it has: health, metrics, stats, status,");
+    // Everybody who reaches the metrics learns of four, and the message for others names them, too.
     let ask = |target: &str| Client::connect(&server.admin()).expect("connect").get(target);
     let public = ask("/");
     let lines: Vec<_> = public.text().lines().map(|line| line.split(':').next().unwrap()).collect();
-    assert_eq!(lines, ["GET  /health", "GET  /metrics", "GET  /stats"]);
+    assert_eq!(lines, ["GET  /health", "GET  /metrics", "GET  /stats", "GET  /status"]);
     let unknown = ask("/top");
     assert_eq!(unknown.status, 404);
-    assert_eq!(unknown.text(), "there is no such operation; there are: health, metrics, stats\n");
+    assert_eq!(unknown.text(), "there is no such operation; there are: health, metrics, stats, status\n");
     let post = "POST /stats HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     let posted = Client::connect(&server.control()).expect("connect").exchange(post);
     assert_eq!(posted.status, 405);

@@ -87,7 +87,8 @@ fn a_client_that_a_router_names_has_no_port() {
     let Some(nginx) = Nginx::start() else { skip!("no nginx") };
     let server = serve(&nginx, "v2", "forwarded_from = [\"127.0.0.1\"]");
     let answer = server.connect().get_with("/", "X-Forwarded-For: 2001:db8::7\r\n");
-    assert!(answer.text().starts_with("2001:db8::7 0 "), "{answer:?}");
+    // nginx writes nothing for port 0.
+    assert!(answer.text().starts_with("2001:db8::7  "), "{answer:?}");
 }
 
 #[test]
