@@ -47,7 +47,7 @@ SEGMENT=$'#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n'
 seen 'grafov/m3u8: variant' '"a.m3u8"' "$(./read "${VARIANT}a.m3u8")"
 seen 'grafov/m3u8: variant, comment' '"a.m3u8"' "$(./read "$VARIANT"$'# comment\na.m3u8')"
 seen 'grafov/m3u8: variant, blank line' '""' "$(./read "$VARIANT"$'\na.m3u8')"
-seen 'grafov/m3u8: segment, blank line' '"a.mp4"' "$(./read "$SEGMENT"$'\na.mp4')"
+seen 'grafov/m3u8: segment, blank line' '""' "$(./read "$SEGMENT"$'\na.mp4')"
 seen 'm3u8-parser: variant, blank line' a.m3u8 "$(node -p '
     const { Parser } = require("m3u8-parser");
     const parser = new Parser();

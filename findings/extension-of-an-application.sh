@@ -18,8 +18,8 @@ read_with() {
         try {
             const value = require(library).decode(Buffer.from(text, "hex"));
             const [type, data] = Array.isArray(value) ? value : [value.type, value.data ?? value.buffer];
-            const shown = data instanceof Uint8Array ? `bytes ${Buffer.from(data).toString("hex")}` : data;
-            console.log(value instanceof Error ? value.constructor.name : `type ${type}, ${shown}`);
+            const shown = data instanceof Uint8Array ? "bytes " + Buffer.from(data).toString("hex") : data;
+            console.log(value instanceof Error ? value.constructor.name : "type " + type + ", " + shown);
         } catch (error) { console.log(error.message); }' "$@"
 }
 # row WHAT HEX EXPECTED OF_MSGPACK_LITE OF_ABLY

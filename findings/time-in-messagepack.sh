@@ -21,7 +21,7 @@ read_with() {
         if (library === "what-the-pack") codec = codec.initialize(2 ** 20);
         try {
             const value = codec.decode(Buffer.from(text, "hex"));
-            console.log(value.toISOString?.() ?? `type ${value.type ?? value[0]}`);
+            console.log(value.toISOString?.() ?? "type " + (value.type ?? value[0]));
         } catch { console.log("refused"); }' "$@"
 }
 for library in @msgpack/msgpack msgpackr notepack.io msgpack5; do
