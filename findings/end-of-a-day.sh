@@ -28,6 +28,7 @@ seen iso8601 refused "$(read_with iso8601 parse_date)"
 seen pendulum refused "$(read_with pendulum parse)"
 seen ciso8601 '2024-03-01 00:00:00+00:00' "$(read_with ciso8601 parse_datetime)"
 seen dateutil '2024-03-01 00:00:00+00:00' "$(read_with dateutil.parser isoparse)"
-seen luxon 2024-03-01T00:00:00.000Z "$(node -p 'require("luxon").DateTime.fromISO(process.argv[1]).toJSDate().toISOString()' $TEXT)"
+seen luxon 2024-03-01T00:00:00.000Z \
+    "$(node -p 'require("luxon").DateTime.fromISO(process.argv[1]).toJSDate().toISOString()' $TEXT)"
 seen date-fns 2024-03-01T00:00:00.000Z "$(node -p 'require("date-fns").parseISO(process.argv[1]).toISOString()' $TEXT)"
 seen moment 2024-03-01T00:00:00.000Z "$(node -p 'require("moment")(process.argv[1]).toISOString()' $TEXT)"
