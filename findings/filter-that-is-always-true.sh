@@ -30,12 +30,13 @@ except Exception:
 js() {
     node -p 'try { String(require("ldap-filter").parse(process.argv[1])); } catch { "refused"; }' "$1"
 }
-cat >go.mod <<'GO'
+mkdir filter
+cat >filter/go.mod <<'GO'
 module finding
 go 1.26
 require github.com/go-ldap/ldap/v3 v3.4.15
 GO
-cat >main.go <<'GO'
+cat >filter/main.go <<'GO'
 package main
 
 import (
@@ -57,8 +58,10 @@ func main() {
 	fmt.Println(text)
 }
 GO
+cd filter
 go mod tidy 2>/dev/null
-go build -o read .
+go build -o ../read .
+cd ..
 # row FILTER OF_LDAP3 OF_LDAP_FILTER_OF_PYTHON OF_LDAP_FILTER_OF_NPM
 row() {
     seen "go-ldap: $1" "$1" "$(./read "$1")"

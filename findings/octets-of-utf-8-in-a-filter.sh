@@ -24,12 +24,13 @@ seen 'Python: (cn=ä) matches ä' True "$(python '(cn=ä)')"
 seen 'Python: (cn=\c3\a4) matches ä' False "$(python '(cn=\c3\a4)')"
 seen 'npm: (cn=ä) matches ä' true "$(js '(cn=ä)')"
 seen 'npm: (cn=\c3\a4) matches ä' false "$(js '(cn=\c3\a4)')"
-cat >go.mod <<'GO'
+mkdir filter
+cat >filter/go.mod <<'GO'
 module finding
 go 1.26
 require github.com/go-ldap/ldap/v3 v3.4.15
 GO
-cat >main.go <<'GO'
+cat >filter/main.go <<'GO'
 package main
 
 import (
@@ -47,7 +48,9 @@ func main() {
 	fmt.Println(ldap.DecompileFilter(filter))
 }
 GO
+cd filter
 go mod tidy 2>/dev/null
-go build -o read .
+go build -o ../read .
+cd ..
 seen 'Go: (cn=ä)' '(cn=\c3\a4) <nil>' "$(./read '(cn=ä)')"
 seen 'Go: (cn=\c3\a4)' '(cn=\c3\a4) <nil>' "$(./read '(cn=\c3\a4)')"
