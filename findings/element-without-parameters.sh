@@ -5,7 +5,8 @@
 # 7 explains. Section 6.3.3: a quote and a bracket in a value stand behind a backslash.
 # Guess: a parser that names each element gives the name x@32473, and the whole value of "c\"d".
 # Seen: jc 1.26.1 (Python) gives an element with no name, and cuts the value at the quote, without an error. It reads an
-# element with a parameter, and an escaped bracket, as meant. syslog-rfc5424-parser 0.3.2 (Python) gives the name, and the value with its backslash.
+# element with a parameter, and an escaped bracket, as meant. syslog-rfc5424-parser 0.3.2 (Python) gives the name, and the
+# value with its backslash.
 # Marks that a program sets without a value are lost, and so are the ends of values with quotes.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
