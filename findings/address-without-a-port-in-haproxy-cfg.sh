@@ -6,7 +6,7 @@
 # Guess: a library that reads and writes this configuration writes both as they were.
 # Seen: pyhaproxy 0.3.7 (Python) writes `192.0.2.1:`, with a colon and no port, and `unix: @/run/a`. It writes addresses with
 # ports, of IPv6 too, as they were.
-# HAProxy does not start with what a tool on this library has written.
+# A tool on this library that changes one server writes all the others of this kind in a form that the manual lacks.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 pip_install pyhaproxy==0.3.7

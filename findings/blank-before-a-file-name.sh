@@ -6,7 +6,7 @@
 # Seen: werkzeug 3.1.9 (Python) gives no parameter at all, if a blank stands on either side, and neither does
 # content-disposition-filename 0.0.1 (npm). pyrfc6266 1.0.2, contentdisp 1.0.0, aiohttp 3.14.5 (Python) and
 # content-disposition 2.0.1 (npm) give the name.
-# Flask takes a part of a form with such a blank for a field, where it is a file.
+# So werkzeug, and Flask with it, takes a part of a form with such a blank for a field, where it is a file.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 pip_install werkzeug==3.1.9 pyrfc6266==1.0.2 contentdisp==1.0.0 aiohttp==3.14.5
@@ -47,3 +47,19 @@ seen 'content-disposition: the example' 'an example.html' \
     "$(read_js content-disposition 'INLINE; FILENAME= "an example.html"')"
 seen 'content-disposition-filename: no blank' '"a.html"' "$(read_js content-disposition-filename 'inline; filename="a.html"')"
 seen 'content-disposition-filename: a blank' null "$(read_js content-disposition-filename 'inline; filename = "a.html"')"
+# part DISPOSITION: what werkzeug finds in a form of one part
+part() {
+    v/bin/python -c '
+import io, sys
+from werkzeug.formparser import parse_form_data
+content = f"--b\r\nContent-Disposition: form-data; {sys.argv[1]}\r\n\r\nhello\r\n--b--\r\n".encode()
+_, fields, files = parse_form_data({
+    "REQUEST_METHOD": "POST",
+    "CONTENT_TYPE": "multipart/form-data; boundary=b",
+    "CONTENT_LENGTH": str(len(content)),
+    "wsgi.input": io.BytesIO(content),
+})
+print(f"{len(fields)} fields, {len(files)} files")' "$1"
+}
+seen 'werkzeug: a file in a form' '0 fields, 1 files' "$(part 'name="a"; filename="b"')"
+seen 'werkzeug: with a blank' '1 fields, 0 files' "$(part 'name="a"; filename ="b"')"

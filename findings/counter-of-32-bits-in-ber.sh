@@ -3,7 +3,7 @@
 #
 # X.690, section 8.3: integers of any length, in two's complement; a first byte of 0 keeps 32 bits positive. RFC 2578,
 # section 7.1.6: a Counter32 goes up to there.
-# Guess: a library that other parsers of keys and SNMP build on reads 32 bits without a sign, and writes them.
+# Guess: a library that parsers of keys build on reads 32 bits without a sign, and writes them.
 # Seen: asn1 0.2.6 (npm) refuses to read more than 4 bytes, writes 4294967295 as 02 01 ff, which is -1, and 2147483648 as
 # the negative number. asn1-ber 1.2.2 and asn1js 4.0.0 (npm) and asn1 3.3.0 (Python) are as guessed.
 # A counter that is past its half becomes negative, without an error.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # 2024-02-29t10:11:12z
 #
-# RFC 3339, section 5.6: T and Z may be in small letters. So may they in the fields of syslog and OpenAPI that take their
-# dates from there. ISO 8601 has capitals alone.
+# RFC 3339, section 5.6: T and Z may be in small letters, as ABNF knows no capitals. ISO 8601 has capitals alone, and
+# RFC 5424 wants them for syslog.
 # Guess: libraries for dates of the net take both, as a part of their users means RFC 3339.
 # Seen: moment 2.31.0, date-fns 4.4.0 (npm), isodate 0.7.2, iso8601 2.1.0, aniso8601 10.0.1 and pendulum 3.3.0 (Python)
 # refuse it, and so does Go 1.26 with the layout that it calls RFC3339. iso8601 1.1.1 (npm) drops the time of the day.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # 50 2a 4d 18, a length and some bytes, before a frame of LZ4
 #
-# The LZ4 frame format 1.6.3, "Skippable frames" and "Frame Concatenation": decoders pass over such frames, which hold data of
+# The LZ4 frame format, "Skippable frames" and "Frame Concatenation": decoders pass over such frames, which hold data of
 # an application, and join the contents of several frames.
 # Guess: a library on the C code of LZ4 gives the content behind it, as does the command lz4.
 # Seen: the function lz4.frame.decompress of lz4 4.4.5 (Python) gives no bytes, without an error, and of two frames the first

@@ -5,7 +5,7 @@
 # Guess: a parser of this configuration keeps it.
 # Seen: pyhaproxy 0.3.7 (Python) ends the line there, with the first quote alone, and writes that. A hash behind a backslash
 # ends it, too.
-# The quote that is left over makes HAProxy refuse the file.
+# The line that it writes has a quote too few, and half of its value.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 pip_install pyhaproxy==0.3.7

@@ -2,7 +2,7 @@
 # ip.cidr("2001:db8::1/32")
 #
 # RFC 4291, section 2.3: the prefix is the leftmost bits of the address, as many as the number says: 2001:db8::/32.
-# Guess: a library that says that it knows both versions, and whose `mask` does, gives 2001:db8::.
+# Guess: a library with functions for both versions, whose `mask` knows both, gives 2001:db8::.
 # Seen: ip 2.0.1 (npm) gives 0:1:: for 32 bits, whose mask it takes for one of IPv4, and 0.0.0.0 as the network of its
 # cidrSubnet. With the mask of fromPrefixLen(32, "ipv6") it gives the right one. ip-address 10.7.6 and ipaddr.js 2.5.0
 # (npm) are as guessed.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # "GET https://a.example/x HTTP/2.0", in a log of HAProxy
 #
-# HAProxy's configuration manual, section 8.2.3: the last field is the request line as it was received; for HTTP/2, HAProxy
-# writes the whole address there. RFC 9112, section 3.2: OPTIONS has `*`, and CONNECT a host and a port. The manual, too:
-# the address of the client is the word `unix` for a UNIX socket.
+# HAProxy's configuration manual, section 8.2.3: the last field is the request line as it was received; for HTTP/2, its
+# later versions write the whole address there. RFC 9112, section 3.2: OPTIONS has `*`, and CONNECT a host and a port. The
+# manual, too: the address of the client is the word `unix` for a UNIX socket.
 # Guess: a tool for these logs reads requests of HTTP/2.
 # Seen: haproxy-log-analysis 6.0.0 (Python) calls method and path "invalid" wherever the target does not begin with a
 # slash, and refuses the whole line of a UNIX socket.

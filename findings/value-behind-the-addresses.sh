@@ -6,8 +6,8 @@
 # Guess: a library that gives the data behind the header begins them behind that length.
 # Seen: proxy-protocol-js 4.0.6 (npm) begins them behind the addresses: the values come before the request. Without values,
 # and with the command LOCAL, it gives the request alone. proxy-protocol 0.11.3 (Python) gives the value by its name.
-# A server that writes "data" into its parser answers 400 to each request that an accelerator sends with a value. Such
-# servers need an accelerator that sends addresses alone.
+# A server that feeds "data" to its parser sees a request that begins with the values. Such servers need an accelerator that
+# sends addresses alone.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install proxy-protocol-js@4.0.6
