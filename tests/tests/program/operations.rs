@@ -61,7 +61,10 @@ fn operations_are_listed_and_called_by_their_names() {
     assert_eq!(lines, ["GET  /health", "GET  /metrics", "GET  /stats", "GET  /status"]);
     let unknown = ask("/top");
     assert_eq!(unknown.status, 404);
-    assert_eq!(unknown.text(), "there is no such operation; there are: health, metrics, stats, status\n");
+    assert_eq!(
+        unknown.text(),
+        "there is no such operation; there are: health, metrics, stats, status\n"
+    );
     let post = "POST /stats HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     let posted = Client::connect(&server.control()).expect("connect").exchange(post);
     assert_eq!(posted.status, 405);
