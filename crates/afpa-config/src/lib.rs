@@ -28,6 +28,7 @@ mod headers;
 mod hierarchy;
 mod hints;
 mod http2;
+mod idle;
 mod includes;
 mod items;
 mod listeners;

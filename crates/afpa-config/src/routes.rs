@@ -8,6 +8,7 @@ use afpa_router::{Action, Conflict, Misuse, PathEntry, Router};
 use crate::compiled::Routes;
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations, is_target};
+use crate::idle;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
@@ -29,6 +30,7 @@ pub(crate) fn consistency(
     // Unknown groups are reported above; here they would only cause errors that do not exist.
     if conflicts.is_empty() {
         checks.reached(&routes.hierarchy, &routes.router);
+        checks.findings.extend(idle::warnings(config, settings, &routes.hierarchy));
     }
     for conflict in conflicts {
         let finding = checks.conflict(&routes.hierarchy, conflict);
@@ -151,7 +153,7 @@ impl Checks<'_> {
             let cause = "nothing says what is done with these requests";
             self.error(location, cause, "write `root`, `to`, `redirect`, `rewrite` or `status`");
         }
-        if behaviour.root.is_some() && !path.prefix.ends_with('/') {
+        if behaviour.root.is_some() && !path.prefix.ends_with('/') && said.len() < 2 {
             let location = self.location(section, instance, "root");
             let cause = format!(
                 "`root` replaces the prefix \"{}\", which does not end with a slash",
