@@ -44,8 +44,8 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         match auth {
             Some(ForwardAuth::Server { path, .. }) if path.is_empty() => {
                 let cause = "`forward_auth` without `forward_auth_path`: which path says who may?";
-                let remedy = "write the one that its documentation names: /api/authz/auth-request \
-                              (Authelia), /oauth2/auth (oauth2-proxy)";
+                let remedy = "write the one that its documentation names: /api/authz/forward-auth \
+                              (Authelia), / (oauth2-proxy); see docs/forward-auth.md";
                 findings.push(Finding::error(at("forward_auth"), cause, remedy));
             }
             Some(ForwardAuth::Server { .. }) => {}

@@ -73,7 +73,7 @@ fn path(text: &str) -> Result<String, Unfit> {
     let is_plain = |byte: u8| (b'!'..=b'~').contains(&byte) && byte != b'#';
     if !text.starts_with('/') || text.starts_with("//") || !text.bytes().all(is_plain) {
         let cause = format!("\"{text}\" is not the path of a URL");
-        return Err(Unfit::new(cause, "begin it with a slash: \"/api/authz/auth-request\""));
+        return Err(Unfit::new(cause, "begin it with a slash: \"/api/authz/forward-auth\""));
     }
     Ok(text.to_owned())
 }

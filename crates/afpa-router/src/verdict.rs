@@ -79,8 +79,8 @@ impl<'r, 'q> Rewritten<'r, 'q> {
 }
 
 impl Verdict<'_, '_> {
-    /// The Location of a redirect; `None` when it is none, or names the host of a request that has none. `spelled`: the path
-    /// of the question as [`target::spell`] gives it.
+    /// The Location of a redirect; `None` when it is none, names the host of a request that has none, or when what the client
+    /// has asked for has made a segment of dots in it. `spelled`: the path of the question as [`target::spell`] gives it.
     pub fn location<F>(&self, question: &Question<'_, F>, spelled: &[u8]) -> Option<Vec<u8>> {
         let Action::Redirect(redirect) = self.action else { return None };
         // The next part of the path would take its place.
@@ -93,7 +93,8 @@ impl Verdict<'_, '_> {
             let slashes = out.iter().take_while(|byte| matches!(byte, b'/' | b'\\')).count();
             out.drain(slashes.min(1)..slashes);
         }
-        Some(out)
+        let own = has_dots(path_of(redirect.location.as_bytes()));
+        (own || !has_dots(path_of(&out))).then_some(out)
     }
 
     /// The target that takes the place of that of a request ([`Content::target`]), with its query. `None`: there is none, or
@@ -109,14 +110,8 @@ impl Verdict<'_, '_> {
             }
             false => {}
         }
-        let path = out.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let mut segments = path.split(|byte| *byte == b'/');
-        // Servlet containers drop what stands behind a semicolon before they look at dots.
-        let is_plain = !segments.any(|segment| {
-            let name = segment.split(|byte| *byte == b';').next();
-            matches!(name, Some(b"." | b".."))
-        });
-        (is_plain && path.starts_with(b"/")).then_some(out)
+        let path = path_of(&out);
+        (!has_dots(path) && path.starts_with(b"/")).then_some(out)
     }
 
     fn asked<'a, F>(&'a self, question: &Question<'a, F>, spelled: &'a [u8]) -> Asked<'a> {
@@ -124,4 +119,17 @@ impl Verdict<'_, '_> {
         let (prefix_len, conditions) = (self.prefix_len, &self.content.conditions);
         Asked { host, path, spelled, query, prefix_len, conditions }
     }
+}
+
+/// The part of a target or a URL before its query and its fragment.
+fn path_of(text: &[u8]) -> &[u8] {
+    text.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default()
+}
+
+/// Whether a segment leads upwards, or nowhere. Servlet containers drop the part behind a semicolon before they look at dots.
+fn has_dots(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|segment| {
+        let name = segment.split(|byte| *byte == b';').next();
+        matches!(name, Some(b"." | b".."))
+    })
 }

@@ -66,7 +66,7 @@ fn groups_stand_for_what_they_have_found() {
         ("/{2}/{end}", "/p/x%3By;z-1", "/x%3By;z/1"),
         ("/{1}{2}", "/p/b-", "/b"),
         ("/{1}{2}", "/p/ab-", "/ab"),
-        ("/{2}/{end}.", "/p/b", "/b/."),
+        ("/{2}/{end}.x", "/p/b", "/b/.x"),
         ("/?{2}&e={end}", "/p/a&b=c%20d-%3f%23+", "/?%26b%3Dc%20d&e=%3F%23%2B"),
         ("/x#{2}", "/p/a#b/c-", "/x#%23b/c"),
         ("/{2}{query}", "/p/q-?r=s", "/q?r=s"),
@@ -92,6 +92,23 @@ fn groups_stand_for_what_they_have_found() {
         let router = router(vec![place("/p/", Use::Location, text, &queries)]).unwrap();
         let found = made(&router, Use::Location, url);
         assert_eq!(found.as_deref(), Some(expected), "{text} {url}");
+    }
+}
+
+#[test]
+fn no_redirect_gets_dots_from_a_client() {
+    let queries = conditions(&[], &[("a", "~(?s)^(?<a>.*)$")]);
+    for (text, url, expected) in [
+        ("/{a}", "/p/?a=..", None),
+        ("https://x/{a}/y", "/p/?a=.", None),
+        ("/.{a}", "/p/?a=.", None),
+        ("/{a};x", "/p/?a=..", None),
+        ("/{a}", "/p/?a=...", Some("/...")),
+        ("/?x={a}", "/p/?a=..", Some("/?x=..")),
+        ("/#/{a}", "/p/?a=..", Some("/#/..")),
+    ] {
+        let router = router(vec![place("/p/", Use::Location, text, &queries)]).unwrap();
+        assert_eq!(made(&router, Use::Location, url).as_deref(), expected, "{text} {url}");
     }
 }
 
