@@ -493,7 +493,7 @@ impl Told<'_> {
             ForwardAuth::Server { to, path, copy } => {
                 let copied = match &copy[..] {
                     [] => String::new(),
-                    names => format!(", which gives {}", names.join(", ")),
+                    names => format!(", which gives {}, so that nothing is kept", names.join(", ")),
                 };
                 format!("{to} is asked for {path}{copied}")
             }
