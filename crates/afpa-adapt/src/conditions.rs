@@ -6,7 +6,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::Context;
 use crate::values::{expression, is_network, is_plain, quoted, table};
-use crate::{names, redirects};
+use crate::{headers, names, php, redirects};
 
 /// The subject of an `if`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,41 +80,75 @@ fn valued(variable: &str, operator: &str, value: &str) -> Result<Vec<String>, St
 
 /// The answer of the block of an `if`, if it gives one.
 pub(crate) fn answer(
+    context: &Context<'_>,
     facts: &Facts<'_>,
-    scope: &Scope<'_>,
-    path: &str,
+    (scope, path): (&Scope<'_>, &str),
     directive: &Directive,
 ) -> Result<Group, String> {
-    let [only] = directive.children() else {
+    let acting: Vec<&Directive> =
+        directive.children().iter().filter(|inner| changes(&inner.name)).collect();
+    let [only] = acting[..] else {
         return Err("AFPA keeps an `if` with one `return` or `rewrite`".to_owned());
     };
-    match &*only.name {
-        "return" => redirects::answer(facts, scope, path, only),
+    let scope = scope.within(directive.children());
+    let group = match &*only.name {
+        "return" => redirects::answer(facts, &scope, path, only),
         "rewrite" => match redirects::rewrite(facts, only)? {
             (redirects::Matched::All, group) => Ok(group),
             _ => Err("AFPA keeps an `if` with a `rewrite` of all paths".to_owned()),
         },
         _ => Err("AFPA keeps an `if` with one `return` or `rewrite`".to_owned()),
-    }
+    }?;
+    let has_own = directive.children().len() > 1;
+    let headers = if has_own { headers::answers(context, &scope) } else { Vec::new() };
+    Ok(Group { headers, ..group })
 }
 
-/// Notes that an `if` is not kept; whether somebody is refused by it, so that the place must refuse everybody.
+/// Directives that leave the answer as it is, but for its fields, its speed and the log.
+const HARMLESS: &[&str] = &[
+    "access_log",
+    "add_header",
+    "add_trailer",
+    "charset",
+    "default_type",
+    "error_log",
+    "expires",
+    "gzip",
+    "limit_rate",
+    "limit_rate_after",
+    "log_not_found",
+    "more_clear_headers",
+    "more_set_headers",
+    "rewrite_log",
+    "set",
+    "uninitialized_variable_warn",
+];
+
+/// Whether a directive in an `if` may change the answer.
+fn changes(name: &str) -> bool {
+    !HARMLESS.contains(&name) && !names::decided(name)
+}
+
+/// Whether an `if` of a location may keep somebody out.
+pub(crate) fn may_guard(location: &Directive, directive: &Directive) -> bool {
+    let by_agent = directive.word(0).trim_start_matches('(') == "$http_user_agent";
+    directive.children().iter().any(|inner| changes(&inner.name))
+        && !by_agent
+        && !php::is_look_for_script(location, directive)
+}
+
+/// Notes that an `if` is not kept; whether it may change an answer, so that its place must refuse everybody.
 pub(crate) fn give_up(context: &Context<'_>, directive: &Directive, why: &str) -> bool {
-    let refuses = |inner: &Directive| match &*inner.name {
-        "return" => inner.word(0).parse::<u16>().is_ok_and(|code| code >= 400),
-        "deny" => true,
-        name => names::guards(name),
-    };
-    let is_guard = directive.children().iter().any(refuses);
-    match is_guard {
+    let acts = directive.children().iter().any(|inner| changes(&inner.name));
+    match acts {
         true => context.ledger.refused(
             directive,
-            format!("{why}; it keeps somebody out, so that this place refuses everybody"),
+            format!("{why}; it may keep somebody out, so that this place refuses everybody"),
         ),
         false => context.ledger.left(directive, why),
     }
     for inner in directive.children() {
         context.ledger.left(inner, "the `if` around it is left out");
     }
-    is_guard
+    acts
 }

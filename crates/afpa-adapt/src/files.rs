@@ -1,7 +1,7 @@
 //! Files: `root`, `alias`, `index`, `try_files`, `autoindex`.
 
 use crate::facts::{Facts, Place, limits};
-use crate::guards::follows;
+use crate::guards::gives;
 use crate::kind::location_of;
 use crate::model::Group;
 use crate::syntax::Directive;
@@ -192,7 +192,7 @@ fn try_files(
             .differs(directive, "scripts find the path in REQUEST_URI, not in a parameter q");
     }
     if let Some(location) = location_of(facts.scope.here(), path)
-        && !follows(context, &facts.scope.within(location.children()), &place.scope)
+        && !gives(context, facts, location, &place.scope)
     {
         return Err("others may use its file than may use this place".to_owned());
     }
@@ -238,9 +238,7 @@ pub(crate) fn fallback_of_if(
     let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$"].contains(&rewrite.word(0));
     let script = rewrite.word(1);
     let fits = asks && all && inner.next().is_none() && is_plain(script);
-    let may = |location: &Directive| {
-        follows(context, &facts.scope.within(location.children()), &place.scope)
-    };
+    let may = |location: &Directive| gives(context, facts, location, &place.scope);
     let may = location_of(facts.scope.here(), script).is_none_or(may);
     (may && fits && script.starts_with('/') && script.ends_with(".php") && facts.php.is_some())
         .then(|| script.to_owned())

@@ -1,10 +1,11 @@
 //! Access to a place: `allow`, `deny`, `auth_basic`, and whatever else keeps somebody out.
 
-use crate::names;
+use crate::facts::Facts;
 use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_network, is_plain, quoted};
+use crate::{conditions, names};
 
 /// The guards of a place.
 pub(crate) enum Guard<'d> {
@@ -24,6 +25,11 @@ pub(crate) const EVERYBODY: [&str; 2] = ["0.0.0.0/0", "::/0"];
 /// The lines that open a place within one that is guarded.
 pub(crate) fn open() -> Vec<String> {
     vec![texts("allow", &EVERYBODY.map(String::from)), "basic_auth = \"none\"".to_owned()]
+}
+
+/// The line that closes a place to everybody.
+pub(crate) fn nobody() -> String {
+    texts("deny", &EVERYBODY.map(String::from))
 }
 
 /// The guard of a place with this scope.
@@ -55,6 +61,22 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
         None if password.is_empty() => Guard::Open,
         access => Guard::Lines(access.into_iter().flatten().chain(password).collect()),
     }
+}
+
+/// Whether a location gives the file or script of its path, and everybody who may use `from` may use it.
+pub(crate) fn gives(
+    context: &Context<'_>,
+    facts: &Facts<'_>,
+    to: &Directive,
+    from: &Scope<'_>,
+) -> bool {
+    let changes = |one: &Directive| match &*one.name {
+        "return" => true,
+        "rewrite" => !one.word(0).starts_with("^/(?!"),
+        "if" => conditions::may_guard(to, one),
+        _ => false,
+    };
+    !to.children().iter().any(changes) && follows(context, &facts.scope.within(to.children()), from)
 }
 
 /// Whether everybody who may use `from` may use `to`: a fallback asks for no rights of its own here.

@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::guards;
+use crate::kind::{matches, may_match};
 use crate::model::{Group, Path, Site};
 use crate::scope::Scope;
 use crate::syntax::Directive;
@@ -157,6 +158,45 @@ fn shared_line(paths: &mut [Path], key: &str) -> Option<String> {
     Some(first)
 }
 
+/// A closed group and its path.
+struct Closed {
+    prefix: String,
+    exact: bool,
+    conditions: Vec<String>,
+    pattern: Option<(String, bool)>,
+}
+
+impl Closed {
+    /// Whether it would close what nginx leaves open in a longer path.
+    fn is_around(&self, path: &Path) -> bool {
+        let is_longer = !self.exact
+            && path.prefix.starts_with(&self.prefix)
+            && (self.prefix != path.prefix || path.exact);
+        let has_it = |group: &Group| group.is_closed() && group.conditions == self.conditions;
+        let meets = self.pattern.as_ref().is_none_or(|(text, any_case)| match path.exact {
+            true => path.prefix.ends_with('/') || matches(text, *any_case, &path.prefix),
+            false => may_match(text, &path.prefix),
+        });
+        is_longer && meets && !path.groups.iter().any(has_it)
+    }
+}
+
+/// All of them.
+fn closed_of(paths: &[Path]) -> Vec<Closed> {
+    let of = |path: &Path| {
+        let groups = path.groups.iter().filter(|group| group.is_closed());
+        let (prefix, exact) = (path.prefix.clone(), path.exact);
+        let closed = groups.map(move |group| Closed {
+            prefix: prefix.clone(),
+            exact,
+            conditions: group.conditions.clone(),
+            pattern: group.pattern.clone(),
+        });
+        closed.collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
 /// Access of a path is that of longer ones, too: those that nginx leaves open say so.
 fn open_within(paths: &mut [Path]) {
     let guarded: Vec<(String, bool)> = paths
@@ -164,27 +204,26 @@ fn open_within(paths: &mut [Path]) {
         .filter(|path| path.groups.iter().any(|group| group.is_guarded))
         .map(|path| (path.prefix.clone(), path.exact))
         .collect();
+    let closed = closed_of(paths);
     for path in paths.iter_mut() {
         let outer = guarded.iter().any(|(prefix, exact)| {
             !exact && path.prefix.starts_with(prefix) && (*prefix != path.prefix || path.exact)
         });
         let own = path.groups.iter().any(|group| group.is_guarded);
-        if !outer && !own {
-            continue;
-        }
-        let refuses = |group: &Group| {
-            group
-                .action
-                .iter()
-                .any(|line| line.starts_with("status = 4") || line.starts_with("status = 5"))
-        };
-        for group in path.groups.iter_mut().filter(|group| !refuses(group)) {
+        let around = closed.iter().any(|one| one.is_around(path));
+        let last_closed = path.groups.iter().rposition(Group::is_closed);
+        for (at, group) in path.groups.iter_mut().enumerate() {
+            let is_before = last_closed.is_some_and(|last| at < last);
+            if group.refuses() || !(outer || own || around || is_before) {
+                continue;
+            }
             let missing = guards::open().into_iter().filter(|line| {
                 let key = line.split(" =").next().unwrap_or_default();
                 let has = |one: &str| {
                     group.rules.iter().any(|rule| rule.starts_with(&format!("{one} =")))
                 };
                 match key {
+                    "basic_auth" if !outer && !own => false,
                     "allow" => !has("allow") && !has("deny"),
                     key => !has(key),
                 }

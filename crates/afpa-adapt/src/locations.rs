@@ -11,7 +11,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{expression, quoted};
-use crate::{errors, files, headers, php};
+use crate::{errors, files, guards, headers, php};
 
 /// A regular expression that is tried, with the scope of its location.
 type Tried<'d> = (&'d Directive, Scope<'d>);
@@ -160,7 +160,23 @@ impl Built<'_, '_> {
             }
             return;
         }
-        self.paths.push(Path { prefix: place.prefix, exact: place.exact, groups: merged(all) });
+        let groups = merged(all);
+        self.behind_script(&place, &groups);
+        self.paths.push(Path { prefix: place.prefix, exact: place.exact, groups });
+    }
+
+    /// AFPA runs a script for all that stands behind its name: the answers before it are for that as well.
+    fn behind_script(&mut self, place: &Place<'_>, groups: &[Group]) {
+        let prefix = format!("{}/", place.prefix);
+        let runs = |group: &Group| group.is_files && group.conditions.is_empty();
+        let is_plain = groups.iter().all(runs) || groups.last().is_some_and(Group::is_closed);
+        if place.exact
+            && place.prefix.ends_with(".php")
+            && !is_plain
+            && !self.taken.contains(&prefix)
+        {
+            self.paths.push(Path { prefix, exact: false, groups: groups.to_vec() });
+        }
     }
 
     /// nginx redirects to a path with a slash that a server answers.
@@ -272,7 +288,7 @@ impl Built<'_, '_> {
         };
         let has_nested = location.children().iter().any(|one| one.is("location"));
         let found = match has_nested {
-            true => vec![Group::status(403)],
+            true => vec![Group::closed()],
             false => groups(self.context, self.facts, &inner),
         };
         let refuses = found.iter().all(Group::refuses);
@@ -283,6 +299,8 @@ impl Built<'_, '_> {
                 .differs(location, "AFPA serves no name that begins with a dot: the answer is 404");
             return Vec::new();
         }
+        let with_rest = self.with_rest(text, &found);
+        let text = with_rest.as_deref().unwrap_or(text);
         let condition = condition(text, any_case, later);
         // An index file that is refused is not given for its directory either.
         let index = files::index(&self.facts.scope);
@@ -301,9 +319,28 @@ impl Built<'_, '_> {
             if !group.conditions.iter().any(|line| own.iter().any(|own| line.starts_with(own))) {
                 group.conditions.insert(0, condition.clone());
             }
+            group.pattern = Some((text.to_owned(), any_case));
+            let by_kernel =
+                |line: &String| line.starts_with("extensions") && !line.contains("\"php\"");
+            if group.conditions.iter().any(by_kernel) && !asks {
+                // Nothing but the name of a file ends so: it has one reading.
+                group.rules.retain(|line| *line != guards::nobody());
+            }
             group
         });
         conditioned.collect()
+    }
+
+    /// An expression for the end of a path, with all that may stand behind the name of a script: AFPA runs that script.
+    /// A guard looks at its name by itself.
+    fn with_rest(&self, text: &str, found: &[Group]) -> Option<String> {
+        let is_error = found.iter().any(|group| group.refuses() && !group.is_closed());
+        let is_for_scripts =
+            extensions(text).is_none_or(|found| found.iter().any(|one| one == "php"));
+        let start = text.strip_suffix('$').filter(|start| !start.ends_with('\\'))?;
+        let top = !start.contains('|') || start.contains('(');
+        (is_error && is_for_scripts && top && self.facts.php.is_some())
+            .then(|| format!("(?:{start})(?:/|$)"))
     }
 
     /// An expression that AFPA has not: all that it may be for is refused.
@@ -317,7 +354,7 @@ impl Built<'_, '_> {
         let pattern = expression(&wide, any_case).unwrap_or_else(|_| "*".to_owned());
         let shown = if pattern == "*" { "everything" } else { &pattern };
         self.context.ledger.refused(location, format!("{why}: {shown} is answered with 403"));
-        (format!("if_path = [{}]", quoted(&pattern)), vec![Group::status(403)])
+        (format!("if_path = [{}]", quoted(&pattern)), vec![Group::closed()])
     }
 
     /// A file of another directory becomes a condition of the path around it.

@@ -1,5 +1,7 @@
 //! A configuration of AFPA, as far as nginx's lead to one. Settings are lines of TOML already.
 
+use crate::guards;
+
 /// The treatment of requests of a path, under some conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -21,6 +23,8 @@ pub(crate) struct Group {
     pub(crate) is_listing: bool,
     /// Whether not everybody may use it.
     pub(crate) is_guarded: bool,
+    /// The regular expression of its location, and whether the case does not matter there.
+    pub(crate) pattern: Option<(String, bool)>,
 }
 
 impl Group {
@@ -29,9 +33,29 @@ impl Group {
         Group { action: vec![format!("status = {code}")], ..Group::default() }
     }
 
-    /// Whether it answers with an error of clients.
+    /// An answer for nobody. The guard holds for every reading of a path, such as a script with more behind its name.
+    pub(crate) fn closed() -> Self {
+        Group { rules: vec![guards::nobody()], ..Group::status(403) }
+    }
+
+    /// The same answer, guarded if it is the answer of a guard.
+    pub(crate) fn guarded_if_forbidden(mut self) -> Self {
+        if self.action.first().is_some_and(|line| line == "status = 403") && !self.is_closed() {
+            self.rules.push(guards::nobody());
+        }
+        self
+    }
+
+    /// Whether it is guarded against everybody.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.rules.contains(&guards::nobody())
+    }
+
+    /// Whether it answers with an error.
     pub(crate) fn refuses(&self) -> bool {
-        matches!(&*self.action, [one] if one.starts_with("status = 4"))
+        let is_error =
+            |line: &String| line.starts_with("status = 4") || line.starts_with("status = 5");
+        self.action.first().is_some_and(is_error)
     }
 
     /// Whether nothing but its action counts.

@@ -39,6 +39,17 @@ fn is_for_one(expression: &str) -> bool {
     name.is_some_and(|name| !name.is_empty() && name.chars().all(fits))
 }
 
+/// Whether an `if` of a location that runs scripts gives 404 for one that is not there, as AFPA does by itself.
+pub(crate) fn is_look_for_script(location: &Directive, directive: &Directive) -> bool {
+    let asked = directive.words.join("").replace(' ', "");
+    let files = ["$document_root$fastcgi_script_name", "$request_filename"];
+    let looks =
+        files.iter().any(|file| asked == format!("(!-f{file})") || asked == format!("(!-e{file})"));
+    let [only] = directive.children() else { return false };
+    let runs = location.children().iter().any(|inner| inner.is("fastcgi_pass"));
+    looks && runs && only.is("return") && only.words.len() == 1 && only.word(0) == "404"
+}
+
 /// The beginnings of `rewrite ^/(?!index|remote) /index.php$request_uri;`, behind which scripts are run.
 pub(crate) fn only(place: &Place<'_>, directive: &Directive) -> Option<String> {
     let location = place.location.filter(|_| place.is_regex)?;

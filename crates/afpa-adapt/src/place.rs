@@ -40,7 +40,9 @@ pub(crate) fn groups(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'_>
     };
     groups.push(main);
     for group in &mut groups {
-        group.headers.extend(headers::answers(context, &place.scope));
+        if group.headers.is_empty() {
+            group.headers.extend(headers::answers(context, &place.scope));
+        }
         group.errors = errors::pages(context, facts, &place.scope);
     }
     groups
@@ -56,10 +58,11 @@ fn before<'d>(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'d>) -> Be
                 if directive.word(0) == "444" {
                     context.ledger.differs(directive, "the answer is 403");
                 }
-                before.all = Some(answer.unwrap_or_else(|why| {
+                let answer = answer.unwrap_or_else(|why| {
                     context.ledger.refused(directive, format!("{why}: the answer is 501"));
                     Group::status(501)
-                }));
+                });
+                before.all = Some(answer.guarded_if_forbidden());
                 return before;
             }
             "rewrite" => {
@@ -123,10 +126,14 @@ fn condition(
         before.fallback = Some(fallback);
         return None;
     }
+    if place.location.is_some_and(|location| php::is_look_for_script(location, directive)) {
+        return None;
+    }
     let kept = match conditions::subject(directive) {
         Ok(conditions::Subject::Lines(lines)) => {
-            let answer = conditions::answer(facts, &place.scope, &place.prefix, directive);
-            answer.map(|group| Group { conditions: lines, ..group })
+            let answer =
+                conditions::answer(context, facts, (&place.scope, &place.prefix), directive);
+            answer.map(|group| Group { conditions: lines, ..group.guarded_if_forbidden() })
         }
         Ok(_) => Err("AFPA keeps this `if` in a `server` only".to_owned()),
         Err(why) => Err(why),
@@ -134,7 +141,7 @@ fn condition(
     match kept {
         Ok(group) => before.front.push(group),
         Err(why) if conditions::give_up(context, directive, &why) => {
-            return Some(Group::status(403));
+            return Some(Group::closed());
         }
         Err(_) => {}
     }
@@ -153,16 +160,16 @@ fn guarded(
     let lines = match guard(context, &place.scope, facts.limited) {
         Guard::Unknown(directive, why) => {
             context.ledger.refused(directive, why);
-            return Group::status(403);
+            return Group::closed();
         }
-        Guard::Nobody => return Group::status(403),
+        Guard::Nobody => return Group::closed(),
         Guard::Open => Vec::new(),
         Guard::Lines(lines) => lines,
     };
     let by_address = lines.iter().any(|line| line.starts_with("allow") || line.starts_with("deny"));
     if let (true, Some(router)) = (by_address, facts.unknown_client) {
         context.ledger.refused(router, "AFPA would not know the client whose address decides");
-        return Group::status(403);
+        return Group::closed();
     }
     let mut group = content(context, facts, place, strip, fallback);
     group.is_guarded = !lines.is_empty();
@@ -182,15 +189,15 @@ fn methods(
     };
     let [only] = limit.children() else {
         context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
-        return Group::status(403);
+        return Group::closed();
     };
     if !only.is("deny") || only.word(0) != "all" {
         context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
-        return Group::status(403);
+        return Group::closed();
     }
     let conditions = vec![format!("if_methods = {}", values::list(&limit.words))];
     front.push(Group { conditions, ..group });
-    Group::status(403)
+    Group::closed()
 }
 
 fn content(

@@ -1,7 +1,8 @@
 //! `proxy_pass` and what goes with it.
 
 use crate::facts::{Facts, Place, limits};
-use crate::guards::follows;
+use crate::guards::{follows, gives};
+use crate::kind::location_of;
 use crate::model::Group;
 use crate::redirects::{Matched, matched};
 use crate::scope::Scope;
@@ -219,7 +220,12 @@ pub(crate) fn named(
     }
     let mut handlers = location.children().iter();
     let Some(pass) = handlers.find(|one| one.is("proxy_pass")) else {
-        return front_controller(facts, location).map(|script| (script, Vec::new()));
+        let script = front_controller(facts, location)?;
+        let of_script = location_of(facts.scope.here(), &script);
+        if of_script.is_some_and(|location| !gives(context, facts, location, &place.scope)) {
+            return Err("others may use its script than may use this place".to_owned());
+        }
+        return Ok((script, Vec::new()));
     };
     let odd = ["rewrite", "if", "return", "auth_basic", "allow", "deny", "limit_except", "satisfy"];
     let is_odd = |one: &&Directive| {

@@ -50,7 +50,7 @@ pub(crate) fn of(context: &Context<'_>, facts: &Facts<'_>) -> Rules {
             }
             "rewrite" if rewrite(context, facts, directive, &mut rules) => break,
             "if" if condition(context, facts, directive, &mut rules) => {
-                rules.whole = Some(Group::status(403));
+                rules.whole = Some(Group::closed());
                 break;
             }
             _ => {}
@@ -127,9 +127,11 @@ fn condition(
     directive: &Directive,
     rules: &mut Rules,
 ) -> bool {
-    let answer = conditions::answer(facts, &facts.scope, "/", directive);
+    let answer = conditions::answer(context, facts, (&facts.scope, "/"), directive);
     let why = match (conditions::subject(directive), answer) {
         (Ok(Subject::Lines(conditions)), Ok(group)) => {
+            let by_path = conditions.iter().any(|line| line.starts_with("if_path"));
+            let group = if by_path { group.guarded_if_forbidden() } else { group };
             rules.front.push(Group { conditions, ..group });
             return false;
         }

@@ -294,6 +294,92 @@ fn no_guard_is_lost() {
 }
 
 #[test]
+fn an_if_that_may_change_the_answer_closes_its_place() {
+    let cases = [
+        "if ($http_cookie !~ \"k=1\") { return 302 /login; }",
+        "if ($http_cookie !~ \"k=1\") { rewrite ^ /login redirect; }",
+        "if ($http_cookie !~ \"k=1\") { rewrite ^ /login.html last; }",
+        "if ($http_cookie !~ \"k=1\") { return https://sso.example/; }",
+        "if ($http_cookie !~ \"k=1\") { return 200 \"closed\"; }",
+        "if ($cookie_k = \"\") { return 302 /login; }",
+        "if ($remote_addr != 10.0.0.1) { return 302 /login; }",
+        "if ($ssl_client_verify != SUCCESS) { return 302 /login; }",
+        "if ($http_x_key = \"\") { set $a 1; return 204; }",
+        "if ($a) { proxy_pass http://up; }",
+        "if ($a) { fastcgi_pass unix:/run/p; }",
+        "if ($a) { root /other; }",
+        "if ($a) { break; }",
+        "if ($a) { try_files /closed.html =404; }",
+        "if ($a) { add_header X-A b; strange_directive; }",
+        // One that AFPA has, with a block that it has not.
+        "if ($http_x_key) { rewrite ^/a/(.*)$ /b/$1 last; }",
+    ];
+    let closed = "deny = [\"0.0.0.0/0\", \"::/0\"]";
+    for case in cases {
+        for handler in ["", "proxy_pass http://up;"] {
+            let lines = format!("location /l1/ {{ {case} {handler} }}");
+            becomes(&lines, &["prefix = \"/l1/\"", "status = 403", closed], Some(Kind::Refused));
+        }
+        let done = run(&format!("server {{ listen 80; root /srv; {case} location /a/ {{ }} }}"));
+        assert!(done.toml.contains(&format!("prefix = \"/\"\nstatus = 403\n{closed}")), "{case}");
+        assert_eq!(done.toml.matches("[[site.path]]").count(), 1, "{case}: {}", done.toml);
+        // A file or script behind it is not given for another path.
+        let lines =
+            format!("location / {{ try_files $uri /s.html; }} location = /s.html {{ {case} }}");
+        becomes(&lines, &["fallback = 501"], Some(Kind::Refused));
+    }
+    for harmless in ["set $skip 1;", "expires 1h;", "access_log off;", "add_header X-A b;"] {
+        let lines = format!("location /l1/ {{ if ($a) {{ {harmless} }} proxy_pass http://up; }}");
+        let done = run(&format!("upstream up {{ server a:1; }} server {{ listen 80; {lines} }}"));
+        assert!(!done.toml.contains("status = 403"), "{harmless}: {}", done.toml);
+        assert_eq!(done.notes.iter().map(|note| note.kind).max(), Some(Kind::Left), "{harmless}");
+    }
+}
+
+#[test]
+fn an_if_with_one_answer_may_have_fields_beside_it() {
+    let lines = "location /api/ { if ($request_method = OPTIONS) { add_header X-A b always; return 204; } \
+                 proxy_set_header Host $host; proxy_pass http://up; }";
+    let expected = ["if_methods = [\"OPTIONS\"]", "status = 204", "add = { X-A = \"b\" }"];
+    becomes(lines, &expected, None);
+}
+
+#[test]
+fn a_guard_holds_for_all_that_stands_behind_the_name_of_a_script() {
+    let closed = "status = 403\ndeny = [\"0.0.0.0/0\", \"::/0\"]";
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/run/p; fastcgi_param SCRIPT_FILENAME $request_filename; }";
+    let with = |lines: &str| run(&format!("server {{ listen 80; root /srv; {lines} {php} }}"));
+    for answer in
+        ["deny all;", "return 403;", "return 444;", "auth_request /a;", "if ($a) { break; }"]
+    {
+        for place in ["= /x.php", "/wp/", "~ /uploads/.*\\.php$", "~* \\.(php|phtml)$"] {
+            let done = with(&format!("location {place} {{ {answer} }}"));
+            assert!(done.toml.contains(closed), "{place} {answer}: {}", done.toml);
+        }
+    }
+    // One that has another answer keeps it, for the script with more behind it as well.
+    let done = with("location = /x.php { return 404; }");
+    assert!(done.toml.contains("prefix = \"/x.php/\"\nstatus = 404"), "{}", done.toml);
+    let done = with("location ~ /uploads/.*\\.php$ { return 404; }");
+    let expected = "if_path = [\"~(?:/uploads/.*\\\\.php)(?:/|$)\"]\nstatus = 404";
+    assert!(done.toml.contains(expected), "{}", done.toml);
+    // Conditions in a location are guards, too.
+    let done = with(
+        "location = /x.php { if ($remote_addr = 10.0.0.1) { return 403; } fastcgi_pass unix:/run/p; }",
+    );
+    let expected = format!("if_clients = [\"10.0.0.1\"]\n{closed}");
+    assert!(done.toml.contains(&expected), "{}", done.toml);
+    // A place that nginx leaves open stays so.
+    let done = with("location ~ /uploads/.*\\.php$ { deny all; } location ^~ /up/ { }");
+    let (_, inner) = done.toml.split_once("prefix = \"/up/\"").expect("the path");
+    let inner = inner.split("[[site.path]]").next().unwrap_or_default();
+    assert!(inner.contains("allow = [\"0.0.0.0/0\", \"::/0\"]"), "{}", done.toml);
+    // A list of extensions is left to the kernel: no script is in it.
+    let done = with("location ~* \\.(bak|sql)$ { deny all; }");
+    assert!(!done.toml.contains("deny ="), "{}", done.toml);
+}
+
+#[test]
 fn the_order_of_locations_is_kept() {
     let done = run(
         "server { root /s; location ~ x { return 401; } location ^~ /p/ { return 402; } location /q/ { return 404; } location = /e { return 405; } }",
