@@ -69,7 +69,12 @@ impl Ledger {
     fn note(&self, directive: &Directive, kind: Kind, why: String) {
         let mut shown = directive.name.clone();
         for word in &directive.words {
-            shown.push(' ');
+            if word != ")" {
+                shown.push(' ');
+            }
+            let needs_quotes = word.is_empty() || word.contains([' ', '\t', ';']);
+            let quote = if word.contains('"') { '\'' } else { '"' };
+            let word = if needs_quotes { format!("{quote}{word}{quote}") } else { word.clone() };
             shown.extend(word.chars().map(|c| if c.is_control() { ' ' } else { c }));
         }
         if shown.chars().count() > LONGEST {
