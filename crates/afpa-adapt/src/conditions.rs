@@ -13,6 +13,8 @@ use crate::{headers, names, php, redirects};
 pub(crate) enum Subject {
     /// Requests that meet these conditions.
     Lines(Vec<String>),
+    /// Requests with other methods than these.
+    AllBut(Vec<String>),
     /// Requests for this host.
     Host(String),
     /// Requests that came without TLS.
@@ -43,6 +45,7 @@ pub(crate) fn subject(directive: &Directive) -> Result<Subject, String> {
                 method => Ok(Subject::Lines(vec![format!("if_methods = [{}]", quoted(method))])),
             }
         }
+        ("$request_method", "!~", list) => Ok(Subject::AllBut(methods(list)?)),
         ("$remote_addr", "=", client) if is_network(client) => {
             Ok(Subject::Lines(vec![format!("if_clients = [{}]", quoted(client))]))
         }
@@ -51,6 +54,19 @@ pub(crate) fn subject(directive: &Directive) -> Result<Subject, String> {
             Ok(Subject::Lines(vec![format!("if_path = [{}]", quoted(&pattern))]))
         }
         (variable, operator, value) => valued(variable, operator, value).map(Subject::Lines),
+    }
+}
+
+/// The methods of `^(GET|HEAD|POST)$`.
+fn methods(expression: &str) -> Result<Vec<String>, String> {
+    let list = expression.strip_prefix("^(").and_then(|list| list.strip_suffix(")$"));
+    let list = list.map(|list| list.strip_prefix("?:").unwrap_or(list));
+    let names: Vec<String> = list.unwrap_or_default().split('|').map(str::to_owned).collect();
+    let fits = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase());
+    let has = |name: &str| names.iter().any(|one| one == name);
+    match names.iter().all(fits) && has("GET") && has("HEAD") {
+        true => Ok(names),
+        false => Err("AFPA keeps a list of methods with GET and HEAD".to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::kind::{Kind, kind};
 use crate::model::{Group, Path};
 use crate::redirects::{self, Matched};
 use crate::syntax::Directive;
-use crate::upstream::Context;
+use crate::upstream::{Context, texts};
 use crate::values::{expression, quoted};
 
 /// Their sum.
@@ -14,6 +14,8 @@ use crate::values::{expression, quoted};
 pub(crate) struct Rules {
     /// Answers under conditions, for all paths.
     front: Vec<Group>,
+    /// The methods that everything else is for, and the answer to others.
+    methods: Option<(Vec<String>, Group)>,
     /// Redirects of paths.
     paths: Vec<Path>,
     /// The answer to everything else.
@@ -35,6 +37,15 @@ impl Rules {
         };
         let new: Vec<Path> = self.paths.iter().filter(is_new).cloned().collect();
         paths.extend(new);
+        if let Some((methods, answer)) = &self.methods {
+            let condition = texts("if_methods", methods);
+            for path in &mut paths {
+                for group in &mut path.groups {
+                    group.conditions.push(condition.clone());
+                }
+                path.groups.push(answer.clone());
+            }
+        }
         paths
     }
 }
@@ -141,6 +152,13 @@ fn condition(
             }
             return false;
         }
+        (Ok(Subject::AllBut(methods)), Ok(group))
+            if !asks_method(facts.scope.here(), directive) =>
+        {
+            rules.methods = Some((methods, group));
+            return false;
+        }
+        (Ok(Subject::AllBut(_)), Ok(_)) => "AFPA keeps one condition on the method".to_owned(),
         (Ok(Subject::Plain), Ok(group)) => {
             rules.plain.get_or_insert(group);
             return false;
@@ -148,4 +166,12 @@ fn condition(
         (Err(why), _) | (_, Err(why)) => why,
     };
     conditions::give_up(context, directive, &why)
+}
+
+/// Whether anything but this directive asks for the method.
+fn asks_method(block: &[Directive], but: &Directive) -> bool {
+    block.iter().filter(|one| one.id != but.id).any(|one| {
+        let is_if = one.is("if") && one.words.iter().any(|word| word.contains("$request_method"));
+        is_if || one.is("limit_except") || asks_method(one.children(), but)
+    })
 }

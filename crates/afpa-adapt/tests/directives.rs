@@ -337,6 +337,36 @@ fn an_if_that_may_change_the_answer_closes_its_place() {
 }
 
 #[test]
+fn a_server_may_be_for_some_methods() {
+    let only = "if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; }";
+    let inner = "location = /x.php { deny all; } location /a/ { proxy_set_header Host $host; proxy_pass http://up; }";
+    let list = "if_methods = [\"GET\", \"HEAD\", \"POST\"]";
+    becomes(&format!("{only} {inner}"), &[list, "to = \"10.0.0.1:80\"", "status = 405"], None);
+    let done =
+        run(&format!("server {{ listen 80; root /srv; {only} location = /a {{ deny all; }} }}"));
+    let groups = done.toml.matches("[[site.path.content]]").count();
+    assert_eq!(done.toml.matches(list).count() * 2, groups, "{}", done.toml);
+    for more in [
+        "location /a/ { limit_except PUT { deny all; } }",
+        "if ($request_method = PUT) { return 204; }",
+    ] {
+        becomes(&format!("{only} {more}"), &["status = 403"], Some(Kind::Refused));
+    }
+    becomes("if ($request_method !~ ^P) { return 405; }", &["status = 403"], Some(Kind::Refused));
+}
+
+#[test]
+fn a_note_shows_a_condition_as_it_was_written() {
+    let done =
+        run("server { if ($arg_key = \"\") { return 403; } if ($http_a = \"b c\") { set $a 1; } }");
+    let shown = done.notes.iter().map(|note| note.directive.as_str());
+    let shown: Vec<&str> = shown.filter(|text| text.starts_with("if")).collect();
+    assert_eq!(shown, ["if ($arg_key = \"\")"]);
+    let done = run("server { root /s; if ($http_a = \"b c\") { set $a 1; } }");
+    assert!(done.notes.iter().any(|note| note.directive == "if ($http_a = \"b c\")"), "{done:?}");
+}
+
+#[test]
 fn an_if_with_one_answer_may_have_fields_beside_it() {
     let lines = "location /api/ { if ($request_method = OPTIONS) { add_header X-A b always; return 204; } \
                  proxy_set_header Host $host; proxy_pass http://up; }";
