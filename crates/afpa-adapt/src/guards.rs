@@ -27,11 +27,6 @@ pub(crate) fn open() -> Vec<String> {
     vec![texts("allow", &EVERYBODY.map(String::from)), "basic_auth = \"none\"".to_owned()]
 }
 
-/// The line that closes a place to everybody.
-pub(crate) fn nobody() -> String {
-    texts("deny", &EVERYBODY.map(String::from))
-}
-
 /// The guard of a place with this scope.
 /// `limited`: the limits of the site stand for those of requests.
 pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool) -> Guard<'d> {
@@ -40,7 +35,12 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
         // One that is switched off within guards nothing.
         let counts = scope.last(&directive.name).filter(|last| last.word(0) != "off");
         if let (true, Some(counts)) = (limits || names::guards(&directive.name), counts) {
-            let why = "AFPA cannot guard this place in that way, so it refuses everybody";
+            let why = match &*counts.name {
+                "auth_request" => {
+                    "write it as `forward_auth` (docs/forward-auth.md); until then this place refuses everybody"
+                }
+                _ => "AFPA cannot guard this place in that way, so it refuses everybody",
+            };
             return Guard::Unknown(counts, why.to_owned());
         }
     }

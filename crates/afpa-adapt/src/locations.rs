@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use crate::facts::{Facts, Place};
 use crate::kind::{Kind, extensions, is_hidden, kind, matches, may_match, without_looks};
-use crate::model::{Group, Path};
+use crate::model::{Group, NOBODY, Path};
 use crate::place::groups;
 use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{expression, quoted};
-use crate::{errors, files, guards, headers, php};
+use crate::{errors, files, headers, php};
 
 /// A regular expression that is tried, with the scope of its location.
 type Tried<'d> = (&'d Directive, Scope<'d>);
@@ -324,7 +324,7 @@ impl Built<'_, '_> {
                 |line: &String| line.starts_with("extensions") && !line.contains("\"php\"");
             if group.conditions.iter().any(by_kernel) && !asks {
                 // Nothing but the name of a file ends so: it has one reading.
-                group.rules.retain(|line| *line != guards::nobody());
+                group.rules.retain(|line| line != NOBODY);
             }
             group
         });

@@ -1,6 +1,7 @@
 //! A configuration of AFPA, as far as nginx's lead to one. Settings are lines of TOML already.
 
-use crate::guards;
+/// The line that closes a place to everybody.
+pub(crate) const NOBODY: &str = "deny = [\"0.0.0.0/0\", \"::/0\"]";
 
 /// The treatment of requests of a path, under some conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,20 +36,20 @@ impl Group {
 
     /// An answer for nobody. The guard holds for every reading of a path, such as a script with more behind its name.
     pub(crate) fn closed() -> Self {
-        Group { rules: vec![guards::nobody()], ..Group::status(403) }
+        Group { rules: vec![NOBODY.to_owned()], ..Group::status(403) }
     }
 
     /// The same answer, guarded if it is the answer of a guard.
     pub(crate) fn guarded_if_forbidden(mut self) -> Self {
         if self.action.first().is_some_and(|line| line == "status = 403") && !self.is_closed() {
-            self.rules.push(guards::nobody());
+            self.rules.push(NOBODY.to_owned());
         }
         self
     }
 
     /// Whether it is guarded against everybody.
     pub(crate) fn is_closed(&self) -> bool {
-        self.rules.contains(&guards::nobody())
+        self.rules.iter().any(|line| line == NOBODY)
     }
 
     /// Whether it answers with an error.
