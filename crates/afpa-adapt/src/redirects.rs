@@ -116,7 +116,9 @@ fn target(facts: &Facts<'_>, url: &str, rest: Option<&str>) -> Result<String, St
         }
     }
     if text.contains('$') {
-        return Err("its URL has variables that AFPA has not".to_owned());
+        return Err(
+            "its URL has variables that AFPA has not, or groups (docs/rewrites.md)".to_owned()
+        );
     }
     let starts = ["http://", "https://", "/", "{path}"];
     let printable = |byte: u8| (b'!'..=b'~').contains(&byte);
@@ -178,10 +180,10 @@ pub(crate) fn rewrite(
         "permanent" => 301,
         "redirect" => 302,
         _ if absolute => 302,
-        _ => return Err("AFPA cannot give a path another one inside of the server".to_owned()),
+        _ => return Err("write it as `rewrite` (docs/rewrites.md)".to_owned()),
     };
     let Some(matched) = matched(expression) else {
-        return Err("AFPA redirects a path, or what begins with one".to_owned());
+        return Err("write it with `if_path` and `redirect` (docs/rewrites.md)".to_owned());
     };
     if matches!(&matched, Matched::Below(start) if !start.ends_with('/')) && new.contains("$1") {
         return Err("AFPA puts the rest of a path behind a slash only".to_owned());
