@@ -129,11 +129,23 @@ fn condition(
     if place.location.is_some_and(|location| php::is_look_for_script(location, directive)) {
         return None;
     }
+    // A server whose addresses agree has one scheme.
+    let by_scheme = directive.word(0).trim_start_matches('(') == "$scheme";
     let kept = match conditions::subject(directive) {
         Ok(conditions::Subject::Lines(lines)) => {
             let answer =
                 conditions::answer(context, facts, (&place.scope, &place.prefix), directive);
             answer.map(|group| Group { conditions: lines, ..group.guarded_if_forbidden() })
+        }
+        Ok(conditions::Subject::Plain) if by_scheme && facts.scheme == Some("https") => {
+            return None;
+        }
+        Ok(conditions::Subject::Plain) if by_scheme && facts.scheme == Some("http") => {
+            let all = conditions::answer(context, facts, (&place.scope, &place.prefix), directive);
+            match all {
+                Ok(group) => return Some(group.guarded_if_forbidden()),
+                Err(why) => Err(why),
+            }
         }
         Ok(_) => Err("AFPA keeps this `if` in a `server` only".to_owned()),
         Err(why) => Err(why),

@@ -356,6 +356,14 @@ fn a_server_may_be_for_some_methods() {
 }
 
 #[test]
+fn a_location_of_one_scheme_may_ask_for_it() {
+    let lines = "location /a/ { if ($scheme = http) { return 301 https://$host$request_uri; } }";
+    becomes(lines, &["prefix = \"/a/\"", "redirect = \"https://{host}{path}{query}\""], None);
+    let both = run(&format!("server {{ listen 80; listen 443 ssl; root /s; {lines} }}"));
+    assert!(both.toml.contains("prefix = \"/a/\"\nstatus = 403"), "{}", both.toml);
+}
+
+#[test]
 fn a_note_shows_a_condition_as_it_was_written() {
     let done =
         run("server { if ($arg_key = \"\") { return 403; } if ($http_a = \"b c\") { set $a 1; } }");
