@@ -165,13 +165,33 @@ pub fn read_content(stream: &mut TcpStream, head: &str) -> Option<String> {
         content.resize(length.trim().parse().expect("a length"), 0);
         stream.read_exact(&mut content).ok()?;
     } else if head.contains("\r\ntransfer-encoding: chunked") {
-        let mut byte = [0];
-        while !content.ends_with(b"\r\n\r\n") || !content.windows(3).any(|w| w == b"0\r\n") {
-            stream.read_exact(&mut byte).ok()?;
-            content.push(byte[0]);
-        }
+        while read_chunk(stream, &mut content)? {}
     }
     Some(String::from_utf8_lossy(&content).into_owned())
+}
+
+/// Reads a chunk, with its size, or the last one and the trailer section; whether another one follows (RFC 9112 section 7.1).
+fn read_chunk(stream: &mut TcpStream, content: &mut Vec<u8>) -> Option<bool> {
+    let line = read_line(stream, content)?;
+    let size = usize::from_str_radix(line.split(';').next()?.trim(), 16).ok()?;
+    if size == 0 {
+        while !read_line(stream, content)?.is_empty() {}
+        return Some(false);
+    }
+    let begin = content.len();
+    content.resize(begin + size + b"\r\n".len(), 0);
+    stream.read_exact(&mut content[begin..]).ok()?;
+    Some(true)
+}
+
+fn read_line(stream: &mut TcpStream, content: &mut Vec<u8>) -> Option<String> {
+    let (begin, mut byte) = (content.len(), [0]);
+    while !content[begin..].ends_with(b"\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        content.push(byte[0]);
+    }
+    let line = content[begin..].strip_suffix(b"\r\n")?;
+    Some(String::from_utf8_lossy(line).into_owned())
 }
 
 /// The 101 that opens the WebSocket which the request with this head asks for (RFC 6455 section 4.2.2).
