@@ -199,11 +199,8 @@ fn methods(
     let Some(limit) = place.scope.here().iter().find(|one| one.is("limit_except")) else {
         return group;
     };
-    let [only] = limit.children() else {
-        context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
-        return Group::closed();
-    };
-    if !only.is("deny") || only.word(0) != "all" {
+    let is_kept = matches!(limit.children(), [only] if only.is("deny") && only.word(0) == "all");
+    if !is_kept {
         context.ledger.refused(limit, "AFPA keeps `deny all` alone: the answer is 403");
         return Group::closed();
     }

@@ -5,18 +5,22 @@ use afpa_router::{ListenerId, Question, SiteId};
 
 use super::*;
 
-/// The first prefix that is allowed or denied for a path; `None`: everybody may use it.
-fn decides(loaded: &Loaded, path: &str) -> Option<String> {
-    let question = Question {
+/// A request for a path.
+fn question(path: &str) -> Question<'_, ()> {
+    Question {
         listener: ListenerId(0),
         host: "",
         method: Method::Get,
         path: path.as_bytes(),
         query: None,
         fields: (),
-    };
+    }
+}
+
+/// The first prefix that is allowed or denied for a path; `None`: everybody may use it.
+fn decides(loaded: &Loaded, path: &str) -> Option<String> {
     let guarded = &loaded.routes.guarded.addresses;
-    let verdict = guarded.router.route_in(SiteId(0), &question).ok()?;
+    let verdict = guarded.router.route_in(SiteId(0), &question(path)).ok()?;
     let access = &guarded.demands[verdict.set.0 as usize];
     access.allow.iter().chain(&access.deny).next().map(ToString::to_string)
 }
@@ -132,15 +136,7 @@ fn servers_that_are_asked_are_inherited_and_groups_like_others() {
         ("/a/x.css", "none"),
         ("/a/b/x", "10.0.0.1:90 /v?x=1 Remote-User"),
     ] {
-        let question = Question {
-            listener: ListenerId(0),
-            host: "",
-            method: Method::Get,
-            path: path.as_bytes(),
-            query: None,
-            fields: (),
-        };
-        let verdict = guarded.router.route_in(SiteId(0), &question).unwrap();
+        let verdict = guarded.router.route_in(SiteId(0), &question(path)).unwrap();
         let said = match &guarded.demands[verdict.set.0 as usize] {
             ForwardAuth::Off => "none".to_owned(),
             ForwardAuth::Server { to, path, copy } => format!("{to} {path} {}", copy.join(" ")),
