@@ -1,10 +1,12 @@
 //! The AFPA framework: the part of a server that is the same for every protocol.
 //!
 //! A server is the framework plus a [`Module`] for one application protocol (IBM paper,
-//! section 5; USENIX paper, section 3.2). The module supplies the *state functions*. The one table of
-//! transitions between the states is in [`state`]; the engine follows it.
+//! section 5; USENIX paper, section 3.2). The module supplies the *state functions* and names a *table* of transitions.
+//! One function walks that table for every protocol, and the engine does what it says.
 //!
-//! * [`state`]: the states, the two contexts they may run in, the table of transitions;
+//! * [`state`]: the states, their events, the two contexts they may run in;
+//! * [`table`]: the tables of transitions: user mode's, the one for measurements, the kernel's;
+//! * [`steps`]: the walk of a request through its module's table;
 //! * [`module`]: the interface between framework and protocol, with its three kinds of data;
 //! * [`outbox`]: the input of *send response*: bytes gathered for one write, then memory or files;
 //! * [`client_stream`]: the client's half of a connection that is split between client and server;
@@ -31,6 +33,8 @@ pub mod outbox;
 pub mod preface;
 pub mod seldom;
 pub mod state;
+pub mod steps;
+pub mod table;
 
 pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Peer, Receipt, Remote, Secured};
 pub use address::Address;
@@ -45,3 +49,5 @@ pub use outbox::{GATHERED, Outbox, Part, Priority};
 pub use preface::{BrokenPreface, Preface, PrefaceVersion};
 pub use seldom::Seldom;
 pub use state::{Context, Event, State};
+pub use steps::{Step, Walk};
+pub use table::{Diagram, Softirq, Table, Threads};

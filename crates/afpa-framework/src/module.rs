@@ -1,5 +1,6 @@
 //! The interface of a protocol: state functions, and the three kinds of data that they work on.
 
+use std::convert::Infallible;
 use std::future::Future;
 
 use crate::access::{Client, Peer, Receipt, Secured};
@@ -7,6 +8,7 @@ use crate::client_stream::ClientStream;
 use crate::clock::Now;
 use crate::helpers::Helpers;
 use crate::outbox::Outbox;
+use crate::table::Table;
 
 /// The result of *derive request* for the data that has arrived.
 #[derive(Debug)]
@@ -74,7 +76,7 @@ pub enum Miss<U, R> {
     Remote(R),
 }
 
-/// The result of *derive uncached response*.
+/// The result of a state that may have to ask a server.
 #[derive(Debug)]
 pub enum Finished<R> {
     /// The answer is in the outbox.
@@ -85,17 +87,17 @@ pub enum Finished<R> {
 
 /// The result of a state of the thread context.
 #[derive(Debug)]
-pub enum Then<U, R> {
+pub enum Then<R, C> {
     /// The answer is in the outbox, or was sent.
     Answered(Persistence),
     /// *Derive remote response*, by a server group.
     Remote(R),
-    /// The state has answered a question about the client, not the request. The response was derived again with what is
-    /// known now; none of it was sent, and the content of the request waits where it was.
-    Again(Miss<U, R>),
+    /// The state has answered a question about the client, not the request: *derive cached response* again, with what is
+    /// known now. Nothing was sent, and the content of the request waits where it was.
+    Checked(C),
 }
 
-impl<U, R> From<Finished<R>> for Then<U, R> {
+impl<R, C> From<Finished<R>> for Then<R, C> {
     fn from(finished: Finished<R>) -> Self {
         match finished {
             Finished::Answered(persistence) => Then::Answered(persistence),
@@ -112,14 +114,12 @@ impl<U, R> From<Finished<R>> for Then<U, R> {
 /// data*) is in an `Arc` inside and replaced as a whole; *connection data* and *request data* are the types
 /// below (IBM paper, section 5).
 ///
-/// For each request the engine calls, in the order that [`State::next`](crate::State::next)
-/// allows: `derive_request`, `derive_cached_response`, and on a miss `derive_miss_response`. A request
-/// that the file system answers goes on with `derive_uncached_response` and `finish_uncached`; one that a
-/// server answers, with `derive_remote_response` and `finish_remote`. The first may become the second, if
-/// there is no file. Both may also begin again with *derive cached response*, when they have found out whether the client may
-/// have the answer. A module that has no such requests
-/// says so with [`Infallible`](std::convert::Infallible) as the type.
+/// A [`Walk`](crate::steps::Walk) calls the state functions, in the order of the module's [`Table`]; they do not know it.
+/// A state of the thread context has two functions: one begins it, the other takes its result. A module that has no
+/// requests of a kind says so with [`Infallible`] as the type.
 pub trait Module: Sized + 'static {
+    /// The order of the states, and the contexts that they run in.
+    type Table: Table;
     /// The data of one connection.
     type Connection: 'static;
     /// Room on the stack that *derive request* needs, uninitialised at no cost.
@@ -143,6 +143,8 @@ pub trait Module: Sized + 'static {
     type Remote: 'static;
     /// How the exchange with the server ended, with the request.
     type Exchanged: 'static;
+    /// A request whose response is derived again, with what a state of the thread context has found out about the client.
+    type Checked: 'static;
 
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, peer: Peer, listener: u32) -> Self::Connection;
@@ -204,15 +206,14 @@ pub trait Module: Sized + 'static {
         helpers: &Helpers,
     ) -> impl Future<Output = Self::Loaded> + 'static;
 
-    /// Leaves the answer that a helper thread found in `out`, sends the request on to a server, or derives the response
-    /// again.
+    /// Leaves the answer that a helper thread found in `out`, or sends the request on.
     fn finish_uncached(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
         loaded: Self::Loaded,
         out: &mut Outbox,
-    ) -> Then<Self::Uncached, Self::Remote>;
+    ) -> Then<Self::Remote, Self::Checked>;
 
     /// Asks a server of a server group, and sends its answer to the client. Dropping the future cancels the exchange.
     fn derive_remote_response<'c, C: ClientStream>(
@@ -221,15 +222,26 @@ pub trait Module: Sized + 'static {
         client: &'c mut C,
     ) -> impl Future<Output = Self::Exchanged> + use<'c, C, Self>;
 
-    /// Leaves in `out` the bytes that the exchange has not sent yet, and says whether the connection goes on; or derives
-    /// the response again.
+    /// Leaves in `out` the bytes that the exchange has not sent yet, and says whether the connection goes on; or has the
+    /// response derived again.
     fn finish_remote(
         &mut self,
         connection: &mut Self::Connection,
         now: Now,
         exchanged: Self::Exchanged,
         out: &mut Outbox,
-    ) -> Then<Self::Uncached, Self::Remote>;
+    ) -> Then<Infallible, Self::Checked>;
+
+    /// Reads a request that was kept again, for *derive cached response*. `None`: it cannot be read, which is a defect; the
+    /// refusal is in `out`.
+    fn derive_again<'s, 'b>(
+        &mut self,
+        connection: &mut Self::Connection,
+        now: Now,
+        checked: &'b mut Self::Checked,
+        slots: &'s mut Self::Slots<'b>,
+        out: &mut Outbox,
+    ) -> Option<Self::Request<'s, 'b>>;
 
     /// A time-out ends the connection. A last answer, if there is one, goes into `out`. `input` is the data that has
     /// arrived and is no request yet.

@@ -1,12 +1,9 @@
-//! The states of a request, the contexts they run in, and the table of transitions.
+//! The states of a request, the events that they report, and the contexts they run in.
 //!
-//! This is figure 2 of the IBM paper. State functions do not know their successors: they report an
-//! [`Event`], and [`State::next`] is the one table of transitions ("the layer of indirection permits
-//! state functions to be reusable and reconfigurable").
-//!
-//! The USENIX paper adds *derive deferred response*, which leaves a request to the server that owns the
-//! connection. That state is not in this table, because here AFPA owns the connection. The kernel's
-//! programs have it: they pass a request up when they do not answer it (`bpf/include/afpa/conn/handover.h`).
+//! This is figure 2 of the IBM paper, with *derive deferred response* of the USENIX paper. State functions do not know
+//! their successors: they report an [`Event`], and a [`Table`] says which state follows. [`steps`](crate::steps) walks it.
+
+use crate::table::Table;
 
 /// Where a state function may run.
 ///
@@ -36,6 +33,9 @@ pub enum State {
     DeriveUncachedResponse,
     /// Pass the request to a server of a server group.
     DeriveRemoteResponse,
+    /// Leave the request to the server that owns the connection. User mode owns its connections; the kernel's programs do
+    /// not, and pass up the requests that they do not answer (`bpf/include/afpa/conn/handover.h`).
+    DeriveDeferredResponse,
     /// Send the derived response.
     SendResponse,
     /// The connection ends.
@@ -47,9 +47,11 @@ pub enum State {
 pub enum Event {
     /// The data is not a whole request yet: send the gathered bytes, then wait for more.
     Incomplete,
+    /// The data was content of an earlier request, which has its answer.
+    Skipped,
     /// A whole request was understood.
     Request,
-    /// The data can never be a request; the refusal is in the outbox.
+    /// The data can never be a request; the refusal is in the outbox. The kernel's programs refuse a request without one.
     Refused,
     /// The cached response is in the outbox.
     Hit,
@@ -61,8 +63,10 @@ pub enum Event {
     Uncached,
     /// A server group has the answer.
     Remote,
-    /// It is known now whether the client may have the answer.
+    /// It is known now whether the client may have the answer: the response is derived again, with that.
     Checked,
+    /// The response cannot be sent here: it is left to the server that owns the connection.
+    Deferred,
     /// The response was sent; the connection persists.
     Sent,
     /// The response was sent (or failed), and was the last one.
@@ -71,63 +75,48 @@ pub enum Event {
 
 impl State {
     /// Every state, in the order of the diagram.
-    pub const ALL: [State; 7] = [
+    pub const ALL: [State; 8] = [
         State::DeriveRequest,
         State::DeriveCachedResponse,
         State::DeriveMissResponse,
         State::DeriveUncachedResponse,
         State::DeriveRemoteResponse,
+        State::DeriveDeferredResponse,
         State::SendResponse,
         State::Closed,
     ];
 
-    /// The context this state's function runs in.
-    ///
-    /// *Send response* belongs to the restrictive context, because a pinned object is written there. A
-    /// response that does not fit the socket buffer, or that lies in a file, continues in a thread context
-    /// (the connection's own task), as in the papers.
-    pub const fn context(self) -> Context {
-        match self {
-            State::DeriveRequest
-            | State::DeriveCachedResponse
-            | State::DeriveMissResponse
-            | State::SendResponse
-            | State::Closed => Context::DeferredInterrupt,
-            State::DeriveUncachedResponse | State::DeriveRemoteResponse => Context::Thread,
+    /// The context that this state's function runs in.
+    pub const fn context<T: Table>(self) -> Context {
+        let mut at = 0;
+        while at < T::IN_THREAD.len() {
+            if T::IN_THREAD[at] as u8 == self as u8 {
+                return Context::Thread;
+            }
+            at += 1;
         }
+        Context::DeferredInterrupt
     }
 
-    /// The state that follows `self` after `event`; `None` if a correct module cannot report that event here.
-    pub const fn next(self, event: Event) -> Option<State> {
-        use Event as E;
-        use State as S;
-        Some(match (self, event) {
-            (S::DeriveRequest, E::Incomplete) => S::DeriveRequest,
-            (S::DeriveRequest, E::Request) => S::DeriveCachedResponse,
-            (S::DeriveRequest, E::Refused) => S::SendResponse,
-            (S::DeriveCachedResponse, E::Hit) => S::SendResponse,
-            (S::DeriveCachedResponse, E::Miss) => S::DeriveMissResponse,
-            (S::DeriveMissResponse, E::Answered) => S::SendResponse,
-            (S::DeriveMissResponse, E::Uncached) => S::DeriveUncachedResponse,
-            (S::DeriveMissResponse, E::Remote) => S::DeriveRemoteResponse,
-            (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Answered) => S::SendResponse,
-            (S::DeriveUncachedResponse, E::Remote) => S::DeriveRemoteResponse,
-            (S::DeriveUncachedResponse | S::DeriveRemoteResponse, E::Checked) => {
-                S::DeriveCachedResponse
+    /// The state that follows `self` after `event`; `None` if that event cannot be reported here.
+    pub const fn next<T: Table>(self, event: Event) -> Option<State> {
+        let mut at = 0;
+        while at < T::ROWS.len() {
+            let (from, on, to) = T::ROWS[at];
+            if from as u8 == self as u8 && on as u8 == event as u8 {
+                return Some(to);
             }
-            (S::SendResponse, E::Sent) => S::DeriveRequest,
-            (S::SendResponse, E::SentLast) => S::Closed,
-            _ => return None,
-        })
+            at += 1;
+        }
+        None
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const EVENTS: [Event; 11] = [
+impl Event {
+    /// Every event.
+    pub const ALL: [Event; 13] = [
         Event::Incomplete,
+        Event::Skipped,
         Event::Request,
         Event::Refused,
         Event::Hit,
@@ -136,52 +125,8 @@ mod tests {
         Event::Uncached,
         Event::Remote,
         Event::Checked,
+        Event::Deferred,
         Event::Sent,
         Event::SentLast,
     ];
-
-    fn successors(state: State) -> Vec<State> {
-        EVENTS.iter().filter_map(|&event| state.next(event)).collect()
-    }
-
-    #[test]
-    fn every_state_is_reached_from_derive_request() {
-        let mut reached = vec![State::DeriveRequest];
-        let mut at = 0;
-        while at < reached.len() {
-            for next in successors(reached[at]) {
-                if !reached.contains(&next) {
-                    reached.push(next);
-                }
-            }
-            at += 1;
-        }
-        for state in State::ALL {
-            assert!(reached.contains(&state), "{state:?} is never entered");
-        }
-    }
-
-    #[test]
-    fn every_state_but_closed_can_be_left_and_closed_is_final() {
-        for state in State::ALL {
-            assert_eq!(successors(state).is_empty(), state == State::Closed, "{state:?}");
-        }
-    }
-
-    #[test]
-    fn a_hit_never_leaves_the_deferred_interrupt_context() {
-        let mut state = State::DeriveRequest;
-        for event in [Event::Request, Event::Hit, Event::Sent] {
-            assert_eq!(state.context(), Context::DeferredInterrupt, "{state:?}");
-            state = state.next(event).expect("the fast path is in the table");
-        }
-        assert_eq!(state, State::DeriveRequest);
-    }
-
-    #[test]
-    fn a_response_is_only_sent_after_it_was_derived() {
-        assert_eq!(State::DeriveRequest.next(Event::Hit), None);
-        assert_eq!(State::SendResponse.next(Event::Hit), None);
-        assert_eq!(State::DeriveCachedResponse.next(Event::Uncached), None);
-    }
 }

@@ -5,14 +5,17 @@ mod kept;
 mod miss;
 mod question;
 
+use std::cell::{Cell, OnceCell};
+use std::convert::Infallible;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Helpers, Miss, Module, Now, Outbox, Peer,
-    Persistence, Receipt, Secured, Then, Timeout, Waiting,
+    AccessSink, Cached, Client, ClientStream, Derived, Diagram, Helpers, Miss, Module, Now, Outbox,
+    Peer, Persistence, Receipt, Secured, Table, Then, Timeout, Waiting,
 };
 use afpa_http::marks::Marks;
 use afpa_http::{
@@ -42,8 +45,9 @@ use crate::uncached::{Work, Worked};
 use kept::Kept;
 pub use miss::Missed;
 
-/// The HTTP module of one core.
-pub struct Http {
+/// The HTTP module of one core, whose states have the order of a table.
+pub struct Http<T = Diagram> {
+    table: PhantomData<T>,
     global: Arc<Global>,
     /// This core's view of the cache that all roots share.
     view: Option<View<HttpHeader>>,
@@ -65,8 +69,6 @@ pub struct Http {
     script: Script,
     /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
-    /// The client of that request was checked.
-    granted: Option<Rc<Granted>>,
     /// Makes the marks of requests, and has those of that one.
     marker: Marker,
 }
@@ -89,6 +91,7 @@ pub struct HttpConnection {
 
 /// Facts about a request whose response is derived again.
 struct Again {
+    arrived: Now,
     learnt: Learnt,
     /// The client was checked.
     granted: Option<Rc<Granted>>,
@@ -102,9 +105,13 @@ struct Again {
 pub struct HttpRequest<'s, 'b> {
     parsed: Request<'s, 'b>,
     head: &'b [u8],
+    /// Known already, if the response is derived again.
+    again: Cell<Option<Box<Again>>>,
+    /// The client was checked.
+    granted: OnceCell<Rc<Granted>>,
 }
 
-impl Http {
+impl<T: Table> Http<T> {
     /// The module of a core, which has these connections to servers. `wake` has the engine call
     /// [`Module::release_dropped`] soon.
     pub fn new(
@@ -117,6 +124,7 @@ impl Http {
         let scopes = Arc::new(global.scopes(&counters.scopes()));
         counters.set_scopes(&scopes);
         Self {
+            table: PhantomData,
             view: global.view(&wake),
             responses: global.response_view(&wake),
             keys: KeyRoom::default(),
@@ -130,7 +138,6 @@ impl Http {
             spelled: Vec::new(),
             script: Script::default(),
             tls: None,
-            granted: None,
             marker: Marker::new(),
         }
     }
@@ -148,20 +155,20 @@ impl Http {
     fn derive<'m, 's, 'b>(
         &'m mut self,
         connection: &mut HttpConnection,
-        (arrived, now): (Now, Now),
+        now: Now,
         request: &'m HttpRequest<'s, 'b>,
-        again: Option<Again>,
         out: &mut Outbox,
     ) -> Cached<Missed<'m, 's, 'b>>
     where
         'b: 's,
         's: 'm,
     {
-        let (learnt, before, within, marks) = match again {
-            Some(Again { learnt, granted, within, marks }) => {
-                (Some(learnt), granted, within, marks)
+        let (arrived, learnt, before, within, marks) = match request.again.take() {
+            Some(again) => {
+                let Again { arrived, learnt, granted, within, marks } = *again;
+                (arrived, Some(learnt), granted, within, marks)
             }
-            None => (None, None, None, None),
+            None => (now, None, None, None, None),
         };
         let Self {
             global,
@@ -176,7 +183,6 @@ impl Http {
             spelled,
             script,
             tls,
-            granted,
             marker,
             ..
         } = self;
@@ -196,7 +202,9 @@ impl Http {
             let trusted = global.trusts(routed.site, peer);
             edits.marks = Some(marker.mark(edits.rules, parsed, (trusted, marks.as_deref())));
         }
-        *granted = Granted::joined(routed.granted.take(), before);
+        if let Some(granted) = Granted::joined(routed.granted.take(), before) {
+            let _ = request.granted.set(granted);
+        }
         let client = match responder.sink.enabled() {
             true => global.logged_client(parsed, routed.site, peer),
             false => peer,
@@ -213,7 +221,7 @@ impl Http {
             hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
             edits: routed.edits,
             errors: errors_of(global, routed.scope, peer),
-            granted: granted.as_ref(),
+            granted: request.granted.get(),
         };
         if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
             match responder.wants_page() {
@@ -260,35 +268,6 @@ impl Http {
         Cached::Miss(Missed { asked, head, route, scope, plan, learnt, global, responder, core })
     }
 
-    /// Derives the response to a request again.
-    fn derive_again(
-        &mut self,
-        connection: &mut HttpConnection,
-        now: Now,
-        checked: CheckedRequest,
-        out: &mut Outbox,
-    ) -> Miss<Work, Remote> {
-        let CheckedRequest { mut request, learnt } = checked;
-        let within = request.within(self.global.router.as_ref());
-        let mut slots = FieldSlots::default();
-        let Some(parsed) = request.parse(&mut slots) else {
-            let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
-            self.responder.refuse(request.client, said, status, now, out);
-            return Miss::Answered(Persistence::Close);
-        };
-        let times = (request.arrived, now);
-        let (granted, marks) = (request.granted.clone(), request.marks());
-        let again = Again { learnt, granted, within, marks };
-        let request = HttpRequest { parsed, head: &request.head };
-        let response = match self.derive(connection, times, &request, Some(again), out) {
-            Cached::Hit(persistence) => Miss::Answered(persistence),
-            Cached::Miss(missed) => missed.respond(connection, out),
-        };
-        // A request that goes on has its own hold of it. Of any other, the place among the requests of the site is free.
-        self.granted = None;
-        response
-    }
-
     /// Sends the records of answered requests to another sink from now on.
     pub fn log_to(&mut self, sink: Box<dyn AccessSink>) {
         self.responder.sink = sink;
@@ -311,7 +290,8 @@ fn refusal(global: &Global, client: Client, now: Now) -> Option<Refusal> {
     }
 }
 
-impl Module for Http {
+impl<T: Table> Module for Http<T> {
+    type Table = T;
     type Connection = HttpConnection;
     type Slots<'b> = FieldSlots<'b>;
     type Request<'s, 'b>
@@ -327,6 +307,7 @@ impl Module for Http {
     type Loaded = Worked;
     type Remote = Remote;
     type Exchanged = ExchangedRequest;
+    type Checked = CheckedRequest;
 
     fn connected(&mut self, Peer { client, port }: Peer, listener: u32) -> HttpConnection {
         let listener = ListenerId(listener);
@@ -393,7 +374,8 @@ impl Module for Http {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();
-                Derived::Request(HttpRequest { parsed, head }, consumed)
+                let (again, granted) = (Cell::new(None), OnceCell::new());
+                Derived::Request(HttpRequest { parsed, head, again, granted }, consumed)
             }
             Err(refusal) => {
                 let mut said = Said::in_head(input);
@@ -417,7 +399,7 @@ impl Module for Http {
         'b: 's,
         's: 'm,
     {
-        self.derive(connection, (now, now), request, None, out)
+        self.derive(connection, now, request, out)
     }
 
     fn derive_miss_response(
@@ -446,12 +428,10 @@ impl Module for Http {
         now: Now,
         worked: Worked,
         out: &mut Outbox,
-    ) -> Then<Work, Remote> {
+    ) -> Then<Remote, CheckedRequest> {
         let mut loaded = match worked {
             Worked::Loaded(loaded) => loaded,
-            Worked::Checked(checked) => {
-                return Then::Again(self.derive_again(connection, now, checked, out));
-            }
+            Worked::Checked(checked) => return Then::Checked(checked),
         };
         let must_close = self.left.contains(&connection.listener);
         match loaded.take_servers() {
@@ -466,7 +446,7 @@ impl Module for Http {
         &mut self,
         request: Remote,
         client: &'c mut C,
-    ) -> impl Future<Output = ExchangedRequest> + use<'c, C> {
+    ) -> impl Future<Output = ExchangedRequest> + use<'c, C, T> {
         request.exchange(Rc::clone(&self.core), client)
     }
 
@@ -476,13 +456,34 @@ impl Module for Http {
         now: Now,
         mut exchanged: ExchangedRequest,
         out: &mut Outbox,
-    ) -> Then<Work, Remote> {
+    ) -> Then<Infallible, CheckedRequest> {
         if let Some(learnt) = exchanged.take_learnt() {
-            let checked = exchanged.into_checked(learnt, &self.core);
-            return Then::Again(self.derive_again(connection, now, checked, out));
+            return Then::Checked(exchanged.into_checked(learnt, &self.core));
         }
         let peer = connection.client;
         Then::Answered(exchanged.finish(&mut self.responder, &self.core, peer, now, out))
+    }
+
+    fn derive_again<'s, 'b>(
+        &mut self,
+        _: &mut HttpConnection,
+        now: Now,
+        checked: &'b mut CheckedRequest,
+        slots: &'s mut FieldSlots<'b>,
+        out: &mut Outbox,
+    ) -> Option<HttpRequest<'s, 'b>> {
+        let within = checked.request.within(self.global.router.as_ref());
+        let learnt = std::mem::take(&mut checked.learnt);
+        let request = &checked.request;
+        let Some(parsed) = request.parse(slots) else {
+            let (said, status) = (Said::in_head(&request.head), Status::INTERNAL_SERVER_ERROR);
+            self.responder.refuse(request.client, said, status, now, out);
+            return None;
+        };
+        let (granted, marks) = (request.granted.clone(), request.marks());
+        let again = Again { arrived: request.arrived, learnt, granted, within, marks };
+        let (again, granted) = (Cell::new(Some(Box::new(again))), OnceCell::new());
+        Some(HttpRequest { parsed, head: &request.head, again, granted })
     }
 
     fn timed_out(

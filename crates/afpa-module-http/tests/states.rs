@@ -80,7 +80,7 @@ impl Bench {
         let derived = http.derive_request(connection, NOW, request, &mut slots, out);
         let Derived::Request(parsed, _) = derived else { panic!("not a request") };
         if let Cached::Miss(routed) = http.derive_cached_response(connection, NOW, &parsed, out) {
-            match Http::derive_miss_response(routed, connection, out) {
+            match <Http>::derive_miss_response(routed, connection, out) {
                 Miss::Answered(_) => {}
                 Miss::Uncached(request) => {
                     let helpers = Helpers::new(8);

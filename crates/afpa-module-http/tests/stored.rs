@@ -94,7 +94,7 @@ impl Bench {
         else {
             panic!("a hit");
         };
-        let Miss::Remote(remote) = Http::derive_miss_response(routed, connection, out) else {
+        let Miss::Remote(remote) = <Http>::derive_miss_response(routed, connection, out) else {
             panic!("it does not go to the server");
         };
         let exchange = http.derive_remote_response(remote, &mut self.client);

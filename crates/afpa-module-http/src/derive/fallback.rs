@@ -1,6 +1,6 @@
 //! A request that leaves the helper thread for a server group, because its path is no file.
 
-use afpa_framework::{Finished, Now, Outbox, Persistence};
+use afpa_framework::{Finished, Now, Outbox, Persistence, Table};
 use afpa_http::{FieldSlots, Status, request::Said};
 use afpa_router::Fallback;
 
@@ -12,7 +12,7 @@ use crate::remote::{Distributed, Remote};
 use crate::script::{Run, Script};
 use crate::uncached::KeptFallback;
 
-impl Http {
+impl<T: Table> Http<T> {
     /// Sends the request to its servers, or answers it from what the shared cache has kept of theirs.
     pub(super) fn ask_servers(
         &mut self,

@@ -5,9 +5,10 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{Cached, Derived, Event, Miss, Module, Persistence, Waiting};
+use afpa_framework::steps::after;
+use afpa_framework::{Module, Persistence, State, Step, Waiting, Walk};
 
-use super::{Connection, Walk};
+use super::Connection;
 use crate::transport::Transport;
 
 /// Where a connection goes after the deferred-interrupt context. In any case the gathered answers are sent
@@ -16,7 +17,7 @@ pub(super) enum Next<M: Module> {
     /// Wait for data, or look again at the rest of it.
     Receive,
     /// A helper thread has to load the answer, or a server has to answer.
-    Thread(Miss<M::Uncached, M::Remote>),
+    Thread(Step<M>),
     /// Close the connection behind the gathered answers. The client may still be sending.
     Close,
     /// Close the connection behind the gathered answers. The client has sent all that it will send.
@@ -42,59 +43,38 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 self.wait_for(if input.is_empty() { Waiting::Idle } else { Waiting::Head }, input);
                 return Next::Receive;
             }
-            let mut walk = Walk::begin();
-            let mut slots = M::Slots::default();
-            let (request, consumed) =
-                match module.derive_request(&mut self.data, now, input, &mut slots, &mut out) {
-                    Derived::Incomplete(waiting) => {
-                        walk.on(Event::Incomplete);
-                        self.wait_for(waiting, input);
-                        return Next::Receive;
-                    }
-                    Derived::Skipped(bytes) => {
-                        input = input.get(bytes..).unwrap_or_default();
-                        continue;
-                    }
-                    Derived::Refused => {
-                        walk.on(Event::Refused);
-                        return Next::Close;
-                    }
-                    Derived::Request(request, consumed) => (request, consumed),
-                };
-            walk.on(Event::Request);
+            let connection = &mut self.data;
+            let walk = Walk { module: &mut *module, connection, now, out: &mut out };
+            let (consumed, step) = walk.arrived(input);
+            let persistence = match step {
+                Step::Receive(waiting) => {
+                    self.wait_for(waiting, input);
+                    return Next::Receive;
+                }
+                Step::Refuse => return Next::Close,
+                Step::Skip => {
+                    input = input.get(consumed..).unwrap_or_default();
+                    continue;
+                }
+                Step::Send(persistence) | Step::SendRest(persistence) => persistence,
+                Step::Uncached(_) | Step::Remote(_) => {
+                    let behind = input.get(consumed..).unwrap_or_default();
+                    return self.leave(behind, Next::Thread(step));
+                }
+            };
             input = input.get(consumed..).unwrap_or_default();
             turns_left -= 1;
-
-            let routed = module.derive_cached_response(&mut self.data, now, &request, &mut out);
-            let miss = match routed {
-                Cached::Hit(persistence) => {
-                    walk.on(Event::Hit);
-                    Miss::Answered(persistence)
-                }
-                Cached::Miss(routed) => {
-                    walk.on(Event::Miss);
-                    let miss = M::derive_miss_response(routed, &mut self.data, &mut out);
-                    if let Miss::Answered(_) = miss {
-                        walk.on(Event::Answered);
-                    }
-                    miss
-                }
-            };
-            let persistence = match miss {
-                Miss::Answered(persistence) => persistence,
-                miss => return self.leave(input, Next::Thread(miss)),
-            };
-            walk.sent(persistence);
             worker.counters.answered.add(1);
+            if after::<M::Table>(persistence) == State::DeriveRequest {
+                continue;
+            }
             match persistence {
-                Persistence::Keep => {}
-                Persistence::Close => return Next::Close,
-                // It has sent more, against its word.
-                Persistence::CloseAsAsked if !input.is_empty() => return Next::Close,
-                Persistence::CloseAsAsked => {
+                // Where more has come than it would send, it has not kept its word.
+                Persistence::CloseAsAsked if input.is_empty() => {
                     self.keep(input);
                     return Next::CloseAsAsked;
                 }
+                _ => return Next::Close,
             }
         }
     }

@@ -16,8 +16,9 @@ mod thread;
 use std::future::poll_fn;
 use std::rc::Rc;
 
+use afpa_framework::steps::after;
 use afpa_framework::{
-    Event, Module, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
+    Module, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
 
 use crate::h2::H2;
@@ -171,7 +172,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
                 Next::CloseAsAsked => Persistence::CloseAsAsked,
-                Next::Thread(miss) => match Box::pin(self.thread_context(miss)).await {
+                Next::Thread(step) => match Box::pin(self.thread_context(step)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
@@ -182,16 +183,16 @@ impl<M: Module, T: Transport> Connection<M, T> {
             if self.broken {
                 return End::Aborted;
             }
-            if persistence != Persistence::Keep
-                && let Err(end) = self.finish_handshake_to_close().await
-            {
+            if after::<M::Table>(persistence) == State::DeriveRequest {
+                continue;
+            }
+            if let Err(end) = self.finish_handshake_to_close().await {
                 return end;
             }
-            match persistence {
-                Persistence::Keep => {}
-                Persistence::CloseAsAsked if self.can_close(waited) => return End::AsAsked,
-                Persistence::Close | Persistence::CloseAsAsked => return End::Finished,
-            }
+            return match persistence {
+                Persistence::CloseAsAsked if self.can_close(waited) => End::AsAsked,
+                _ => End::Finished,
+            };
         }
     }
 
@@ -271,30 +272,6 @@ impl<M: Module, T> Drop for Connection<M, T> {
     fn drop(&mut self) {
         self.worker.table.leave(self.entry);
         self.worker.counters.open.sub(1);
-    }
-}
-
-/// A walk through the table of transitions. In debug builds it checks that the engine takes only transitions
-/// that are in the table.
-pub(crate) struct Walk(State);
-
-impl Walk {
-    pub(crate) const fn begin() -> Self {
-        Self(State::DeriveRequest)
-    }
-
-    pub(crate) fn on(&mut self, event: Event) {
-        let next = self.0.next(event);
-        debug_assert!(next.is_some(), "{event:?} in {:?} is not in the diagram", self.0);
-        self.0 = next.unwrap_or(State::Closed);
-    }
-
-    fn sent(&mut self, persistence: Persistence) {
-        debug_assert_eq!(self.0, State::SendResponse, "only what was derived is sent");
-        self.on(match persistence {
-            Persistence::Keep => Event::Sent,
-            Persistence::Close | Persistence::CloseAsAsked => Event::SentLast,
-        });
     }
 }
 

@@ -2,56 +2,29 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{Event, Miss, Module, Now, Persistence, Then};
+use afpa_framework::{Module, Now, Persistence, Step, Walk};
 
 use super::remote::LentClient;
-use super::{Connection, End, Walk};
+use super::{Connection, End};
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Goes through the states of the thread context until there is an answer. Bytes that an exchange has not sent to the
     /// client itself are in the outbox afterwards.
-    pub(super) async fn thread_context(
-        &mut self,
-        mut miss: Miss<M::Uncached, M::Remote>,
-    ) -> Result<Persistence, End> {
-        let mut walk = Walk::begin();
-        walk.on(Event::Request);
-        walk.on(Event::Miss);
+    pub(super) async fn thread_context(&mut self, mut step: Step<M>) -> Result<Persistence, End> {
         loop {
-            let then = match miss {
-                Miss::Answered(persistence) => {
-                    walk.on(Event::Answered);
-                    walk.sent(persistence);
-                    return Ok(persistence);
-                }
-                Miss::Uncached(request) => {
-                    walk.on(Event::Uncached);
-                    self.uncached(request).await?
-                }
-                Miss::Remote(request) => {
-                    walk.on(Event::Remote);
-                    self.remote(request).await?
-                }
-            };
-            miss = match then {
-                Then::Answered(persistence) => Miss::Answered(persistence),
-                Then::Remote(request) => Miss::Remote(request),
-                Then::Again(miss) => {
-                    walk.on(Event::Checked);
-                    walk.on(Event::Miss);
-                    miss
-                }
+            step = match step {
+                Step::Uncached(request) => self.uncached(request).await?,
+                Step::Remote(request) => self.remote(request).await?,
+                Step::Send(persistence) | Step::SendRest(persistence) => return Ok(persistence),
+                Step::Refuse | Step::Receive(_) | Step::Skip => return Ok(Persistence::Close),
             };
         }
     }
 
     /// *Derive uncached response*: has a helper thread load the answer, and leaves it in the outbox. If there is no file, a
     /// server may have the answer.
-    async fn uncached(
-        &mut self,
-        request: M::Uncached,
-    ) -> Result<Then<M::Uncached, M::Remote>, End> {
+    async fn uncached(&mut self, request: M::Uncached) -> Result<Step<M>, End> {
         let begun = self.enter_thread_context().await?;
         let work = {
             let mut module = self.worker.module.borrow_mut();
@@ -61,11 +34,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let now = self.worker.clock.now();
         let mut module = self.worker.module.borrow_mut();
         let mut out = self.worker.outbox.borrow_mut();
-        Ok(module.finish_uncached(&mut self.data, now, loaded, &mut out))
+        let connection = &mut self.data;
+        Ok(Walk { module: &mut *module, connection, now, out: &mut out }.loaded(loaded))
     }
 
     /// *Derive remote response*: has a server answer.
-    async fn remote(&mut self, request: M::Remote) -> Result<Then<M::Uncached, M::Remote>, End> {
+    async fn remote(&mut self, request: M::Remote) -> Result<Step<M>, End> {
         if !M::may_go_early(&request) {
             self.finish_handshake().await?;
         }
@@ -84,8 +58,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let now = worker.clock.cached_now();
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
-        let then = module.finish_remote(&mut self.data, now, exchanged, &mut out);
-        settled.inspect_err(|_| out.clear()).map(|()| then)
+        let connection = &mut self.data;
+        let walk = Walk { module: &mut *module, connection, now, out: &mut out };
+        let step = walk.exchanged(exchanged);
+        settled.inspect_err(|_| out.clear()).map(|()| step)
     }
 
     /// Sends the answers that were gathered before: they need not wait for a disk. Returns the time at

@@ -1,9 +1,9 @@
-//! From a request to its answer: the module's state functions, in the order of the state diagram.
+//! From a request to its answer: the steps of its walk, on a stream.
 
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use afpa_framework::{Cached, Derived, Event as Step, Miss, Module, Now, Outbox, Then};
+use afpa_framework::{Module, Now, Outbox, Step, Walk};
 use afpa_h2::request::Framing;
 use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
@@ -12,64 +12,45 @@ use super::mux::{Held, Mux, StreamState};
 use super::task::Outcome;
 use super::upload::Upload;
 use super::{Asked, H2};
-use crate::connection::{Walk, millis};
+use crate::connection::millis;
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> H2<M, T> {
     /// Derives a request and its answer, as far as the cache has it.
     pub(super) fn on_request(&mut self, id: StreamId, end: bool, head: &RequestHead, now: Now) {
         let worker = Rc::clone(&self.inner.worker);
-        let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
-        let mut walk = Walk::begin();
-        let mut slots = M::Slots::default();
-        let data = &mut self.inner.data;
         let (early, framing) = (head.waits_for_answer(), head.framing());
         let asked = Asked { id, head: head.asks_head(), early, framing };
-        let miss = match module.derive_request(data, now, head.text(), &mut slots, &mut out) {
-            Derived::Request(request, _) => {
-                walk.on(Step::Request);
-                match module.derive_cached_response(data, now, &request, &mut out) {
-                    Cached::Hit(persistence) => {
-                        walk.on(Step::Hit);
-                        Some(Miss::Answered(persistence))
-                    }
-                    Cached::Miss(routed) => {
-                        walk.on(Step::Miss);
-                        Some(M::derive_miss_response(routed, data, &mut out))
-                    }
-                }
-            }
-            Derived::Refused => None,
-            Derived::Incomplete(_) | Derived::Skipped(_) => {
-                debug_assert!(false, "a head that is complete, or too long, is neither");
-                self.mux.borrow_mut().reset(id, ErrorCode::EnhanceYourCalm);
-                return;
-            }
+        let step = {
+            let (mut module, connection) = (worker.module.borrow_mut(), &mut self.inner.data);
+            let walk = Walk { module: &mut *module, connection, now, out: &mut out };
+            walk.arrived(head.text()).1
         };
-        match miss {
+        match step {
             // The content of a refused request is of no use, and the answer does not wait for it.
-            None => self.answer(Asked { early: true, ..asked }, &mut out),
-            Some(Miss::Answered(_)) => {
+            Step::Refuse => self.answer(Asked { early: true, ..asked }, &mut out),
+            Step::Send(_) | Step::SendRest(_) => {
                 worker.counters.answered.add(1);
                 self.answer(asked, &mut out);
             }
-            Some(Miss::Uncached(request)) => {
+            Step::Uncached(request) => {
                 if self.may_begin(id) {
                     if M::may_need_server(&request) {
                         self.keep_content(asked, end);
                     }
-                    let work =
-                        module.derive_uncached_response(now, request, &worker.helpers.borrow());
-                    let work = async move { Outcome::Loaded(asked, work.await) };
-                    self.spawn(id, work);
+                    self.load(asked, request, now);
                 }
             }
-            Some(Miss::Remote(request)) => {
+            Step::Remote(request) => {
                 if self.may_begin(id) {
                     self.keep_content(asked, end);
                     self.exchange(asked, request);
                 }
+            }
+            Step::Receive(_) | Step::Skip => {
+                debug_assert!(false, "a head that is complete, or too long, is neither");
+                self.mux.borrow_mut().reset(id, ErrorCode::EnhanceYourCalm);
             }
         }
         out.clear();
@@ -126,25 +107,26 @@ impl<M: Module, T: Transport> H2<M, T> {
         let worker = Rc::clone(&self.inner.worker);
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
-        let data = &mut self.inner.data;
+        let connection = &mut self.inner.data;
         match outcome {
             Some(Outcome::Loaded(asked, loaded)) => {
                 let now = worker.clock.now();
-                let miss = match module.finish_uncached(data, now, loaded, &mut out) {
-                    Then::Answered(persistence) => Miss::Answered(persistence),
-                    Then::Remote(request) => Miss::Remote(request),
-                    Then::Again(miss) => miss,
-                };
+                let walk = Walk { module: &mut *module, connection, now, out: &mut out };
+                let step = walk.loaded(loaded);
                 drop(module);
-                self.go_on(asked, miss, &mut out);
+                self.go_on(asked, step, &mut out);
             }
             Some(Outcome::Exchanged(asked, exchanged, client)) => {
                 let now = worker.clock.cached_now();
-                if let Then::Again(miss) = module.finish_remote(data, now, exchanged, &mut out) {
+                let walk = Walk { module: &mut *module, connection, now, out: &mut out };
+                let step = walk.exchanged(exchanged);
+                if let Step::SendRest(_) = step {
+                    if let Some(receipt) = client.finish(&mut out) {
+                        module.sent(&receipt, now, 0);
+                    }
+                } else {
                     drop((module, client));
-                    self.go_on(asked, miss, &mut out);
-                } else if let Some(receipt) = client.finish(&mut out) {
-                    module.sent(&receipt, now, 0);
+                    self.go_on(asked, step, &mut out);
                 }
             }
             Some(Outcome::Resident(id)) => self.mux.borrow_mut().announce(id),
@@ -154,16 +136,17 @@ impl<M: Module, T: Transport> H2<M, T> {
     }
 
     /// Answers a request whose content was kept, or gives it a task again, unless the client has given it up.
-    fn go_on(&mut self, asked: Asked, miss: Miss<M::Uncached, M::Remote>, out: &mut Outbox) {
-        let worker = Rc::clone(&self.inner.worker);
-        match miss {
-            Miss::Answered(_) => {
+    fn go_on(&mut self, asked: Asked, step: Step<M>, out: &mut Outbox) {
+        let now = self.inner.worker.clock.cached_now();
+        let is_given_up = !self.mux.borrow().connection.has(asked.id);
+        match step {
+            Step::Uncached(_) | Step::Remote(_) if is_given_up => {}
+            Step::Uncached(request) => self.load(asked, request, now),
+            Step::Remote(request) => self.exchange(asked, request),
+            _ => {
                 self.drop_content(asked.id);
                 self.answer(asked, out);
             }
-            _ if !self.mux.borrow().connection.has(asked.id) => {}
-            Miss::Uncached(request) => self.load(asked, request, worker.clock.cached_now()),
-            Miss::Remote(request) => self.exchange(asked, request),
         }
     }
 

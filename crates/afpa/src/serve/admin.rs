@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{
-    Arguments, Cached, Client, ClientStream, Control, Derived, Helpers, Miss, Module, Now,
+    Arguments, Cached, Client, ClientStream, Control, Derived, Diagram, Helpers, Miss, Module, Now,
     Operation, OperationKind, Outbox, Peer, Persistence, Receipt, Refusal, Reply, Then, Timeout,
     Waiting,
 };
@@ -299,6 +299,7 @@ impl Framework<'_> {
 }
 
 impl Module for Admin {
+    type Table = Diagram;
     type Connection = Trusted;
     type Slots<'b> = FieldSlots<'b>;
     type Request<'s, 'b>
@@ -314,6 +315,7 @@ impl Module for Admin {
     type Loaded = Infallible;
     type Remote = Infallible;
     type Exchanged = Infallible;
+    type Checked = Infallible;
 
     fn connected(&mut self, peer: Peer, _: u32) -> Trusted {
         Trusted(peer.client == Client::Unix)
@@ -403,6 +405,17 @@ impl Module for Admin {
         _: &mut Outbox,
     ) -> Then<Infallible, Infallible> {
         match never {}
+    }
+
+    fn derive_again<'s, 'b>(
+        &mut self,
+        _: &mut Trusted,
+        _: Now,
+        never: &'b mut Infallible,
+        _: &'s mut FieldSlots<'b>,
+        _: &mut Outbox,
+    ) -> Option<Request<'s, 'b>> {
+        match *never {}
     }
 
     fn timed_out(&mut self, _: &mut Trusted, _: Timeout, _: &[u8], _: Now, _: &mut Outbox) {}
