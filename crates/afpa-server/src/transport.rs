@@ -17,12 +17,12 @@
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
 pub use crate::io::Leaving;
 pub(crate) use registration::{Direction, Exhausted, Socket};
-pub(crate) use stream::Stream;
+pub(crate) use stream::{Stream, send};
 
 pub(crate) use tls::{Tls, TlsBuffers};
 
@@ -54,6 +54,11 @@ pub trait Transport: Unpin {
         bytes: &mut Vec<u8>,
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// A descriptor of its own for the socket, if another thread can send plain bytes to that.
+    fn duplicate(&self) -> Option<OwnedFd> {
+        None
+    }
 
     /// Whether gathered bytes are lent to the kernel now: other sends would leave the ring.
     fn lends(&self) -> bool;

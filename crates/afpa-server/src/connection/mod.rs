@@ -7,6 +7,7 @@
 mod beginning;
 mod early;
 mod file;
+mod hand_over;
 mod interrupt;
 mod receive;
 mod remote;

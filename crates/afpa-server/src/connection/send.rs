@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use afpa_framework::{Client, Module, Outbox, Part, extended};
+use afpa_framework::{Client, Context as RunsIn, Module, Outbox, Part, State, Table, extended};
 
 use super::{Connection, End, millis};
 use crate::transport::{Leaving, Transport};
@@ -57,7 +57,12 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// Sends the gathered bytes, with one write where the socket takes them.
     async fn send_gathered(&mut self, mut out: Outbox, more: bool) -> Result<(), End> {
-        let sent = poll_fn(|cx| self.transport.poll_send_gathered(cx, &mut out.bytes, more)).await;
+        let sent = match const { sends_in_thread::<M::Table>() } {
+            true => Box::pin(self.send_in_thread(&mut out.bytes, more)).await,
+            false => {
+                poll_fn(|cx| self.transport.poll_send_gathered(cx, &mut out.bytes, more)).await
+            }
+        };
         let sent = sent.map_err(|_| End::Gone)?;
         self.count_sent(sent);
         if sent == out.bytes.len() {
@@ -201,6 +206,11 @@ impl<M: Module, T: Transport> Connection<M, T> {
         let until_ms = extended(until_ms, now_ms, timeout, bytes as u64, settings.least_rate);
         self.write_until_ms = Some(until_ms);
     }
+}
+
+/// Whether *send response* has a thread context in this table.
+const fn sends_in_thread<T: Table>() -> bool {
+    matches!(State::SendResponse.context::<T>(), RunsIn::Thread)
 }
 
 /// Shuts down the sending direction and reads for a moment. Closing while the client still sends would reset

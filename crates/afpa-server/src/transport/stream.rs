@@ -261,6 +261,13 @@ impl Transport for Stream {
         }
     }
 
+    fn duplicate(&self) -> Option<OwnedFd> {
+        match &self.way {
+            Way::Readiness(socket) => socket.descriptor().ok()?.try_clone_to_owned().ok(),
+            Way::Completion(_) => None,
+        }
+    }
+
     fn lends(&self) -> bool {
         self.leaving.is_none() && matches!(self.way, Way::Completion(_))
     }
@@ -350,7 +357,7 @@ fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, bool
 }
 
 /// Sends once. The second value says that the socket is full now.
-fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<(usize, bool)> {
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<(usize, bool)> {
     let flags = match more {
         true => SendFlags::NOSIGNAL | SendFlags::MORE,
         false => SendFlags::NOSIGNAL,
