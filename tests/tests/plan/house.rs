@@ -112,7 +112,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-tcp-sim", &[]),
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
     ("afpa-generator", &["afpa-netlab"]),
-    ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
+    (
+        "afpa-lab",
+        &[
+            "afpa-architectures",
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-generator",
+            "afpa-module-http",
+            "afpa-netlab",
+            "afpa-server",
+        ],
+    ),
     (
         "afpa-tests",
         &["afpa-acme", "afpa-bpf", "afpa-h2", "afpa-netlab", "afpa-testkit", "afpa-tls"],

@@ -4,6 +4,7 @@ mod adaptive;
 mod ask;
 mod bench;
 mod compare;
+mod contexts;
 mod fast_path;
 mod hold;
 mod interrupt;
@@ -53,6 +54,7 @@ enum Command {
     Report(Report),
     Diff(Diff),
     Serve(Box<Serve>),
+    ServeIn(contexts::Contexts),
     Clean(Clean),
 }
 
@@ -71,6 +73,7 @@ impl Cli {
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),
             Command::Serve(serve) => afpa_architectures::serve(&serve.options)?,
+            Command::ServeIn(contexts) => contexts.run()?,
             Command::Clean(clean) => clean.run()?,
         }
         Ok(ExitCode::SUCCESS)

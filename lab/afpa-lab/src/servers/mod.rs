@@ -102,6 +102,7 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
     servers.extend(files::peers());
     servers.extend(caches::caches(programs));
     servers.extend(proxies::proxies(programs));
+    servers.extend(reference::contexts(programs));
     servers.extend(reference::architectures(programs));
     servers
 }

@@ -1,4 +1,5 @@
-//! The papers' architectures: `afpa-lab serve`, as a process like every other server.
+//! The papers' architectures: `afpa-lab serve`, as a process like every other server. Beside them, AFPA's own engine with answers
+//! in each of the papers' contexts: `afpa-lab serve-in`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -126,3 +127,47 @@ impl Reference {
 
 /// How long a large pool of processes may take to be there.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// AFPA's engine and module under two tables of states: the same program, whose answers leave in the deferred-interrupt
+/// context, or in a thread.
+pub(super) fn contexts(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let server = |name, about, context| {
+        Box::new(InContext { name, about, context, programs: programs.clone() }) as Box<dyn Server>
+    };
+    vec![
+        server("afpa-interrupt", "AFPA's engine alone, as it is", "interrupt"),
+        server("afpa-threads", "the same, a helper thread sends each answer", "thread"),
+    ]
+}
+
+struct InContext {
+    name: &'static str,
+    about: &'static str,
+    context: &'static str,
+    programs: Programs,
+}
+
+impl Server for InContext {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn about(&self) -> &str {
+        self.about
+    }
+
+    fn lacks(&self) -> Option<String> {
+        lacks(&self.programs)
+    }
+
+    fn version(&self) -> String {
+        format!("afpa-lab {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let launch = Launch::new(&self.programs.lab)
+            .args(["serve-in", self.context, "--listen", &setup.address.to_string()])
+            .arg(setup.root);
+        Running::nothing(setup).and(setup, launch, setup.address)
+    }
+}
