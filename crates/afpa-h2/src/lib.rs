@@ -2,6 +2,7 @@
 //! the client out. As a client speaks it: the other way round. Nothing here reads a clock or a socket, so everything can be
 //! fuzzed, replayed and compared with another implementation.
 //!
+//! * [`beginning`]: whether the first bytes of a connection are for HTTP/2;
 //! * [`frame`]: frames as they are on the wire;
 //! * [`hpack`]: header compression (RFC 7541);
 //! * [`connection`]: the server's end of a connection and its streams: budgets against floods, which stream sends next
@@ -17,6 +18,7 @@
 //! LIFECYCLE.md in this crate has the states, and Y1 to Y13 of `docs/rules` are the rules that comments and tests cite.
 #![forbid(unsafe_code)]
 
+pub mod beginning;
 mod budget;
 pub mod client;
 pub mod connection;
@@ -31,6 +33,7 @@ pub mod priority;
 pub mod request;
 pub mod response;
 
+pub use beginning::Beginning;
 pub use connection::{Connection, Event, Fatal, StreamId};
 pub use field_block::FieldBlock;
 pub use frame::{ErrorCode, PREFACE};

@@ -4,7 +4,6 @@
 //! data and answers it from the cache. `send` sends the gathered answers. A request that the cache cannot
 //! answer goes through the *thread context* (`thread`) first.
 
-mod beginning;
 mod early;
 mod file;
 mod hand_over;
@@ -21,12 +20,12 @@ use afpa_framework::steps::after;
 use afpa_framework::{
     Module, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
+use afpa_h2::Beginning;
 
 use crate::h2::H2;
 use crate::transport::Transport;
 use crate::worker::Worker;
 use crate::worker::early::Early;
-use beginning::Beginning;
 use interrupt::Next;
 use receive::Received;
 

@@ -1,13 +1,14 @@
 //! By which protocol a client speaks, where both may be on an address: its first bytes tell.
 
-use afpa_h2::PREFACE;
+use crate::frame::PREFACE;
 
 /// The protocol that the bytes so far show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub enum Beginning {
     /// The preface of HTTP/2, or as much of it as no request of HTTP/1.1 has. Also a first line of neither protocol: it
     /// counts as an invalid preface (RFC 9113, section 3.4), for which HTTP/2 has an answer.
     Http2,
+    /// A request of HTTP/1.1 or HTTP/1.0.
     Http1,
     /// Both are possible.
     Open,
@@ -17,7 +18,8 @@ pub(super) enum Beginning {
 const CERTAIN: usize = 14;
 
 impl Beginning {
-    pub(super) fn of(input: &[u8]) -> Self {
+    /// The protocol of a client whose first bytes are these.
+    pub fn of(input: &[u8]) -> Self {
         if input.iter().zip(PREFACE).all(|(byte, known)| byte == known) {
             return if input.len() >= CERTAIN { Beginning::Http2 } else { Beginning::Open };
         }
