@@ -1,7 +1,7 @@
 //! One exchange over a split connection (IBM paper, section 3): select a server, get a connection to it, send
 //! the request, pass on the response, and put the connection on the list that it belongs to.
 //!
-//! [`run`] does this, in that order. `relay` moves the bytes: `upload` those of the request, `download` those
+//! [`run`] walks the states of `states`, in which it does this. `relay` moves the bytes: `upload` those of the request, `download` those
 //! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
 //! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z17 of docs/rules are the rules.
 
@@ -11,6 +11,7 @@ mod job;
 mod reach;
 mod relay;
 mod settings;
+mod states;
 mod tap;
 mod tunnel;
 mod upload;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Persistence};
 
-use crate::pool::Pool;
+use crate::pool::{Pool, ServerStream};
 use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
 use failure::{Fault, RetryPolicy};
@@ -31,6 +32,7 @@ pub use job::{Core, End, Job, Report};
 use reach::distrust;
 use relay::{Relay, Relayed};
 pub use settings::{HalfClosed, Settings};
+use states::{Event, Reached, State};
 pub use tap::{Passing, Tap};
 use wait::{Interrupted, while_client_stays};
 
@@ -46,6 +48,9 @@ pub async fn run<'a, C: ClientStream>(
     exchange.report(end)
 }
 
+/// The result of a state function.
+type Happened = Event<Lease, ServerStream>;
+
 /// An exchange under way.
 struct Exchange<'a, C> {
     job: &'a mut Job,
@@ -58,6 +63,10 @@ struct Exchange<'a, C> {
     excluded: Vec<ServerIndex>,
     repeats: u32,
     attempts: u32,
+    /// Whether connections that are there may be used.
+    may_reuse: bool,
+    /// The last server that failed, and how.
+    last: Option<(String, Failure)>,
     /// How often a server has said that it did not look at the request.
     unprocessed: u32,
     connected_us: u64,
@@ -80,6 +89,8 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             excluded: Vec::new(),
             repeats: job.settings.repeats,
             attempts: 0,
+            may_reuse: true,
+            last: None,
             unprocessed: 0,
             connected_us: now.unix_us,
             server: None,
@@ -92,61 +103,137 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
         }
     }
 
+    /// Walks the states of the server's half to the end.
     async fn run(&mut self) -> End {
         if let Err(stop) = self.take_content().await {
             return stop.into();
         }
-        let mut last: Option<(String, Failure)> = None;
-        let mut reuse = true;
+        let mut state = State::SelectServer;
         loop {
-            let lease = match self.acquire().await {
-                Ok(lease) => lease,
-                Err(stop) => return self.without_server(stop, last),
+            let event = match state {
+                State::SelectServer => self.select_server().await,
+                State::ReachServer(lease) => self.reach_server(lease).await,
+                State::Relay(lease, reached) => self.relay(lease, reached).await,
+                State::JudgeFault(lease, fault) => self.judge_fault(lease, fault),
+                State::Ended(end) => return end,
             };
-            self.attempts += 1;
-            if self.job.names_server {
-                self.server = Some(lease.name().into());
-            }
-            let fault = match self.attempt(&lease, reuse).await {
-                Ok((end, outcome)) => {
-                    self.finish(lease, outcome);
-                    return end;
-                }
-                Err(fault) => fault,
-            };
-            tracing::debug!(
-                server = lease.name(),
-                attempt = self.attempts,
-                stale = fault.stale,
-                why = %fault.failure.why(),
-                "a server did not answer a request"
-            );
-            if fault.stale {
-                // The server had closed an idle connection, which is not a failure.
-                self.core.pool.forget(lease.id(), self.client.cached_now().steady_ms());
-                reuse = false;
-            } else if fault.unprocessed {
-                self.unprocessed += 1;
-            } else {
-                self.excluded.push(lease.server());
-            }
-            let server = lease.name().to_owned();
-            self.finish(lease, fault.outcome);
-            if !self.may_try_again(&fault) {
-                self.explain(&server, fault.failure);
-                return End::Failed(fault.failure);
-            }
-            last = Some((server, fault.failure));
+            state = event.leads_to();
         }
+    }
+
+    /// *Select server*: as the group balances, without those that have failed.
+    async fn select_server(&mut self) -> Happened {
+        match self.acquire().await {
+            Ok(lease) => {
+                self.attempts += 1;
+                if self.job.names_server {
+                    self.server = Some(lease.name().into());
+                }
+                Event::Selected(lease)
+            }
+            Err(stop) => Event::Ended(self.without_server(stop)),
+        }
+    }
+
+    /// *Reach server*: a connection from the pool, or a new one.
+    async fn reach_server(&mut self, lease: Lease) -> Happened {
+        match self.reach(&lease, self.may_reuse).await {
+            Ok(Some((stream, was_there))) => Event::Reached(lease, Reached { stream, was_there }),
+            Ok(None) => Event::Ended(End::ClientGone),
+            Err(fault) => Event::Failed(lease, fault),
+        }
+    }
+
+    /// *Relay*: sends the request to the server and conveys its response. A fault leaves the client without a byte
+    /// of a final response.
+    async fn relay(&mut self, lease: Lease, reached: Reached<ServerStream>) -> Happened {
+        let Reached { mut stream, was_there } = reached;
+        if !self.job.head.is_final() {
+            match lease.address() {
+                Address::Tcp(address) => self.job.head.bytes_for(address),
+                // The path of a unix socket cannot be sent as Host.
+                Address::Unix(_) => self.job.head.bytes_for("localhost"),
+            };
+        }
+        let core = Rc::clone(self.core);
+        let _busy = Busy::count(&core.pool);
+        let mut relay = Relay::new(self, &lease, &mut stream);
+        let relayed = relay.run().await;
+        let summary = relay.end();
+        self.summary = summary;
+        if !matches!(relayed, Relayed::Whole { .. } | Relayed::Tunnelled) {
+            // The server need not go on, and no port is to rest for a client that has left.
+            stream.reset_at_end();
+        }
+        let (end, outcome) = match relayed {
+            Relayed::Whole { reusable } => {
+                self.put_away(&lease, stream, reusable, &summary);
+                (End::Relayed(summary.persistence), Some(self.success(&summary)))
+            }
+            Relayed::Tunnelled => (End::Relayed(Persistence::Close), Some(self.success(&summary))),
+            Relayed::ClientGone => (End::ClientGone, None),
+            Relayed::Broken(outcome) => {
+                if outcome == Some(AttemptOutcome::IdleTimeout) {
+                    distrust(&stream);
+                }
+                self.client.breaks_off(summary.break_off);
+                if summary.ends_with_connection {
+                    self.client.reset_at_end();
+                }
+                (End::Broken, outcome)
+            }
+            Relayed::Failed(mut fault) => {
+                if fault.failure == Failure::ServerTimeout {
+                    distrust(&stream);
+                }
+                fault.unprocessed &= self.unprocessed < MOST_UNPROCESSED;
+                // A shared connection may end through other requests, too, so its end excuses the server only once.
+                fault.stale &= was_there && self.may_reuse;
+                if fault.stale || fault.unprocessed {
+                    fault.outcome = None;
+                }
+                return Event::Failed(lease, fault);
+            }
+        };
+        self.finish(lease, outcome);
+        Event::Ended(end)
+    }
+
+    /// *Judge fault*: whether the request goes to a server again, and to which ones not.
+    fn judge_fault(&mut self, lease: Lease, fault: Fault) -> Happened {
+        tracing::debug!(
+            server = lease.name(),
+            attempt = self.attempts,
+            stale = fault.stale,
+            why = %fault.failure.why(),
+            "a server did not answer a request"
+        );
+        if fault.stale {
+            // The server had closed an idle connection, which is not a failure.
+            self.core.pool.forget(lease.id(), self.client.cached_now().steady_ms());
+            self.may_reuse = false;
+        } else if fault.unprocessed {
+            self.unprocessed += 1;
+        } else {
+            self.excluded.push(lease.server());
+        }
+        let server = lease.name().to_owned();
+        self.finish(lease, fault.outcome);
+        if !self.may_try_again(&fault) {
+            self.explain(&server, fault.failure);
+            return Event::Ended(End::Failed(fault.failure));
+        }
+        self.last = Some((server, fault.failure));
+        Event::Again
     }
 
     /// Ends a request for which no server is left. If all were tried, it ends with the failure of the last one, which
     /// tells more than that there is no other.
-    fn without_server(&self, stop: Stop, last: Option<(String, Failure)>) -> End {
-        match (stop, last) {
+    fn without_server(&self, stop: Stop) -> End {
+        match (stop, &self.last) {
             (Stop::Failed(none @ Failure::NoServer(why)), Some((server, failure))) => {
-                self.explain(&server, failure);
-                End::Failed(if why == WhyNone::AllTried { failure } else { none })
+                self.explain(server, *failure);
+                End::Failed(if why == WhyNone::AllTried { *failure } else { none })
             }
             (stop, _) => stop.into(),
         }
@@ -212,68 +299,6 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
                         },
                     )?;
                 }
-            }
-        }
-    }
-
-    /// Sends the request to one server and conveys its response. An error leaves the client without a
-    /// byte of a final response.
-    async fn attempt(
-        &mut self,
-        lease: &Lease,
-        reuse: bool,
-    ) -> Result<(End, Option<AttemptOutcome>), Fault> {
-        let Some((mut stream, stale)) = self.reach(lease, reuse).await? else {
-            return Ok((End::ClientGone, None));
-        };
-        if !self.job.head.is_final() {
-            match lease.address() {
-                Address::Tcp(address) => self.job.head.bytes_for(address),
-                // The path of a unix socket cannot be sent as Host.
-                Address::Unix(_) => self.job.head.bytes_for("localhost"),
-            };
-        }
-        let core = Rc::clone(self.core);
-        let _busy = Busy::count(&core.pool);
-        let mut relay = Relay::new(self, lease, &mut stream);
-        let relayed = relay.run().await;
-        let summary = relay.end();
-        self.summary = summary;
-        if !matches!(relayed, Relayed::Whole { .. } | Relayed::Tunnelled) {
-            // The server need not go on, and no port is to rest for a client that has left.
-            stream.reset_at_end();
-        }
-        match relayed {
-            Relayed::Whole { reusable } => {
-                self.put_away(lease, stream, reusable, &summary);
-                let outcome = self.success(&summary);
-                Ok((End::Relayed(summary.persistence), Some(outcome)))
-            }
-            Relayed::Tunnelled => {
-                Ok((End::Relayed(Persistence::Close), Some(self.success(&summary))))
-            }
-            Relayed::ClientGone => Ok((End::ClientGone, None)),
-            Relayed::Broken(outcome) => {
-                if outcome == Some(AttemptOutcome::IdleTimeout) {
-                    distrust(&stream);
-                }
-                self.client.breaks_off(summary.break_off);
-                if summary.ends_with_connection {
-                    self.client.reset_at_end();
-                }
-                Ok((End::Broken, outcome))
-            }
-            Relayed::Failed(mut fault) => {
-                if fault.failure == Failure::ServerTimeout {
-                    distrust(&stream);
-                }
-                fault.unprocessed &= self.unprocessed < MOST_UNPROCESSED;
-                // A shared connection may end through other requests, too, so its end excuses the server only once.
-                fault.stale &= stale && reuse;
-                if fault.stale || fault.unprocessed {
-                    fault.outcome = None;
-                }
-                Err(fault)
             }
         }
     }
