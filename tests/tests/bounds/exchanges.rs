@@ -3,10 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_testkit::{
-    Client, Server,
+    Client, Endpoint, Server, Tree,
     exclusive::exclusive,
     held::{Growth, MIB},
 };
@@ -116,4 +116,68 @@ fn a_response_that_the_client_does_not_read_stays_with_the_server() {
         client.set_patience(Duration::from_secs(20)).expect("set");
         assert!(client.read_raw(&mut first).expect("an answer") > 0);
     });
+}
+
+/// The room of a core for content that is gathered before PHP is asked, in `afpa-proxy/src/pool/content.rs`.
+const GATHERED: u64 = 64 * MIB;
+
+/// Clients that each send this much, without an end.
+const WITHOUT_END: usize = 120;
+const PART: usize = 900 * 1024;
+
+#[test]
+fn content_that_is_gathered_for_php_is_bounded_by_one_sum() {
+    let _alone = exclusive();
+    // No process of PHP is asked before the content has come.
+    let tree = Tree::new();
+    tree.file("index.php", "");
+    let root = tree.path().display();
+    let server = Server::start(tree.path(), |launch| {
+        launch.written(|endpoint| {
+            format!(
+                "workers = 1\n[timeouts]\nbody = \"10m\"\n\
+                 [[site]]\nlisten = [\"{endpoint}\"]\nroot = \"{root}\"\n\
+                 php = \"127.0.0.1:1\"\nfallback = \"/index.php\"\n"
+            )
+        });
+    });
+    server.settle();
+    let before = server.held();
+    let mut clients: Vec<_> = (0..WITHOUT_END).map(|_| without_end(server.endpoint())).collect();
+    let refused = clients.iter_mut().filter_map(refusal).inspect(|status| assert_eq!(*status, 503));
+    let refused = refused.count();
+    assert!((WITHOUT_END / 4..WITHOUT_END).contains(&refused), "{refused} were refused");
+    let bound = Growth {
+        memory: GATHERED + WITHOUT_END as u64 * 64 * 1024 + 4 * MIB,
+        descriptors: WITHOUT_END + 16,
+        threads: 4,
+    };
+    server.held().since(before).is_at_most("content that is gathered", bound);
+    // The clients that go make room.
+    clients.clear();
+    let begun = Instant::now();
+    while refusal(&mut without_end(server.endpoint())).is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the room is never free again");
+    }
+}
+
+/// A client that has sent some content in chunks, if the server let it.
+fn without_end(server: &Endpoint) -> Client {
+    let mut client = Client::connect(server).expect("connected");
+    client.send("POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunk = [b"1000\r\n", &[b'x'; 4096][..], b"\r\n"].concat();
+    for _ in 0..PART / 4096 {
+        if client.try_send(&chunk).is_err() {
+            break;
+        }
+    }
+    client
+}
+
+/// The status of an answer that has come already.
+fn refusal(client: &mut Client) -> Option<u16> {
+    client.set_patience(Duration::from_millis(50)).expect("set");
+    let mut head = [0; 12];
+    let n = client.read_raw(&mut head).ok().filter(|&n| n == head.len())?;
+    std::str::from_utf8(&head[..n]).ok()?.get(9..12)?.parse().ok()
 }

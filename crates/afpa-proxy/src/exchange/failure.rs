@@ -43,6 +43,8 @@ pub enum Failure {
     RequestTooLarge,
     /// The content of the request has no length, and is too large to be gathered for a server that must know it.
     LengthRequired,
+    /// The content of the request is to be gathered for such a server, and the content of others takes all the room.
+    ContentRoom,
     /// The content of the request did not come in time.
     ClientTimeout,
 }
@@ -53,9 +55,10 @@ impl Failure {
     pub const fn status(self) -> Status {
         match self {
             Failure::NoServer(why) => why.status(),
-            Failure::QueueTimeout | Failure::Exhausted(_) | Failure::Overloaded => {
-                Status::SERVICE_UNAVAILABLE
-            }
+            Failure::QueueTimeout
+            | Failure::Exhausted(_)
+            | Failure::Overloaded
+            | Failure::ContentRoom => Status::SERVICE_UNAVAILABLE,
             Failure::Connect | Failure::Reset | Failure::BadResponse(_) | Failure::BadContent => {
                 Status::BAD_GATEWAY
             }
@@ -110,6 +113,7 @@ impl Failure {
             Failure::LengthRequired => {
                 "The content of the request is so large that its length has to be announced."
             }
+            Failure::ContentRoom => "The content of other requests takes all the room for it.",
             Failure::ClientTimeout => "The content of the request took too long to arrive.",
         }
     }
@@ -143,6 +147,7 @@ impl Failure {
             Failure::WebSocketKey => "websocket-key",
             Failure::RequestTooLarge => "request-too-large",
             Failure::LengthRequired => "length-required",
+            Failure::ContentRoom => "no-room-for-content",
             Failure::ClientTimeout => "client-timeout",
         }
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use afpa_framework::access::duration_us;
 use afpa_framework::{ClientStream, Persistence};
 
-use crate::pool::{Pool, ServerStream};
+use crate::pool::{Pool, ServerStream, Share};
 use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, WhyNone};
 pub use failure::Failure;
 use failure::{Fault, RetryPolicy};
@@ -73,6 +73,8 @@ struct Exchange<'a, C> {
     server: Option<Box<str>>,
     summary: download::Summary,
     replaced: Option<Box<[u8]>>,
+    /// The room of the content that was gathered; it is in the head now.
+    gathered: Option<Share>,
 }
 
 impl<'a, C: ClientStream> Exchange<'a, C> {
@@ -96,6 +98,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             server: None,
             summary: download::Summary::default(),
             replaced: None,
+            gathered: None,
             job,
             core,
             client,

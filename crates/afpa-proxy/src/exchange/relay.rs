@@ -240,6 +240,7 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
             Stopped::Malformed => self.failed(Fault::nobodys(Failure::BadRequestContent)),
             Stopped::TooLarge => self.failed(Fault::nobodys(Failure::RequestTooLarge)),
             Stopped::NoLength => self.failed(Fault::nobodys(Failure::LengthRequired)),
+            Stopped::NoRoom => self.failed(Fault::nobodys(Failure::ContentRoom)),
         }
     }
 

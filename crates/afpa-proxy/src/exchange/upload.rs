@@ -6,7 +6,7 @@ use afpa_framework::ClientStream;
 use afpa_http::BodyLength;
 
 use crate::end::{Content, Ending};
-use crate::pool::{Pool, ServerStream};
+use crate::pool::{Pool, ServerStream, Share};
 use crate::request::RequestHead;
 use crate::trailers::{MayTrail, put_last_chunk};
 
@@ -53,6 +53,8 @@ pub(super) enum Stopped {
     TooLarge,
     /// It has no length, and is too large to be counted first.
     NoLength,
+    /// It would be gathered first, and there is no memory for more.
+    NoRoom,
 }
 
 impl Upload {
@@ -63,22 +65,26 @@ impl Upload {
         head: &RequestHead,
         pool: &Pool,
     ) -> Self {
+        let mut out = Vec::new();
+        if !matches!(body, BodyLength::None) {
+            out = pool.text();
+            out.extend_from_slice(head.bytes());
+        }
+        Self::of(body, largest, head.may_trail().clone(), out)
+    }
+
+    fn of(body: BodyLength, largest: Option<u64>, may_trail: MayTrail, out: Vec<u8>) -> Self {
         let (content, chunked) = match body {
             BodyLength::None => (None, false),
             BodyLength::Length(length) => (Some(Content::new(&Ending::Length(length))), false),
             BodyLength::Chunked => (Some(Content::new(&Ending::Chunked)), true),
         };
         let gathers = content.is_some();
-        let mut out = Vec::new();
-        if gathers {
-            out = pool.text();
-            out.extend_from_slice(head.bytes());
-        }
         let allowance = largest.unwrap_or(u64::MAX);
         Self {
             content,
             chunked,
-            may_trail: head.may_trail().clone(),
+            may_trail,
             gathers,
             out,
             sent: 0,
@@ -89,10 +95,10 @@ impl Upload {
         }
     }
 
-    /// Content that is to be gathered as a whole, without a head and without framing.
-    pub(super) fn of_whole(body: BodyLength, largest: Option<u64>, pool: &Pool) -> Self {
-        let nothing = RequestHead::default();
-        Self { chunked: false, ..Self::new(body, largest, &nothing, pool) }
+    /// Content that is to be gathered as a whole, without a head and without framing; in memory of this length, which grows.
+    pub(super) fn of_whole(body: BodyLength, largest: Option<u64>, room: usize) -> Self {
+        let upload = Self::of(body, largest, MayTrail::default(), Vec::with_capacity(room));
+        Self { chunked: false, ..upload }
     }
 
     /// The content that was gathered.
@@ -100,13 +106,14 @@ impl Upload {
         &self.out
     }
 
-    /// Gathers content up to its end, but not much more than `most` bytes.
+    /// Gathers content up to its end, but not much more than `most` bytes, and no more than there is room for.
     pub(super) fn poll_whole<C: ClientStream>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut C,
         pool: &Pool,
         most: usize,
+        share: &mut Share,
     ) -> Poll<Result<(), Stopped>> {
         while self.content.is_some() {
             if !client.arrived().is_empty() {
@@ -116,6 +123,9 @@ impl Upload {
             }
             if self.out.len() > most {
                 return Poll::Ready(Err(Stopped::NoLength));
+            }
+            if !share.reach(self.out.capacity()) {
+                return Poll::Ready(Err(Stopped::NoRoom));
             }
         }
         Poll::Ready(Ok(()))

@@ -12,9 +12,10 @@ use afpa_http::BodyLength;
 
 use super::upload::{Stopped, Upload};
 use super::{Exchange, Failure, Stop, millis};
+use crate::pool::Share;
 
 /// Bytes of content with a length that are waited for.
-const MOST_SHORT: u64 = 64 * 1024;
+const MOST_SHORT: usize = 64 * 1024;
 
 /// Bytes of content without a length.
 const MOST_CHUNKED: usize = 1024 * 1024;
@@ -24,24 +25,27 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 impl<C: ClientStream> Exchange<'_, C> {
     /// Puts the content of a request behind its head, if the server is one of FastCGI.
     pub(super) async fn take_content(&mut self) -> Result<(), Stop> {
-        let is_taken = match self.job.body {
-            _ if self.job.fastcgi.is_none() => false,
-            BodyLength::None => false,
-            BodyLength::Length(length) => length <= MOST_SHORT,
-            BodyLength::Chunked => true,
+        let mut share = self.core.pool.gathered.share();
+        let room = match self.job.body {
+            _ if self.job.fastcgi.is_none() => return Ok(()),
+            BodyLength::None => return Ok(()),
+            BodyLength::Length(length) => usize::try_from(length).unwrap_or(usize::MAX),
+            BodyLength::Chunked => 0,
         };
-        if !is_taken {
+        // Content with a length can be passed on as it comes, too.
+        if room > MOST_SHORT || !share.reach(room) {
             return Ok(());
         }
         if self.job.head.expects_continue() && self.client.arrived().is_empty() {
             self.say_continue().await?;
         }
         let largest = self.job.settings.largest_content;
-        let mut upload = Upload::of_whole(self.job.body, largest, &self.core.pool);
-        let taken = self.wait_for(&mut upload).await;
+        let mut upload = Upload::of_whole(self.job.body, largest, room);
+        let taken = self.wait_for(&mut upload, &mut share).await;
         if taken.is_ok() {
             self.job.head.put_content(upload.gathered());
             self.job.body = BodyLength::None;
+            self.gathered = Some(share);
         }
         upload.end(&self.core.pool);
         taken
@@ -58,7 +62,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         Ok(())
     }
 
-    async fn wait_for(&mut self, upload: &mut Upload) -> Result<(), Stop> {
+    async fn wait_for(&mut self, upload: &mut Upload, share: &mut Share) -> Result<(), Stop> {
         let (client, pool, total_ms) = (&mut *self.client, &self.core.pool, self.total_ms);
         let timeouts = client.timeouts();
         let timeout = millis(timeouts.body);
@@ -66,7 +70,7 @@ impl<C: ClientStream> Exchange<'_, C> {
         client.wait_until(Some(total_ms.map_or(until, |total| total.min(until))));
         poll_fn(|cx| {
             let before = upload.gathered().len();
-            match upload.poll_whole(cx, client, pool, MOST_CHUNKED) {
+            match upload.poll_whole(cx, client, pool, MOST_CHUNKED, share) {
                 Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(stopped)) => return Poll::Ready(Err(stopped.into())),
                 Poll::Pending => {}
@@ -93,6 +97,7 @@ impl From<Stopped> for Stop {
             Stopped::Malformed => Failure::BadRequestContent,
             Stopped::TooLarge => Failure::RequestTooLarge,
             Stopped::NoLength => Failure::LengthRequired,
+            Stopped::NoRoom => Failure::ContentRoom,
         })
     }
 }

@@ -8,6 +8,7 @@
 
 mod buffers;
 mod connect;
+mod content;
 pub(crate) mod fastcgi;
 pub(crate) mod http2;
 mod idle;
@@ -26,6 +27,9 @@ use buffers::Buffers;
 pub use buffers::{BUFFER, Buffer};
 pub(crate) use connect::lack;
 pub use connect::{Connector, To};
+use content::GatheredContent;
+pub use content::MOST_GATHERED;
+pub(crate) use content::Share;
 pub use fastcgi::{FastCgiStream, FastCgiTerms};
 use http2::Http2Servers;
 pub use http2::Http2Stream;
@@ -48,6 +52,8 @@ pub struct Pool {
     buffers: Buffers,
     /// Encoders of content.
     pub(crate) encoders: Places,
+    /// Content of requests that is gathered before a server is asked.
+    pub(crate) gathered: GatheredContent,
     /// Connections in use for a request.
     busy: Cell<usize>,
     /// How many connections may end now as TCP ends them, though the server has not ended them.
@@ -91,6 +97,7 @@ impl Pool {
             connector: Connector::new(ring),
             buffers: Buffers::default(),
             encoders: Places::default(),
+            gathered: GatheredContent::default(),
             busy: Cell::new(0),
             courtesies: Cell::new(MOST_COURTESIES),
         }
