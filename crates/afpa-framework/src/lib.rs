@@ -45,7 +45,7 @@ pub use counter::Counter;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Then, Timeout, Waiting};
 pub use network::{Network, NotANetwork};
-pub use outbox::{GATHERED, Outbox, Part, Priority};
+pub use outbox::{GATHERED, Outbox, Part, Priority, SharedBytes};
 pub use preface::{BrokenPreface, Preface, PrefaceVersion};
 pub use seldom::Seldom;
 pub use state::{Context, Event, State};

@@ -1,7 +1,9 @@
 //! The outbox: where a module leaves its responses for *send response*.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_cache::root::FileBody;
@@ -44,11 +46,18 @@ pub enum Priority {
     Low,
 }
 
+/// Bytes that do not change: several responses share them, or a limit counts them until the last response lets them go.
+pub trait SharedBytes: AsRef<[u8]> + fmt::Debug {}
+
+impl<T: AsRef<[u8]> + fmt::Debug> SharedBytes for T {}
+
 /// A piece of a response that is sent from where it lies.
 #[derive(Debug)]
 pub enum Part {
     /// Bytes made for this response: a multipart boundary, a listing.
     Bytes(Vec<u8>),
+    /// A range of bytes that others may hold as well.
+    Shared(Rc<dyn SharedBytes>, Range<usize>),
     /// A range of a pinned cache object.
     Pinned(Pinned, Range<usize>),
     /// A range of a file-system cache object, as long as the file has these bytes.
@@ -67,7 +76,7 @@ impl Part {
     pub fn len(&self) -> u64 {
         match self {
             Part::Bytes(bytes) => bytes.len() as u64,
-            Part::Pinned(_, range) => range.len() as u64,
+            Part::Shared(_, range) | Part::Pinned(_, range) => range.len() as u64,
             Part::File { range, .. } => range.end.saturating_sub(range.start),
         }
     }
@@ -83,7 +92,7 @@ impl Part {
         let n = n.min(self.len());
         match self {
             Part::Bytes(bytes) => drop(bytes.drain(..n as usize)),
-            Part::Pinned(_, range) => range.start += n as usize,
+            Part::Shared(_, range) | Part::Pinned(_, range) => range.start += n as usize,
             Part::File { range, .. } => range.start += n,
         }
     }

@@ -4,12 +4,14 @@ mod ask;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afpa_framework::{Client, Network};
 use afpa_http::Status;
 use afpa_proxy::exchange;
+use afpa_proxy::pool::Share;
 use afpa_proxy::select::Group;
 use arc_swap::ArcSwap;
 
@@ -74,6 +76,26 @@ pub struct PageServer {
     pub path: String,
 }
 
+/// The content of a page. Responses hold it without a copy.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    bytes: Arc<Vec<u8>>,
+    /// It was made for one response, and counts for as long as that holds it.
+    _share: Option<Rc<Share>>,
+}
+
+impl Content {
+    fn counted(bytes: Vec<u8>, share: Share) -> Self {
+        Self { bytes: Arc::new(bytes), _share: Some(Rc::new(share)) }
+    }
+}
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// Bytes of the longest page that a server gives.
 pub(crate) const LONGEST_PAGE: usize = 64 << 10;
 
@@ -85,8 +107,8 @@ impl PageFile {
     }
 
     /// Its present content.
-    pub(crate) fn content(&self) -> Arc<Vec<u8>> {
-        self.content.load_full()
+    pub(crate) fn content(&self) -> Content {
+        Content { bytes: self.content.load_full(), _share: None }
     }
 
     /// Reads the file again. If that fails, the content stays.

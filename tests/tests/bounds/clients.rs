@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use afpa_h2::frame::{kind, setting};
 use afpa_testkit::held::{Growth, MIB};
-use afpa_testkit::{Client, Server, eventually, eventually_within};
+use afpa_testkit::{Client, Server, Tree, eventually, eventually_within};
 use afpa_tests::h2::{H2Client, request};
 use afpa_tests::proxy::{Raw, answer, read_content, read_head};
 
@@ -78,6 +78,56 @@ fn a_stream_whose_window_is_closed_holds_little() {
         drop(client);
         eventually("they are let go", || in_flight(&server) == 0);
     }
+}
+
+/// Pages of a file are held once, those of a server for each response, as far as there is room for them.
+#[test]
+fn error_pages_that_nobody_reads_are_bounded() {
+    let page = Raw::start(|mut stream| {
+        let page = "s".repeat(60_000);
+        while read_head(&mut stream).is_some() && answer(&mut stream, 200, &page) {}
+    });
+    let tree = Tree::new();
+    tree.file("page", "p".repeat(64_000));
+    let (root, to) = (tree.path().display(), page.to());
+    let server = Server::start(tree.path(), |launch| {
+        launch.written(|listen| {
+            format!(
+                "workers = 1\n[http2]\ncleartext = true\n[[site]]\nlisten = [\"{listen}\"]\n\
+                 root = \"{root}\"\n[[site.errors]]\nfile = \"{root}/page\"\n\
+                 [[site.path]]\nprefix = \"/served/\"\n\
+                 [[site.path.errors]]\nto = \"{to}\"\npath = \"/\"\n"
+            )
+        });
+    });
+    let lengths = || ["/0", "/served/0"].map(|target| server.get(target).body.len());
+    assert_eq!(lengths(), [64_000, 60_000]);
+    server.settle();
+    for (prefix, clients, all) in [("/", 2, 0), ("/served/", 12, 64 * MIB)] {
+        let before = server.held();
+        let clients: Vec<_> = (0..clients).map(|_| answered(&server, prefix)).collect();
+        let each = STREAMS as u64 * 24 * 1024 + 2 * MIB;
+        let memory = all + clients.len() as u64 * each;
+        // Connections to the server of the pages are kept.
+        let bound = Growth { memory, descriptors: 16 + STREAMS + clients.len(), threads: 2 };
+        server.held().since(before).is_at_most(&format!("error pages at {prefix}"), bound);
+        let length = server.get(&format!("{prefix}x")).body.len();
+        assert!(if all > 0 { length < 1000 } else { length == 64_000 }, "{length}");
+    }
+    eventually("there is room again", || lengths() == [64_000, 60_000]);
+}
+
+/// A client that has got all heads, and takes no content.
+fn answered(server: &Server, prefix: &str) -> H2Client {
+    let mut client = H2Client::connect_with(server.address(), &[(setting::INITIAL_WINDOW_SIZE, 0)]);
+    client.opens_windows = false;
+    let target = |at| format!("{prefix}{at}");
+    let ids: Vec<_> =
+        (0..STREAMS).map(|at| client.request(&request("GET", &target(at)), b"")).collect();
+    client.until("all are answered", |client| {
+        ids.iter().all(|id| !client.so_far(*id).fields.is_empty())
+    });
+    client
 }
 
 #[test]

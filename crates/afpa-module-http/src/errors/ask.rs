@@ -8,10 +8,11 @@ use std::rc::Rc;
 use afpa_framework::{Client, ClientStream, Now};
 use afpa_http::{BodyLength, Version};
 use afpa_proxy::exchange::{self, Core, End, Job, Passing, Report, Tap};
+use afpa_proxy::pool::Share;
 use afpa_proxy::request::Origin;
 use afpa_proxy::response::{Asked as AskedServer, Response};
 
-use super::{Errors, LONGEST_PAGE, PageServer, Problem};
+use super::{Content, Errors, LONGEST_PAGE, PageServer, Problem};
 use crate::asked::Asked;
 use crate::preface;
 use crate::site::client_of;
@@ -30,7 +31,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Served {
     /// Field lines about the content.
     pub(crate) lines: Vec<u8>,
-    pub(crate) content: Vec<u8>,
+    pub(crate) content: Content,
 }
 
 /// The request for the page of an error. `None`: it cannot be asked for.
@@ -90,30 +91,45 @@ pub(crate) async fn ask<C: ClientStream>(
     core: &Rc<Core>,
     client: &mut C,
 ) -> (Option<Served>, Report) {
-    let mut gathering = Gathering::default();
+    let mut gathering = Gathering::of(core.pool.share());
     let report = exchange::run(job, core, client, Some(&mut gathering)).await;
     let is_whole = gathering.is_usable && gathering.is_whole;
     let served = is_whole && matches!(report.end, End::Relayed(_));
-    (served.then_some(gathering.served), report)
+    (served.then(|| gathering.into_served()), report)
 }
 
 /// Reads a page for its owner.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gathering {
-    served: Served,
+    lines: Vec<u8>,
+    content: Vec<u8>,
+    /// The room that it takes.
+    share: Share,
     is_usable: bool,
     is_whole: bool,
+}
+
+impl Gathering {
+    fn of(share: Share) -> Self {
+        Self { lines: Vec::new(), content: Vec::new(), share, is_usable: false, is_whole: false }
+    }
+
+    fn into_served(self) -> Served {
+        Served { lines: self.lines, content: Content::counted(self.content, self.share) }
+    }
 }
 
 impl Tap for Gathering {
     fn head(&mut self, response: &Response<'_, '_>, _now: Now) -> Passing {
         let is = |name: &[u8], own: &str| name.eq_ignore_ascii_case(own.as_bytes());
         let is_coded = response.end_to_end().any(|(name, _)| is(name, "content-encoding"));
-        *self = Self { is_usable: response.status == 200 && !is_coded, ..Self::default() };
+        self.lines.clear();
+        self.content.clear();
+        (self.is_usable, self.is_whole) = (response.status == 200 && !is_coded, false);
         let about = |name: &[u8]| is(name, "content-type") || is(name, "content-language");
         for (name, value) in response.end_to_end().filter(|(name, _)| about(name)) {
             for part in [name, b": ", value, b"\r\n"] {
-                self.served.lines.extend_from_slice(part);
+                self.lines.extend_from_slice(part);
             }
         }
         Passing::Withheld
@@ -122,10 +138,10 @@ impl Tap for Gathering {
     fn put_fields(&self, _out: &mut Vec<u8>) {}
 
     fn content(&mut self, data: &[u8]) {
-        let content = &mut self.served.content;
-        self.is_usable &= content.len() + data.len() <= LONGEST_PAGE;
+        self.is_usable &= self.content.len() + data.len() <= LONGEST_PAGE;
         if self.is_usable {
-            content.extend_from_slice(data);
+            self.content.extend_from_slice(data);
+            self.is_usable = self.share.reach(self.content.capacity());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Answers that are made for one request: redirects, error pages, answers from the configuration.
 
-use std::borrow::Cow;
+use std::rc::Rc;
 
 use afpa_framework::{AccessRecord, Client, GATHERED, Now, Outbox, Part, Persistence};
 use afpa_http::edits::Cors;
@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
-use crate::errors::{self, ErrorRule, PageSource, Problem, Served, Wanted};
+use crate::errors::{self, Content, ErrorRule, PageSource, Problem, Served, Wanted};
 use crate::load::{Listing, PageInMemory};
 use crate::route::Unfit;
 
@@ -94,28 +94,26 @@ impl Responder {
         let built_in = || {
             let form = Form::of(asked.request);
             let about = format!("Content-Type: {}\r\nVary: Accept\r\n", form.content_type());
-            (about.into_bytes(), Cow::Owned(form.content(*status, sentence)))
+            (about.into_bytes(), Body::Made(form.content(*status, sentence).into()))
         };
-        let file;
         let (about, body) = match (rule.map(|rule| &rule.page), served) {
             (Some(PageSource::File(page)), _) => {
-                file = page.content();
                 let about = format!("Content-Type: {}\r\n", page.content_type);
-                (about.into_bytes(), Cow::Borrowed(&file[..]))
+                (about.into_bytes(), Body::Shared(page.content()))
             }
             (Some(PageSource::Server(_)), Some(served)) => {
-                (served.lines.clone(), Cow::Borrowed(&served.content[..]))
+                (served.lines.clone(), Body::Shared(served.content.clone()))
             }
             _ => built_in(),
         };
         let answer = rule.and_then(|rule| rule.answer).unwrap_or(*status);
-        let body = if answer.has_content() { &body[..] } else { b"" };
+        let body = if answer.has_content() { body } else { Body::default() };
         let mut head = ResponseHead::build(answer);
         if answer.has_content() {
             head = head.lines(&about);
         }
         if !answer.is_bodiless() {
-            head = head.content_length(body.len() as u64);
+            head = head.content_length(body.bytes().len() as u64);
         }
         // The fields of an error mean nothing on an answer that is none. Caches must not take it for the page, nor for
         // another error, which they may keep without being asked to.
@@ -125,7 +123,7 @@ impl Responder {
         }
         let head = head.lines(&lines).finish();
         let persistence = self.head(asked, (answer, &head), out);
-        let length = self.content_of_page(asked, body, out);
+        let length = Self::content_of_page(asked, body, out);
         match report {
             None => self.note(asked, answer, length, out),
             Some(report) => {
@@ -344,20 +342,51 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let persistence = self.head(asked, (status, head), out);
-        let length = self.content_of_page(asked, body, out);
+        let length = Self::content_of_page(asked, Body::Lent(body), out);
         self.note(asked, status, length, out);
         persistence
     }
 
-    fn content_of_page(&self, asked: Asked<'_, '_, '_>, body: &[u8], out: &mut Outbox) -> u64 {
+    fn content_of_page(asked: Asked<'_, '_, '_>, body: Body<'_>, out: &mut Outbox) -> u64 {
         if asked.request.method == Method::Head {
             return 0;
         }
-        match body.len() <= GATHERED as usize {
-            true => out.bytes.extend_from_slice(body),
-            false => out.push(Part::Bytes(body.to_vec())),
+        let length = body.bytes().len();
+        match body {
+            Body::Shared(content) if length > COPIED => {
+                out.push(Part::Shared(Rc::new(content), 0..length));
+            }
+            Body::Made(bytes) if length > GATHERED as usize => out.push(Part::Bytes(bytes)),
+            body if length > GATHERED as usize => out.push(Part::Bytes(body.bytes().to_vec())),
+            body => out.bytes.extend_from_slice(body.bytes()),
         }
-        body.len() as u64
+        length as u64
+    }
+}
+
+/// Longer pages of the operator's are not copied: a client that does not read would hold a copy of each.
+const COPIED: usize = 4 * 1024;
+
+/// The content of a page.
+enum Body<'a> {
+    Lent(&'a [u8]),
+    Made(Vec<u8>),
+    Shared(Content),
+}
+
+impl Body<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Body::Lent(bytes) => bytes,
+            Body::Made(bytes) => bytes,
+            Body::Shared(content) => content.as_ref(),
+        }
+    }
+}
+
+impl Default for Body<'_> {
+    fn default() -> Self {
+        Body::Lent(b"")
     }
 }
 

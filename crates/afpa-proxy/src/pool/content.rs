@@ -1,9 +1,10 @@
-//! The memory of one core for content that is gathered as a whole before a server is asked.
+//! The memory of one core for content that is gathered as a whole: of requests, before PHP is asked, and of error pages,
+//! before any of them is sent.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The most bytes that the requests of a core hold together.
+/// The most bytes that all requests of a core hold together.
 pub const MOST_GATHERED: usize = 64 << 20;
 
 /// Bytes that are held now, of [`MOST_GATHERED`].
@@ -12,7 +13,7 @@ pub(crate) struct GatheredContent(Rc<Cell<usize>>);
 
 /// The share of one request. Its drop makes room for others.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     all: GatheredContent,
     bytes: usize,
 }
@@ -27,7 +28,7 @@ impl GatheredContent {
 impl Share {
     /// Raises the share to so many bytes, unless it is larger already. Returns whether there is room.
     #[must_use]
-    pub(crate) fn reach(&mut self, bytes: usize) -> bool {
+    pub fn reach(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let all = self.all.0.get() + more;
         let is_room = all <= MOST_GATHERED;

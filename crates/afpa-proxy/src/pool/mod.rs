@@ -28,8 +28,7 @@ pub use buffers::{BUFFER, Buffer};
 pub(crate) use connect::lack;
 pub use connect::{Connector, To};
 use content::GatheredContent;
-pub use content::MOST_GATHERED;
-pub(crate) use content::Share;
+pub use content::{MOST_GATHERED, Share};
 pub use fastcgi::{FastCgiStream, FastCgiTerms};
 use http2::Http2Servers;
 pub use http2::Http2Stream;
@@ -53,7 +52,7 @@ pub struct Pool {
     /// Encoders of content.
     pub(crate) encoders: Places,
     /// Content of requests that is gathered before a server is asked.
-    pub(crate) gathered: GatheredContent,
+    gathered: GatheredContent,
     /// Connections in use for a request.
     busy: Cell<usize>,
     /// How many connections may end now as TCP ends them, though the server has not ended them.
@@ -101,6 +100,11 @@ impl Pool {
             busy: Cell::new(0),
             courtesies: Cell::new(MOST_COURTESIES),
         }
+    }
+
+    /// A share of the room for content that is gathered as a whole.
+    pub fn share(&self) -> Share {
+        self.gathered.share()
     }
 
     /// The maker of its connections.

@@ -121,6 +121,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
             self.behind -= length;
             match part {
                 Part::Bytes(bytes) => self.send_long(&bytes, more).await,
+                Part::Shared(bytes, range) => {
+                    let bytes = (*bytes).as_ref();
+                    self.send_long(bytes.get(range).unwrap_or_default(), more).await
+                }
                 Part::Pinned(object, range) => {
                     self.send_long(object.get(range).unwrap_or_default(), more).await
                 }

@@ -235,6 +235,10 @@ impl StreamState {
             let n = part.len().min(room as u64) as usize;
             match part {
                 Part::Bytes(bytes) => out.extend(bytes.get(..n).into_iter().flatten()),
+                Part::Shared(bytes, range) => {
+                    let bytes = (**bytes).as_ref().get(range.start..range.start + n);
+                    out.extend_from_slice(bytes.unwrap_or_default());
+                }
                 Part::Pinned(object, range) => {
                     out.extend(object.get(range.start..range.start + n).into_iter().flatten());
                 }
