@@ -9,6 +9,7 @@ mod many_sites;
 mod messages;
 mod metrics;
 mod namespaces;
+mod newcomer;
 mod operations;
 mod overlap;
 mod several_files;

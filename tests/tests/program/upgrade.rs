@@ -26,13 +26,13 @@ fn site() -> Tree {
 }
 
 /// A process that an upgrade has started. It is ended when this is dropped.
-struct Next {
+pub(super) struct Next {
     pid: Pid,
 }
 
 impl Next {
     /// Upgrades the process that serves, and waits until the next one takes orders in its place.
-    fn of(server: &Server, before: Option<&Next>) -> Self {
+    pub(super) fn of(server: &Server, before: Option<&Next>) -> Self {
         let old =
             before.map_or(server.pid(), |before| before.pid.as_raw_nonzero().get().cast_unsigned());
         signal(old, Signal::USR2);

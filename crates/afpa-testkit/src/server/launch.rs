@@ -100,6 +100,12 @@ impl Launch {
         endpoint
     }
 
+    /// Listens on this endpoint in place of one of the test's own, because the configuration names it.
+    pub fn endpoint(&mut self, endpoint: Endpoint) -> &mut Self {
+        self.endpoints = vec![endpoint];
+        self
+    }
+
     /// Runs in the network namespace that `ip netns` knows by this name, and listens on `endpoint` of
     /// it instead. The test that waits for the server must be able to reach it.
     pub fn inside(&mut self, namespace: &str, endpoint: Endpoint) -> &mut Self {
