@@ -2,11 +2,13 @@
 //!
 //! Here is what several of them share: a naive server made of rules alone, to compare with, and
 //! decoders of the content codings, a client of HTTP/2, beds on which the fast path meets bad networks, and the servers
-//! that stand behind the proxy, authorities and certificates for clients and servers of TLS.
+//! that stand behind the proxy, authorities and certificates for clients and servers of TLS,
+//! and browsers.
 
 pub mod attach;
 pub mod bpf_home;
 pub mod bridge;
+pub mod browser;
 pub mod codings;
 pub mod dates;
 pub mod h2;
@@ -17,16 +19,3 @@ pub mod reference;
 pub mod slots;
 pub mod tcp;
 pub mod tls;
-
-/// Arguments for Chromium in every test: no window, and no activity of its own accord.
-pub const CHROMIUM: [&str; 9] = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-];

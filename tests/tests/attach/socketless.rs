@@ -7,8 +7,8 @@ use std::time::Duration;
 use afpa_testkit::response::{Asked, ReceiveError};
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Client, eventually};
-use afpa_tests::CHROMIUM;
 use afpa_tests::attach::{Attached, Kind, Lab, PORT};
+use afpa_tests::browser;
 use serde_json::Value;
 
 use crate::answers::{all_answers, corpus, requests};
@@ -113,10 +113,10 @@ pub(crate) fn run(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String
 
 /// A page as Chromium shows it, with a profile and a cache of its own; `None`, said aloud: it is not installed.
 pub(crate) fn visit(lab: &Lab, url: &str) -> Option<String> {
-    let home = tempfile::tempdir().expect("a folder");
-    let profile = format!("--user-data-dir={}", home.path().display());
-    let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", url];
-    run(lab, "chromium", &[&CHROMIUM[..], &own].concat())
+    let home = browser::home();
+    let arguments =
+        browser::chromium(home.path(), &["--virtual-time-budget=5000", "--dump-dom", url]);
+    run(lab, "chromium", &arguments.iter().map(|word| &**word).collect::<Vec<_>>())
 }
 
 /// One request a connection: for a pinned file, for one that is not pinned, and for a missing one.

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use afpa_testkit::tree::patterned;
 use afpa_testkit::{Tree, eventually, skip};
-use afpa_tests::CHROMIUM;
+use afpa_tests::browser::shown;
 use serde_json::Value;
 
 use crate::lab::{Lab, answers, warm};
@@ -236,8 +236,9 @@ fn a_browser_shows_the_sample_site() {
     for visit in 1..=2 {
         for page in ["/", "/gallery.html"] {
             let begun = entries(&log).len();
-            let Some(dom) = browse(&format!("{}{page}", server.url())) else {
-                skip!("no chromium here")
+            let dom = match shown(&format!("{}{page}", server.url())) {
+                Ok(dom) => dom,
+                Err(why) => skip!("{why}"),
             };
             assert!(dom.contains("</html>") && dom.contains("AFPA"), "visit {visit}: {dom}");
             let wanted: Vec<&str> = parts[page].iter().map(String::as_str).collect();
@@ -275,15 +276,6 @@ fn copy_site(tree: &Tree) -> BTreeMap<&'static str, Vec<String>> {
         parts
     };
     BTreeMap::from([("/", parts("index.html")), ("/gallery.html", parts("gallery.html"))])
-}
-
-/// The page as a browser that was never here before understands it.
-fn browse(url: &str) -> Option<String> {
-    let home = tempfile::tempdir().expect("a folder");
-    let profile = format!("--user-data-dir={}", home.path().join("profile").display());
-    let own = ["--virtual-time-budget=5000", &profile, "--dump-dom", url];
-    let words = [&CHROMIUM[..], &own].concat();
-    run("chromium", &words).map(|output| said(&output))
 }
 
 /// The whole lines of the access log so far.

@@ -1,11 +1,9 @@
 //! The clients that may use a site, and parts of it.
 
-use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
-use std::process::Command;
 
-use afpa_testkit::server::{free_address, program};
+use afpa_testkit::server::free_address;
 use afpa_testkit::{Server, Tree};
 use afpa_tests::h2::{self, H2Client};
 use afpa_tests::proxy::{Raw, read_content, read_head};
@@ -185,42 +183,4 @@ fn addresses_decide_over_tls() {
         let field = format!("X-Forwarded-For: {from}\r\n");
         assert_eq!(client.get_with(target, &field).status, *status, "{target} {from}");
     }
-}
-
-#[test]
-fn the_page_about_access_has_a_configuration_that_does_what_it_says() {
-    let (app, tree) = (app(), tree());
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/access.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
-    let example = example.expect("an example");
-    let server = Server::start("/", |launch| {
-        launch.written(|listen| {
-            let root = tree.path().display().to_string();
-            let site =
-                format!("[[site]]\nlisten = [\"{listen}\"]\nforwarded_from = [\"127.0.0.1\"]");
-            let example = example.replace("/srv/shop", &root).replace("[[site]]", &site);
-            example.replace("127.0.0.1:3000", &app.to())
-        });
-    });
-    let mut client = server.connect();
-    for (target, from, status) in [
-        ("/a.txt", "198.51.100.1", 200),
-        ("/a.txt", "198.51.100.200", 403),
-        ("/admin/", "10.1.2.3", 200),
-        ("/admin/", "10.9.2.3", 403),
-        ("/admin/", "198.51.100.1", 403),
-    ] {
-        let answer = client.get_with(target, &format!("X-Forwarded-For: {from}\r\n"));
-        assert_eq!(answer.status, status, "{target} {from}");
-    }
-    let said = |target: &str| {
-        let mut command = Command::new(program());
-        command.args(["route", target, "--config"]).arg(server.configuration());
-        String::from_utf8_lossy(&command.output().expect("run").stdout).into_owned()
-    };
-    let text = said("/admin/x");
-    let row = "access       allow 10.0.0.0/8, deny 10.9.0.0/16, others denied  (by /admin/ *)";
-    assert!(text.contains(row) && text.contains("kernel       never answers"), "{text}");
-    assert!(said("/a.txt").contains("others allowed  (by / *)"), "{}", said("/a.txt"));
 }

@@ -1,16 +1,11 @@
 //! A browser behind which nobody stands: it opens a page from the cache, talks over a WebSocket and
 //! hears server-sent events through the proxy, and reports what came of it.
 
-use std::net::TcpStream;
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use afpa_testkit::{Endpoint, Server, Tree, eventually, skip};
-use afpa_tests::proxy::{Backend, Kind, Raw, answer, read_head, server_row};
-use rustix::process::{Pid, Signal, kill_process_group};
+use afpa_tests::browser::{Browser, recorder};
+use afpa_tests::proxy::{Backend, Kind, server_row};
 
 /// Reports with `/report/NAME?TEXT`. Short and long messages are echoed; five events come, some
 /// 100 ms from each other.
@@ -44,59 +39,8 @@ events.onmessage = (event) => {
 </script>
 "#;
 
-/// A browser with a profile of its own. Ended with all its processes when dropped.
-struct Browser {
-    child: Child,
-    _home: tempfile::TempDir,
-}
-
-impl Browser {
-    fn open(program: PathBuf, url: &str) -> Self {
-        let home = tempfile::Builder::new().prefix("afpa-browser").tempdir().expect("a folder");
-        let profile = home.path().join("profile");
-        let mut command = Command::new(program);
-        command
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
-            .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
-            .args(["--disable-component-update", "--disable-dev-shm-usage", "--no-proxy-server"])
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg(url)
-            .env("HOME", home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
-        Self { child: command.spawn().expect("the browser starts"), _home: home }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let group = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
-        let _gone = kill_process_group(group, Signal::KILL);
-        let _status = self.child.wait();
-    }
-}
-
-/// A server that hands on the targets of its requests.
-fn recorder() -> (Raw, Receiver<String>) {
-    let (told, reports) = channel();
-    let server = Raw::start(move |mut stream: TcpStream| {
-        while let Some(head) = read_head(&mut stream) {
-            let target = head.split(' ').nth(1).unwrap_or_default();
-            let _ended = told.send(target.to_owned());
-            answer(&mut stream, 200, "");
-        }
-    });
-    (server, reports)
-}
-
 #[test]
 fn a_browser_converses_and_listens() {
-    let browser = PathBuf::from("/usr/bin/chromium");
-    if !browser.exists() {
-        skip!("no {}", browser.display());
-    }
     let app = match Backend::start(Kind::Node, "node") {
         Ok(server) => server,
         Err(why) => skip!("{why}"),
@@ -115,7 +59,10 @@ fn a_browser_converses_and_listens() {
             )
         });
     });
-    let browser = Browser::open(browser, &format!("{}/page.html", server.url()));
+    let browser = match Browser::chromium(&format!("{}/page.html", server.url())) {
+        Ok(browser) => browser,
+        Err(why) => skip!("{why}"),
+    };
     let report = || reports.recv_timeout(Duration::from_secs(40)).expect("a report of the page");
     let mut all = [report(), report(), report()];
     drop(browser);

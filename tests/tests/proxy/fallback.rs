@@ -1,6 +1,5 @@
 //! A file if there is one, else something else: another file, a server, a status.
 
-use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -400,33 +399,4 @@ fn route_says_what_decides() {
     assert!(there.contains("kernel       may answer with the file"), "{there}");
     assert!(absent.contains(&format!("fallback     distributed to {to}  (now:")), "{absent}");
     assert!(absent.contains("kernel       never answers"), "{absent}");
-}
-
-#[test]
-fn the_page_about_fallbacks_has_a_configuration_that_does_what_it_says() {
-    let (app, tree) = (App::start(), tree());
-    tree.file("assets/a.js", "js");
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fallback.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
-    let example = example.expect("an example");
-    let server = Server::start("/", |launch| {
-        launch.written(|listen| {
-            let root = tree.path().display().to_string();
-            let site = format!("[[site]]\nlisten = [\"{listen}\"]");
-            let example = example.replace("/srv/shop", &root).replace("[[site]]", &site);
-            example.replace("127.0.0.1:3000", &app.raw.to())
-        });
-    });
-    let mut client = server.connect();
-    for (target, status, text) in [
-        ("/basket/7", 200, "<p>home"),
-        ("/api/basket", 200, "app GET /api/basket 0"),
-        ("/assets/a.js", 200, "js"),
-        ("/assets/none.js", 404, ""),
-    ] {
-        let answer = client.get(target);
-        assert_eq!(answer.status, status, "{target}: {answer:?}");
-        assert!(answer.text().starts_with(text), "{target}: {answer:?}");
-    }
 }

@@ -1,14 +1,12 @@
 //! Browsers behind which nobody stands open a page over HTTP/2, and report by which protocol it came.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use afpa_testkit::{Tree, eventually_within, skip, tree::patterned};
-use afpa_tests::CHROMIUM;
+use afpa_tests::browser::{self, Browser};
 use afpa_tests::tls::{Authority, TlsServer};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Asks for more parts than a browser has connections by HTTP/1.1, and reports when all of them are there.
 const PAGE: &str = r#"<!doctype html>
@@ -24,37 +22,19 @@ Promise.all(parts).then((all) => {
 </script>
 "#;
 
-/// A browser with a profile of its own, ended with all its processes when dropped.
-struct Browser {
-    child: Child,
-    _home: tempfile::TempDir,
-}
-
-impl Browser {
-    /// `arguments` of the browser for the folder of its profile.
-    fn open(
-        program: &str,
-        authority: &Authority,
-        database: &str,
-        arguments: impl Fn(&Path) -> Vec<String>,
-    ) -> Option<Self> {
-        let home = tempfile::Builder::new().prefix("afpa-browser").tempdir().expect("a folder");
-        let database = home.path().join(database);
-        std::fs::create_dir_all(&database).expect("a folder");
-        trust(&database, authority)?;
-        let mut command = Command::new(program);
-        command.args(arguments(home.path())).env("HOME", home.path()).env_remove("DISPLAY");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        Some(Self { child: command.spawn().ok()?, _home: home })
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let group = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
-        let _gone = kill_process_group(group, Signal::KILL);
-        let _status = self.child.wait();
-    }
+/// A browser that trusts the authority. `database`: where it looks for that below its home; `arguments` are made from its home.
+fn open(
+    program: &str,
+    authority: &Authority,
+    database: &str,
+    arguments: impl Fn(&Path) -> Vec<String>,
+) -> Option<Browser> {
+    let home = browser::home();
+    let database = home.path().join(database);
+    std::fs::create_dir_all(&database).expect("a folder");
+    trust(&database, authority)?;
+    let arguments = arguments(home.path());
+    Browser::start(program, home, &arguments).ok()
 }
 
 /// Has the browsers of this data base of NSS trust the authority; `None`: there is no program for that.
@@ -72,7 +52,7 @@ fn trust(database: &Path, authority: &Authority) -> Option<()> {
 }
 
 /// Opens the page, and waits for its report in the log.
-fn visit(agent: &str, open: impl Fn(&Authority, &str) -> Option<Browser>) {
+fn visit(agent: &str, browse: impl Fn(&Authority, &str) -> Option<Browser>) {
     let (tree, authority) = (Tree::new(), Authority::new());
     tree.file("index.html", PAGE);
     for part in 0..30 {
@@ -89,7 +69,7 @@ fn visit(agent: &str, open: impl Fn(&Authority, &str) -> Option<Browser>) {
         );
         (text, Box::new(|_| {}))
     });
-    let Some(browser) = open(&authority, &format!("https://{}/", server.tls)) else {
+    let Some(browser) = browse(&authority, &format!("https://{}/", server.tls)) else {
         skip!("no {agent}, or no certutil")
     };
     eventually_within(Duration::from_secs(60), "the page reports", || {
@@ -106,7 +86,7 @@ fn visit(agent: &str, open: impl Fn(&Authority, &str) -> Option<Browser>) {
 #[test]
 fn firefox_loads_a_page_over_http2() {
     visit("Firefox/", |authority, url| {
-        Browser::open("firefox-esr", authority, "profile", |home| {
+        open("firefox-esr", authority, "profile", |home| {
             let profile = home.join("profile");
             let preferences = "user_pref(\"datareporting.policy.dataSubmissionEnabled\", false);\n\
                                user_pref(\"browser.shell.checkDefaultBrowser\", false);\n\
@@ -121,10 +101,6 @@ fn firefox_loads_a_page_over_http2() {
 #[test]
 fn chromium_loads_a_page_over_http2() {
     visit("Chrome/", |authority, url| {
-        Browser::open("chromium", authority, ".pki/nssdb", |home| {
-            let profile = format!("--user-data-dir={}", home.join("profile").display());
-            let own = ["--no-proxy-server", &profile, url];
-            [&CHROMIUM[..], &own].concat().into_iter().map(str::to_owned).collect()
-        })
+        open("chromium", authority, ".pki/nssdb", |home| browser::chromium(home, &[url]))
     });
 }

@@ -2,6 +2,7 @@
 //! servers as Debian has them, and looks at the answers.
 
 mod apps;
+mod browsers;
 mod files;
 mod guards;
 mod operator;
