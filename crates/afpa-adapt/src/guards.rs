@@ -5,7 +5,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_network, is_plain, quoted};
-use crate::{conditions, names};
+use crate::{conditions, consent, names};
 
 /// The guards of a place.
 pub(crate) enum Guard<'d> {
@@ -24,7 +24,8 @@ pub(crate) const EVERYBODY: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 /// The lines that open a place within one that is guarded.
 pub(crate) fn open() -> Vec<String> {
-    vec![texts("allow", &EVERYBODY.map(String::from)), "basic_auth = \"none\"".to_owned()]
+    let nobody_asks = ["basic_auth = \"none\"", "forward_auth = \"none\""].map(str::to_owned);
+    [vec![texts("allow", &EVERYBODY.map(String::from))], nobody_asks.to_vec()].concat()
 }
 
 /// The guard of a place with this scope.
@@ -34,13 +35,9 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
         let limits = matches!(&*directive.name, "limit_req" | "limit_conn") && !limited;
         // One that is switched off within guards nothing.
         let counts = scope.last(&directive.name).filter(|last| last.word(0) != "off");
-        if let (true, Some(counts)) = (limits || names::guards(&directive.name), counts) {
-            let why = match &*counts.name {
-                "auth_request" => {
-                    "write it as `forward_auth` (docs/forward-auth.md); until then this place refuses everybody"
-                }
-                _ => "AFPA cannot guard this place in that way, so it refuses everybody",
-            };
+        let other = names::guards(&directive.name) && !directive.is("auth_request");
+        if let (true, Some(counts)) = (limits || other, counts) {
+            let why = "AFPA cannot guard this place in that way, so it refuses everybody";
             return Guard::Unknown(counts, why.to_owned());
         }
     }
@@ -52,14 +49,26 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
         Ok(password) => password,
         Err((directive, why)) => return Guard::Unknown(directive, why),
     };
+    let consent = match (consent::lines(context, scope), consent::asked(scope)) {
+        (Ok(lines), _) => lines,
+        (Err(why), Some(directive)) => {
+            let why = format!("{why}, so this place refuses everybody (docs/forward-auth.md)");
+            return Guard::Unknown(directive, why);
+        }
+        (Err(_), None) => Vec::new(),
+    };
     let either = scope.last("satisfy").filter(|satisfy| satisfy.word(0) == "any");
-    if let (Some(satisfy), true) = (either, access.is_some() && !password.is_empty()) {
-        return Guard::Unknown(satisfy, "AFPA wants both, address and password".to_owned());
+    let guards = [access.is_some(), !password.is_empty(), !consent.is_empty()];
+    let several = guards.into_iter().filter(|there| *there).count() > 1;
+    if let (Some(satisfy), true) = (either, several) {
+        return Guard::Unknown(satisfy, "AFPA wants all of them, not one".to_owned());
     }
     match access {
         Some(lines) if lines.is_empty() => Guard::Nobody,
-        None if password.is_empty() => Guard::Open,
-        access => Guard::Lines(access.into_iter().flatten().chain(password).collect()),
+        None if password.is_empty() && consent.is_empty() => Guard::Open,
+        access => {
+            Guard::Lines(access.into_iter().flatten().chain(password).chain(consent).collect())
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fields: `add_header`, `expires`, and those of requests to servers.
 
+use crate::consent;
 use crate::scope::Scope;
 use crate::upstream::{Context, texts};
 use crate::values::{is_plain, milliseconds, table};
@@ -42,6 +43,10 @@ pub(crate) fn answers(context: &Context<'_>, scope: &Scope<'_>) -> Vec<Vec<Strin
         let lower = name.to_ascii_lowercase();
         if value.is_empty() {
             continue; // nginx adds no such field
+        }
+        let is_learnt = consent::is_learnt(scope, value) == Some("set_cookie");
+        if lower == "set-cookie" && is_learnt {
+            continue; // as AFPA does by itself
         }
         if let Some(why) = unfit(&lower, value) {
             context.ledger.left(directive, why);
@@ -128,6 +133,15 @@ fn hidden(context: &Context<'_>, scope: &Scope<'_>, name: &str) -> Option<Vec<St
     (!removed.is_empty()).then(|| vec![texts("remove", &removed)])
 }
 
+/// The Host that servers get, by its value in nginx: `keep` is that of the client; `None`: that of the servers.
+pub(crate) fn host(value: &str) -> Option<String> {
+    match value {
+        "$proxy_host" => None,
+        value if is_plain(value) && !value.is_empty() => Some(value.to_owned()),
+        _ => Some("keep".to_owned()),
+    }
+}
+
 /// Fields that servers get: the lines of a section, and the value of `host`.
 pub(crate) struct Sent {
     pub(crate) section: Vec<String>,
@@ -145,16 +159,13 @@ pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
         let usual =
             ["$scheme", "$host", "$http_host", "$remote_addr", "$proxy_add_x_forwarded_for"];
         match (&*lower, value) {
-            ("host", "$host" | "$http_host" | "$host:$server_port") => {
-                host = Some("keep".to_owned())
-            }
-            ("host", "$proxy_host") => {}
-            ("host", value) if is_plain(value) && !value.is_empty() => {
-                host = Some(value.to_owned())
-            }
-            ("host", _) => {
-                host = Some("keep".to_owned());
-                context.ledger.left(directive, "servers get the client's Host");
+            ("host", value) => {
+                let is_known =
+                    is_plain(value) || ["$host", "$http_host", "$proxy_host"].contains(&value);
+                if !is_known && value != "$host:$server_port" || value.is_empty() {
+                    context.ledger.left(directive, "servers get the client's Host");
+                }
+                host = self::host(value).or(host);
             }
             ("upgrade", "$http_upgrade")
             | ("connection", "" | "upgrade" | "Upgrade" | "keep-alive" | "$http_connection") => {}
@@ -181,6 +192,12 @@ pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
             (_, "") => remove.push(name.to_owned()),
             (_, value) if unfit(&lower, value).is_none() => {
                 set.push((name.to_owned(), value.to_owned()));
+            }
+            (_, value) if consent::is_copied(scope, name, value) => {
+                // Where nobody is asked, nginx sends none, and the client's own must not pass.
+                if consent::asked(scope).is_none() {
+                    remove.push(name.to_owned());
+                }
             }
             (field, value) if value == format!("$http_{}", field.replace('-', "_")) => {}
             _ => {

@@ -205,6 +205,8 @@ fn open_within(paths: &mut [Path]) {
         .map(|path| (path.prefix.clone(), path.exact))
         .collect();
     let closed = closed_of(paths);
+    let asks = groups_of(paths)
+        .any(|group| group.rules.iter().any(|rule| rule.starts_with("forward_auth =")));
     for path in paths.iter_mut() {
         let outer = guarded.iter().any(|(prefix, exact)| {
             !exact && path.prefix.starts_with(prefix) && (*prefix != path.prefix || path.exact)
@@ -223,7 +225,8 @@ fn open_within(paths: &mut [Path]) {
                     group.rules.iter().any(|rule| rule.starts_with(&format!("{one} =")))
                 };
                 match key {
-                    "basic_auth" if !outer && !own => false,
+                    "basic_auth" | "forward_auth" if !outer && !own => false,
+                    "forward_auth" if !asks => false,
                     "allow" => !has("allow") && !has("deny"),
                     key => !has(key),
                 }

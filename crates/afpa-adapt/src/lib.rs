@@ -13,6 +13,7 @@
 
 mod cache;
 mod conditions;
+mod consent;
 mod errors;
 mod facts;
 mod files;
@@ -142,6 +143,10 @@ fn variables(context: &Context<'_>, block: &[Directive]) {
                 context.ledger.left(directive, "an `if ($invalid_referer)` has no counterpart");
             }
             "set" if word == "$path_info" => {}
+            "auth_request_set" if directive.word(1).starts_with("$upstream_http_") => {}
+            "auth_request_set" => {
+                context.ledger.left(directive, "AFPA copies fields of the server's answer");
+            }
             "set" => context.ledger.left(directive, "AFPA has no variables of its own"),
             "map" if context.upgrades.contains(&directive.word(1)) => {}
             "map" => context.ledger.left(directive, "AFPA has no variables of its own"),

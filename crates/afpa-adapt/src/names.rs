@@ -198,6 +198,7 @@ const TRANSLATED: &[&str] = &[
     "fastcgi_send_timeout",
     "fastcgi_connect_timeout",
     "proxy_set_header",
+    "proxy_pass_request_body",
     "proxy_hide_header",
     "proxy_pass_header",
     "proxy_redirect",
@@ -248,6 +249,7 @@ const TRANSLATED: &[&str] = &[
     "http2_max_concurrent_streams",
     "resolver",
     "auth_request",
+    "auth_request_set",
     "valid_referers",
     "grpc_pass",
 ];

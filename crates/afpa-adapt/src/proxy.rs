@@ -52,10 +52,40 @@ fn servers(
     pass: &Directive,
     target: &Target<'_>,
 ) -> Result<(String, Vec<String>), String> {
-    let mut settings = Settings::new();
     let sent = headers::requests(context, scope);
+    let to = reached(context, scope, pass, target, sent.host)?;
+    Ok((to, sent.section))
+}
+
+/// The servers of a question, with a Host of their own or that of the client (`keep`), and its path.
+pub(crate) fn asked(
+    context: &Context<'_>,
+    scope: &Scope<'_>,
+    pass: &Directive,
+    host: Option<String>,
+) -> Result<(String, Option<String>), String> {
+    let target = target(pass.word(0))?;
+    let own = |path: &&str| !path.contains(['{', '}', '#']);
+    if target.path.is_some_and(|path| !own(&path)) {
+        return Err("AFPA's question has no such path".to_owned());
+    }
+    let to = reached(context, scope, pass, &target, host.or(Some(String::new())))?;
+    Ok((to, target.path.map(str::to_owned)))
+}
+
+/// The servers of a URL, with all settings that a scope has for them. `host`: that which they are asked for; empty: that
+/// of the URL, where nothing depends on it.
+fn reached(
+    context: &Context<'_>,
+    scope: &Scope<'_>,
+    pass: &Directive,
+    target: &Target<'_>,
+    host: Option<String>,
+) -> Result<String, String> {
+    let mut settings = Settings::new();
     let is_upstream = context.upstreams.contains_key(target.host);
-    let host = match sent.host.as_deref() {
+    let is_said = host.is_some();
+    let host = match host.as_deref().filter(|host| !host.is_empty()) {
         Some("keep") => None,
         Some(host) => Some(host),
         None if target.host.starts_with("unix:") => Some("localhost"),
@@ -66,7 +96,7 @@ fn servers(
         let line = format!("host = {}", quoted(host));
         settings.entry("request").or_default().push(line);
         let follows = scope.last("proxy_redirect").is_none();
-        if follows && sent.host.is_none() {
+        if follows && !is_said {
             let why = "servers that redirect to the host that they are asked for are not corrected";
             context.ledger.differs(pass, why);
         }
@@ -80,8 +110,7 @@ fn servers(
     }
     timeouts(context, scope, &mut settings);
     let port = if target.tls { 443 } else { 80 };
-    let to = context.destination(target.host, port, settings)?;
-    Ok((to, sent.section))
+    context.destination(target.host, port, settings)
 }
 
 fn verify(

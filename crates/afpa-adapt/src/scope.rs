@@ -18,6 +18,11 @@ impl<'d> Scope<'d> {
         Scope(blocks)
     }
 
+    /// The block of the server, with the one around it.
+    pub(crate) fn server(&self) -> Self {
+        Scope(self.0.iter().take(2).copied().collect())
+    }
+
     /// The innermost block.
     pub(crate) fn here(&self) -> &'d [Directive] {
         self.0.last().copied().unwrap_or_default()

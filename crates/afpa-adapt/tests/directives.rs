@@ -240,6 +240,7 @@ fn no_guard_is_lost() {
     );
     for guard in [
         "auth_request /auth;",
+        "auth_request /$a;",
         "auth_jwt a;",
         "satisfy any; allow 10.0.0.0/8; deny all; auth_basic a; auth_basic_user_file p;",
         "allow unix:; deny all;",
@@ -453,4 +454,60 @@ fn names_and_addresses() {
     let hosts =
         "hosts = [\"a.example\", \"b.example\", \"*.b.example\", \"~^c\\\\..+$\", \"~^d\\\\d$\"]";
     assert!(done.toml.contains(hosts), "{}", done.toml);
+}
+
+#[test]
+fn a_server_that_says_who_may_is_asked_here_as_well() {
+    let question = "location = /auth { internal; proxy_pass http://up/verify; proxy_pass_request_body off; \
+        proxy_set_header Content-Length \"\"; proxy_set_header X-Original-URI $request_uri; \
+        proxy_set_header Host $host; }";
+    let asked = "auth_request /auth; auth_request_set $user $upstream_http_remote_user;";
+    let app =
+        "proxy_set_header Host $host; proxy_set_header Remote-User $user; proxy_pass http://up;";
+    becomes(
+        &format!("location /a/ {{ {asked} {app} }} location /b/ {{ }} {question}"),
+        &[
+            "forward_auth = \"10.0.0.1:80\"",
+            "forward_auth_path = \"/verify\"",
+            "forward_auth_copy = [\"Remote-User\"]",
+        ],
+        Some(Kind::Differs),
+    );
+    // A place that is not asked about says so, and no client sends the field there either.
+    let done = run(&format!(
+        "upstream up {{ server 10.0.0.1:80; }} server {{ root /s; {asked} {question} \
+         location /open/ {{ auth_request off; {app} }} location / {{ {app} }} }}"
+    ));
+    let (_, open) = done.toml.split_once("prefix = \"/open/\"").expect("the path");
+    let open = open.split("[[site.path]]").next().unwrap_or_default();
+    for line in ["forward_auth = \"none\"", "request_remove = [\"Remote-User\"]"] {
+        assert!(open.contains(line), "{line}: {}", done.toml);
+    }
+    // Questions that AFPA cannot ask refuse everybody.
+    for (from, to) in [
+        ("$request_uri", "$arg_a"),
+        ("proxy_set_header Content", "proxy_set_header X-Key secret; proxy_set_header Content"),
+        ("http://up/verify", "http://up/verify$is_args$args"),
+        ("internal;", "if ($arg_a) { return 200; }"),
+        ("proxy_pass http", "fastcgi_pass http"),
+        ("= /auth", "~ /auth"),
+    ] {
+        assert!(question.contains(from));
+        let other = question.replacen(from, to, 1);
+        becomes(
+            &format!("location /a/ {{ {asked} {app} }} {other}"),
+            &["prefix = \"/a/\"", "status = 403"],
+            Some(Kind::Refused),
+        );
+    }
+    becomes(
+        &format!("location /a/ {{ satisfy any; deny all; allow 10.0.0.0/8; {asked} }} {question}"),
+        &["prefix = \"/a/\"", "status = 403"],
+        Some(Kind::Refused),
+    );
+    becomes(
+        &format!("location /a/ {{ satisfy any; allow 10.0.0.0/8; deny all; {asked} }} {question}"),
+        &["prefix = \"/a/\"", "status = 403"],
+        Some(Kind::Refused),
+    );
 }

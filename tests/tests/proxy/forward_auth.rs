@@ -334,7 +334,7 @@ fn the_question_describes_the_request_and_brings_none_of_its_content() {
     let lines = "Cookie: session=ann\r\nAuthorization: Bearer t\r\nUser-Agent: u\r\nAccept: a/b\r\n\
         Content-Type: text/plain\r\nContent-Length: 5\r\nRange: bytes=0-1\r\nIf-Match: \"x\"\r\n\
         Connection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\nX-Forwarded-Uri: /forged\r\n\
-        X-Original-URL: http://forged/\r\nX_Forwarded_Uri: /forged\r\nX-Forwarded-Proto: https\r\n\
+        X-Original-URL: http://forged/\r\nX-Original-URI: /forged\r\nX_Original_URI: /forged\r\nX_Forwarded_Uri: /forged\r\nX-Forwarded-Proto: https\r\n\
         X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Host: forged\r\nX-Forwarded-Method: HEAD\r\n\
         X-Original-Method: HEAD\r\nRemote-User: forged\r\nremote_groups: forged\r\n";
     let target = "/app/./b/..//%7ex?q=/../%20&r";
@@ -359,6 +359,7 @@ fn the_question_describes_the_request_and_brings_none_of_its_content() {
         ("X-Forwarded-For", "127.0.0.1"),
         ("X-Original-URL", &url),
         ("X-Original-Method", "PUT"),
+        ("X-Original-URI", as_servers_get_it),
         ("Content-Type", "-"),
         ("Content-Length", "-"),
         ("Range", "-"),

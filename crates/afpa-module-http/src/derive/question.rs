@@ -21,8 +21,13 @@ use crate::remote::{NotSent, admit, sharer};
 use crate::script::seen_scheme;
 
 /// The fields in which the question describes the request. A client's own are removed under all their names.
-const DESCRIBING: [&str; 4] =
-    ["X-Forwarded-Method", "X-Forwarded-Uri", "X-Original-Method", "X-Original-URL"];
+const DESCRIBING: [&str; 5] = [
+    "X-Forwarded-Method",
+    "X-Forwarded-Uri",
+    "X-Original-Method",
+    "X-Original-URI",
+    "X-Original-URL",
+];
 
 /// The question about a request of a site, ready for a server.
 pub(crate) fn job(
@@ -129,6 +134,7 @@ fn describe(
         ("X-Forwarded-Method", method),
         ("X-Forwarded-Uri", &uri),
         ("X-Original-Method", method),
+        ("X-Original-URI", &uri),
     ];
     let host = seen_host(request, origin);
     let url = [seen_scheme(request, origin), b"://", &host, &uri].concat();
