@@ -108,7 +108,7 @@ pub(crate) fn answer(
     };
     let scope = scope.within(directive.children());
     let group = match &*only.name {
-        "return" => redirects::answer(facts, &scope, path, only),
+        "return" => redirects::answer(facts, &scope, path, only, None),
         "rewrite" => match redirects::rewrite(facts, only)? {
             (redirects::Matched::All, group) => Ok(group),
             _ => Err("AFPA keeps an `if` with a `rewrite` of all paths".to_owned()),

@@ -1,6 +1,6 @@
 //! `auth_request`: a server that says who may.
 
-use crate::kind::{Kind, kind, location_of};
+use crate::kind::{Kind, kind, located};
 use crate::proxy;
 use crate::scope::Scope;
 use crate::syntax::Directive;
@@ -52,8 +52,8 @@ pub(crate) fn lines(context: &Context<'_>, scope: &Scope<'_>) -> Result<Vec<Stri
     let Some(directive) = asked(scope) else { return Ok(Vec::new()) };
     let uri = directive.word(0);
     let server = scope.server();
-    let location = location_of(server.here(), uri).filter(|_| is_plain(uri));
-    let location = location.ok_or("there is no location for its question")?;
+    let found = located(&server, uri).filter(|_| is_plain(uri));
+    let (location, scope_of_question) = found.ok_or("there is no location for its question")?;
     let prefix = match kind(location) {
         Kind::Exact(path) | Kind::Prefix(path, _) => path,
         Kind::Regex(..) | Kind::Named => return Err("its question has an expression".to_owned()),
@@ -64,7 +64,6 @@ pub(crate) fn lines(context: &Context<'_>, scope: &Scope<'_>) -> Result<Vec<Stri
         return Err(format!("the location of its question has {}", odd.name));
     }
     let pass = inner.find(|one| one.is("proxy_pass")).ok_or("its question reaches no server")?;
-    let scope_of_question = server.within(location.children());
     let host = question(context, &scope_of_question)?;
     let (to, own) = proxy::asked(context, &scope_of_question, pass, host)?;
     let path = match own {

@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::files;
-use crate::kind::location_of;
+use crate::kind::located;
 use crate::proxy;
 use crate::scope::Scope;
 use crate::syntax::Directive;
@@ -78,12 +78,9 @@ fn source(context: &Context<'_>, facts: &Facts<'_>, uri: &str) -> Result<Vec<Str
     if uri.starts_with('@') || !uri.starts_with('/') || uri.contains(['$', '%', '{', '?']) {
         return Err(only());
     }
-    let location = location_of(facts.scope.here(), uri);
-    let scope: Scope<'_> = match location {
-        Some(location) => facts.scope.within(location.children()),
-        None => facts.scope.clone(),
-    };
-    let here = location.map(|location| location.children()).unwrap_or_default();
+    let location = located(&facts.scope, uri);
+    let here = location.as_ref().map(|(location, _)| location.children()).unwrap_or_default();
+    let scope: Scope<'_> = location.map_or_else(|| facts.scope.clone(), |(_, scope)| scope);
     if here.iter().any(|one| one.is("proxy_pass") && one.word(0).matches('/').count() == 2) {
         let pass = proxy::plain(context, &scope, here)?;
         return Ok(vec![format!("to = {}", quoted(&pass)), format!("path = {}", quoted(uri))]);

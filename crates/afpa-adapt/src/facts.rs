@@ -15,6 +15,8 @@ pub(crate) struct Facts<'d> {
     pub(crate) root: Option<String>,
     /// The servers that run scripts, and the directory as they see it.
     pub(crate) php: Option<(String, Option<String>)>,
+    /// The file or script for all that is no file, as an `if` of the server says.
+    pub(crate) fallback: Option<String>,
     /// That of all its addresses, if they agree.
     pub(crate) scheme: Option<&'static str>,
     /// Its first name.

@@ -2,7 +2,6 @@
 
 use crate::facts::{Facts, Place, limits};
 use crate::guards::gives;
-use crate::kind::location_of;
 use crate::model::Group;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
@@ -69,7 +68,9 @@ pub(crate) fn group(
         facts.listings.borrow_mut().push(listing.clone());
     }
     let given = place.scope.here().iter().find(|directive| directive.is("try_files"));
-    let found = match (given, fallback) {
+    let own = facts.fallback.clone().filter(|_| directory.is_none());
+    let found = match (given, own.clone().or(fallback)) {
+        (_, Some(fallback)) if own.is_some() => Ok((fallback, Vec::new())),
         (Some(directive), _) => try_files(context, facts, place, directive, directory.is_some()),
         (None, fallback) => Ok((fallback.unwrap_or_else(|| "404".to_owned()), Vec::new())),
     };
@@ -83,7 +84,13 @@ pub(crate) fn group(
     });
     group.sent.extend((!sent.is_empty()).then_some(sent));
     let is_status = fallback.bytes().all(|byte| byte.is_ascii_digit());
-    let value = if is_status { fallback.clone() } else { quoted(&fallback) };
+    let value = match (&*fallback, given) {
+        ("404", Some(_)) if own.is_none() && only_files(place) => {
+            "404 # of a directory without index file as well".to_owned()
+        }
+        (fallback, _) if is_status => fallback.to_owned(),
+        (fallback, _) => quoted(fallback),
+    };
     group.action.push(format!("fallback = {value}"));
     if facts.php.is_some() && !place.runs_scripts {
         group.action.push("php = \"none\"".to_owned());
@@ -191,9 +198,7 @@ fn try_files(
             .ledger
             .differs(directive, "scripts find the path in REQUEST_URI, not in a parameter q");
     }
-    if let Some(location) = location_of(facts.scope.here(), path)
-        && !gives(context, facts, location, &place.scope)
-    {
+    if !gives(context, facts, path, &place.scope) {
         return Err("others may use its file than may use this place".to_owned());
     }
     file(facts, place, path, foreign).map(alone)
@@ -231,15 +236,70 @@ pub(crate) fn fallback_of_if(
     place: &Place<'_>,
     directive: &Directive,
 ) -> Option<String> {
+    let (rewrite, script) = rewrite_of_if(directive)?;
+    let is_script = script.ends_with(".php");
+    let fits = file(facts, place, script, !is_script && directory(facts, place).ok()?.is_some());
+    if fits.as_deref() != Ok(script) || !gives(context, facts, script, &place.scope) {
+        return None;
+    }
+    if is_script && rewrite.word(1).contains("$1") {
+        let why = "scripts find the path in REQUEST_URI, not in PATH_INFO or a parameter";
+        context.ledger.differs(rewrite, why);
+    }
+    Some(script.to_owned())
+}
+
+/// The file or script that an `if` gives for what is no file, and the `rewrite` that says so.
+fn rewrite_of_if(directive: &Directive) -> Option<(&Directive, &str)> {
     let text = directive.words.join(" ").replace(' ', "");
     let asks = ["(!-e$request_filename)", "(!-f$request_filename)"].contains(&&*text);
     let mut inner = directive.children().iter().filter(|inner| !inner.is("break"));
-    let rewrite = inner.next().filter(|inner| inner.is("rewrite"))?;
-    let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$"].contains(&rewrite.word(0));
-    let script = rewrite.word(1);
-    let fits = asks && all && inner.next().is_none() && is_plain(script);
-    let may = |location: &Directive| gives(context, facts, location, &place.scope);
-    let may = location_of(facts.scope.here(), script).is_none_or(may);
-    (may && fits && script.starts_with('/') && script.ends_with(".php") && facts.php.is_some())
-        .then(|| script.to_owned())
+    let rewrite = inner.next().filter(|inner| inner.is("rewrite") && asks)?;
+    let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$", "^(.+)$", "^/(.+)$"];
+    let is_all = all.contains(&rewrite.word(0)) && inner.next().is_none();
+    let new = rewrite.word(1);
+    let (path, query) = new.split_once('?').unwrap_or((new, ""));
+    let path = path.strip_suffix("/$1").filter(|path| path.ends_with(".php")).unwrap_or(path);
+    let queries = ["", "$args", "$query_string", "q=$1", "q=$1&$args", "$1", "/$1", "q=$uri&$args"];
+    let fits = is_all && queries.contains(&query) && is_plain(path) && path.starts_with('/');
+    fits.then_some((rewrite, path))
+}
+
+/// The same for an `if` of the server, which goes before all of its locations: they must leave what is no file to it.
+pub(crate) fn fallback_of_server(context: &Context<'_>, facts: &Facts<'_>) -> Option<String> {
+    let here = facts.scope.here();
+    let directive = here.iter().find(|one| is_fallback(one))?;
+    let others = |one: &Directive| matches!(&*one.name, "if" | "rewrite" | "return");
+    let alone = here.iter().filter(|one| others(one)).all(|one| one.id == directive.id);
+    let place = Place {
+        scope: facts.scope.clone(),
+        prefix: "/".to_owned(),
+        exact: false,
+        location: None,
+        is_regex: false,
+        runs_scripts: false,
+    };
+    let found = || fallback_of_if(context, facts, &place, directive);
+    (alone && leave_absent(here)).then(found).flatten()
+}
+
+/// Whether an `if` gives a file or script for what is no file.
+pub(crate) fn is_fallback(directive: &Directive) -> bool {
+    directive.is("if") && rewrite_of_if(directive).is_some()
+}
+
+/// Whether locations answer with files or scripts alone, or refuse.
+fn leave_absent(block: &[Directive]) -> bool {
+    block.iter().filter(|one| one.is("location")).all(|location| {
+        let refuses = location
+            .children()
+            .iter()
+            .any(|one| one.is("return") && one.word(0).starts_with('4') && one.words.len() == 1);
+        let others = ["alias", "root", "rewrite", "return", "if", "error_page"];
+        let answers = |one: &Directive| {
+            others.contains(&&*one.name) || one.name.ends_with("_pass") && !one.is("fastcgi_pass")
+        };
+        let acts = location.children().iter().any(answers);
+        (refuses || !acts) && leave_absent(location.children())
+    })
 }

@@ -1,11 +1,12 @@
 //! Access to a place: `allow`, `deny`, `auth_basic`, and whatever else keeps somebody out.
 
 use crate::facts::Facts;
+use crate::kind::located;
 use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_network, is_plain, quoted};
-use crate::{conditions, consent, names};
+use crate::{conditions, consent, files, names};
 
 /// The guards of a place.
 pub(crate) enum Guard<'d> {
@@ -72,20 +73,23 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
     }
 }
 
-/// Whether a location gives the file or script of its path, and everybody who may use `from` may use it.
+/// Whether the location of a path gives its file or script, and everybody who may use `from` may use it.
 pub(crate) fn gives(
     context: &Context<'_>,
     facts: &Facts<'_>,
-    to: &Directive,
+    path: &str,
     from: &Scope<'_>,
 ) -> bool {
+    let Some((to, scope)) = located(&facts.scope, path) else {
+        return follows(context, &facts.scope, from);
+    };
     let changes = |one: &Directive| match &*one.name {
         "return" => true,
         "rewrite" => !one.word(0).starts_with("^/(?!"),
-        "if" => conditions::may_guard(to, one),
+        "if" => conditions::may_guard(to, one) && !files::is_fallback(one),
         _ => false,
     };
-    !to.children().iter().any(changes) && follows(context, &facts.scope.within(to.children()), from)
+    !to.children().iter().any(changes) && follows(context, &scope, from)
 }
 
 /// Whether everybody who may use `from` may use `to`: a fallback asks for no rights of its own here.

@@ -242,7 +242,9 @@ fn whole_site(paths: &mut Vec<Path>, lines: &mut Vec<String>, index: &str) -> Op
     let at = paths.iter().position(|path| path.prefix == "/" && !path.exact)?;
     let [only] = &*paths[at].groups else { return None };
     let movable = |line: &String| {
+        // One of 404 for directories as well would be for all other places, too.
         ["to =", "index =", "fallback ="].iter().any(|start| line.starts_with(start))
+            && !line.starts_with("fallback = 404 ")
     };
     if !only.is_bare() || !only.action.iter().all(movable) {
         return None;

@@ -1,5 +1,6 @@
 //! The words of a location, and its regular expression as far as it can be understood.
 
+use crate::scope::Scope;
 use crate::syntax::Directive;
 
 /// The requests that a location is for.
@@ -39,8 +40,18 @@ pub(crate) fn kind(location: &Directive) -> Kind<'_> {
     }
 }
 
-/// The location of a path, of those directly in the server.
-pub(crate) fn location_of<'d>(block: &'d [Directive], uri: &str) -> Option<&'d Directive> {
+/// The innermost location of a path, with its scope.
+pub(crate) fn located<'d>(server: &Scope<'d>, uri: &str) -> Option<(&'d Directive, Scope<'d>)> {
+    let (mut found, mut scope) = (None, server.clone());
+    while let Some(location) = location_of(scope.here(), uri) {
+        scope = scope.within(location.children());
+        found = Some(location);
+    }
+    found.map(|location| (location, scope))
+}
+
+/// The location of a path, of those directly in a block.
+fn location_of<'d>(block: &'d [Directive], uri: &str) -> Option<&'d Directive> {
     let locations = || block.iter().filter(|one| one.is("location"));
     let longest = locations()
         .filter(|one| matches!(kind(one), Kind::Prefix(path, _) if uri.starts_with(path)));
@@ -61,9 +72,10 @@ pub(crate) fn location_of<'d>(block: &'d [Directive], uri: &str) -> Option<&'d D
 
 /// Whether an expression that AFPA has, too, matches a path.
 pub(crate) fn matches(text: &str, any_case: bool, path: &str) -> bool {
-    let mut builder = regex::RegexBuilder::new(text);
-    builder.case_insensitive(any_case).size_limit(200 << 10);
-    builder.build().is_ok_and(|expression| expression.is_match(path))
+    // As AFPA builds them.
+    let mut builder = regex::bytes::RegexBuilder::new(text);
+    builder.unicode(false).case_insensitive(any_case).size_limit(200 << 10);
+    builder.build().is_ok_and(|expression| expression.is_match(path.as_bytes()))
 }
 
 /// The extensions of `\.(css|js)$`.

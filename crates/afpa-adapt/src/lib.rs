@@ -32,6 +32,7 @@ mod place;
 mod process;
 mod proxy;
 mod redirects;
+mod rewrites;
 mod rules;
 mod scope;
 mod server;

@@ -2,11 +2,12 @@
 
 use crate::facts::{Facts, Place};
 use crate::guards::{Guard, guard};
+use crate::kind::{Kind, kind};
 use crate::model::Group;
 use crate::redirects::Matched;
 use crate::syntax::Directive;
 use crate::upstream::Context;
-use crate::{conditions, errors, files, headers, php, proxy, redirects, values};
+use crate::{conditions, errors, files, headers, php, proxy, redirects, rewrites, values};
 
 /// Rules about a request that come before its content is looked for.
 #[derive(Default)]
@@ -19,6 +20,8 @@ struct Before<'d> {
     strip: Option<&'d Directive>,
     /// An `if` that gives a script for what is no file.
     fallback: Option<String>,
+    /// Conditions, each with the path that servers are asked for then.
+    asked: Vec<(String, String)>,
     /// The beginnings of the scripts that are run, where others are not.
     only: Option<String>,
 }
@@ -34,6 +37,14 @@ pub(crate) fn groups(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'_>
         Some(all) => all,
         None => guarded(context, facts, place, before.strip, before.fallback, &mut groups),
     };
+    let asks = main.action.iter().any(|line| line.starts_with("to ="));
+    for (condition, path) in before.asked.into_iter().filter(|_| asks) {
+        let mut group = main.clone();
+        group.conditions.push(condition);
+        group.action.retain(|line| !line.starts_with("rewrite ="));
+        group.action.push(format!("rewrite = {}", values::quoted(&path)));
+        groups.push(group);
+    }
     let main = match before.only.filter(|_| main.is_files) {
         Some(only) => php::some(main, &only, &mut groups),
         None => main,
@@ -54,7 +65,12 @@ fn before<'d>(context: &Context<'_>, facts: &Facts<'_>, place: &Place<'d>) -> Be
     for directive in place.scope.here() {
         match &*directive.name {
             "return" => {
-                let answer = redirects::answer(facts, &place.scope, &place.prefix, directive);
+                let pattern = place.location.map(kind).and_then(|kind| match kind {
+                    Kind::Regex(text, any_case) => Some((text, any_case)),
+                    _ => None,
+                });
+                let (scope, prefix) = (&place.scope, &place.prefix);
+                let answer = redirects::answer(facts, scope, prefix, directive, pattern);
                 if directive.word(0) == "444" {
                     context.ledger.differs(directive, "the answer is 403");
                 }
@@ -98,6 +114,10 @@ fn rewrite<'d>(
         Ok((Matched::Exactly(path), group)) if path == place.prefix && place.exact => {
             return Some(group);
         }
+        Ok((Matched::Some, group)) if !place.is_regex => {
+            before.front.push(group);
+            return None;
+        }
         Ok(_) => "it is for a part of the location".to_owned(),
         Err(_) if php::only(place, directive).is_some() => {
             before.only = php::only(place, directive);
@@ -108,10 +128,40 @@ fn rewrite<'d>(
             before.strip = Some(directive);
             return None;
         }
-        Err(why) => why,
+        Err(why) => match inner(facts, place, directive, before) {
+            Ok(()) => return None,
+            Err(other) if why == "it stays inside" => other,
+            Err(_) => why,
+        },
     };
     context.ledger.refused(directive, format!("{why}: the location answers with 501"));
     Some(Group::status(501))
+}
+
+/// A `rewrite` that stays inside.
+fn inner(
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    directive: &Directive,
+    before: &mut Before<'_>,
+) -> Result<(), String> {
+    let here = place.scope.here();
+    let is_rule = |one: &&Directive| {
+        matches!(&*one.name, "rewrite" | "return" | "if" | "break") && one.id != directive.id
+    };
+    let last = here.iter().rfind(|one| one.is("rewrite")).is_some_and(|one| one.id == directive.id);
+    let alone = last && !here.iter().any(|one| is_rule(&one) && !one.is("rewrite"));
+    match directive.word(2) {
+        _ if place.is_regex => return Err("AFPA has one expression for a path".to_owned()),
+        "last" => before.front.push(rewrites::inner(facts, directive)?),
+        "" if alone => before.front.push(rewrites::inner(facts, directive)?),
+        "break" if here.iter().any(|one| one.is("proxy_pass")) => {
+            let condition = rewrites::condition(directive.word(0), false)?;
+            before.asked.push((condition, rewrites::text_of(directive)?));
+        }
+        _ => return Err("AFPA routes a rewritten path again, or asks a server for it".to_owned()),
+    }
+    Ok(())
 }
 
 /// The answer to everybody, where an `if` that keeps somebody out cannot be kept.

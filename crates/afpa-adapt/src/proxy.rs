@@ -2,7 +2,6 @@
 
 use crate::facts::{Facts, Place, limits};
 use crate::guards::{follows, gives};
-use crate::kind::location_of;
 use crate::model::Group;
 use crate::redirects::{Matched, matched};
 use crate::scope::Scope;
@@ -250,8 +249,7 @@ pub(crate) fn named(
     let mut handlers = location.children().iter();
     let Some(pass) = handlers.find(|one| one.is("proxy_pass")) else {
         let script = front_controller(facts, location)?;
-        let of_script = location_of(facts.scope.here(), &script);
-        if of_script.is_some_and(|location| !gives(context, facts, location, &place.scope)) {
+        if !gives(context, facts, &script, &place.scope) {
             return Err("others may use its script than may use this place".to_owned());
         }
         return Ok((script, Vec::new()));

@@ -2,17 +2,27 @@
 
 use crate::facts::Facts;
 use crate::model::Group;
+use crate::rewrites;
 use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::values::{is_plain, quoted};
 
-/// The answer of a `return`; the error says why there is none.
+/// The answer of a `return`; the error says why there is none. `pattern`: the expression of its location.
 pub(crate) fn answer(
     facts: &Facts<'_>,
     scope: &Scope<'_>,
     path: &str,
     directive: &Directive,
+    pattern: Option<(&str, bool)>,
 ) -> Result<Group, String> {
+    let url = directive.words.last().map_or("", |url| url);
+    if let Some((text, any_case)) = pattern.filter(|_| has_groups(url)) {
+        let code = directive.word(0).parse().unwrap_or(302);
+        if !matches!(code, 301 | 302 | 303 | 307 | 308) {
+            return Err("fixed answers have no variables".to_owned());
+        }
+        return by_groups(facts, code, url, (text, any_case));
+    }
     let (first, text) = (directive.word(0), directive.words.get(1));
     let Some(code) = first.parse::<u16>().ok().filter(|_| first.len() == 3) else {
         return redirect(facts, 302, first, None);
@@ -64,6 +74,43 @@ fn media_type(scope: &Scope<'_>, path: &str) -> String {
         charset if media.starts_with("text/") => format!("{media}; charset={charset}"),
         _ => media.to_owned(),
     }
+}
+
+/// Whether a URL has groups by their numbers.
+fn has_groups(url: &str) -> bool {
+    url.split('$')
+        .skip(1)
+        .any(|rest| rest.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A redirect with groups of an expression, for the paths that it fits.
+fn by_groups(
+    facts: &Facts<'_>,
+    code: u16,
+    url: &str,
+    (text, any_case): (&str, bool),
+) -> Result<Group, String> {
+    let known = "$is_args$args";
+    let (start, query) = match url.strip_suffix(known) {
+        Some(start) => (start, "{query}"),
+        None => (url, ""),
+    };
+    let start = rewrites::with_groups(start, text)
+        .ok_or("its URL has variables that AFPA has not (docs/rewrites.md)")?;
+    // The braces are those of groups.
+    let bare = start.replace(['{', '}'], "");
+    let host = start.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
+    if host.contains('{') {
+        return Err("AFPA lets no client choose a host".to_owned());
+    }
+    redirect(facts, code, &bare, None)?;
+    let mut group =
+        Group { conditions: vec![rewrites::condition(text, any_case)?], ..Group::default() };
+    group.action.push(format!("redirect = {}", quoted(&format!("{start}{query}"))));
+    if code != 308 {
+        group.action.push(format!("redirect_status = \"{code}\""));
+    }
+    Ok(group)
 }
 
 /// A redirect; `rest` is what `$1` stands for.
@@ -137,6 +184,8 @@ pub(crate) enum Matched {
     Below(String),
     /// This one.
     Exactly(String),
+    /// Those of a condition that the group has.
+    Some,
 }
 
 /// The paths for a regular expression of the usual forms.
@@ -180,14 +229,25 @@ pub(crate) fn rewrite(
         "permanent" => 301,
         "redirect" => 302,
         _ if absolute => 302,
-        _ => return Err("write it as `rewrite` (docs/rewrites.md)".to_owned()),
+        _ => return Err("it stays inside".to_owned()),
     };
-    let Some(matched) = matched(expression) else {
-        return Err("write it with `if_path` and `redirect` (docs/rewrites.md)".to_owned());
+    let usual = matched(expression).filter(|matched| {
+        !matches!(matched, Matched::Below(start) if !start.ends_with('/') && new.contains("$1"))
+    });
+    let Some(matched) = usual else {
+        let url = match new.strip_suffix('?') {
+            Some(bare) => bare.to_owned(),
+            None if new.contains('?') => format!("{new}{{query}}"),
+            None => format!("{new}$is_args$args"),
+        };
+        let query = if url.ends_with("{query}") { "{query}" } else { "" };
+        let url = url.trim_end_matches("{query}");
+        let mut group = by_groups(facts, code, url, (expression, false))?;
+        for line in group.action.iter_mut().filter(|line| line.starts_with("redirect =")) {
+            *line = format!("{}{query}\"", line.trim_end_matches('"'));
+        }
+        return Ok((Matched::Some, group));
     };
-    if matches!(&matched, Matched::Below(start) if !start.ends_with('/')) && new.contains("$1") {
-        return Err("AFPA puts the rest of a path behind a slash only".to_owned());
-    }
     // The arguments follow, unless the new URL ends with a question mark.
     let url = match new.strip_suffix('?') {
         Some(bare) => bare.to_owned(),
@@ -199,7 +259,7 @@ pub(crate) fn rewrite(
     let rest = match &matched {
         Matched::All => "{path}",
         Matched::Below(_) => "{rest}",
-        Matched::Exactly(_) => "$1",
+        Matched::Exactly(_) | Matched::Some => "$1",
     };
     Ok((matched, redirect(facts, code, &url, Some(rest))?))
 }

@@ -8,6 +8,7 @@ use crate::redirects::{self, Matched};
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{expression, quoted};
+use crate::{files, rewrites};
 
 /// Their sum.
 #[derive(Default)]
@@ -60,6 +61,7 @@ pub(crate) fn of(context: &Context<'_>, facts: &Facts<'_>) -> Rules {
                 break;
             }
             "rewrite" if rewrite(context, facts, directive, &mut rules) => break,
+            "if" if facts.fallback.is_some() && files::is_fallback(directive) => {}
             "if" if condition(context, facts, directive, &mut rules) => {
                 rules.whole = Some(Group::closed());
                 break;
@@ -75,7 +77,7 @@ fn whole(context: &Context<'_>, facts: &Facts<'_>, directive: &Directive) -> Gro
         context.ledger.differs(directive, "the answer is 421");
         return Group::status(421);
     }
-    redirects::answer(facts, &facts.scope, "/", directive).unwrap_or_else(|why| {
+    redirects::answer(facts, &facts.scope, "/", directive, None).unwrap_or_else(|why| {
         context.ledger.refused(directive, format!("{why}: the answer is 501"));
         Group::status(501)
     })
@@ -95,6 +97,17 @@ fn rewrite(
         }
         Ok((Matched::Below(path), group)) => (path, false, group),
         Ok((Matched::Exactly(path), group)) => (path, true, group),
+        Ok((Matched::Some, group)) => {
+            rules.front.push(group);
+            return false;
+        }
+        Err(_) if matches!(directive.word(2), "" | "last") && is_inner(directive) => {
+            match rewrites::inner(facts, directive) {
+                Ok(group) => rules.front.push(group),
+                Err(why) => refuse(context, directive, &why, rules),
+            }
+            return false;
+        }
         Err(why) => {
             refuse(context, directive, &why, rules);
             return false;
@@ -112,6 +125,11 @@ fn rewrite(
     }
     rules.paths.push(Path { prefix, exact, groups: vec![group] });
     false
+}
+
+/// Whether a `rewrite` stays inside.
+fn is_inner(directive: &Directive) -> bool {
+    directive.word(1).starts_with('/')
 }
 
 /// The paths of a `rewrite` that is not kept get an error.

@@ -79,6 +79,7 @@ fn facts<'d>(
         scope: scope.clone(),
         root: root(scope),
         php: None,
+        fallback: None,
         scheme: match (listen.plain.is_empty(), listen.tls.is_empty()) {
             (false, true) => Some("http"),
             (true, false) => Some("https"),
@@ -91,6 +92,7 @@ fn facts<'d>(
         listings: RefCell::default(),
     };
     facts.php = scripts(context, scope, scope.here());
+    facts.fallback = files::fallback_of_server(context, &facts);
     facts
 }
 

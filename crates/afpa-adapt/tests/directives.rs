@@ -96,7 +96,7 @@ fn redirects_and_answers() {
     );
     becomes("rewrite ^/old$ /new redirect;", &["exact = true", "redirect = \"/new{query}\""], None);
     becomes(
-        "rewrite ^/a/(\\d+)$ /b?i=$1 last;",
+        "rewrite ^/a/(\\d+)$ /a/1$1 last;",
         &["if_path = [\"~^/a/(\\\\d+)$\"]", "status = 501"],
         Some(Kind::Refused),
     );
@@ -510,4 +510,103 @@ fn a_server_that_says_who_may_is_asked_here_as_well() {
         &["prefix = \"/a/\"", "status = 403"],
         Some(Kind::Refused),
     );
+}
+
+#[test]
+fn rewrites_with_groups() {
+    let digits = "if_path = [\"~^/a/(\\\\d+)$\"]";
+    let whole = "if_path = [\"~^/a/(\\\\d+)/(.*)$\"]";
+    for place in ["{}", "location /a/ { {} }"] {
+        let cases: &[(&str, &[&str])] = &[
+            ("rewrite ^/a/(\\d+)$ /b?i=$1 last;", &[digits, "rewrite = \"/b?i={1}{query}\""]),
+            ("rewrite ^/a/(\\d+)$ /b?i=$1? last;", &[digits, "rewrite = \"/b?i={1}\""]),
+            ("rewrite ^/a/(\\d+)$ /b/$1? last;", &[digits, "rewrite = \"/b/{1}?\""]),
+            ("rewrite ^/a/(\\d+)$ /b/${1}x last;", &[digits, "rewrite = \"/b/{1}x\""]),
+            ("rewrite ^/a/(\\d+)$ /b;", &[digits, "rewrite = \"/b\""]),
+            (
+                "rewrite ^/a/(?<id>\\d+)$ /b/$id last;",
+                &["if_path = [\"~^/a/(?<id>\\\\d+)$\"]", "rewrite = \"/b/{id}\""],
+            ),
+            (
+                "rewrite ^/a/(\\d+)/(.*)$ https://b.example/$1-$2 permanent;",
+                &[whole, "redirect = \"https://b.example/{1}-{2}{query}\""],
+            ),
+            (
+                "rewrite ^/a/(\\d+)/(.*)$ /b/$2?i=$1 redirect;",
+                &[whole, "redirect = \"/b/{2}?i={1}{query}\"", "redirect_status = \"302\""],
+            ),
+        ];
+        for (lines, expected) in cases {
+            becomes(&place.replace("{}", lines), expected, None);
+        }
+        for refused in [
+            "rewrite ^/a/(\\d+)$ https://$1.example/ permanent;",
+            "rewrite ^/a/(\\d+)$ /b/$2 last;",
+            "rewrite ^/a/(\\d+)$ /b/$cookie_a last;",
+            "rewrite ^/a/(\\d+)$ /b break;",
+        ] {
+            becomes(&place.replace("{}", refused), &["status = 501"], Some(Kind::Refused));
+        }
+    }
+    // A rule of the server comes once in nginx: one that meets its own path again is not kept.
+    for twice in [
+        "rewrite ^/(.*)$ /index.php?q=$1 last;",
+        "rewrite ^/a$ /b last; rewrite ^/b$ /c last;",
+        "rewrite ^/a$ /b last; if ($uri ~ ^/b) { return 403; }",
+    ] {
+        becomes(twice, &["status = 501"], Some(Kind::Refused));
+    }
+    becomes(
+        "location /a/ { rewrite ^/a/(\\d+)$ /r?i=$1? break; proxy_set_header Host $host; proxy_pass http://up; }",
+        &[digits, "to = \"10.0.0.1:80\"", "rewrite = \"/r?i={1}\""],
+        None,
+    );
+    becomes(
+        "location ~ ^/a/(\\d+)$ { return 301 /b/$1; }",
+        &[digits, "redirect = \"/b/{1}\""],
+        None,
+    );
+    becomes(
+        "location ~ ^/a/(\\d+)$ { return 200 $1; }",
+        &[digits, "status = 501"],
+        Some(Kind::Refused),
+    );
+}
+
+#[test]
+fn an_if_of_the_server_gives_what_is_no_file_to_a_script() {
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/run/p; fastcgi_param SCRIPT_FILENAME $request_filename; }";
+    let fallback = "fallback = \"/index.php\"";
+    for (lines, worst) in [
+        ("if (!-e $request_filename) { rewrite ^ /index.php last; }", None),
+        ("if (!-e $request_filename) { rewrite ^.*$ /index.php?$args last; break; }", None),
+        (
+            "if (!-e $request_filename) { rewrite ^/(.*)$ /index.php?q=$1 last; }",
+            Some(Kind::Differs),
+        ),
+        ("if (!-e $request_filename) { rewrite ^/(.*)$ /index.php/$1 last; }", Some(Kind::Differs)),
+    ] {
+        becomes(&format!("{lines} {php} location /css/ {{ expires 1h; }}"), &[fallback], worst);
+        becomes(&format!("location / {{ {lines} }} {php}"), &[fallback], worst);
+        // A place that would have answered for what is no file.
+        for other in [
+            "location /a/ { proxy_pass http://up; }",
+            "location /a/ { return 301 /b; }",
+            "location /a/ { root /b; }",
+        ] {
+            becomes(&format!("{lines} {php} {other}"), &["status = 403"], Some(Kind::Refused));
+        }
+    }
+    let html = "if (!-e $request_filename) { rewrite ^ /index.html last; }";
+    becomes(html, &["fallback = \"/index.html\""], None);
+    becomes(&format!("location / {{ {html} }}"), &["fallback = \"/index.html\""], None);
+    // The rights of its location count, also where that is within another.
+    for guarded in [
+        "location = /index.html { deny all; }",
+        "location / { location = /index.html { deny all; } }",
+    ] {
+        becomes(&format!("{html} {guarded}"), &["status = 403"], Some(Kind::Refused));
+        let lines = format!("location /a/ {{ try_files $uri /index.html; }} {guarded}");
+        becomes(&lines, &["fallback = 501"], Some(Kind::Refused));
+    }
 }
