@@ -1,12 +1,12 @@
 //! `auth_request`: a server that says who may.
 
 use crate::kind::{Kind, kind, located};
-use crate::proxy;
+use crate::learnt::{asked, copied};
 use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_plain, quoted};
-use crate::{headers, names};
+use crate::{headers, names, target};
 
 /// Fields that AFPA's question has by itself, and the variables that say the same.
 const DESCRIBING: &[(&str, &[&str])] = &[
@@ -65,7 +65,7 @@ pub(crate) fn lines(context: &Context<'_>, scope: &Scope<'_>) -> Result<Vec<Stri
     }
     let pass = inner.find(|one| one.is("proxy_pass")).ok_or("its question reaches no server")?;
     let host = question(context, &scope_of_question)?;
-    let (to, own) = proxy::asked(context, &scope_of_question, pass, host)?;
+    let (to, own) = target::asked(context, &scope_of_question, pass, host)?;
     let path = match own {
         None => uri.to_owned(),
         Some(own) => format!("{own}{}", uri.get(prefix.len()..).unwrap_or_default()),
@@ -85,11 +85,6 @@ pub(crate) fn lines(context: &Context<'_>, scope: &Scope<'_>) -> Result<Vec<Stri
     Ok(lines)
 }
 
-/// The directive that counts.
-pub(crate) fn asked<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
-    scope.last("auth_request").filter(|one| one.word(0) != "off")
-}
-
 /// The Host of the question, if one is set; the error names a field on which the answer may depend.
 fn question(context: &Context<'_>, scope: &Scope<'_>) -> Result<Option<String>, String> {
     let mut host = None;
@@ -107,45 +102,4 @@ fn question(context: &Context<'_>, scope: &Scope<'_>) -> Result<Option<String>, 
         }
     }
     Ok(host.flatten())
-}
-
-/// The fields of the server's answer that servers get under the same name, anywhere in the server: no client may send
-/// one of them, wherever it asks.
-fn copied(scope: &Scope<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for directive in all(scope, "proxy_set_header") {
-        let name = directive.word(0);
-        let is_new = !names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        if is_new && is_copied(scope, name, directive.word(1)) {
-            names.push(name.to_owned());
-        }
-    }
-    names
-}
-
-/// Whether a variable is the field of this name of the server's answer.
-pub(crate) fn is_copied(scope: &Scope<'_>, name: &str, value: &str) -> bool {
-    let field = name.to_ascii_lowercase().replace('-', "_");
-    is_learnt(scope, value).is_some_and(|learnt| learnt == field)
-}
-
-/// The field of the server's answer that a variable stands for, in lower case and with `_`.
-pub(crate) fn is_learnt<'d>(scope: &Scope<'d>, variable: &str) -> Option<&'d str> {
-    let set = all(scope, "auth_request_set").into_iter();
-    let mut own = set.filter(|one| one.word(0) == variable).map(|one| one.word(1));
-    let first = own.next()?;
-    own.all(|other| other == first).then(|| first.strip_prefix("$upstream_http_")).flatten()
-}
-
-/// All directives of a name around a place, and in all places of its server.
-fn all<'d>(scope: &Scope<'d>, name: &str) -> Vec<&'d Directive> {
-    let server = scope.server();
-    let around = server.everything().filter(|one| !one.is("server") && !one.is("location"));
-    let mut found: Vec<_> = around.filter(|one| one.is(name)).collect();
-    let mut open: Vec<_> = server.here().iter().filter(|one| one.is("location")).collect();
-    while let Some(location) = open.pop() {
-        found.extend(location.children().iter().filter(|one| one.is(name)));
-        open.extend(location.children().iter().filter(|one| one.is("location")));
-    }
-    found
 }

@@ -6,7 +6,7 @@ use crate::model::Group;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_plain, quoted};
-use crate::{proxy, scope::Scope};
+use crate::{proxy, rewrites, scope::Scope};
 
 /// Where relative names of `root` begin in Debian's nginx.
 const HOME: &str = "/usr/share/nginx";
@@ -236,7 +236,7 @@ pub(crate) fn fallback_of_if(
     place: &Place<'_>,
     directive: &Directive,
 ) -> Option<String> {
-    let (rewrite, script) = rewrite_of_if(directive)?;
+    let (rewrite, script) = rewrites::of_if(directive)?;
     let is_script = script.ends_with(".php");
     let fits = file(facts, place, script, !is_script && directory(facts, place).ok()?.is_some());
     if fits.as_deref() != Ok(script) || !gives(context, facts, script, &place.scope) {
@@ -249,26 +249,10 @@ pub(crate) fn fallback_of_if(
     Some(script.to_owned())
 }
 
-/// The file or script that an `if` gives for what is no file, and the `rewrite` that says so.
-fn rewrite_of_if(directive: &Directive) -> Option<(&Directive, &str)> {
-    let text = directive.words.join(" ").replace(' ', "");
-    let asks = ["(!-e$request_filename)", "(!-f$request_filename)"].contains(&&*text);
-    let mut inner = directive.children().iter().filter(|inner| !inner.is("break"));
-    let rewrite = inner.next().filter(|inner| inner.is("rewrite") && asks)?;
-    let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$", "^(.+)$", "^/(.+)$"];
-    let is_all = all.contains(&rewrite.word(0)) && inner.next().is_none();
-    let new = rewrite.word(1);
-    let (path, query) = new.split_once('?').unwrap_or((new, ""));
-    let path = path.strip_suffix("/$1").filter(|path| path.ends_with(".php")).unwrap_or(path);
-    let queries = ["", "$args", "$query_string", "q=$1", "q=$1&$args", "$1", "/$1", "q=$uri&$args"];
-    let fits = is_all && queries.contains(&query) && is_plain(path) && path.starts_with('/');
-    fits.then_some((rewrite, path))
-}
-
 /// The same for an `if` of the server, which goes before all of its locations: they must leave what is no file to it.
 pub(crate) fn fallback_of_server(context: &Context<'_>, facts: &Facts<'_>) -> Option<String> {
     let here = facts.scope.here();
-    let directive = here.iter().find(|one| is_fallback(one))?;
+    let directive = here.iter().find(|one| rewrites::is_fallback(one))?;
     let others = |one: &Directive| matches!(&*one.name, "if" | "rewrite" | "return");
     let alone = here.iter().filter(|one| others(one)).all(|one| one.id == directive.id);
     let place = Place {
@@ -281,11 +265,6 @@ pub(crate) fn fallback_of_server(context: &Context<'_>, facts: &Facts<'_>) -> Op
     };
     let found = || fallback_of_if(context, facts, &place, directive);
     (alone && leave_absent(here)).then(found).flatten()
-}
-
-/// Whether an `if` gives a file or script for what is no file.
-pub(crate) fn is_fallback(directive: &Directive) -> bool {
-    directive.is("if") && rewrite_of_if(directive).is_some()
 }
 
 /// Whether locations answer with files or scripts alone, or refuse.

@@ -6,7 +6,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_network, is_plain, quoted};
-use crate::{conditions, consent, files, names};
+use crate::{conditions, consent, learnt, names, rewrites};
 
 /// The guards of a place.
 pub(crate) enum Guard<'d> {
@@ -50,7 +50,7 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
         Ok(password) => password,
         Err((directive, why)) => return Guard::Unknown(directive, why),
     };
-    let consent = match (consent::lines(context, scope), consent::asked(scope)) {
+    let consent = match (consent::lines(context, scope), learnt::asked(scope)) {
         (Ok(lines), _) => lines,
         (Err(why), Some(directive)) => {
             let why = format!("{why}, so this place refuses everybody (docs/forward-auth.md)");
@@ -86,7 +86,7 @@ pub(crate) fn gives(
     let changes = |one: &Directive| match &*one.name {
         "return" => true,
         "rewrite" => !one.word(0).starts_with("^/(?!"),
-        "if" => conditions::may_guard(to, one) && !files::is_fallback(one),
+        "if" => conditions::may_guard(to, one) && !rewrites::is_fallback(one),
         _ => false,
     };
     !to.children().iter().any(changes) && follows(context, &scope, from)

@@ -1,6 +1,6 @@
 //! Fields: `add_header`, `expires`, and those of requests to servers.
 
-use crate::consent;
+use crate::learnt;
 use crate::scope::Scope;
 use crate::upstream::{Context, texts};
 use crate::values::{is_plain, milliseconds, table};
@@ -44,8 +44,7 @@ pub(crate) fn answers(context: &Context<'_>, scope: &Scope<'_>) -> Vec<Vec<Strin
         if value.is_empty() {
             continue; // nginx adds no such field
         }
-        let is_learnt = consent::is_learnt(scope, value) == Some("set_cookie");
-        if lower == "set-cookie" && is_learnt {
+        if lower == "set-cookie" && learnt::is_learnt(scope, value) == Some("set_cookie") {
             continue; // as AFPA does by itself
         }
         if let Some(why) = unfit(&lower, value) {
@@ -193,9 +192,9 @@ pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
             (_, value) if unfit(&lower, value).is_none() => {
                 set.push((name.to_owned(), value.to_owned()));
             }
-            (_, value) if consent::is_copied(scope, name, value) => {
+            (_, value) if learnt::is_copied(scope, name, value) => {
                 // Where nobody is asked, nginx sends none, and the client's own must not pass.
-                if consent::asked(scope).is_none() {
+                if learnt::asked(scope).is_none() {
                     remove.push(name.to_owned());
                 }
             }

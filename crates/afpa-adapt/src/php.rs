@@ -182,7 +182,10 @@ pub(crate) fn group(
     if place.is_regex && !is_for_one(expression) {
         group.conditions.push("extensions = [\"php\"]".to_owned());
     }
-    group.action.push("fallback = 404".to_owned());
+    group.action.push(match &facts.fallback {
+        Some(fallback) => format!("fallback = {}", quoted(fallback)),
+        None => "fallback = 404".to_owned(),
+    });
     if facts.php.as_ref() != Some(&(to.clone(), root.clone())) {
         group.action.push(format!("php = {}", quoted(&to)));
         group.action.extend(root.map(|root| format!("php_root = {}", quoted(&root))));

@@ -104,8 +104,11 @@ fn by_groups(
         return Err("AFPA lets no client choose a host".to_owned());
     }
     redirect(facts, code, &bare, None)?;
-    let mut group =
-        Group { conditions: vec![rewrites::condition(text, any_case)?], ..Group::default() };
+    let mut group = Group {
+        conditions: vec![rewrites::condition(text, any_case)?],
+        pattern: Some((text.to_owned(), any_case)),
+        ..Group::default()
+    };
     group.action.push(format!("redirect = {}", quoted(&format!("{start}{query}"))));
     if code != 308 {
         group.action.push(format!("redirect_status = \"{code}\""));

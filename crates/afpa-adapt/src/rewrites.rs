@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::kind::{matches, may_match};
 use crate::model::Group;
 use crate::syntax::Directive;
-use crate::values::{expression, quoted};
+use crate::values::{expression, is_plain, quoted};
 
 /// A text in which `$1` and `$name` stand for groups of an expression, as AFPA writes them; `None`: it has other variables.
 pub(crate) fn with_groups(text: &str, expression: &str) -> Option<String> {
@@ -52,7 +52,8 @@ pub(crate) fn inner(facts: &Facts<'_>, directive: &Directive) -> Result<Group, S
         return Err(format!("{} {} would meet it again", other.name, other.word(0)));
     }
     let action = vec![format!("rewrite = {}", quoted(&new))];
-    Ok(Group { conditions: vec![condition(text, false)?], action, ..Group::default() })
+    let pattern = Some((text.to_owned(), false));
+    Ok(Group { conditions: vec![condition(text, false)?], action, pattern, ..Group::default() })
 }
 
 /// Whether a directive of the server looks at a path, and may meet this one.
@@ -87,4 +88,25 @@ pub(crate) fn text_of(directive: &Directive) -> Result<String, String> {
         (false, true) => text + "?",
         _ => text,
     })
+}
+
+/// The file or script that an `if` gives for what is no file, and the `rewrite` that says so.
+pub(crate) fn of_if(directive: &Directive) -> Option<(&Directive, &str)> {
+    let text = directive.words.join(" ").replace(' ', "");
+    let asks = ["(!-e$request_filename)", "(!-f$request_filename)"].contains(&&*text);
+    let mut inner = directive.children().iter().filter(|inner| !inner.is("break"));
+    let rewrite = inner.next().filter(|inner| inner.is("rewrite") && asks)?;
+    let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$", "^(.+)$", "^/(.+)$"];
+    let is_all = all.contains(&rewrite.word(0)) && inner.next().is_none();
+    let new = rewrite.word(1);
+    let (path, query) = new.split_once('?').unwrap_or((new, ""));
+    let path = path.strip_suffix("/$1").filter(|path| path.ends_with(".php")).unwrap_or(path);
+    let queries = ["", "$args", "$query_string", "q=$1", "q=$1&$args", "$1", "/$1", "q=$uri&$args"];
+    let fits = is_all && queries.contains(&query) && is_plain(path) && path.starts_with('/');
+    fits.then_some((rewrite, path))
+}
+
+/// Whether an `if` gives a file or script for what is no file.
+pub(crate) fn is_fallback(directive: &Directive) -> bool {
+    directive.is("if") && of_if(directive).is_some()
 }

@@ -2,13 +2,13 @@
 
 use crate::conditions::{self, Subject};
 use crate::facts::Facts;
-use crate::kind::{Kind, kind};
+use crate::kind::{Kind, kind, matches, may_match};
 use crate::model::{Group, Path};
 use crate::redirects::{self, Matched};
+use crate::rewrites;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{expression, quoted};
-use crate::{files, rewrites};
 
 /// Their sum.
 #[derive(Default)]
@@ -31,7 +31,13 @@ impl Rules {
     /// Paths with what goes before them.
     pub(crate) fn before(&self, mut paths: Vec<Path>) -> Vec<Path> {
         for path in &mut paths {
-            path.groups.splice(0..0, self.front.iter().cloned());
+            let meets = |group: &&Group| match &group.pattern {
+                Some((text, any_case)) if path.exact => matches(text, *any_case, &path.prefix),
+                Some((text, _)) => may_match(text, &path.prefix),
+                None => true,
+            };
+            let front: Vec<Group> = self.front.iter().filter(meets).cloned().collect();
+            path.groups.splice(0..0, front);
         }
         let is_new = |new: &&Path| {
             !paths.iter().any(|path| path.prefix == new.prefix && path.exact == new.exact)
@@ -61,7 +67,7 @@ pub(crate) fn of(context: &Context<'_>, facts: &Facts<'_>) -> Rules {
                 break;
             }
             "rewrite" if rewrite(context, facts, directive, &mut rules) => break,
-            "if" if facts.fallback.is_some() && files::is_fallback(directive) => {}
+            "if" if facts.fallback.is_some() && rewrites::is_fallback(directive) => {}
             "if" if condition(context, facts, directive, &mut rules) => {
                 rules.whole = Some(Group::closed());
                 break;
@@ -138,7 +144,8 @@ fn refuse(context: &Context<'_>, directive: &Directive, why: &str, rules: &mut R
         Ok(pattern) => {
             context.ledger.refused(directive, format!("{why}: its paths are answered with 501"));
             let conditions = vec![format!("if_path = [{}]", quoted(&pattern))];
-            rules.front.push(Group { conditions, ..Group::status(501) });
+            let pattern = Some((directive.word(0).to_owned(), false));
+            rules.front.push(Group { conditions, pattern, ..Group::status(501) });
         }
         Err(also) => {
             context

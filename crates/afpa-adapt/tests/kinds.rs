@@ -1,4 +1,4 @@
-//! Twelve kinds of configuration, each with its translation and its notes beside it. `AFPA_WRITE=1` writes them anew.
+//! Fourteen kinds of configuration, each with its translation and its notes beside it. `AFPA_WRITE=1` writes them anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,10 @@ const KINDS: &[&str] = &[
     "discourse",
     "front-controller",
     "gitlab",
+    "legacy",
     "mastodon",
     "nextcloud",
+    "portal",
     "spa",
     "static",
     "tls-sites",

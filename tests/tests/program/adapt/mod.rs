@@ -1,257 +1,166 @@
 //! `afpa adapt`: nginx by its configuration, and AFPA by the translation, give the same answers.
 
-use std::fs;
-use std::net::SocketAddr;
+mod bed;
+mod kinds;
+
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use afpa_testkit::server::{free_address, program};
-use afpa_testkit::{Client, Endpoint, Response, Running, Server, Tree, eventually, nginx, skip};
+use afpa_testkit::{Response, figure, nginx, skip};
 
-/// A configuration of `crates/afpa-adapt/tests/kinds`, the files that it needs, and paths to ask for.
-struct Kind {
-    name: &'static str,
-    host: &'static str,
-    files: &'static [&'static str],
-    targets: &'static [&'static str],
-    /// Paths of names that begin with a dot: nginx answers 403, AFPA 404, as the notes say.
-    hidden: &'static [&'static str],
-}
+use self::bed::{Bed, NGINX, Peer, text};
+use self::kinds::{KINDS, Kind};
 
-const STATIC: Kind = Kind {
-    name: "static",
-    host: "static.example",
-    files: &[
-        "srv/static/index.html",
-        "srv/static/a.html",
-        "srv/static/new.html",
-        "srv/static/x.css",
-        "srv/static/sub/index.htm",
-        "srv/static/sub/b.txt",
-        "srv/static/none/x.txt",
-        "srv/static/errors/404.html",
-        "srv/static/.htaccess",
-        "srv/files/f.zip",
-        "srv/files/index.html",
-    ],
-    targets: &[
-        "/",
-        "/index.html",
-        "/a.html",
-        "/new.html",
-        "/x.css",
-        "/sub/",
-        "/sub",
-        "/sub/index.htm",
-        "/sub/b.txt",
-        "/missing",
-        "/missing.html",
-        "/sub/missing/x",
-        "/downloads/f.zip",
-        "/downloads/",
-        "/downloads/none",
-        "/downloads",
-        "/old.html",
-        "/none/x.txt",
-        "/none",
-        "//a.html",
-        "/./a.html",
-        "/%61.html",
-        "/sub/../a.html",
-        "/downloads/../a.html",
-        "/errors/404.html",
-    ],
-    hidden: &["/.htaccess", "/.ht"],
-};
+/// At least so many requests a configuration.
+const LEAST: usize = 50;
 
-const APPLICATION: Kind = Kind {
-    name: "spa",
-    host: "app.example",
-    files: &[
-        "srv/app/dist/index.html",
-        "srv/app/dist/robots.txt",
-        "srv/app/dist/sub/index.html",
-        "srv/app/dist/assets/a.js",
-        "srv/app/dist/assets/a.css",
-    ],
-    targets: &[
-        "/",
-        "/index.html",
-        "/users/42",
-        "/users/",
-        "/a/b/c",
-        "/none.js",
-        "/robots.txt",
-        "/sub/",
-        "/sub",
-        "/assets/a.js",
-        "/assets/a.css",
-        "/assets/none.js",
-        "/api/x",
-        "/api/",
-        "/api/a/b",
-        "/api",
-        "/apix",
-        "/health",
-        "/health/x",
-        "/healthy",
-        "/./api/x",
-        "/%61ssets/a.js",
-    ],
-    hidden: &[],
-};
+/// A request: host, whether by TLS, method, target, more field lines.
+type Asked = (&'static str, bool, &'static str, String, &'static str);
 
-const CAREFUL: Kind = Kind {
-    name: "boilerplate",
-    host: "careful.example",
-    files: &[
-        "srv/careful/index.html",
-        "srv/careful/404.html",
-        "srv/careful/p.html",
-        "srv/careful/a.css",
-        "srv/careful/b.JS",
-        "srv/careful/i.png",
-        "srv/careful/i.jpg",
-        "srv/careful/f.woff2",
-        "srv/careful/d.json",
-        "srv/careful/x.bak",
-        "srv/careful/e.log",
-        "srv/careful/q~",
-        "srv/careful/archive/x.css",
-        "srv/careful/archive/y.txt",
-        "srv/careful/sub/index.html",
-        "srv/careful/.well-known/security.txt",
-        "srv/careful/.git/config",
-    ],
-    targets: &[
-        "/",
-        "/index.html",
-        "/p.html",
-        "/404.html",
-        "/a.css",
-        "/A.CSS",
-        "/b.JS",
-        "/i.png",
-        "/i.jpg",
-        "/f.woff2",
-        "/d.json",
-        "/x.bak",
-        "/e.log",
-        "/q~",
-        "/none.log",
-        "/archive/x.css",
-        "/archive/y.txt",
-        "/archive",
-        "/sub/",
-        "/sub",
-        "/none",
-        "/none.css",
-        "/none/none.png",
-        "/.well-known/security.txt",
-    ],
-    hidden: &["/.git/config"],
-};
-
-#[test]
-fn nginx_and_the_translation_answer_alike() {
-    if !Path::new(nginx::PROGRAM).exists() || !Path::new(TYPES).exists() {
+/// One test for each kind, so that they run beside one another.
+fn compare(name: &str) {
+    let kind = KINDS.iter().find(|kind| kind.name == name).expect("a kind");
+    if !Path::new(nginx::PROGRAM).exists() || !Path::new(NGINX).join("mime.types").exists() {
         skip!("nginx is not installed");
     }
-    for kind in [STATIC, APPLICATION, CAREFUL] {
-        compare(&kind);
-    }
-}
-
-/// The media types of Debian's nginx.
-const TYPES: &str = "/etc/nginx/mime.types";
-
-fn compare(kind: &Kind) {
-    let tree = Tree::new();
-    for name in kind.files {
-        tree.file(name, format!("the file {name}\n"));
-    }
-    let application = free_address();
-    let (peer, _running) = start_nginx(kind, &tree, application);
-    let server = Server::start(tree.path(), |launch| {
-        launch.written(|endpoint| {
-            let text = written(kind, tree.path(), &endpoint.to_string(), application);
-            translated(&tree, &text)
+    let bed = match Bed::new(kind) {
+        Ok(bed) => bed,
+        Err(why) => skip!("{why}"),
+    };
+    let theirs = bed.nginx();
+    let ours = bed.afpa();
+    let (mut faults, mut known) = (Vec::new(), 0);
+    let all = asked(kind);
+    for one in &all {
+        let [by_nginx, by_afpa] = [&theirs, &ours].map(|peer| Answer::of(peer, one));
+        let path = one.3.split('?').next().unwrap_or_default();
+        let is_noted = kind.differs.iter().any(|(target, own, other)| {
+            let is_it = match target.strip_suffix('*') {
+                Some(start) => path.starts_with(start),
+                None => path == *target,
+            };
+            is_it && [by_nginx.status, by_afpa.status] == [*own, *other]
         });
-    });
-    for target in kind.targets {
-        for target in [(*target).to_owned(), format!("{target}?q=1")] {
-            let theirs = Answer::of(kind, &peer, &target);
-            let ours = Answer::of(kind, server.endpoint(), &target);
-            assert_eq!(ours, theirs, "{} {target}: AFPA's, then nginx's", kind.name);
+        match by_nginx == by_afpa {
+            true => {}
+            false if is_noted => known += 1,
+            false => faults.push(format!("{one:?}:\n  nginx {by_nginx:?}\n  afpa  {by_afpa:?}")),
         }
     }
-    for target in kind.hidden {
-        let statuses = [&peer, server.endpoint()].map(|at| ask(kind, at, target).status);
-        assert_eq!(statuses, [403, 404], "{} {target}", kind.name);
-    }
+    assert!(faults.is_empty(), "{name}: {} of {}:\n{}", faults.len(), all.len(), faults.join("\n"));
+    assert!(all.len() - known >= LEAST, "{name}: only {} requests", all.len() - known);
+    let same = all.len() - known;
+    let row = format!("| {name} | {} | {same} |", share(name));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adapt.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains(&row), "docs/adapt.md does not say: {row}");
+    figure!("{row} {known} others differ as noted");
 }
 
-/// The configuration with addresses and folders of the test.
-fn written(kind: &Kind, folder: &Path, address: &str, application: SocketAddr) -> String {
+macro_rules! kinds {
+    ($($test:ident $name:literal)*) => {
+        $(#[test]
+        fn $test() {
+            compare($name);
+        })*
+        const TESTED: &[&str] = &[$($name),*];
+    };
+}
+
+kinds! {
+    balancer "balancer"
+    boilerplate "boilerplate"
+    cache "cache"
+    discourse "discourse"
+    front_controller "front-controller"
+    gitlab "gitlab"
+    legacy "legacy"
+    mastodon "mastodon"
+    nextcloud "nextcloud"
+    portal "portal"
+    spa "spa"
+    static_files "static"
+    tls_sites "tls-sites"
+    wordpress "wordpress"
+}
+
+#[test]
+fn every_kind_is_compared() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/afpa-adapt/tests/kinds");
+    let files = std::fs::read_dir(folder).expect("the kinds").map(|file| file.expect("it").path());
+    let is_conf = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "conf");
+    let names =
+        files.filter(is_conf).filter_map(|path| Some(path.file_stem()?.display().to_string()));
+    let names: BTreeSet<String> = names.collect();
+    assert_eq!(names, TESTED.iter().map(|name| (*name).to_owned()).collect());
+}
+
+/// The share of a kind that is translated, as it stands with the kinds.
+fn share(name: &str) -> String {
     let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/afpa-adapt/tests/kinds");
-    let text = fs::read_to_string(kinds.join(format!("{}.conf", kind.name))).expect("the kind");
-    let left_out =
-        ["listen [::]", "access_log /", "error_log ", "user ", "pid ", "worker_processes "];
-    let mut lines = String::new();
-    for line in text.lines() {
-        let bare = line.trim_start();
-        if left_out.iter().any(|start| bare.starts_with(start)) {
+    let notes = std::fs::read_to_string(kinds.join(format!("{name}.notes"))).expect("its notes");
+    notes.lines().next().unwrap_or_default().trim_end_matches(" directives").to_owned()
+}
+
+/// The requests of a kind: its files, its locations, names that are not there, other methods, and those of its own.
+fn asked(kind: &'static Kind) -> Vec<Asked> {
+    let mut all = Vec::new();
+    let mut add = |(host, tls): (&'static str, bool), method: &'static str, target: String| {
+        let one = (host, tls, method, target, kind.lines);
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    };
+    let main = kind.hosts[0];
+    for target in kind.files.iter().filter_map(|file| file.strip_prefix(kind.root)) {
+        add(main, "GET", target.to_owned());
+        add(main, "GET", format!("{target}?q=1&r=%20"));
+        add(main, "HEAD", target.to_owned());
+        let folder = target.rsplit_once('/').map_or("", |(folder, _)| folder);
+        add(main, "GET", format!("{folder}/"));
+        add(main, "GET", format!("{folder}/none.html"));
+        if !folder.is_empty() {
+            add(main, "GET", folder.to_owned());
+        }
+    }
+    let text = text(kind);
+    for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("location ")) {
+        let words = line.trim_start_matches(['=', '^', '~', ' ']);
+        let path = words.split_whitespace().next().unwrap_or_default();
+        if !path.starts_with('/') || line.starts_with("~") || path.contains('\\') {
             continue;
         }
-        let line = match bare.strip_prefix("listen 80") {
-            Some(rest) => format!("listen {address}{rest}"),
-            None if bare.starts_with("include ") => format!("include {TYPES};"),
-            None => line.to_owned(),
-        };
-        lines.push_str(&line);
-        lines.push('\n');
+        let bare = path.trim_end_matches('/');
+        for target in [path.to_owned(), format!("{bare}/none/x.txt"), format!("{bare}x")] {
+            add(main, "GET", target.clone());
+            add(main, "GET", format!("{target}?a=b"));
+            add(main, "HEAD", target);
+        }
     }
-    let srv = format!("{}/srv/", folder.display());
-    lines.replace("/srv/", &srv).replace("127.0.0.1:3000", &application.to_string())
+    for target in ["/", "/none", "/none/", "/a//b", "/%6eone", "/./none", "/x/../none"] {
+        add(main, "GET", target.to_owned());
+    }
+    for (host, tls) in kind.hosts {
+        for target in ["/", "/a/b?c=d"] {
+            add((host, *tls), "GET", target.to_owned());
+        }
+    }
+    for (method, target) in kind.more {
+        add(main, method, (*target).to_owned());
+    }
+    let own = kind
+        .own
+        .iter()
+        .map(|(host, tls, target, lines)| (*host, *tls, "GET", (*target).to_owned(), *lines));
+    all.into_iter().chain(own).collect()
 }
 
-/// The translation, by the program.
-fn translated(tree: &Tree, text: &str) -> String {
-    let file = tree.outside("adapted.conf", text);
-    let done = Command::new(program()).arg("adapt").arg(&file).output().expect("it runs");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.code().is_some_and(|code| code < 2), "{said}");
-    assert!(said.contains(" directives translated ("), "{said}");
-    String::from_utf8(done.stdout).expect("UTF-8")
-}
-
-/// nginx with the configuration, and beside it the application that it passes requests on to.
-fn start_nginx(kind: &Kind, tree: &Tree, application: SocketAddr) -> (Endpoint, Running) {
-    let address = free_address();
-    let home = tree.outside("nginx.log", "");
-    let at = home.parent().expect("a folder").display();
-    let own = format!(
-        "http {{ access_log off; client_body_temp_path {at}/t1; proxy_temp_path {at}/t2;
-           fastcgi_temp_path {at}/t3; uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
-           server {{ listen {application}; default_type text/plain;
-             location / {{ return 200 \"$request_method $request_uri $http_host\"; }} }}"
-    );
-    let text = written(kind, tree.path(), &address.to_string(), application);
-    let main =
-        format!("daemon off; master_process off; pid {at}/nginx.pid; error_log {at}/nginx.log;\n");
-    let file = tree.outside("nginx.conf", main + &text.replacen("http {", &own, 1));
-    let mut command = Command::new(nginx::PROGRAM);
-    command.arg("-c").arg(&file).stdin(Stdio::null()).stderr(Stdio::null());
-    let running = Running::start(&mut command);
-    let endpoint = Endpoint::Tcp(address);
-    eventually("nginx takes connections", || Client::connect(&endpoint).is_ok());
-    (endpoint, running)
-}
-
-fn ask(kind: &Kind, at: &Endpoint, target: &str) -> Response {
-    let mut client = Client::connect(at).expect("a connection");
-    let host = kind.host;
-    client.exchange(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+fn ask(peer: &Peer, (host, tls, method, target, lines): &Asked) -> Response {
+    let mut client = peer.connect(host, *tls);
+    let length = if matches!(*method, "GET" | "HEAD") { "" } else { "Content-Length: 0\r\n" };
+    client.exchange(format!(
+        "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{lines}{length}\r\n"
+    ))
 }
 
 /// All that has to be the same.
@@ -261,7 +170,7 @@ struct Answer {
     location: Option<String>,
     media_type: Option<String>,
     fields: Vec<(String, String)>,
-    content: Vec<u8>,
+    content: String,
 }
 
 /// The fields that the configurations set.
@@ -270,14 +179,20 @@ const FIELDS: &[&str] = &[
     "cache-control",
     "content-security-policy",
     "referrer-policy",
+    "strict-transport-security",
+    "www-authenticate",
     "x-content-type-options",
+    "x-frame-options",
     "x-robots-tag",
 ];
 
 impl Answer {
-    fn of(kind: &Kind, at: &Endpoint, target: &str) -> Self {
-        let response = ask(kind, at, target);
-        let is_page = response.status == 200;
+    fn of(peer: &Peer, asked: &Asked) -> Self {
+        let response = ask(peer, asked);
+        // Built-in error pages differ.
+        let text = String::from_utf8_lossy(&response.body);
+        let is_own = !text.contains("<hr><center>nginx") && text.starts_with("the file ");
+        let is_page = response.status == 200 || response.status >= 400 && is_own;
         let names =
             response.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
         let mut fields: Vec<_> = names.filter(|(name, _)| FIELDS.contains(&&**name)).collect();
@@ -285,10 +200,9 @@ impl Answer {
         Self {
             status: response.status,
             location: response.field("Location").map(path_of),
-            // Built-in error pages differ.
             media_type: response.field("Content-Type").filter(|_| is_page).map(essence),
             fields: if response.status < 400 { fields } else { Vec::new() },
-            content: if is_page { response.body } else { Vec::new() },
+            content: if is_page { text.into_owned() } else { String::new() },
         }
     }
 }
