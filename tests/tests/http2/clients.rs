@@ -185,3 +185,39 @@ func main() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.trim(), "good", "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// A client that makes the table of its decoder smaller and larger again, which nghttp2 watches (RFC 7541 section 4.2).
+#[test]
+fn node_makes_its_table_of_fields_smaller_and_larger() {
+    const SCRIPT: &str = "
+const http2 = require('http2');
+const client = http2.connect(process.argv[1], { settings: { headerTableSize: 100 } });
+const fail = (error) => { console.log(error); process.exit(1); };
+client.on('error', fail);
+const ask = () => new Promise((done) => {
+  const request = client.request({ ':path': '/hello.txt', 'user-agent': 'node' });
+  request.on('error', fail);
+  request.on('response', (fields) => {
+    if (fields[':status'] !== 200 || !fields.etag) { fail(fields); }
+  });
+  request.resume().on('end', done);
+  request.end();
+});
+const settle = (headerTableSize) =>
+  new Promise((done) => client.settings({ headerTableSize }, (error) => error ? fail(error) : done()));
+(async () => {
+  for (const size of [0, 4096, 32, 65536, 0]) {
+    await ask();
+    await settle(size);
+    await ask();
+  }
+  console.log('good');
+  client.close();
+})();
+";
+    let tree = site();
+    let server = server(&tree);
+    let Some(output) = run("node", &["-e", SCRIPT, &server.url()]) else { skip!("no Node") };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "good", "{}", String::from_utf8_lossy(&output.stderr));
+}

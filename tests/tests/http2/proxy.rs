@@ -351,3 +351,28 @@ fn a_long_stored_response_comes_whole_after_an_exchange() {
         lines().matches(&whole).count() == 4
     });
 }
+
+/// A 304 and an answer to HEAD may say the length that the content would have (RFC 9110 section 8.6): none comes.
+#[test]
+fn a_length_without_content_ends_no_stream() {
+    let server = Raw::start(|mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let status = if head.starts_with("HEAD") { "200 OK" } else { "304 Not Modified" };
+            let answer = format!("HTTP/1.1 {status}\r\nETag: \"1\"\r\nContent-Length: 5\r\n\r\n");
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let proxy = proxy(&[server.to()], "");
+    let mut client = H2Client::connect(&proxy);
+    for (method, status) in [("GET", 304), ("HEAD", 200), ("GET", 304)] {
+        let mut fields = request(method, "/");
+        fields.push(("if-none-match", "\"1\""));
+        let id = client.request(&fields, b"");
+        let whole = client.whole(id);
+        assert!(whole.ended && whole.reset.is_none() && whole.body.is_empty(), "{whole:?}");
+        assert_eq!(whole.fields[0].1, status.to_string(), "{whole:?}");
+    }
+    assert_eq!(server.connections(), 1, "its connection goes on");
+}

@@ -747,6 +747,45 @@ fn a_websocket_opens_behind_it() {
     assert!(asked.iter().all(|head| field(head, "Upgrade") == "-"), "{asked:?}");
 }
 
+/// A WebSocket by HTTP/2 (RFC 8441). The question is a GET all the same.
+#[test]
+fn an_extended_connect_opens_behind_it() {
+    let (app, tree, portal) = (app(), tree(), portal());
+    let server = serve(&tree, &settings(&portal.to(), &app, &tree));
+    let mut client = H2Client::connect(&server);
+    let mut open = |cookie: &str| {
+        let fields = [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "http"),
+            (":path", "/app/chat"),
+            (":authority", "a"),
+            ("sec-websocket-version", "13"),
+            ("cookie", cookie),
+        ];
+        let id = client.open(&fields, false);
+        client.until("an answer", |client| {
+            let whole = client.so_far(id);
+            whole.ended || !whole.body.is_empty()
+        });
+        let whole = client.so_far(id);
+        (whole.fields[0].1.clone(), String::from_utf8(whole.body).expect("text"))
+    };
+    let (status, _) = open("session=eve");
+    assert_eq!(status, "401");
+    assert!(app.take().is_empty(), "nobody else is asked");
+    let (status, said) = open("session=ann");
+    assert_eq!((&*status, &*said), ("200", "user ann"));
+    let (status, _) = open("session=eve");
+    assert_eq!(status, "401", "the next stream is asked about, too");
+    let asked = portal.take();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    for head in &asked {
+        assert!(head.starts_with("GET /verify?as=afpa HTTP/1.1\r\n"), "{head}");
+        assert_eq!((field(head, "Upgrade"), field(head, "X-Forwarded-Uri")), ("-", "/app/chat"));
+    }
+}
+
 #[test]
 fn the_page_about_forward_auth_has_a_configuration_that_does_what_it_says() {
     let (app, tree, portal) = (app(), tree(), portal());

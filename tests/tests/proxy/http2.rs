@@ -287,23 +287,29 @@ server.on("stream", (stream, headers) => {
 server.listen(PORT, "ADDRESS");
 "#;
 
-#[test]
-fn content_passes_both_ways_with_a_node_of_http2() {
+/// Node with a script, its folder, and its address; `None`, with a word about it, where there is none.
+fn node(script: &str) -> Option<(Running, tempfile::TempDir, SocketAddr)> {
     if !std::path::Path::new("/usr/bin/node").exists() {
-        return println!("SKIP: node is not installed");
+        println!("SKIP: node is not installed");
+        return None;
     }
     let place = free_address();
     let folder = tempfile::tempdir().expect("a folder");
-    let script = folder.path().join("server.js");
-    let text =
-        NODE.replace("PORT", &place.port().to_string()).replace("ADDRESS", &place.ip().to_string());
-    fs::write(&script, text).expect("written");
+    let file = folder.path().join("server.js");
+    let text = script.replace("PORT", &place.port().to_string());
+    fs::write(&file, text.replace("ADDRESS", &place.ip().to_string())).expect("written");
     let mut command = Command::new("/usr/bin/node");
-    command.arg(&script).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _node = Running::start(&mut command);
+    command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let node = Running::start(&mut command);
     eventually_within(Duration::from_secs(20), "node listens", || {
         Client::connect(&Endpoint::Tcp(place)).is_ok()
     });
+    Some((node, folder, place))
+}
+
+#[test]
+fn content_passes_both_ways_with_a_node_of_http2() {
+    let Some((_node, _folder, place)) = node(NODE) else { return };
     let proxy = proxy(&[place.to_string()], "http2 = true\n");
     let content = patterned(2_000_000);
     for round in 0..2 {
@@ -333,4 +339,34 @@ fn content_passes_both_ways_with_a_node_of_http2() {
             assert_eq!(response.trailers, [("x-bytes".to_owned(), "2000000".to_owned())]);
         }
     }
+}
+
+/// Says lengths of content that does not come, and has a small table of fields, which it makes smaller still.
+const BODILESS: &str = r#"
+const http2 = require("http2");
+const server = http2.createServer({ settings: { headerTableSize: 200 } });
+server.on("session", (session) => setTimeout(() => {
+  if (!session.destroyed) { session.settings({ headerTableSize: 0 }); }
+}, 20));
+server.on("stream", (stream, headers) => {
+  stream.on("error", () => {});
+  const status = headers[":method"] === "HEAD" ? 200 : 304;
+  stream.respond({ ":status": status, "content-length": "5", etag: "\"1\"" }, { endStream: true });
+});
+server.listen(PORT, "ADDRESS");
+"#;
+
+#[test]
+fn a_server_of_http2_says_lengths_without_content_and_makes_its_table_smaller() {
+    let Some((_node, _folder, place)) = node(BODILESS) else { return };
+    let proxy = proxy(&[place.to_string()], "http2 = true\n");
+    let mut client = proxy.connect();
+    let tag = "Host: h\r\nIf-None-Match: \"1\"\r\n";
+    for _ in 0..40 {
+        let said = client.exchange(format!("GET / HTTP/1.1\r\n{tag}\r\n"));
+        assert_eq!((said.status, said.body.len()), (304, 0), "{said:?}");
+        let said = client.exchange(format!("HEAD / HTTP/1.1\r\n{tag}\r\n"));
+        assert_eq!((said.status, said.field("content-length")), (200, Some("5")), "{said:?}");
+    }
+    assert_eq!(server_row(&proxy, &place.to_string())["downs"], 0);
 }
