@@ -9,6 +9,7 @@ pub mod control;
 mod fast_path;
 mod folder;
 pub mod keys;
+mod log_folder;
 pub mod logging;
 pub mod notify;
 pub mod privileges;

@@ -2,12 +2,13 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use afpa_testkit::server::free_address;
-use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, tree::patterned};
+use afpa_testkit::server::{free_address, program};
+use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, skip, tree::patterned};
 use afpa_tests::proxy::{Raw, configuration};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -300,7 +301,7 @@ fn a_wrong_field_of_the_log_has_its_line_and_the_names() {
     ] {
         let text = format!("[log]\n{lines}\n[[site]]\nroot = \"/srv\"\n");
         fs::write(&file, text).expect("written");
-        let mut command = std::process::Command::new(afpa_testkit::server::program());
+        let mut command = Command::new(program());
         let output = command.arg("check").arg(&file).output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains("afpa.toml:3:") && text.contains(said), "{lines}: {text}");
@@ -341,4 +342,36 @@ fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {
         assert!(named.starts_with(target), "{line}");
         assert_eq!(line["host"] == "h", request.contains("Host: h"), "{line}");
     }
+}
+
+#[test]
+fn check_warns_of_a_folder_in_which_the_log_cannot_be_opened_anew() {
+    if !afpa_testkit::limits::is_root() {
+        skip!("not root: there is no other user");
+    }
+    let tree = Tree::new();
+    tree.file("logs/other", "");
+    let log = tree.at("logs/access.log").display().to_string();
+    let root = tree.path().display().to_string();
+    let said = |user: &str| {
+        let text = format!("{user}[log]\naccess = \"{log}\"\n[[site]]\nroot = \"{root}\"\n");
+        let file = tree.outside("afpa.toml", text);
+        let output = Command::new(program()).arg("check").arg(file).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let warning = ":3:10: warning: nobody cannot write to ";
+    let other = "user = \"nobody\"\n";
+    assert!(said(other).contains(warning), "{}", said(other));
+    assert!(!said("user = \"root\"\n").contains("cannot write to"));
+    // A file that is made for the user will do, and so will a folder.
+    tree.file("logs/access.log", "");
+    tree.set_mode("logs/access.log", 0o666);
+    assert!(!said(other).contains("cannot write to"));
+    tree.remove("logs/access.log");
+    tree.set_mode("logs", 0o777);
+    assert!(!said(other).contains("cannot write to"));
+    // Nobody reaches a folder within a closed one.
+    tree.set_mode("", 0o700);
+    assert!(said(other).contains(warning), "{}", said(other));
 }

@@ -20,7 +20,7 @@ use crate::cli::{
     self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
 };
 use crate::control::{self, Target};
-use crate::fast_path;
+use crate::{fast_path, log_folder};
 use afpa_config::{ConfigError, Machine, Overrides, load};
 
 /// `afpa check FILE`.
@@ -28,7 +28,8 @@ use afpa_config::{ConfigError, Machine, Overrides, load};
 /// # Errors
 /// With every error of the file; with `--probe`, when a server takes no connections.
 pub fn check(options: &Check) -> anyhow::Result<()> {
-    let loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
+    let mut loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
+    loaded.warnings.extend(log_folder::warning(&loaded));
     let mut text = String::new();
     if options.explain {
         text.push_str(&loaded.explanation());

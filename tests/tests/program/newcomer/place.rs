@@ -44,6 +44,14 @@ impl Page {
         line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
     }
 
+    /// Its lines that begin so.
+    #[track_caller]
+    pub(super) fn lines(&self, begin: &str) -> Vec<&str> {
+        let lines: Vec<&str> = self.text.lines().filter(|line| line.starts_with(begin)).collect();
+        assert!(!lines.is_empty(), "{} has no line {begin}", self.name);
+        lines
+    }
+
     /// Asserts that the page claims this; then a case may show it.
     #[track_caller]
     pub(super) fn claims(&self, words: &str) {
