@@ -53,5 +53,7 @@ seen 'dnspython: DS' 00010801aa "$(python "DS 1 RSASHA256 1 $(printf 'aa%.0s' {1
 seen 'miekg/dns: DS' 00010801aa "$(./write "DS 1 RSASHA256 1 $(printf 'aa%.0s' {1..20})" | cut -c1-10)"
 seen 'miekg/dns: RRSIG' 000108 "$(./write 'RRSIG A RSASHA256 1 60 20240301000000 20240201000000 1 a. AAAA' | cut -c1-6)"
 seen 'miekg/dns: DNSKEY by number' 0101030803010001 "$(./write 'DNSKEY 257 3 8 AwEAAQ==')"
-seen 'miekg/dns: DNSKEY' 'dns: bad DNSKEY Algorithm: "RSASHA256" at line: 1:32' "$(./write 'DNSKEY 257 3 RSASHA256 AwEAAQ==')"
-seen 'miekg/dns: CDNSKEY' 'dns: bad CDNSKEY Algorithm: "RSASHA256" at line: 1:33' "$(./write 'CDNSKEY 257 3 RSASHA256 AwEAAQ==')"
+seen 'miekg/dns: DNSKEY' 'dns: bad DNSKEY Algorithm: "RSASHA256" at line: 1:32' \
+    "$(./write 'DNSKEY 257 3 RSASHA256 AwEAAQ==')"
+seen 'miekg/dns: CDNSKEY' 'dns: bad CDNSKEY Algorithm: "RSASHA256" at line: 1:33' \
+    "$(./write 'CDNSKEY 257 3 RSASHA256 AwEAAQ==')"
