@@ -48,7 +48,8 @@ async def main():
 
 asyncio.run(main())
 PY
-node echo.js >log &
+: >log
+node echo.js >>log &
 servers="$server $!"
 # shellcheck disable=SC2086 # two numbers
 trap 'kill $servers; rm -rf "$FOLDER"' EXIT
