@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
+.PHONY: help run build static packages check test test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -22,17 +22,29 @@ build: ## build the release program
 	@scripts/setup build
 	@scripts/cargo build --release --locked --package afpa
 
+static: ## build the program without libraries of the system, for archive and image
+	@scripts/setup build
+	@packaging/static
+
+packages: build static ## pack .deb, .rpm, archive and image into build/packages, with a bill of their parts
+	@scripts/setup build packages
+	@packaging/build
+
 check: ## format, lints and the crates' own tests, within a minute: what to run while working
 	@scripts/setup build test
 	@scripts/test format scripts clippy inside
 
 test: ## run every test (what CI runs)
-	@scripts/setup build test kernels
+	@scripts/setup build test packages kernels
 	@scripts/test
 
 test-kernels: ## load and try the programs in Debian's stock kernels 6.1 and 6.12, in an emulator
 	@scripts/setup build test kernels
 	@scripts/test build kernels
+
+test-packages: packages ## install the packages in fresh Debian roots and containers, as root, ten minutes
+	@scripts/setup build packages test-packages
+	@packaging/test
 
 compare: lab ## measure it beside nginx and h2o (ARGS="--quick")
 	@$(TARGET_DIR)/release/afpa-lab compare $(ARGS)

@@ -73,6 +73,11 @@ pub enum Command {
     /// Reads a configuration file; it does not ask a running process. The exit status is 0 if there is a
     /// request set, 1 if the answer would be 404 or 421.
     Route(Route),
+    /// Ask the running afpa whether it answers
+    ///
+    /// For health checks of containers and scripts. Prints `ok`; the exit status is 0 if it answered within five seconds, 1
+    /// if not.
+    Health(Health),
     /// Show what the running afpa is doing
     ///
     /// Requests, cache and connections of the afpa of this user.
@@ -179,6 +184,15 @@ pub struct Route {
     /// Listening address of the request [default: the first with the port of the URL]
     #[arg(short, long, value_name = "ADDR:PORT|unix:PATH")]
     pub listen: Option<String>,
+}
+
+/// `afpa health`.
+#[derive(Args, Debug)]
+#[command(after_help = HEALTH_EXAMPLES)]
+pub struct Health {
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
 }
 
 /// `afpa stats`.
@@ -398,6 +412,11 @@ const ADAPT_EXAMPLES: &str = "\
 Examples:
   afpa adapt /etc/nginx/nginx.conf
   afpa adapt /etc/nginx/nginx.conf -o /etc/afpa/afpa.toml && afpa check /etc/afpa/afpa.toml";
+
+const HEALTH_EXAMPLES: &str = "\
+Examples:
+  afpa health
+  afpa health --control /run/afpa/control.sock";
 
 const STATS_EXAMPLES: &str = "\
 Examples:

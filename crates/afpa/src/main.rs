@@ -31,6 +31,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(options)) => return commands::doctor::doctor(&options),
         Some(Command::Adapt(options)) => return commands::adapt::adapt(&options),
         Some(Command::Check(options)) => commands::check(&options),
+        Some(Command::Health(options)) => commands::health(&options),
         Some(Command::Stats(options)) => commands::stats(&options),
         Some(Command::Top(options)) => commands::top::top(&options),
         Some(Command::Purge(options)) => commands::purge(&options),

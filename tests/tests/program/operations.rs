@@ -44,6 +44,8 @@ fn operations_are_listed_and_called_by_their_names() {
         called(&server, &[name]);
     }
     assert_eq!(called(&server, &["health"]), "ok\n");
+    let health = server.command(&["health"]);
+    assert!(health.status.success() && health.stdout == b"ok\n", "{health:?}");
     assert_eq!(server.get("/hello.txt").status, 200);
     let purged = called(&server, &["purge", "path=/hello.txt"]);
     assert_eq!(purged, "/hello.txt was dropped from the cache\n");

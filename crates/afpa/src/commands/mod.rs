@@ -17,7 +17,8 @@ use afpa_police::{NotAPrefix, Prefix};
 use anyhow::{Context as _, bail};
 
 use crate::cli::{
-    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Man, Order, Purge, Server, Stats,
+    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Health, Man, Order, Purge, Server,
+    Stats,
 };
 use crate::control::{self, Target};
 use crate::{fast_path, log_folder};
@@ -57,6 +58,14 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
         0 => Ok(()),
         silent => bail!("{silent} of {} servers take no connections", probed.servers),
     }
+}
+
+/// `afpa health`.
+///
+/// # Errors
+/// When there is no process to ask, or it does not answer.
+pub fn health(options: &Health) -> anyhow::Result<()> {
+    print(&control::find(&target(&options.target))?.get("/health")?)
 }
 
 /// `afpa stats`.
