@@ -12,6 +12,7 @@ use crate::conn::socketless::TcpSettings;
 use crate::found::{FoundFastPath, OnHooks};
 use crate::kernel::Kernel;
 use crate::net::devices::devices;
+use crate::pin_home::HOME;
 
 /// Capabilities that loading takes.
 const NEEDED: [(CapabilitySet, &str); 3] = [
@@ -58,7 +59,8 @@ impl Facts {
             tcp: Some(TcpSettings::of_this_namespace()),
             lacking: lacking.collect(),
             memlock: getrlimit(Resource::Memlock).current,
-            bpf_fs: is_of("/sys/fs/bpf", BPF_FS),
+            // A service may see our folder alone.
+            bpf_fs: is_of("/sys/fs/bpf", BPF_FS) || is_of(HOME, BPF_FS),
             cgroup2: is_of("/sys/fs/cgroup", CGROUP2) || is_of("/sys/fs/cgroup/unified", CGROUP2),
             policies: xfrm::policies().ok(),
             filters_bridges: BRIDGE_FILTERS.iter().any(|path| number_in(path) > 0),
