@@ -18,6 +18,9 @@ use crate::units::{Listen, human_size};
 /// Descriptors beyond connections and files: listeners, logs, watches, event loops.
 const DESCRIPTOR_RESERVE: usize = 256;
 
+/// Connections of requests that are mirrored.
+const MIRROR_CONNECTIONS: usize = 256;
+
 impl Config {
     /// Descriptors needed when every limit is reached at once. A connection is a socket, and may hold a second
     /// descriptor: a file that the cache has ejected meanwhile, or a connection to a server.
@@ -25,7 +28,8 @@ impl Config {
         let connections = 2 * self.limits.connections;
         let roots = self.directories().collect::<HashSet<_>>().len();
         let open = connections + self.cache.open_files + roots;
-        open + self.workers * 8 + DESCRIPTOR_RESERVE
+        let mirrors = if self.mirrors() { MIRROR_CONNECTIONS } else { 0 };
+        open + mirrors + self.workers * 8 + DESCRIPTOR_RESERVE
     }
 
     /// The directories that are served; some may be named several times.

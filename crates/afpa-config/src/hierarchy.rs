@@ -24,6 +24,8 @@ use crate::finding::Location;
 use crate::forward_auth::ForwardAuth;
 use crate::groups::ServerGroup;
 use crate::hints::RootHint;
+use crate::mirror::Mirror;
+use crate::mirror_checks;
 use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
 use crate::php::{INDEX, Php, seen_root};
 use crate::rules::server_addresses;
@@ -119,7 +121,10 @@ pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Ke
     let asked = consents::places(config).filter_map(|(section, auth)| {
         auth.and_then(ForwardAuth::to).map(|to| (section, "forward_auth", to))
     });
-    own.chain(asked)
+    let mirrored = mirror_checks::places(config).filter_map(|(section, mirror)| {
+        mirror.and_then(Mirror::to).map(|to| (section, "mirror", to))
+    });
+    own.chain(asked).chain(mirrored)
 }
 
 /// The servers that a section names.

@@ -8,7 +8,7 @@ use crate::model::{Behaviour, Config, UrlPath};
 use crate::settings::Settings;
 
 /// The settings about servers that a place may have.
-const ABOUT_SERVERS: [&str; 3] = ["compress", "largest_content", "first_byte"];
+const ABOUT_SERVERS: [&str; 4] = ["compress", "largest_content", "first_byte", "mirror"];
 
 /// Warns of settings about servers where no server is asked, and of patterns that no path fits.
 pub(crate) fn warnings(

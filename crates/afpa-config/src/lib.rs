@@ -35,6 +35,8 @@ mod listeners;
 mod machine;
 mod marking;
 mod marking_checks;
+mod mirror;
+mod mirror_checks;
 mod model;
 mod overrides;
 mod php;
@@ -87,6 +89,7 @@ pub use http2::Http2;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
+pub use mirror::Mirror;
 pub use model::{
     AccessField, AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression,
     Config, Confine, Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io,
@@ -239,6 +242,7 @@ fn parse(
     findings.extend(error_checks::consistency(&config, &settings));
     findings.extend(users::consistency(&config, &settings));
     findings.extend(consents::consistency(&config, &settings));
+    findings.extend(mirror_checks::consistency(&config, &settings));
     findings.extend(routes::consistency(&config, &settings, &routes, conflicts));
     findings.extend(fallbacks::consistency(&config, &settings));
     findings.extend(scripts::consistency(&config, &settings));

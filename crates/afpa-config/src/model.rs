@@ -25,6 +25,7 @@ use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
 use crate::http2::Http2;
 use crate::marking::{OwnMarks, SiteMarks};
+use crate::mirror::Mirror;
 use crate::php::Php;
 use crate::police::Police;
 use crate::server_limits::ServerLimits;
@@ -486,6 +487,8 @@ pub struct SiteSettings {
     pub compress: bool,
     /// Limits of requests to servers.
     pub server_limits: ServerLimits,
+    /// Where these are mirrored; `None`: nowhere.
+    pub mirror: Option<Mirror>,
     /// The marks of its requests.
     pub marks: SiteMarks,
     /// Whether a directory without an index file is listed.
@@ -595,6 +598,8 @@ pub struct Behaviour {
     pub compress: Option<bool>,
     /// Limits of requests to its servers.
     pub server_limits: ServerLimits,
+    /// Where these are mirrored; `None`: as the path says, or the site.
+    pub mirror: Option<Mirror>,
     /// The marks of its requests.
     pub marks: OwnMarks,
     /// Beside `to`: the text that replaces the prefix, or with variables all. Alone: the target that is routed again.

@@ -17,6 +17,7 @@ use crate::headers::{FieldSettings, NAMES};
 use crate::hints::SiteHint;
 use crate::items::Item;
 use crate::marking::{OwnMarks, SiteMarks};
+use crate::mirror::Mirror;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::police::prefix;
 use crate::reader::{Reader, Section};
@@ -70,6 +71,7 @@ impl SiteSettings {
             php_params: s.pairs("php_params", "names and values", rules::param),
             compress: s.flag("compress", false),
             server_limits: ServerLimits::read(&mut s, "group"),
+            mirror: Mirror::read(&mut s, "none"),
             marks: SiteMarks::read(&mut s),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
@@ -212,6 +214,7 @@ impl Behaviour {
             cache: s.choice_or("cache", "site"),
             compress: s.flag_or("compress", "site"),
             server_limits: ServerLimits::read(s, "site"),
+            mirror: Mirror::read(s, "site"),
             marks: OwnMarks::read(s),
             rewrite: s.text_or("rewrite", "URL path", "none", rules::rewrite),
             redirect: s.text_or("redirect", "URL", "none", rules::location),

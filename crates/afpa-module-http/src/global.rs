@@ -22,6 +22,7 @@ use crate::doc_root::DocRoot;
 use crate::errors::{ErrorPages, PageFile};
 use crate::guard::Guards;
 use crate::header::HttpHeader;
+use crate::mirror::Mirrors;
 use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
 use crate::site::Site;
@@ -52,6 +53,8 @@ pub struct Global {
     pub codings: Codings,
     /// The settings of exchanges in places with limits of their own.
     pub exchanges: Exchanges,
+    /// Other groups that get requests to servers as well.
+    pub mirrors: Mirrors,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -184,6 +187,7 @@ impl Global {
             errors: ErrorTables::default(),
             codings: Codings::default(),
             exchanges: Exchanges::default(),
+            mirrors: Mirrors::default(),
             limits,
             body_limit,
             counted_sets,

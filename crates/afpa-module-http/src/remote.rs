@@ -24,6 +24,7 @@ use crate::demand::{self, Granted};
 use crate::errors::{self, Errors, PageSource, Problem, Served, Wanted};
 use crate::global::{Global, ServerGroup};
 use crate::learnt::{CheckedRequest, Learnt};
+use crate::mirror::{Copying, Mirror};
 use crate::preface;
 use crate::respond::Responder;
 use crate::script::{self, Run, Told};
@@ -42,6 +43,8 @@ pub struct Remote {
     pub(crate) problem: Option<Box<Problem>>,
     /// The job asks for consent, not for an answer to the request.
     pub(crate) question: Option<Box<Question>>,
+    /// Another group gets the request as well.
+    pub(crate) mirror: Option<Box<Mirror>>,
     /// It counts against the limits of the site until it is finished.
     pub(crate) _permit: Option<Permit>,
 }
@@ -298,7 +301,7 @@ fn affinity(wanted: router::Affinity) -> Affinity {
 }
 
 /// RFC 9110 section 9.2.2.
-fn is_idempotent(method: Method<'_>) -> bool {
+pub(crate) fn is_idempotent(method: Method<'_>) -> bool {
     matches!(method, Method::Get | Method::Head | Method::Options | Method::Put | Method::Delete)
 }
 
@@ -330,19 +333,49 @@ impl Remote {
     pub(crate) fn for_page(request: KeptRequest, wanted: Wanted) -> Self {
         let Wanted { problem, job } = wanted;
         let problem = Some(Box::new(problem));
-        let (plan, question) = (None, None);
-        Self { request, job, plan, is_early: false, problem, question, _permit: None }
+        let (plan, question, mirror) = (None, None, None);
+        Self { request, job, plan, is_early: false, problem, question, mirror, _permit: None }
     }
 
     /// A request that waits for the consent of a server.
     pub(crate) fn for_consent(request: KeptRequest, job: Box<Job>, question: Question) -> Self {
-        let (plan, problem) = (None, None);
+        let (plan, problem, mirror) = (None, None, None);
         let question = Some(Box::new(question));
-        Self { request, job, plan, is_early: false, problem, question, _permit: None }
+        Self { request, job, plan, is_early: false, problem, question, mirror, _permit: None }
     }
 
-    /// Has a server answer.
+    /// Has a server answer, and others get the request as well if it is mirrored.
     pub(crate) async fn exchange<C: ClientStream>(
+        mut self,
+        core: Rc<Core>,
+        client: &mut C,
+    ) -> ExchangedRequest {
+        match self.mirror.take() {
+            Some(mirror) if mirror.has_content() => {
+                // In a box: other requests need no memory for it.
+                return Box::pin(self.exchange_copied(core, client, mirror)).await;
+            }
+            Some(mirror) => mirror.send(&core),
+            None => {}
+        }
+        self.exchange_with(core, client).await
+    }
+
+    async fn exchange_copied(
+        self,
+        core: Rc<Core>,
+        client: &mut dyn ClientStream,
+        mirror: Box<Mirror>,
+    ) -> ExchangedRequest {
+        let mut copying = Copying::new(client, mirror);
+        let exchanged = self.exchange_with(Rc::clone(&core), &mut copying).await;
+        if let Some(mirror) = copying.into_mirror() {
+            mirror.send(&core);
+        }
+        exchanged
+    }
+
+    async fn exchange_with<C: ClientStream>(
         mut self,
         core: Rc<Core>,
         client: &mut C,

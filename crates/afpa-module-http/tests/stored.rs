@@ -168,6 +168,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         errors: Default::default(),
         codings: Default::default(),
         exchanges: Default::default(),
+        mirrors: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

@@ -37,6 +37,7 @@ mod run;
 mod store;
 
 pub use answer::{Answering, Recipient, Written};
+pub use fetch::client::Nobody;
 pub use kernel::{KernelCopy, KernelPlace, KernelRules, KernelTtl};
 pub use key::KeyRoom;
 pub use key::labels::Purge;

@@ -17,6 +17,7 @@ mod keeping;
 mod limits;
 mod live;
 mod metrics;
+mod mirror;
 mod network;
 mod orders;
 mod php;

@@ -74,9 +74,9 @@ impl<T: Table> Http<T> {
         let head = &request.head;
         let (codings, settings) =
             (global.codings.of(Some(set)), global.exchanges.of(Some(set), group));
-        let global = &global;
+        let (global, mirror) = (&global, global.mirrors.of(Some(set)));
         let distributing =
-            Distributing { asked, head, plan, codings, settings, global, responder, core };
+            Distributing { asked, head, plan, codings, settings, mirror, global, responder, core };
         distributing.respond(to, connection, out)
     }
 }

@@ -18,6 +18,7 @@ use crate::auth::PasswordCheck;
 use crate::consent::Question;
 use crate::global::Global;
 use crate::learnt::{CheckedRequest, Learnt};
+use crate::mirror::{self, MirrorPlace};
 use crate::question::question;
 use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
 use crate::respond::Responder;
@@ -99,8 +100,18 @@ impl Missed<'_, '_, '_> {
                 let set = scope.and_then(|(_, set)| set);
                 let codings = global.codings.of(set);
                 let settings = global.exchanges.of(set, to.group);
-                let distributing =
-                    Distributing { asked, head, plan, codings, settings, global, responder, core };
+                let mirror = global.mirrors.of(set);
+                let distributing = Distributing {
+                    asked,
+                    head,
+                    plan,
+                    codings,
+                    settings,
+                    mirror,
+                    global,
+                    responder,
+                    core,
+                };
                 return match distributing.respond(to, connection, out) {
                     Finished::Answered(persistence) => Miss::Answered(persistence),
                     Finished::Remote(request) => Miss::Remote(request),
@@ -232,6 +243,8 @@ pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) codings: Option<&'m Arc<CodingRules>>,
     /// The limits of the place; `None`: those of the server group.
     pub(super) settings: Option<&'m Arc<exchange::Settings>>,
+    /// Where the request is mirrored; `None`: nowhere.
+    pub(super) mirror: Option<&'m Arc<MirrorPlace>>,
     pub(super) global: &'m Global,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -245,7 +258,7 @@ impl Distributing<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Finished<Remote> {
-        let Self { asked, head, plan, codings, settings, global, responder, core } = self;
+        let Self { asked, head, plan, codings, settings, mirror, global, responder, core } = self;
         let client = match connection.client {
             Client::Ip(client) => Some(client),
             Client::Unix => None,
@@ -277,6 +290,10 @@ impl Distributing<'_, '_, '_> {
                 Ok(Prepared { job, permit, is_early }) => {
                     // The exchange passes the content on to the server, so it is not skipped.
                     connection.skipping = None;
+                    let mirror = mirror.and_then(|place| {
+                        let from = (asked, connection.client);
+                        mirror::of(global, place, from, to, (&asker, is_early))
+                    });
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);
                     let request = KeptRequest::new(&asked, kept, global.limits);
@@ -287,6 +304,7 @@ impl Distributing<'_, '_, '_> {
                         is_early,
                         problem: None,
                         question: None,
+                        mirror,
                         _permit: permit,
                     });
                 }

@@ -145,6 +145,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         errors: Default::default(),
         codings: Default::default(),
         exchanges: Default::default(),
+        mirrors: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

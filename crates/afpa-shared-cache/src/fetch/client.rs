@@ -204,7 +204,7 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
 
 /// The client of an exchange that nobody waits for: it takes everything, and sends nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Nobody {
+pub struct Nobody {
     sleep: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 

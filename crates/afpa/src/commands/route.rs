@@ -212,6 +212,7 @@ impl Told<'_> {
                             let told_of = kept(&site.cache, mode, &options.method, fields);
                             told.row("cache", &told_of);
                             told.limits(site.server_limits(set.path, set.content));
+                            told.mirror(site.mirror_of(set.path, set.content));
                         }
                     }
                     Action::Redirect(_) => {
@@ -440,6 +441,17 @@ impl Told<'_> {
         let all: Vec<String> = content.into_iter().chain(patience).collect();
         if !all.is_empty() {
             self.row("limits", &all.join(", "));
+        }
+    }
+
+    /// The group that gets the request as well.
+    fn mirror(&mut self, mirror: Option<(&str, u32)>) {
+        match mirror {
+            Some((to, 100)) => self.row("mirror", &format!("{to} gets what servers are asked")),
+            Some((to, share)) => {
+                self.row("mirror", &format!("{to} gets {share}% of what servers are asked"));
+            }
+            None => {}
         }
     }
 

@@ -12,7 +12,7 @@ use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
     Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot,
-    Exchanges, Fields, Global, Guards, HttpHeader, ServerGroup, Site,
+    Exchanges, Fields, Global, Guards, HttpHeader, MirrorPlace, Mirrors, ServerGroup, Site,
 };
 use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
@@ -164,6 +164,7 @@ impl Content {
             caches: caches(config, router.as_deref(), &names, &codings, responses),
             codings,
             exchanges: exchanges(config, router.as_deref(), &groups),
+            mirrors: mirrors(config, router.as_deref(), previous),
             guards,
             roots,
             listeners,
@@ -231,6 +232,23 @@ fn exchanges(config: &Config, router: Option<&Router>, groups: &[ServerGroup]) -
         settings.collect()
     };
     Exchanges { sets: sets.iter().map(of_set).collect() }
+}
+
+/// Where the requests of request sets are mirrored.
+fn mirrors(config: &Config, router: Option<&Router>, previous: Option<&Global>) -> Mirrors {
+    let stock = previous.map(|global| Arc::clone(&global.mirrors.stock)).unwrap_or_default();
+    if !config.mirrors() {
+        return Mirrors { sets: Vec::new(), stock };
+    }
+    let of_set = |set: &RequestSet| {
+        let site = config.sites.get(set.site.0 as usize)?;
+        let (to, share) = site.mirror_of(set.path, set.content)?;
+        // The checks have reported a group that does not exist.
+        let at = config.groups.iter().position(|group| group.settings.name == to)?;
+        Some(Arc::new(MirrorPlace::new(GroupId(u32::try_from(at).ok()?), share)))
+    };
+    let sets = router.map_or(&[][..], |router| router.sets()).iter().map(of_set).collect();
+    Mirrors { sets, stock }
 }
 
 /// The server groups that an action may ask.

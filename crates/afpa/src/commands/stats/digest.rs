@@ -122,10 +122,11 @@ impl Digest<'_> {
     /// Limits that are reached, and faults that cost speed.
     fn limited(&self) -> String {
         let mut limits = Vec::new();
-        let counted: [(&[&str], &str); 5] = [
+        let counted: [(&[&str], &str); 6] = [
             (&["connections", "refused"], "connections were refused"),
             (&["access_log", "dropped"], "lines of the access log were lost"),
             (&["messages_lost"], "messages were lost"),
+            (&["mirror", "dropped"], "requests were not mirrored"),
             (&["watch", "unwatched"], "directories are not watched"),
             (&["cache", "ejections"], "objects were dropped to make room"),
         ];

@@ -35,6 +35,7 @@ impl Collector for Metrics {
         self.cache(out)?;
         self.0.encode_shared(out)?;
         self.compression(out)?;
+        self.0.encode_mirrors(out)?;
         self.fast_path(out)?;
         self.connections(out)?;
         self.0.waiting().encode(out)?;

@@ -5,6 +5,7 @@ mod exposition;
 mod families;
 mod groups;
 mod metrics;
+mod mirrors;
 mod police;
 mod policy;
 mod shared;
@@ -184,6 +185,7 @@ impl Observed {
                 "answers": self.http(|c| &c.coded),
                 "answers_refused": self.http(|c| &c.uncoded),
             },
+            "mirror": self.mirror_json(),
             "police": self.refused().to_json(),
             "watch": {
                 "directories": watched.watched,

@@ -1,0 +1,59 @@
+//! The places of `mirror`, and whether each share is one of something.
+
+use crate::finding::Finding;
+use crate::mirror::{Mirror, SHARE};
+use crate::model::{Config, SiteSettings};
+use crate::settings::{Instance, Settings};
+
+/// The name of a section, and which of that name.
+type Place = (&'static str, Instance);
+
+/// Every section that can have requests mirrored.
+pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Place, Option<&Mirror>)> {
+    config.sites.iter().flat_map(|site| {
+        let own = std::iter::once((("site", site.instance), site.mirror.as_ref()));
+        let paths = site.paths.iter().flat_map(|path| {
+            let own = (("site.path", path.instance), path.behaviour.mirror.as_ref());
+            let contents = path.contents.iter().map(|content| {
+                (("site.path.content", content.instance), content.behaviour.mirror.as_ref())
+            });
+            std::iter::once(own).chain(contents)
+        });
+        own.chain(paths)
+    })
+}
+
+impl SiteSettings {
+    /// The mirror of a content group of a path, by their numbers in the router's table; `None`: there is none.
+    pub fn mirror_of(&self, path: usize, content: usize) -> Option<(&str, u32)> {
+        let path = self.paths.get(path);
+        let content = path.and_then(|path| path.contents.get(content));
+        let of_content = content.and_then(|content| content.behaviour.mirror.as_ref());
+        let of_path = path.and_then(|path| path.behaviour.mirror.as_ref());
+        match of_content.or(of_path).or(self.mirror.as_ref())? {
+            Mirror::Off => None,
+            Mirror::To { to, share } => Some((to, *share)),
+        }
+    }
+}
+
+impl Config {
+    /// Whether anything is mirrored.
+    pub fn mirrors(&self) -> bool {
+        places(self).any(|(_, mirror)| mirror.is_some_and(|mirror| mirror.to().is_some()))
+    }
+}
+
+/// A share of nothing; looks at nothing else.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let shares = places(config).filter(|((section, instance), mirror)| {
+        let is_one = mirror.is_some_and(|mirror| mirror.to().is_some());
+        !is_one && settings.differs(section, *instance, SHARE)
+    });
+    let findings = shares.map(|((section, instance), _)| {
+        let cause = format!("`{SHARE}` has no effect without `mirror`");
+        let remedy = "write `mirror` in the same section, or remove it";
+        Finding::error(settings.location_in(section, instance, SHARE), cause, remedy)
+    });
+    findings.collect()
+}
