@@ -8,7 +8,16 @@ use crate::model::{Behaviour, Config, UrlPath};
 use crate::settings::Settings;
 
 /// The settings about servers that a place may have.
-const ABOUT_SERVERS: [&str; 4] = ["compress", "largest_content", "first_byte", "mirror"];
+const ABOUT_SERVERS: [&str; 8] = [
+    "compress",
+    "largest_content",
+    "connect",
+    "first_byte",
+    "idle",
+    "total",
+    "tunnel_idle",
+    "mirror",
+];
 
 /// Warns of settings about servers where no server is asked, and of patterns that no path fits.
 pub(crate) fn warnings(

@@ -28,6 +28,7 @@ use crate::marking::{OwnMarks, SiteMarks};
 use crate::mirror::Mirror;
 use crate::php::Php;
 use crate::police::Police;
+use crate::rates::Rates;
 use crate::server_limits::ServerLimits;
 use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
@@ -489,6 +490,8 @@ pub struct SiteSettings {
     pub server_limits: ServerLimits,
     /// Where these are mirrored; `None`: nowhere.
     pub mirror: Option<Mirror>,
+    /// How often clients may ask.
+    pub rates: Rates,
     /// The marks of its requests.
     pub marks: SiteMarks,
     /// Whether a directory without an index file is listed.
@@ -600,6 +603,8 @@ pub struct Behaviour {
     pub server_limits: ServerLimits,
     /// Where these are mirrored; `None`: as the path says, or the site.
     pub mirror: Option<Mirror>,
+    /// How often clients may ask.
+    pub rates: Rates,
     /// The marks of its requests.
     pub marks: OwnMarks,
     /// Beside `to`: the text that replaces the prefix, or with variables all. Alone: the target that is routed again.

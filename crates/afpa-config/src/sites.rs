@@ -20,6 +20,7 @@ use crate::marking::{OwnMarks, SiteMarks};
 use crate::mirror::Mirror;
 use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::police::prefix;
+use crate::rates::Rates;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::server_limits::ServerLimits;
@@ -72,6 +73,7 @@ impl SiteSettings {
             compress: s.flag("compress", false),
             server_limits: ServerLimits::read(&mut s, "group"),
             mirror: Mirror::read(&mut s, "none"),
+            rates: Rates::read(&mut s, "none"),
             marks: SiteMarks::read(&mut s),
             listing: s.flag("listing", false),
             symlinks: s.choice("symlinks", Symlinks::Owner),
@@ -215,6 +217,7 @@ impl Behaviour {
             compress: s.flag_or("compress", "site"),
             server_limits: ServerLimits::read(s, "site"),
             mirror: Mirror::read(s, "site"),
+            rates: Rates::read(s, "site"),
             marks: OwnMarks::read(s),
             rewrite: s.text_or("rewrite", "URL path", "none", rules::rewrite),
             redirect: s.text_or("redirect", "URL", "none", rules::location),
@@ -248,13 +251,13 @@ impl SiteSettings {
     }
 
     /// The shortest time-out of its places.
-    pub fn shortest_first_byte(&self) -> Option<Duration> {
+    pub fn shortest_timeout(&self) -> Option<Duration> {
         let paths = self.paths.iter().flat_map(|path| {
             let contents = path.contents.iter().map(|content| &content.behaviour);
             std::iter::once(&path.behaviour).chain(contents)
         });
-        let own = paths.filter_map(|behaviour| behaviour.server_limits.first_byte);
-        own.chain(self.server_limits.first_byte).min()
+        let own = paths.map(|behaviour| behaviour.server_limits);
+        own.chain([self.server_limits]).filter_map(ServerLimits::shortest).min()
     }
 }
 

@@ -26,6 +26,8 @@ pub struct KernelScope {
     answers: Option<(AnswerScope, Arc<Responses>)>,
     /// The parts that not everybody may use, and for each root the names of its index files.
     guards: Option<(Arc<Guards>, Vec<Vec<String>>)>,
+    /// By the number of the request set, whether its requests are counted, so that the kernel answers none of them.
+    counted: Vec<bool>,
 }
 
 /// From URLs to a root.
@@ -57,7 +59,9 @@ impl KernelScope {
         }
         let index = || global.roots.iter().map(|root| root.settings().index.clone()).collect();
         let guards = global.guards.as_ref().map(|guards| (Arc::clone(guards), index()));
-        KernelScope { answers, guards, ..files }
+        let sets = global.router.as_ref().map_or(0, |router| router.sets().len());
+        let counted = (0..sets).map(|set| global.rates.counts(set)).collect();
+        KernelScope { answers, guards, counted, ..files }
     }
 
     /// The part of the answers of servers, which is cached elsewhere.
@@ -84,7 +88,8 @@ impl KernelScope {
                 false => left_out += 1,
             }
         }
-        KernelScope { router, ways, left_out, names, answers: None, guards: None }
+        let (answers, guards, counted) = (None, None, Vec::new());
+        KernelScope { router, ways, left_out, names, answers, guards, counted }
     }
 
     /// Whether not everybody may use an object by a URL.
@@ -105,7 +110,11 @@ impl KernelScope {
         let Some(router) = &self.router else { return vec![(0, key.path.to_vec())] };
         let ways = self.ways.get(key.site as usize).into_iter().flatten();
         let urls = ways.map(|way| (way.site, [&way.head, &key.path[..]].concat()));
-        urls.filter(|(site, url)| leads(router, *site, url, key) && !self.guards(*site, url, key))
+        let leads = |site, url: &[u8]| {
+            leads(router, site, url, key)
+                .is_some_and(|set| self.counted.get(set.0 as usize) != Some(&true))
+        };
+        urls.filter(|(site, url)| leads(*site, url) && !self.guards(*site, url, key))
             .map(|(site, url)| (site.0 as usize, url))
             .collect()
     }
@@ -145,11 +154,11 @@ pub(crate) fn head(set: &RequestSet) -> Option<&[u8]> {
     }
 }
 
-/// Whether the router certainly leads from the URL to the object.
-fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> bool {
-    certainly(router, site, url, &key.path).is_some_and(
-        |(action, _)| matches!(action, Action::Cached { root, .. } if root.0 == key.site),
-    )
+/// The request set by which the router certainly leads from the URL to the object.
+fn leads(router: &Router, site: SiteId, url: &[u8], key: &Key) -> Option<RequestSetId> {
+    let (action, set) = certainly(router, site, url, &key.path)?;
+    let is_it = matches!(action, Action::Cached { root, .. } if root.0 == key.site);
+    is_it.then_some(set)
 }
 
 /// A router's action for every GET and HEAD of a URL, and the request set that decides it, if that is certain and the

@@ -35,6 +35,8 @@ use crate::global::Global;
 use crate::header::HttpHeader;
 use crate::learnt::{CheckedRequest, Learnt};
 use crate::marker::Marker;
+use crate::question::client_of;
+use crate::rates::{Limited, PlaceRates};
 use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
 use crate::route::{self, FileRoute, PathRoom, Route};
@@ -195,8 +197,14 @@ impl<T: Table> Http<T> {
             let known = (learnt.as_ref(), within);
             route::route(global, (connection.listener, peer), asks, known, paths)
         };
+        let rates = global.rates.of(routed.scope);
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
+        } else if !rates.is_empty()
+            && let Err(limited) =
+                charge(global, rates, (routed.site, peer), (parsed, learnt.as_ref()), now)
+        {
+            routed.route = Route::Limited(limited);
         }
         if let Some(edits) = routed.edits.as_mut().filter(|edits| edits.rules.marks()) {
             let trusted = global.trusts(routed.site, peer);
@@ -264,6 +272,10 @@ impl<T: Table> Http<T> {
                 Kept::Ask(asks) => plan = asks,
             }
         }
+        let learnt = match rates.is_empty() {
+            true => learnt,
+            false => Some(Learnt::charged(learnt, rates)),
+        };
         let (head, route, scope) = (request.head, routed.route, routed.scope);
         Cached::Miss(Missed { asked, head, route, scope, plan, learnt, global, responder, core })
     }
@@ -288,6 +300,21 @@ fn refusal(global: &Global, client: Client, now: Now) -> Option<Refusal> {
         }
         Client::Unix => None,
     }
+}
+
+/// Counts a request for the rates of its place.
+fn charge(
+    global: &Global,
+    rates: PlaceRates,
+    (site, peer): (Option<SiteId>, Client),
+    (request, learnt): (&Request<'_, '_>, Option<&Learnt>),
+    now: Now,
+) -> Result<(), Limited> {
+    let client = site.and_then(|site| client_of((global, site), request, peer));
+    if client.is_some_and(|client| global.police.allows(client)) {
+        return Ok(());
+    }
+    global.rates.charge(rates, client, learnt, now.steady_us)
 }
 
 impl<T: Table> Module for Http<T> {

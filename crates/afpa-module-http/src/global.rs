@@ -23,6 +23,7 @@ use crate::errors::{ErrorPages, PageFile};
 use crate::guard::Guards;
 use crate::header::HttpHeader;
 use crate::mirror::Mirrors;
+use crate::rates::Rates;
 use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
 use crate::site::Site;
@@ -55,6 +56,8 @@ pub struct Global {
     pub exchanges: Exchanges,
     /// Other groups that get requests to servers as well.
     pub mirrors: Mirrors,
+    /// How often clients may ask.
+    pub rates: Rates,
     /// Limits on request heads.
     pub limits: RequestLimits,
     /// Most bytes of request content that are read and thrown away to keep a connection.
@@ -188,6 +191,7 @@ impl Global {
             codings: Codings::default(),
             exchanges: Exchanges::default(),
             mirrors: Mirrors::default(),
+            rates: Rates::default(),
             limits,
             body_limit,
             counted_sets,
@@ -309,6 +313,10 @@ impl Global {
     /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
     pub fn kernel_rules(&self, number: usize, set: &RequestSet) -> Option<KernelRules> {
         let cache = self.caches.get(number)?.as_ref()?;
+        // The kernel counts no request by its place.
+        if self.rates.counts(number) {
+            return None;
+        }
         // Changes of fields are made when an answer is sent.
         let rules = self.fields.sets.get(number).and_then(Option::as_ref);
         if rules.is_some_and(|rules| rules.changes_answers()) {

@@ -10,17 +10,27 @@ use afpa_users::Users;
 use crate::asked::KeptRequest;
 use crate::checks::Found;
 use crate::demand::{Consent, ServerDemand};
+use crate::rates::PlaceRates;
 
 /// The results of checks of one request, and the servers that have consented.
 #[derive(Debug, Default)]
 pub(crate) struct Learnt {
     pub(crate) passwords: Vec<(Arc<Users>, Found)>,
     pub(crate) consents: Vec<Rc<Consent>>,
+    /// The rates that have counted it.
+    pub(crate) charged: Vec<usize>,
     /// See [`Granted::permit`](crate::demand::Granted).
     pub(crate) permit: RefCell<Option<Permit>>,
 }
 
 impl Learnt {
+    /// The same, and that these rates have counted the request.
+    pub(crate) fn charged(learnt: Option<Self>, rates: PlaceRates) -> Self {
+        let mut learnt = learnt.unwrap_or_default();
+        learnt.charged.extend([rates.client, rates.all].into_iter().flatten());
+        learnt
+    }
+
     pub(crate) fn of(&self, users: &Arc<Users>) -> Option<&Found> {
         self.passwords.iter().find(|(own, _)| Arc::ptr_eq(own, users)).map(|(_, found)| found)
     }

@@ -19,6 +19,7 @@ use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::learnt::Learnt;
 use crate::question::question;
+use crate::rates::Limited;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
 
@@ -69,6 +70,8 @@ pub(crate) enum Route<'m> {
     Tunnel,
     /// Nowhere: its client is refused.
     Refused(Refusal),
+    /// Nowhere: there are too many for this place.
+    Limited(Limited),
 }
 
 /// Path and query that take the place of those of the request.

@@ -169,6 +169,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
         codings: Default::default(),
         exchanges: Default::default(),
         mirrors: Default::default(),
+        rates: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

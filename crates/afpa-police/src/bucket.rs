@@ -43,6 +43,20 @@ impl Pace {
         Self { interval, tolerance }
     }
 
+    /// The pace of so many tokens in a period of seconds.
+    pub(crate) fn of_period(count: u32, period: u32, burst: u32) -> Self {
+        let interval = SECOND * u64::from(period) / u64::from(count.max(1));
+        let interval = interval.max(1);
+        Self { interval, tolerance: interval * u64::from(burst.max(1)) }
+    }
+
+    /// Seconds until the bucket in `word`, which has none, has a token; at least 1.
+    pub(crate) fn seconds_to_token(self, word: &AtomicU64, now: u64) -> u64 {
+        let missing = self.missing(word.load(Ordering::Relaxed), now);
+        let wait = (missing + self.interval).saturating_sub(self.tolerance);
+        wait.div_ceil(SECOND).max(1)
+    }
+
     /// A share of this pace, in per cent. An empty bucket of the share is full after the same time, and holds at least
     /// two tokens, so that no token is lost between two connections. A share of 0 has no bucket.
     pub(crate) fn share(self, percent: u8) -> Self {

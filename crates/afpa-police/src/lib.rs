@@ -22,6 +22,7 @@ mod orders;
 mod police;
 mod prefix;
 mod prefix_map;
+mod quota;
 mod rules;
 mod table;
 
@@ -38,5 +39,6 @@ pub use orders::{ListedDeny, OrderRefused, Origin};
 pub use police::{Counts, Police, PoliceSettings, Refusal};
 pub use prefix::{NotAPrefix, Prefix, read_lines};
 pub use prefix_map::PrefixMap;
+pub use quota::{Quota, QuotaTable, SharedQuota};
 pub use rules::{Rule, Rules, Step};
 pub use table::{Masks, What, words_of_table};

@@ -585,3 +585,39 @@ fn a_part_that_not_everybody_may_use_is_never_the_kernels() {
     reload(&server, &open);
     assert_eq!(from_kernel(&server, PORT, "one.test", PATH), "one");
 }
+
+/// The kernel counts no request by its place, so it answers none where there is a rate, whoever asked there before.
+#[test]
+fn places_with_a_rate_are_left_to_user_mode() {
+    let Some(lab) = Lab::new() else { return };
+    let one = root("one");
+    one.file("free.txt", "free");
+    one.file("counted/a.txt", "counted");
+    let kept = site(PORT, &["app.test"], &format!("to = \"{}\"", keepable(&lab, "kept")));
+    let open = [cached(PORT, &["one.test"], &one), kept.clone()].concat();
+    let server = start(&lab, &one, &open, |_| ());
+    for (host, target, content) in [
+        ("one.test", "/free.txt", "free"),
+        ("one.test", "/counted/a.txt", "counted"),
+        ("app.test", "/kept", "kept"),
+    ] {
+        assert_eq!(from_kernel(&server, PORT, host, target), content);
+    }
+    let counted = [
+        cached(PORT, &["one.test"], &one),
+        "[[site.path]]\nprefix = \"/counted/\"\nclient_rate = \"1000/h\"\n".to_owned(),
+        format!("root = \"{}\"\n", one.path().join("counted").display()),
+        kept,
+        "rate = \"1000/h\"\n".to_owned(),
+    ];
+    reload(&server, &counted.concat());
+    for (host, target, content) in
+        [("one.test", "/counted/a.txt", "counted"), ("app.test", "/kept", "kept")]
+    {
+        for _ in 0..10 {
+            let asked = from_user_mode(&server, PORT, host, target);
+            assert_eq!((asked.0, &*asked.1), (200, content));
+        }
+    }
+    assert_eq!(from_kernel(&server, PORT, "one.test", "/free.txt"), "free");
+}

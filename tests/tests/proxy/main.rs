@@ -23,6 +23,7 @@ mod orders;
 mod php;
 mod php_faults;
 mod proxy_protocol;
+mod rates;
 mod reload;
 mod rewrites;
 mod ring;

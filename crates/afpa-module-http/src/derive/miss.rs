@@ -183,6 +183,7 @@ impl Missed<'_, '_, '_> {
                 responder.page(asked, Status::METHOD_NOT_ALLOWED, out)
             }
             Route::Refused(why) => responder.refused(asked, why, out),
+            Route::Limited(limited) => responder.beyond_rate(asked, limited, out),
         })
     }
 }

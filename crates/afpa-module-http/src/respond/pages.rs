@@ -15,6 +15,7 @@ use super::{Responder, page_head, record, remote_of};
 use crate::asked::Asked;
 use crate::errors::{self, Content, ErrorRule, PageSource, Problem, Served, Wanted};
 use crate::load::{Listing, PageInMemory};
+use crate::rates::Limited;
 use crate::route::Unfit;
 
 impl Responder {
@@ -171,6 +172,18 @@ impl Responder {
     ) -> Persistence {
         let problem = Problem { by_limit: true, ..Problem::new(refused.status()) };
         let problem = problem.with("Retry-After", refused.retry_after_s().to_string());
+        self.problem(asked, problem, out)
+    }
+
+    /// The page for a request beyond a rate of its place.
+    pub(crate) fn beyond_rate(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        limited: Limited,
+        out: &mut Outbox,
+    ) -> Persistence {
+        let problem = Problem { by_limit: true, ..Problem::new(limited.status) };
+        let problem = problem.with("Retry-After", limited.retry_after_s.to_string());
         self.problem(asked, problem, out)
     }
 

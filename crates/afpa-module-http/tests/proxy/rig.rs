@@ -146,6 +146,7 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
         codings: Default::default(),
         exchanges: Default::default(),
         mirrors: Default::default(),
+        rates: Default::default(),
         limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::edits::{Change, FieldRule};
 use afpa_http::{Host, Method, target};
 use afpa_module_http::readings;
-use afpa_police::Prefix;
+use afpa_police::{Prefix, Quota};
 use afpa_router::{
     Action, Explanation, Extension, Fallback, Fields, HostMatch, ListenerId, MOST_REWRITES,
     MatchResult, Question, RequestSet, Router, Scripts, SiteId, Unmet, Unrouted, Verdict,
@@ -20,8 +21,8 @@ use super::print;
 use crate::cli::Route;
 use afpa_config::{
     Access, BasicAuth, CacheMode, Choice as _, ErrorPage, ForwardAuth, Guarded, Guards, Listen,
-    Loaded, Machine, Overrides, Root, Routes, ServerLimits, SiteCache, error_pages, field_name,
-    field_rules, human_size, load,
+    Loaded, Machine, Overrides, RateOrigin, Root, Routes, ServerLimits, SiteCache, error_pages,
+    field_name, field_rules, human_size, load,
 };
 
 /// `afpa route URL`.
@@ -145,7 +146,12 @@ impl Told<'_> {
         told.tried(&explanation);
         let verdict = routes.router.route(&question);
         let others = other_readings(routes, &verdict, path);
+        let is_counted = told.rates(&verdict);
         let guarded = told.access(&question, &verdict, &others);
+        if is_counted && !guarded && is_first {
+            told.row("kernel", "never answers: it counts no request by its place");
+        }
+        let guarded = guarded || is_counted;
         match verdict {
             Err(Unrouted::Misdirected) => {
                 told.row("answer", "421: no site of this address has this host")
@@ -437,11 +443,52 @@ impl Told<'_> {
     /// The limits of a request to servers that the place has.
     fn limits(&mut self, limits: ServerLimits) {
         let content = limits.largest_content.map(|most| format!("content {}", human_size(most)));
-        let patience = limits.first_byte.map(|time| format!("first byte within {time:?}"));
-        let all: Vec<String> = content.into_iter().chain(patience).collect();
+        let within = |what: &str, time: Option<Duration>| {
+            time.map(|time| match time.is_zero() {
+                true => format!("{what} without a limit"),
+                false => format!("{what} within {time:?}"),
+            })
+        };
+        let patience = [
+            within("connection", limits.connect),
+            within("first byte", limits.first_byte),
+            within("next byte", limits.idle),
+            within("whole answer", limits.total),
+            within("next byte of a tunnel", limits.tunnel_idle),
+        ];
+        let all: Vec<String> = content.into_iter().chain(patience.into_iter().flatten()).collect();
         if !all.is_empty() {
             self.row("limits", &all.join(", "));
         }
+    }
+
+    /// How often clients may ask there. Whether there is a rate.
+    fn rates(&mut self, verdict: &Result<Verdict<'_, '_>, Unrouted>) -> bool {
+        let (site, place) = match verdict {
+            Ok(verdict) => match self.routes.router.set(verdict.set) {
+                Some(set) => (set.site, Some((set.path, set.content))),
+                None => return false,
+            },
+            Err(Unrouted::NotFound(site)) => (*site, None),
+            Err(Unrouted::Misdirected) => return false,
+        };
+        let Some(site) = self.loaded.config.sites.get(site.0 as usize) else { return false };
+        let [client, all] = site.rates_of(place.map(|(path, _)| path), place.map(|(_, own)| own));
+        let told = |found: Option<(RateOrigin, Quota)>, who: &str| {
+            let (origin, quota) = found?;
+            let origin = match origin {
+                RateOrigin::Site => "the site",
+                RateOrigin::Path(_) => "the path",
+                RateOrigin::Content(..) => "the content group",
+            };
+            Some(format!("{quota} for {who}, by {origin}"))
+        };
+        let all: Vec<String> =
+            told(client, "a client").into_iter().chain(told(all, "all clients")).collect();
+        if !all.is_empty() {
+            self.row("rate", &all.join("; "));
+        }
+        !all.is_empty()
     }
 
     /// The group that gets the request as well.

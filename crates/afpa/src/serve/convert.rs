@@ -41,7 +41,7 @@ pub(super) fn engine(
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: {
             let of_groups = config.groups.iter().map(|group| group.exchange.shortest());
-            of_groups.chain(config.sites.iter().filter_map(SiteSettings::shortest_first_byte)).min()
+            of_groups.chain(config.sites.iter().filter_map(SiteSettings::shortest_timeout)).min()
         },
         http2: config.http2.limits,
         least_rate: config.internals.least_rate as u64,

@@ -28,6 +28,7 @@ mod introduce;
 mod listeners;
 mod observe;
 mod police;
+mod rates;
 mod reload;
 mod serving;
 mod signals;

@@ -26,6 +26,7 @@ use anyhow::Context as _;
 use super::convert;
 use super::error_pages::{self, PageFiles};
 use super::guards;
+use super::rates;
 use super::tls::AdoptedTls;
 use crate::confine::Confinement;
 use afpa_config::{Config, Listen, Routes, SiteSettings, UrlPath, field_rules};
@@ -88,6 +89,7 @@ fn is_plain(config: &Config) -> bool {
                 && site.access.is_open()
                 && site.basic_auth.is_none()
                 && site.forward_auth.is_none()
+                && !site.has_rates()
                 && !wildcard
                 && one_way
         }
@@ -165,6 +167,7 @@ impl Content {
             codings,
             exchanges: exchanges(config, router.as_deref(), &groups),
             mirrors: mirrors(config, router.as_deref(), previous),
+            rates: rates::build(config, router.as_deref(), &names, previous),
             guards,
             roots,
             listeners,
@@ -226,7 +229,13 @@ fn exchanges(config: &Config, router: Option<&Router>, groups: &[ServerGroup]) -
         let settings = asked.filter_map(|id| {
             let mut settings = (*groups.get(id.0 as usize)?.settings).clone();
             settings.largest_content = limits.largest_content.or(settings.largest_content);
+            settings.connect = limits.connect.unwrap_or(settings.connect);
             settings.first_byte = limits.first_byte.unwrap_or(settings.first_byte);
+            settings.idle = limits.idle.unwrap_or(settings.idle);
+            settings.tunnel_idle = limits.tunnel_idle.unwrap_or(settings.tunnel_idle);
+            if let Some(total) = limits.total {
+                settings.total = (!total.is_zero()).then_some(total);
+            }
             Some((id, Arc::new(settings)))
         });
         settings.collect()

@@ -57,6 +57,8 @@ impl Metrics {
         let responses = seen.by_status().into_iter().map(|(code, count)| (code.to_string(), count));
         counters(out, ("http_responses", "Responses by status code"), by("code", responses))?;
         counter(out, "cache_hits", "Requests answered from a core's view", seen.http(|c| &c.hits))?;
+        let help = "Requests beyond the rates of their place";
+        counters(out, ("rate_refused", help), by("limit", seen.beyond_rates()))?;
         counter(out, "remote_requests", "Requests that went to servers", seen.http(|c| &c.remote))?;
         counter(out, "cache_misses", "Requests that went to a thread", seen.http(|c| &c.misses))?;
         bytes(out, "http_content", "Content sent, without heads", seen.http(|c| &c.content_bytes))

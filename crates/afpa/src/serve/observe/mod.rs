@@ -79,6 +79,12 @@ impl Observed {
         sums.into_iter().collect()
     }
 
+    /// Requests beyond the rates of their place, by the setting.
+    fn beyond_rates(&self) -> [(&'static str, u64); 2] {
+        let [clients, all] = self.serving.load().global.rates.stock.refused();
+        [("client_rate", clients), ("rate", all)]
+    }
+
     fn handshakes(&self) -> Handshakes<'_> {
         Handshakes(&self.workers)
     }
@@ -186,6 +192,9 @@ impl Observed {
                 "answers_refused": self.http(|c| &c.uncoded),
             },
             "mirror": self.mirror_json(),
+            "rate_refused": self.beyond_rates().into_iter()
+                .map(|(limit, count)| (limit.to_owned(), Value::from(count)))
+                .collect::<serde_json::Map<_, _>>(),
             "police": self.refused().to_json(),
             "watch": {
                 "directories": watched.watched,
