@@ -264,3 +264,39 @@ fn a_route_names_its_rates_and_time_outs_and_nonsense_has_its_line() {
         assert!(text.contains("afpa.toml:3:"), "{nonsense}: {text}");
     }
 }
+
+#[test]
+fn the_page_about_crawlers_has_a_configuration_that_does_what_it_says() {
+    let ((app, asked), tree) = (app(), tree());
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/crawlers.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = example.expect("an example").replace("127.0.0.1:3000", &app.to());
+    let root = tree.path().display().to_string();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| {
+            let listen = format!("[[site]]\nlisten = [\"{listen}\"]");
+            example.replacen("[[site]]", &listen, 1).replace("/srv/shop", &root)
+        });
+    });
+    let robots = server.get("/robots.txt");
+    assert!(robots.text().starts_with("User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\n"));
+    let mut client = server.connect();
+    let mut status =
+        |agent: &str| client.get_with("/catalog/a", &format!("User-Agent: {agent}\r\n")).status;
+    for agent in ["Mozilla/5.0 (compatible; GPTBot/1.2)", "ccbot/2.0"] {
+        assert_eq!(status(agent), 403);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    let crawlers: Vec<u16> = (0..80)
+        .map(|number| status(if number % 2 == 0 { "Googlebot" } else { "a spider" }))
+        .collect();
+    let let_in = crawlers.iter().filter(|status| **status == 200).count();
+    assert!((60..80).contains(&let_in), "{crawlers:?}");
+    assert_eq!(crawlers.last(), Some(&503), "{crawlers:?}");
+    // They do not take from others.
+    let browser: Vec<u16> = (0..200).map(|_| status("Mozilla/5.0")).collect();
+    assert!(browser.iter().take(50).all(|status| *status == 200), "{browser:?}");
+    assert!(browser.contains(&429), "{browser:?}");
+    assert_eq!(server.get("/a.txt").status, 200);
+}
