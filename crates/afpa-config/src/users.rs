@@ -8,6 +8,7 @@ use crate::finding::{Finding, Location};
 use crate::hierarchy::Section;
 use crate::model::{Config, SiteSettings};
 use crate::settings::Settings;
+use crate::units::Listen;
 use crate::whole_file::read_whole;
 
 /// Bytes of the longest file.
@@ -15,18 +16,20 @@ const LONGEST: usize = 16 << 20;
 
 /// Every section that can ask for a password.
 fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&BasicAuth>)> {
-    config.sites.iter().flat_map(|site: &SiteSettings| {
-        let own = std::iter::once((("site", site.instance), site.basic_auth.as_ref()));
-        let paths = site.paths.iter().flat_map(|path| {
-            let own = (("site.path", path.instance), path.behaviour.basic_auth.as_ref());
-            let contents = path.contents.iter().map(|content| {
-                let section = ("site.path.content", content.instance);
-                (section, content.behaviour.basic_auth.as_ref())
-            });
-            std::iter::once(own).chain(contents)
+    config.sites.iter().flat_map(of_site)
+}
+
+fn of_site(site: &SiteSettings) -> impl Iterator<Item = (Section, Option<&BasicAuth>)> {
+    let own = std::iter::once((("site", site.instance), site.basic_auth.as_ref()));
+    let paths = site.paths.iter().flat_map(|path| {
+        let own = (("site.path", path.instance), path.behaviour.basic_auth.as_ref());
+        let contents = path.contents.iter().map(|content| {
+            let section = ("site.path.content", content.instance);
+            (section, content.behaviour.basic_auth.as_ref())
         });
-        own.chain(paths)
-    })
+        std::iter::once(own).chain(contents)
+    });
+    own.chain(paths)
 }
 
 /// Realms that nobody is shown; looks at nothing else.
@@ -41,7 +44,24 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let cause = "`basic_auth_realm` has no effect without `basic_auth`";
         Finding::error(location, cause, "write `basic_auth` in the same section, or remove it")
     });
-    useless.collect()
+    useless.chain(config.sites.iter().filter_map(|site| readable(site, settings))).collect()
+}
+
+/// Passwords that everybody on the way can read. A router in front may have TLS.
+fn readable(site: &SiteSettings, settings: &Settings) -> Option<Finding> {
+    let is_asked = |demand: Option<&BasicAuth>| matches!(demand, Some(BasicAuth::Users { .. }));
+    let ((section, instance), _) = of_site(site).find(|(_, demand)| is_asked(*demand))?;
+    if site.https_only || !site.forwarded_from.is_empty() || !site.proxy_from.is_empty() {
+        return None;
+    }
+    let open = site.listen.iter().find_map(|listen| match listen {
+        Listen::Tcp(address) if !address.ip().to_canonical().is_loopback() => Some(address),
+        _ => None,
+    })?;
+    let cause = format!("passwords pass {open} without TLS: everybody on the way can read them");
+    let remedy = "write `tls` instead of `listen`, or `https_only = true` beside it (docs/https.md); if a router in \
+                  front has TLS, name it in `forwarded_from`";
+    Some(Finding::warning(settings.location_in(section, instance, "basic_auth"), cause, remedy))
 }
 
 /// Whether the files can be used.

@@ -186,3 +186,35 @@ fn a_server_that_cannot_be_asked_has_its_place_and_a_remedy() {
         forward_auth = \"127.0.0.1:1\"\nforward_auth_path = \"/v\"\n";
     assert!(refused(fastcgi).contains("is asked by HTTP in another place"));
 }
+
+#[test]
+fn passwords_that_others_can_read_are_told() {
+    let users = "basic_auth = \"/etc/users\"\n";
+    let path = "[[site.path]]\nprefix = \"/a/\"\n";
+    let content = "[[site.path.content]]\nextensions = [\"x\"]\n";
+    let tls = "tls = [\"0.0.0.0:443\"]\n";
+    let names = "acme.domains = [\"a.example\"]\n";
+    for (listen, rest, told) in [
+        ("0.0.0.0:80", users.to_owned(), true),
+        ("[::]:80", format!("{path}{users}"), true),
+        ("192.0.2.1:80", format!("{path}{content}{users}"), true),
+        ("0.0.0.0:80", format!("{tls}{users}"), true),
+        ("0.0.0.0:80", format!("{tls}https_only = true\n{users}"), false),
+        ("0.0.0.0:80", format!("forwarded_from = [\"192.0.2.0/24\"]\n{users}"), false),
+        ("0.0.0.0:80", format!("proxy_from = [\"192.0.2.0/24\"]\n{users}"), false),
+        ("127.0.0.1:80", users.to_owned(), false),
+        ("[::1]:80", users.to_owned(), false),
+        ("unix:/run/a.sock", users.to_owned(), false),
+        ("0.0.0.0:80", format!("{path}basic_auth = \"none\"\n"), false),
+    ] {
+        let top = if rest.starts_with("tls") { names } else { "" };
+        let text = format!("{top}[[site]]\nlisten = [\"{listen}\"]\nroot = \"/\"\n{rest}");
+        let warnings = match parsed(&text) {
+            Ok(loaded) => loaded.warnings,
+            Err(error) => panic!("{text}: {error}"),
+        };
+        let mut found = warnings.iter().filter(|one| one.cause.contains("without TLS"));
+        assert_eq!(found.next().is_some(), told, "{text}: {warnings:?}");
+        assert!(found.next().is_none(), "{text}: {warnings:?}");
+    }
+}

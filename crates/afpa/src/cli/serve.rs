@@ -144,6 +144,9 @@ pub struct Running {
     /// Refuse clients of the prefixes in this file, one a line; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Clients")]
     pub deny_file: Vec<String>,
+    /// Ask for a name and a password of this file, which htpasswd has made
+    #[arg(long, value_name = "FILE", help_heading = "Clients")]
+    pub basic_auth: Option<PathBuf>,
     /// Become this user after the addresses are bound [default: www-data or nobody, if root]
     #[arg(short, long, value_name = "NAME", help_heading = "Process")]
     pub user: Option<String>,
@@ -216,6 +219,7 @@ impl Serve {
             .list("police", "allow", "--allow", &running.allow)
             .list("police", "deny", "--deny", &running.deny)
             .list("police", "deny_files", "--deny-file", &running.deny_file)
+            .path("site", "basic_auth", "--basic-auth", running.basic_auth.as_deref())
             .text("", "user", "--user", running.user.as_deref())
             .text("", "group", "--group", running.group.as_deref())
             .text("admin", "listen", "--admin", running.admin.as_deref())

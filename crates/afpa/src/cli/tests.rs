@@ -49,6 +49,8 @@ fn every_option_reaches_its_setting() {
         "2001:db8::/32",
         "--deny-file",
         "/etc/denied",
+        "--basic-auth",
+        "/etc/staff",
         "--user",
         "web",
         "--group",
@@ -98,6 +100,7 @@ fn every_option_reaches_its_setting() {
         "site.listing=true",
         "site.symlinks=\"never\"",
         "site.dotfiles=true",
+        "site.basic_auth=\"/etc/staff\"",
     ];
     assert_eq!(given, expected);
 }
