@@ -174,6 +174,7 @@ pub(crate) fn prefix(text: &str) -> Result<String, Unfit> {
 
 /// The path that takes the place of another, or of its prefix.
 pub(crate) fn rewrite(text: &str) -> Result<String, Unfit> {
+    no_variable_of_others(text)?;
     if !text.contains(['{', '?']) {
         return prefix(text);
     }
@@ -186,6 +187,32 @@ pub(crate) fn rewrite(text: &str) -> Result<String, Unfit> {
         return Err(Unfit::new(cause, "escape spaces and other characters: %20"));
     }
     Ok(text.to_owned())
+}
+
+/// Variables as nginx and Apache write them, which would be sent to clients and servers as they stand.
+fn no_variable_of_others(text: &str) -> Result<(), Unfit> {
+    const NAMES: [(&str, &str); 8] = [
+        ("request_uri", "{path}{query}"),
+        ("document_uri", "{path}"),
+        ("uri", "{path}"),
+        ("is_args", "{query}"),
+        ("args", "{query}"),
+        ("query_string", "{query}"),
+        ("http_host", "{host}"),
+        ("host", "{host}"),
+    ];
+    for (at, _) in text.match_indices('$') {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let group = rest.chars().next().filter(char::is_ascii_digit);
+        let group = group.map(|digit| (digit.to_string(), format!("{{{digit}}}")));
+        let name = NAMES.iter().find(|(name, _)| rest.starts_with(name));
+        let found = group.or(name.map(|(name, own)| ((*name).to_owned(), (*own).to_owned())));
+        if let Some((name, own)) = found {
+            let cause = format!("\"{text}\" has ${name}, which stands for nothing");
+            return Err(Unfit::new(cause, format!("write {own}; for a dollar sign, %24")));
+        }
+    }
+    Ok(())
 }
 
 /// Without empty and `.` segments; the last segment may be the beginning of any name.
@@ -230,6 +257,7 @@ pub(crate) fn file_extension(text: &str) -> Result<String, Unfit> {
 
 /// The Location of a redirect, with its variables.
 pub(crate) fn location(text: &str) -> Result<String, Unfit> {
+    no_variable_of_others(text)?;
     let plain = |byte: u8| (b'!'..=b'~').contains(&byte);
     if text.is_empty() || !text.bytes().all(plain) {
         let cause = format!("\"{text}\" is not a URL");

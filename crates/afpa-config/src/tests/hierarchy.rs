@@ -185,6 +185,11 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
             in_path("redirect = \"https://b.example{rest}\"\n"),
             &["`redirect` has {rest} behind the name of a host"],
         ),
+        (
+            in_path("redirect = \"/b/$1\"\n"),
+            &[":8:12: error: `redirect`: \"/b/$1\" has $1", "write {1}; for a dollar sign, %24"],
+        ),
+        (in_path("rewrite = \"/b$request_uri\"\n"), &["has $request_uri", "write {path}{query}"]),
         (in_path("redirect = \"/b{pth}\"\n"), &["`redirect` has {pth}, which stands for nothing"]),
         (
             in_path("status = 304\nbody = \"x\"\n"),
