@@ -72,6 +72,11 @@ pub fn reserved<'n>(copied: impl Iterator<Item = &'n str>) -> Arc<[Box<str>]> {
     names.into()
 }
 
+/// The names of copied fields that clients send with good reason. Where a server has consented, it says them.
+pub fn of_clients<'n>(copied: impl Iterator<Item = &'n str>) -> Arc<[Box<str>]> {
+    copied.filter(|name| is_of_clients(name)).map(Box::from).collect()
+}
+
 /// Has a request to a server say what the consents say, and nothing in their place that a client says.
 pub(crate) fn tell(head: &mut RequestHead, reserved: &[Box<str>], granted: Option<&Rc<Granted>>) {
     let consents = granted.map_or(&[][..], |granted| &granted.consents);

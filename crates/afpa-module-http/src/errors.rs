@@ -29,6 +29,8 @@ pub struct ErrorPages {
     pub forwarded_from: Arc<[Network]>,
     /// Fields by which servers that decide about requests speak: no client's own reach a page's server.
     pub reserved: Reserved,
+    /// Further fields that they get from a server that has consented, or not at all.
+    pub of_consents: Reserved,
 }
 
 /// The page for some statuses.

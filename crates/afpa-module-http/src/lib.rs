@@ -55,7 +55,7 @@ pub use auth::PasswordCheck;
 pub use checks::PasswordChecks;
 pub use common::Common;
 pub use counters::HttpCounters;
-pub use demand::{PasswordDemand, Reserved, ServerDemand, reserved};
+pub use demand::{PasswordDemand, Reserved, ServerDemand, of_clients, reserved};
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use errors::{ErrorPages, ErrorRule, PageFile, PageServer, PageSource};

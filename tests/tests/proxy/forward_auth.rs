@@ -425,6 +425,44 @@ fn no_client_speaks_in_the_place_of_the_server() {
     assert!(!heads.contains("root") && !heads.contains("Remote-Secret"), "{heads}");
 }
 
+/// The server of an error page believes Authorization if applications do: it has it from the server that consents.
+#[test]
+fn pages_of_errors_get_credentials_of_the_server_that_has_consented_or_none() {
+    let (tree, dead) = (tree(), free_address());
+    let pages = Asked::start(|_, _| answered(200, "", "page"));
+    let portal = Asked::start(|head, _| match field(head, "Cookie") {
+        "session=ann" => answered(200, "Authorization: Bearer ann\r\n", ""),
+        _ => answered(204, "", ""),
+    });
+    let (to, portal_to) = (pages.to(), portal.to());
+    let path = |prefix: &str, to: &str| {
+        format!(
+            "[[site.path]]\nprefix = \"/{prefix}/\"\nforward_auth = \"{to}\"\nforward_auth_path = \"/\"\n\
+             forward_auth_copy = [\"Authorization\"]\n"
+        )
+    };
+    let settings = format!(
+        "[[site.errors]]\nstatus = [404, 502]\nto = \"{to}\"\npath = \"/page\"\n{}{}",
+        path("asked", &portal_to),
+        path("dead", &dead.to_string())
+    );
+    let server = serve(&tree, &settings);
+    for (target, cookie, got) in [
+        ("/asked/none", "session=ann", "Bearer ann"),
+        ("/asked/none", "session=other", "-"),
+        // Nobody has consented, or was asked.
+        ("/dead/none", "session=ann", "-"),
+        ("/none", "session=ann", "-"),
+    ] {
+        let lines = format!("Cookie: {cookie}\r\nAuthorization: Bearer root\r\n");
+        let answer = server.connect().get_with(target, &lines);
+        assert_eq!(answer.text(), "page", "{target}");
+        let head = pages.take().concat();
+        assert_eq!(field(&head, "Authorization"), got, "{target} {cookie}: {head}");
+        assert_eq!(field(&head, "Cookie"), cookie, "it is not copied");
+    }
+}
+
 #[test]
 fn a_path_that_is_routed_again_is_asked_about_too_and_has_one_place_among_the_requests() {
     let (app, tree) = (app(), tree());

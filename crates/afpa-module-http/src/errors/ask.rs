@@ -49,9 +49,13 @@ pub(crate) fn job(
     let (client, origin) = client_of(&errors.pages.forwarded_from, asked.request, peer);
     let origin = Origin { secure: asked.tls.is_some(), ..origin };
     // Credentials that were wrong go to no server.
-    let is_wrong = |name: &str| status == 401 && name.eq_ignore_ascii_case("authorization");
+    let is_out = |name: &str| {
+        let mut of_consents = errors.pages.of_consents.iter();
+        status == 401 && name.eq_ignore_ascii_case("authorization")
+            || of_consents.any(|own| own.eq_ignore_ascii_case(name))
+    };
     let to = (&server.settings.request, origin);
-    let (mut head, url_hash) = own_request::head(asked.request, &path, is_wrong, to)?;
+    let (mut head, url_hash) = own_request::head(asked.request, &path, is_out, to)?;
     demand::tell(&mut head, &errors.pages.reserved, asked.granted);
     if let Some(edits) = asked.edits {
         head.apply(edits);

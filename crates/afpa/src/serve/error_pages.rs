@@ -7,7 +7,8 @@ use std::sync::Arc;
 use afpa_config::{Config, ErrorPage, SiteSettings, error_pages, read_error_page};
 use afpa_http::media::MediaTypes;
 use afpa_module_http::{
-    ErrorPages, ErrorRule, ErrorTables, PageFile, PageServer, PageSource, ServerGroup, reserved,
+    ErrorPages, ErrorRule, ErrorTables, PageFile, PageServer, PageSource, ServerGroup, of_clients,
+    reserved,
 };
 use afpa_router::{RequestSet, Router};
 use anyhow::Context as _;
@@ -115,7 +116,8 @@ impl Tables<'_> {
         }
         let forwarded_from = site.forwarded_from.as_slice().into();
         let (replaces, reserved) = (replaces(&pages), reserved(site.copied_fields()));
-        Some(Arc::new(ErrorPages { rules, replaces, forwarded_from, reserved }))
+        let of_consents = of_clients(site.copied_fields());
+        Some(Arc::new(ErrorPages { rules, replaces, forwarded_from, reserved, of_consents }))
     }
 
     /// The checks report a group that does not exist.
