@@ -10,6 +10,7 @@ pub mod bpf_home;
 pub mod bridge;
 pub mod browser;
 pub mod codings;
+pub mod collector;
 pub mod dates;
 pub mod h2;
 pub mod monitoring;

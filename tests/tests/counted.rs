@@ -1,11 +1,14 @@
 //! The counted budget of the fast path: the system calls that one pinned hit on a kept-alive connection
 //! may make.
 
+use std::time::Duration;
+
 use afpa_testkit::{
     Client, Launch, Server, Tree, eventually, figure, skip,
     strace::{Counts, Strace},
 };
 use afpa_tests::h2::H2Client;
+use afpa_tests::proxy::Raw;
 use afpa_tests::tls::{self, Authority, TlsServer, Way};
 use rustix::process::Signal;
 
@@ -162,6 +165,42 @@ fn a_pinned_hit_with_an_id_costs_no_call_more() {
     }
     let counts = strace.counts();
     let slack = slack(&counts);
+    let (reads, writes) = (sum(&counts, &READS), sum(&counts, &WRITES));
+    assert!((HITS..=HITS + slack).contains(&reads), "{reads} reads");
+    assert!((HITS..=HITS + slack).contains(&writes), "{writes} writes");
+    let other = counts.values().sum::<u64>() - reads - writes - sum(&counts, &WAITS);
+    assert!(other <= slack, "{other} other calls: {counts:?}");
+}
+
+/// A span is packed into a buffer that is there already. It is handed over when it is full, or a second has gone.
+#[test]
+fn a_pinned_hit_with_a_span_costs_no_call_more() {
+    let tree = Tree::new();
+    tree.file("hello.txt", "x".repeat(512));
+    let collector = Raw::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Duration::ZERO);
+    let (root, to) = (tree.path().display().to_string(), collector.to());
+    let server = Server::start("/", |launch| {
+        launch.arg("--workers").arg("1").arg("--io").arg("readiness");
+        launch.written(|listen| {
+            format!(
+                "[tracing]\notlp = \"http://{to}\"\n[[site]]\nlisten = [\"{listen}\"]\n\
+                 root = \"{root}\"\ntraceparent = \"on\"\n"
+            )
+        });
+    });
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt").body.len(), 512);
+    }
+    eventually("spans are sent", || collector.connections() > 0);
+    let strace = trace!(server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt").status, 200);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {HITS} hits with spans: {counts:?}");
+    // The export: some calls for each batch, of which there is one in two seconds or for each 512 spans.
+    let slack = slack(&counts) + 100 + 20 * HITS / 512;
     let (reads, writes) = (sum(&counts, &READS), sum(&counts, &WRITES));
     assert!((HITS..=HITS + slack).contains(&reads), "{reads} reads");
     assert!((HITS..=HITS + slack).contains(&writes), "{writes} writes");

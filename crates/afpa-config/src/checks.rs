@@ -6,12 +6,16 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use afpa_framework::MOST_CHOSEN;
+
 use crate::accounts;
-use crate::choice::Choice as _;
 use crate::finding::{Finding, Location};
 use crate::groups::ServerGroup;
 use crate::machine::Machine;
-use crate::model::{AccessFormat, AccessTarget, Cache, Coherency, Config, SiteSettings, Symlinks};
+use crate::marking::TraceMode;
+use crate::model::{
+    AccessFormat, AccessTarget, Cache, Coherency, Config, LogField, SiteSettings, Symlinks,
+};
 use crate::settings::Settings;
 use crate::units::{Listen, human_size};
 
@@ -52,6 +56,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.sizes(config);
     checks.groups(config);
     checks.access_log(config);
+    checks.tracing(config);
     checks.findings
 }
 
@@ -144,11 +149,36 @@ impl Checks<'_> {
         }
         let mut seen = Vec::new();
         for field in &log.access_fields {
-            if seen.contains(field) {
-                let cause = format!("`access_fields` has {} twice", field.word());
+            if seen.contains(&field) {
+                let cause = format!("`access_fields` has {field} twice");
                 self.error("log", "access_fields", cause, "remove one of the two");
             }
-            seen.push(*field);
+            seen.push(field);
+        }
+        let of_requests = |field: &&LogField| matches!(field, LogField::Request(_));
+        if log.access_fields.iter().filter(of_requests).count() > MOST_CHOSEN {
+            let cause = format!("`access_fields` has more than {MOST_CHOSEN} fields of requests");
+            self.error("log", "access_fields", cause, "leave the least useful ones out");
+        }
+    }
+
+    /// Spans go nowhere without a collector, and there are none without traces.
+    fn tracing(&mut self, config: &Config) {
+        let has_traces = config.sites.iter().any(|site| {
+            let own = || site.own_marks();
+            site.marks.traceparent != TraceMode::Off
+                || own().any(|own| own.traceparent.is_some_and(|mode| mode != TraceMode::Off))
+        });
+        if config.tracing.otlp.is_none() {
+            for key in ["service", "headers"] {
+                if self.settings.differs("tracing", [0; 4], key) {
+                    let cause = format!("`{key}` has no effect without `otlp`");
+                    self.error("tracing", key, cause, "write otlp = \"http://127.0.0.1:4318\"");
+                }
+            }
+        } else if !has_traces {
+            let cause = "there are no spans: no site has `traceparent`".to_owned();
+            self.warning("tracing", "otlp", cause, "write traceparent = \"on\" in a site");
         }
     }
 

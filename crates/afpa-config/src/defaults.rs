@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Confine,
     Connections, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels, Limits, Log,
-    LogFormat, Policy, SiteSettings, Timeouts,
+    LogField, LogFormat, Policy, SiteSettings, Timeouts, Tracing,
 };
 use crate::police::Police;
 use crate::reader::{Reader, Section};
@@ -60,6 +60,7 @@ impl Config {
             fast_path: FastPath::read(reader.section("fast_path")),
             compression: Compression::read(reader),
             log: Log::read(reader.section("log")),
+            tracing: Tracing::read(reader.section("tracing")),
             admin: reader.section("admin").text_or("listen", "address", "off", rules::tcp),
             control: read_control(reader.section("control")),
             resolver: groups::read_resolver(reader.section("resolver")),
@@ -234,7 +235,12 @@ impl Log {
             format,
             access,
             access_format: s.choice("access_format", AccessFormat::Combined),
-            access_fields: s.choices("access_fields", &[]),
+            access_fields: s.choices_or(
+                "access_fields",
+                "header:",
+                LogField::Own,
+                (|name| LogField::Request(name.into()), rules::logged_field),
+            ),
             access_queue: ACCESS_QUEUE,
         }
     }
@@ -242,6 +248,17 @@ impl Log {
 
 /// Some 5,000 records: the disk may stop for a second at 5,000 requests a second of a worker.
 const ACCESS_QUEUE: usize = MIB;
+
+impl Tracing {
+    fn read(mut s: Section<'_, '_>) -> Self {
+        let service = "afpa".to_owned();
+        Self {
+            otlp: s.text_or("otlp", "URL", "off", rules::collector),
+            service: s.text("service", "name", service, rules::service),
+            headers: s.pairs("headers", "field names and values", rules::header),
+        }
+    }
+}
 
 fn read_control(mut s: Section<'_, '_>) -> Option<PathBuf> {
     let path = s.path_or("path", "path, or `auto`", &["auto"], "auto");

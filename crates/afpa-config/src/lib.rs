@@ -95,8 +95,8 @@ pub use mirror::Mirror;
 pub use model::{
     AccessField, AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression,
     Config, Confine, Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io,
-    Level, Levels, Limits, Log, LogFormat, Policy, RedirectStatus, SiteSettings, Symlinks,
-    Timeouts, UrlPath,
+    Level, Levels, Limits, Log, LogField, LogFormat, Policy, RedirectStatus, SiteSettings,
+    Symlinks, Timeouts, Tracing, UrlPath,
 };
 pub use overrides::Overrides;
 pub use php::Php;

@@ -16,7 +16,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 
 fn of_site(site: &SiteSettings, settings: &Settings) -> Vec<Finding> {
     let at = |key| settings.location_in("site", site.instance, key);
-    let own = || own_marks(site);
+    let own = || site.own_marks();
     let field = &*site.marks.request_id_field;
     let ids = site.marks.request_id != IdMode::Off
         || own().any(|own| own.request_id.is_some_and(|mode| mode != IdMode::Off));
@@ -49,12 +49,14 @@ fn of_site(site: &SiteSettings, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// The marks of paths and content groups.
-fn own_marks(site: &SiteSettings) -> impl Iterator<Item = OwnMarks> {
-    site.paths.iter().flat_map(|path| {
-        let contents = path.contents.iter().map(|content| content.behaviour.marks);
-        std::iter::once(path.behaviour.marks).chain(contents)
-    })
+impl SiteSettings {
+    /// The marks of paths and content groups.
+    pub(crate) fn own_marks(&self) -> impl Iterator<Item = OwnMarks> {
+        self.paths.iter().flat_map(|path| {
+            let contents = path.contents.iter().map(|content| content.behaviour.marks);
+            std::iter::once(path.behaviour.marks).chain(contents)
+        })
+    }
 }
 
 /// Every header rule of a site.

@@ -14,7 +14,7 @@ use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::access::{Access, BasicAuth};
-use crate::choice::choice;
+use crate::choice::{Choice as _, choice};
 use crate::errors::ErrorPage;
 use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
@@ -72,6 +72,8 @@ pub struct Config {
     pub compression: Compression,
     /// `[log]`.
     pub log: Log,
+    /// Spans of requests.
+    pub tracing: Tracing,
     /// `[admin] listen`: metrics and health over TCP, if wanted.
     pub admin: Option<SocketAddr>,
     /// `[control] path`; `None`: the default path, at which `afpa stats` looks.
@@ -407,6 +409,35 @@ choice! {
     }
 }
 
+/// A field of the lines of the access log, or one that a request has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogField {
+    /// One of those that there always are.
+    Own(AccessField),
+    /// The field of a request that has this name, in lower case.
+    Request(Box<str>),
+}
+
+impl std::fmt::Display for LogField {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LogField::Own(field) => f.write_str(field.word()),
+            LogField::Request(name) => write!(f, "header:{name}"),
+        }
+    }
+}
+
+/// Spans of requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracing {
+    /// The URL of the collector that gets them by OTLP; `None`: nobody does.
+    pub otlp: Option<String>,
+    /// The name of this service in them.
+    pub service: String,
+    /// Further fields of the requests to the collector.
+    pub headers: Vec<(String, String)>,
+}
+
 /// Where the access log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTarget {
@@ -430,7 +461,7 @@ pub struct Log {
     /// Its form.
     pub access_format: AccessFormat,
     /// The fields of its lines, in order; empty: those that its form has.
-    pub access_fields: Vec<AccessField>,
+    pub access_fields: Vec<LogField>,
     /// Bytes of access records that may wait in each worker; beyond that lines are dropped.
     pub access_queue: usize,
 }

@@ -171,6 +171,67 @@ pub(crate) fn added_field(name: &str) -> Result<String, Unfit> {
     Err(Unfit::new(cause, "begin it with X-, as in X-Client-Subject"))
 }
 
+/// The name of a field of requests for the access log, in lower case; those that have a word of their own there are not
+/// among them.
+pub(crate) fn logged_field(name: &str) -> Result<String, Unfit> {
+    let lower = name.to_ascii_lowercase();
+    if !is_token(name.as_bytes()) {
+        let cause = format!("\"header:{name}\" does not name a field");
+        return Err(Unfit::new(
+            cause,
+            "use letters, digits and hyphens: \"header:accept-language\"",
+        ));
+    }
+    let word = match &*lower {
+        "host" => "host",
+        "referer" => "referer",
+        "user-agent" => "user_agent",
+        _ => return Ok(lower),
+    };
+    let cause = format!("\"header:{name}\" has a word of its own");
+    Err(Unfit::new(cause, format!("write \"{word}\"")))
+}
+
+/// The URL of a collector: scheme, host, perhaps port and path.
+pub(crate) fn collector(text: &str) -> Result<String, Unfit> {
+    let unfit =
+        |remedy: &str| Err(Unfit::new(format!("\"{text}\" is not the URL of a collector"), remedy));
+    let example = "write scheme, host and port: \"http://127.0.0.1:4318\"";
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let Some(rest) = rest else { return unfit(example) };
+    let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if place.contains('@') {
+        return unfit("write credentials as a field: headers = { Authorization = \"...\" }");
+    }
+    let is_plain = |byte: u8| {
+        byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'?' | b'#' | b'\\')
+    };
+    if !path.bytes().all(is_plain) {
+        return unfit("write a path without query");
+    }
+    if format!("/{}", path.trim_end_matches('/')).ends_with("/v1/traces") {
+        return unfit("leave /v1/traces out: it is added");
+    }
+    let (name, port) = match place.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port.parse::<u16>().is_ok()),
+        _ => (place, true),
+    };
+    if !port {
+        return unfit(example);
+    }
+    host(&name.to_ascii_lowercase())?;
+    Ok(text.to_owned())
+}
+
+/// The name of a service in spans.
+pub(crate) fn service(text: &str) -> Result<String, Unfit> {
+    if text.is_empty() || text.len() > 255 || text.contains(char::is_control) {
+        let cause = format!("\"{text}\" is not the name of a service");
+        return Err(Unfit::new(cause, "write 1 to 255 letters: \"shop\""));
+    }
+    Ok(text.to_owned())
+}
+
 /// RFC 9110 section 5.5, without obs-text.
 fn is_field_value(text: &str) -> bool {
     text.trim() == text && text.bytes().all(|b| b == b'\t' || (b' '..=b'~').contains(&b))
@@ -199,6 +260,43 @@ mod tests {
         for (name, value) in [("", "a"), ("a b", "c"), ("a", "b\r\nc: d"), ("a", " b"), ("a", "é")]
         {
             assert!(header(name, value).is_err(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn collectors_have_a_scheme_and_a_host_and_no_path_of_spans() {
+        for good in [
+            "http://127.0.0.1:4318",
+            "https://otel.example.org",
+            "http://[::1]:4318/",
+            "http://a/b/c",
+        ] {
+            assert_eq!(collector(good).unwrap(), good);
+        }
+        for (bad, remedy) in [
+            ("127.0.0.1:4318", "scheme"),
+            ("grpc://a:4317", "scheme"),
+            ("http://a:b", "scheme"),
+            ("http://a:70000", "scheme"),
+            ("http://u:p@a", "Authorization"),
+            ("http://a/x?y", "query"),
+            ("http://a:4318/v1/traces", "is added"),
+            ("https://a/otlp/v1/traces/", "is added"),
+            ("http://", ""),
+            ("http://a b", ""),
+        ] {
+            let unfit = format!("{:?}", collector(bad).unwrap_err());
+            assert!(unfit.contains(remedy), "{bad}: {unfit}");
+        }
+        assert!(service("").is_err() && service("a\nb").is_err() && service("shop").is_ok());
+    }
+
+    #[test]
+    fn logged_fields_have_no_other_word() {
+        assert_eq!(logged_field("X-Tenant").unwrap(), "x-tenant");
+        assert_eq!(logged_field("Cookie").unwrap(), "cookie");
+        for bad in ["", "a b", "a:b", "User-Agent", "HOST", "referer"] {
+            assert!(logged_field(bad).is_err(), "{bad}");
         }
     }
 

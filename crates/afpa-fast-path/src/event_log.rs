@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Event, kind};
 use afpa_cache::ObjectId;
-use afpa_framework::{AccessRecord, Client, Network};
+use afpa_framework::{AccessRecord, Client, MOST_CHOSEN, Network};
 use afpa_proxy::forwarded;
 
 /// The facts about an answer that its event lacks.
@@ -171,6 +171,8 @@ pub(crate) fn record<'d>(
         source: "kernel",
         remote: None,
         tls: None,
+        span: None,
+        chosen: [b""; MOST_CHOSEN],
     }
 }
 

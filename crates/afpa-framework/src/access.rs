@@ -95,6 +95,52 @@ pub struct AccessRecord<'a> {
     pub remote: Option<Remote<'a>>,
     /// The result of the TLS handshake, on a connection with TLS.
     pub tls: Option<&'a Secured>,
+    /// Its span, if one is to be recorded.
+    pub span: Option<Span<'a>>,
+    /// The values of the request's fields that the sink has asked for, in its order; empty where there is none.
+    pub chosen: [&'a [u8]; MOST_CHOSEN],
+}
+
+/// Most fields of requests that a sink may ask for.
+pub const MOST_CHOSEN: usize = 8;
+
+/// The part of a trace that a request is, where the trace is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span<'a> {
+    /// Its number, and those of the trace and of the spans around it.
+    pub ids: SpanIds,
+    /// The place in the configuration that has answered; empty if none has.
+    pub route: &'a str,
+    /// The exchange with a server, if one took place.
+    pub exchange: Option<ExchangeSpan<'a>>,
+}
+
+/// The numbers of a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanIds {
+    /// The trace.
+    pub trace: [u8; 16],
+    /// The span of the request.
+    pub own: [u8; 8],
+    /// The span of the client that has asked; zeros if there is none.
+    pub parent: [u8; 8],
+    /// The span of the exchange with a server.
+    pub exchange: [u8; 8],
+}
+
+/// The exchange with a server, as its span tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeSpan<'a> {
+    /// The last server that was asked.
+    pub server: &'a str,
+    /// Status of its response; 0 if there was none.
+    pub status: u16,
+    /// How many servers were asked.
+    pub attempts: u8,
+    /// Microseconds that it took.
+    pub total_us: u32,
+    /// A word for its failure; empty if there was none.
+    pub failure: &'static str,
 }
 
 /// The part of a server group in an answer.
@@ -112,6 +158,14 @@ pub struct Remote<'a> {
 pub trait AccessSink {
     /// Whether records are wanted at all. This is asked before a record is put together.
     fn enabled(&self) -> bool;
+    /// Whether a record is wanted of a request whose span is recorded. This is asked before it is put together.
+    fn takes_spans(&self) -> bool {
+        false
+    }
+    /// The names of the fields of requests that records are to have, in lower case: the first [`MOST_CHOSEN`] count.
+    fn chosen(&self) -> &[Box<str>] {
+        &[]
+    }
     /// Takes a record, or drops and counts it when the writer is behind.
     fn record(&mut self, record: &AccessRecord<'_>);
     /// Hands the gathered records to the writer; called about once a second.
@@ -153,6 +207,36 @@ pub struct Receipt {
     trace_id: Box<[u8]>,
     remote: Option<(Box<str>, u32, u8)>,
     tls: Option<Box<Secured>>,
+    span: Option<Box<KeptSpan>>,
+    /// As far as the last that is there.
+    chosen: Vec<Box<[u8]>>,
+}
+
+/// A span that owns its texts.
+#[derive(Clone, Debug)]
+struct KeptSpan {
+    ids: SpanIds,
+    route: Box<str>,
+    /// The server, and the rest of the exchange with it.
+    exchange: Option<(Box<str>, ExchangeSpan<'static>)>,
+}
+
+impl KeptSpan {
+    fn keep(span: &Span<'_>) -> Box<Self> {
+        let kept = |exchange: ExchangeSpan<'_>| {
+            let ExchangeSpan { server, status, attempts, total_us, failure } = exchange;
+            let rest = ExchangeSpan { server: "", status, attempts, total_us, failure };
+            (server.into(), rest)
+        };
+        let exchange = span.exchange.map(kept);
+        Box::new(Self { ids: span.ids, route: span.route.into(), exchange })
+    }
+
+    fn span(&self) -> Span<'_> {
+        let exchange = self.exchange.as_ref();
+        let exchange = exchange.map(|(server, rest)| ExchangeSpan { server, ..*rest });
+        Span { ids: self.ids, route: &self.route, exchange }
+    }
 }
 
 impl Receipt {
@@ -174,6 +258,12 @@ impl Receipt {
             trace_id: record.trace_id.into(),
             remote: record.remote.map(|r| (r.server.into(), r.first_byte_us, r.attempts)),
             tls: record.tls.cloned().map(Box::new),
+            span: record.span.as_ref().map(KeptSpan::keep),
+            chosen: {
+                let last = record.chosen.iter().rposition(|value| !value.is_empty());
+                let count = last.map_or(0, |last| last + 1);
+                record.chosen.iter().take(count).map(|value| Box::from(*value)).collect()
+            },
         })
     }
 
@@ -208,6 +298,8 @@ impl Receipt {
                 attempts: *attempts,
             }),
             tls: self.tls.as_deref(),
+            span: self.span.as_deref().map(KeptSpan::span),
+            chosen: std::array::from_fn(|at| self.chosen.get(at).map_or(&[][..], |value| value)),
         }
     }
 }

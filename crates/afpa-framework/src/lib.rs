@@ -36,7 +36,10 @@ pub mod state;
 pub mod steps;
 pub mod table;
 
-pub use access::{AccessRecord, AccessSink, Client, NoAccessLog, Peer, Receipt, Remote, Secured};
+pub use access::{
+    AccessRecord, AccessSink, Client, ExchangeSpan, MOST_CHOSEN, NoAccessLog, Peer, Receipt,
+    Remote, Secured, Span, SpanIds,
+};
 pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, steady_ms};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::marks::{IdRule, Marks};
 use crate::request::Request;
-use crate::trace::{TRACEPARENT, TRACESTATE, TraceRule};
+use crate::trace::{TRACEPARENT, TRACESTATE, Trace, TraceRule};
 use crate::{Method, media, syntax};
 
 /// Most rules of one request set: a word has a bit for each.
@@ -392,11 +392,16 @@ impl<'a> Edits<'a> {
         for rule in self.met().filter(|rule| !rule.request.is_empty()) {
             rule.request.apply(head, 0, None);
         }
-        self.put_marks(head);
+        self.put_marks_with(head, Trace::line);
     }
 
-    /// Puts the marks alone into the head of a request to a server, which is the whole buffer.
+    /// Puts the marks alone into the head of a request to a server that is asked beside the one that answers, which is
+    /// the whole buffer. The request itself is the step of its trace that has asked.
     pub fn put_marks(self, head: &mut Vec<u8>) {
+        self.put_marks_with(head, Trace::own_line);
+    }
+
+    fn put_marks_with<L: AsRef<[u8]>>(self, head: &mut Vec<u8>, line: impl FnOnce(&'a Trace) -> L) {
         if let (Some(rule), Some(marks)) = (&self.rules.id, self.marks) {
             remove_lines(head, 0, |name| rule.is(name));
             put_last(head, &[rule.field.as_bytes(), b": ", marks.id()]);
@@ -406,7 +411,7 @@ impl<'a> Edits<'a> {
             remove_lines(head, 0, |name| {
                 is(name, TRACEPARENT) || is(name, TRACESTATE) && !trace.goes_on()
             });
-            put_last(head, &[TRACEPARENT.as_bytes(), b": ", trace.line()]);
+            put_last(head, &[TRACEPARENT.as_bytes(), b": ", line(trace).as_ref()]);
         }
     }
 

@@ -34,8 +34,10 @@ pub struct TraceRule {
 pub struct TraceBits {
     /// Of a new trace.
     pub trace: u128,
-    /// Of the step.
+    /// Of the step that a request to a server is.
     pub step: u64,
+    /// Of the step that the request itself is.
+    pub own: u64,
     /// They decide whether a new trace is recorded.
     pub choice: u32,
 }
@@ -47,6 +49,23 @@ pub struct Trace {
     line: [u8; LENGTH],
     /// The trace was begun by another.
     goes_on: bool,
+    /// The step that has asked; zeros if the trace is new.
+    parent: [u8; 8],
+    /// The step that the request itself is.
+    own: [u8; 8],
+}
+
+/// The numbers of a trace that is to be recorded, and of the steps that a request is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The trace.
+    pub trace: [u8; 16],
+    /// The step that has asked; zeros if the trace is new.
+    pub parent: [u8; 8],
+    /// The request.
+    pub own: [u8; 8],
+    /// The request to a server.
+    pub step: [u8; 8],
 }
 
 impl TraceRule {
@@ -62,7 +81,7 @@ impl TraceRule {
         };
         let given = if trusted || self.of_anybody { given() } else { None };
         let is_recorded = bits.choice % 100 < u32::from(self.share);
-        given.unwrap_or_else(|| Trace::new(bits.trace, is_recorded)).in_step(bits.step)
+        given.unwrap_or_else(|| Trace::new(bits.trace, is_recorded)).in_steps(bits)
     }
 }
 
@@ -73,7 +92,7 @@ impl Trace {
         let mut line = *b"00-00000000000000000000000000000000-0000000000000000-00";
         put_hex(&trace.max(1).to_be_bytes(), line.get_mut(TRACE));
         put_hex(&[u8::from(is_recorded)], line.get_mut(FLAGS));
-        Self { line, goes_on: false }
+        Self { line, goes_on: false, parent: [0; 8], own: [0; 8] }
     }
 
     /// The trace of a value of `traceparent`. Of a later version, the parts of version 00 are read, and of the flags the one
@@ -98,13 +117,37 @@ impl Trace {
         let last = line.last().and_then(|digit| char::from(*digit).to_digit(16))?;
         line[..2].copy_from_slice(b"00");
         put_hex(&[u8::from(last & 1 == 1)], line.get_mut(FLAGS));
-        Some(Self { line, goes_on: true })
+        let parent = bytes_of(line.get(STEP));
+        Some(Self { line, goes_on: true, parent, own: [0; 8] })
     }
 
-    /// The trace in another step.
-    fn in_step(mut self, step: u64) -> Self {
-        put_hex(&step.max(1).to_be_bytes(), self.line.get_mut(STEP));
+    /// The trace in other steps.
+    fn in_steps(mut self, bits: TraceBits) -> Self {
+        put_hex(&bits.step.max(1).to_be_bytes(), self.line.get_mut(STEP));
+        self.own = bits.own.max(1).to_be_bytes();
         self
+    }
+
+    /// Whether it is to be recorded.
+    pub fn is_recorded(&self) -> bool {
+        self.line.last() == Some(&b'1')
+    }
+
+    /// The numbers of the trace, if it is to be recorded.
+    pub fn recorded(&self) -> Option<Steps> {
+        self.is_recorded().then(|| Steps {
+            trace: bytes_of(self.line.get(TRACE)),
+            parent: self.parent,
+            own: self.own,
+            step: bytes_of(self.line.get(STEP)),
+        })
+    }
+
+    /// The value of `traceparent` for a server that is asked on behalf of the request, beside the one that answers it.
+    pub fn own_line(&self) -> [u8; LENGTH] {
+        let mut line = self.line;
+        put_hex(&self.own, line.get_mut(STEP));
+        line
     }
 
     /// The value of `traceparent`.
@@ -133,13 +176,27 @@ pub(crate) fn put_hex(bytes: &[u8], out: Option<&mut [u8]>) {
     }
 }
 
+/// The bytes of hexadecimal digits in lower case.
+fn bytes_of<const N: usize>(digits: Option<&[u8]>) -> [u8; N] {
+    let value = |digit: u8| match digit {
+        b'a'..=b'f' => digit - b'a' + 10,
+        _ => digit.wrapping_sub(b'0') & 15,
+    };
+    let mut bytes = [0; N];
+    let pairs = digits.unwrap_or_default().as_chunks::<2>().0;
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = value(*high) << 4 | value(*low);
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{FieldSlots, RequestLimits, request};
 
     const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    const BITS: TraceBits = TraceBits { trace: 0xa, step: 0xb, choice: 149 };
+    const BITS: TraceBits = TraceBits { trace: 0xa, step: 0xb, own: 0xc, choice: 149 };
 
     fn passed(lines: &str, trusted: bool, rule: TraceRule) -> (String, bool) {
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
@@ -193,6 +250,20 @@ mod tests {
             assert_eq!(passed(&line, true, trusted), expected, "{given}");
             assert_eq!(passed(&line, false, trusted), (NEW.to_owned(), false), "{given}");
         }
+    }
+
+    #[test]
+    fn a_recorded_trace_has_the_numbers_of_its_steps() {
+        let given = Trace::given(GIVEN.as_bytes()).unwrap().in_steps(BITS);
+        let steps = given.recorded().unwrap();
+        assert_eq!(steps.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736u128.to_be_bytes());
+        assert_eq!(steps.parent, 0x00f0_67aa_0ba9_02b7u64.to_be_bytes());
+        assert_eq!((steps.own, steps.step), (0xcu64.to_be_bytes(), 0xbu64.to_be_bytes()));
+        let own = String::from_utf8(given.own_line().to_vec()).unwrap();
+        assert_eq!(own, "00-4bf92f3577b34da6a3ce929d0e0e4736-000000000000000c-01");
+        let new = Trace::new(10, true).in_steps(BITS).recorded().unwrap();
+        assert_eq!((new.trace, new.parent), (10u128.to_be_bytes(), [0; 8]));
+        assert_eq!(Trace::new(10, false).in_steps(BITS).recorded(), None);
     }
 
     #[test]

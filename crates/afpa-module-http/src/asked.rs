@@ -7,6 +7,7 @@ use afpa_framework::{Client, Now, Secured};
 use afpa_http::edits::{Edits, KeptEdits};
 use afpa_http::marks::Marks;
 use afpa_http::{BodyLength, FieldSlots, Request, RequestLimits, Status, Version, request};
+use afpa_proxy::exchange::Report;
 use afpa_router::{RequestSetId, Router};
 
 use crate::demand::Granted;
@@ -38,6 +39,8 @@ pub(crate) struct Asked<'a, 's, 'b> {
     pub(crate) errors: Option<Errors<'a>>,
     /// The client was checked.
     pub(crate) granted: Option<&'a Rc<Granted>>,
+    /// The exchange with a server before this answer, which is not the server's own.
+    pub(crate) exchange: Option<&'a Report>,
 }
 
 impl<'a> Asked<'a, '_, '_> {

@@ -213,7 +213,7 @@ impl<T: Table> Http<T> {
         if let Some(granted) = Granted::joined(routed.granted.take(), before) {
             let _ = request.granted.set(granted);
         }
-        let client = match responder.sink.enabled() {
+        let client = match responder.records(routed.edits) {
             true => global.logged_client(parsed, routed.site, peer),
             false => peer,
         };
@@ -230,6 +230,7 @@ impl<T: Table> Http<T> {
             edits: routed.edits,
             errors: errors_of(global, routed.scope, peer),
             granted: request.granted.get(),
+            exchange: None,
         };
         if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
             match responder.wants_page() {

@@ -40,8 +40,9 @@ impl Marker {
             match before.and_then(|marks| marks.trace).filter(may_stay) {
                 Some(trace) => trace,
                 None => {
-                    let (trace, step, choice) = (random.random(), random.random(), random.random());
-                    rule.trace(request, trusted, TraceBits { trace, step, choice })
+                    let (trace, step) = (random.random(), random.random());
+                    let (own, choice) = (random.random(), random.random());
+                    rule.trace(request, trusted, TraceBits { trace, step, own, choice })
                 }
             }
         });

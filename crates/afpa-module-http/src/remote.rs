@@ -464,6 +464,7 @@ impl Remote {
             edits: request.edits(),
             errors: request.errors().map(|errors| Errors { may_ask: false, ..errors }),
             granted: request.granted.as_ref(),
+            exchange: None,
         }
     }
 }
@@ -550,7 +551,7 @@ impl ExchangedRequest {
         if let Some(scope) = request.scope() {
             scope.answered(status);
         }
-        if responder.sink.enabled() {
+        if responder.records(request.edits()) {
             let recorded = self.with_request(peer, now, |asked| {
                 responder.record_remote(asked, status, report);
             });
@@ -574,8 +575,9 @@ impl ExchangedRequest {
         let cache_status = answer.outcome.filter(|_| answer.tells);
         let answering = Answering { object: &answer.object, cache_status };
         let must_close = !self.remote.job.keep_alive;
+        let exchange = Some(&self.report).filter(|report| report.attempts > 0);
         let answered = self.with_request(peer, now, |asked| {
-            let asked = Asked { source: answer.source, must_close, ..asked };
+            let asked = Asked { source: answer.source, must_close, exchange, ..asked };
             responder.stored(asked, answering, out)
         });
         answered.unwrap_or(Persistence::Close)

@@ -12,16 +12,21 @@ use std::sync::Arc;
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::access::{Remote, duration_us};
-use afpa_framework::{AccessRecord, AccessSink, GATHERED, Now, Outbox, Part, Persistence, Receipt};
+use afpa_framework::{
+    AccessRecord, AccessSink, ExchangeSpan, GATHERED, MOST_CHOSEN, Now, Outbox, Part, Persistence,
+    Receipt, Span, SpanIds,
+};
 use afpa_h2::hpack::encode::put_field;
+use afpa_http::edits::Edits;
 use afpa_http::marks::Marks;
+use afpa_http::trace::{Steps, Trace};
 use afpa_http::{
     Connection, HttpDate, Known, KnownSet, Method, Precondition, Ranges, ResponseHead, Status,
     Version, conditional,
     multipart::{Boundary, Multipart},
     page, range,
 };
-use afpa_proxy::exchange::Report;
+use afpa_proxy::exchange::{End, Report};
 use afpa_shared_cache::{Answering, Recipient, Written};
 
 use crate::asked::{Asked, is_all_of_client};
@@ -224,9 +229,25 @@ impl Responder {
 
     /// Records an answer that a server gave.
     pub(crate) fn record_remote(&mut self, asked: Asked<'_, '_, '_>, status: u16, report: &Report) {
-        let remote = remote_of(report);
-        let record = record(asked, status, report.content_bytes);
-        self.sink.record(&AccessRecord { remote: Some(remote), ..record });
+        self.record_exchange(asked, (status, report.content_bytes), report);
+    }
+
+    /// Records an answer for which a server was asked.
+    fn record_exchange(
+        &mut self,
+        asked: Asked<'_, '_, '_>,
+        (status, length): (u16, u64),
+        report: &Report,
+    ) {
+        let asked = Asked { exchange: Some(report), ..asked };
+        let record = record(asked, (status, length), self.sink.chosen());
+        self.sink.record(&AccessRecord { remote: Some(remote_of(report)), ..record });
+    }
+
+    /// Whether the answer to a request with these marks is recorded.
+    #[inline]
+    pub(crate) fn records(&self, edits: Option<Edits<'_>>) -> bool {
+        self.sink.enabled() || self.sink.takes_spans() && is_recorded(edits)
     }
 
     fn head(
@@ -289,10 +310,10 @@ impl Responder {
     ) {
         self.counters.answered_code(status, length);
         asked.count(status);
-        if !self.sink.enabled() {
+        if !self.records(asked.edits) {
             return;
         }
-        let record = record(asked, status, length);
+        let record = record(asked, (status, length), self.sink.chosen());
         if out.parts.is_empty() {
             self.sink.record(&record);
         } else {
@@ -311,9 +332,19 @@ fn put_lower(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// The record of an answer.
-fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessRecord<'a> {
+/// The record of an answer, with these fields of its request.
+fn record<'a>(
+    asked: Asked<'a, '_, 'a>,
+    (status, body_bytes): (u16, u64),
+    names: &[Box<str>],
+) -> AccessRecord<'a> {
     let request = asked.request;
+    let mut chosen = [&b""[..]; MOST_CHOSEN];
+    for (value, name) in chosen.iter_mut().zip(names) {
+        let mut lines = request.fields();
+        let line = lines.find(|(own, _)| own.eq_ignore_ascii_case(name));
+        *value = line.map(|(_, value)| value).unwrap_or_default();
+    }
     AccessRecord {
         time_unix_us: asked.arrived.unix_us,
         client: asked.client,
@@ -333,7 +364,35 @@ fn record<'a>(asked: Asked<'a, '_, 'a>, status: u16, body_bytes: u64) -> AccessR
         source: asked.source,
         remote: None,
         tls: asked.tls.map(|tls| &**tls),
+        span: span(asked),
+        chosen,
     }
+}
+
+/// Whether the trace of a request is recorded.
+#[inline]
+fn is_recorded(edits: Option<Edits<'_>>) -> bool {
+    let marks = edits.and_then(|edits| edits.marks);
+    marks.and_then(|marks| marks.trace.as_ref()).is_some_and(Trace::is_recorded)
+}
+
+/// The span of a request, if it is to be recorded.
+fn span<'a>(asked: Asked<'a, '_, '_>) -> Option<Span<'a>> {
+    let Steps { trace, parent, own, step } = asked.marks()?.trace.as_ref()?.recorded()?;
+    let ids = SpanIds { trace, own, parent, exchange: step };
+    let route = asked.scope.and_then(|scope| scope.route.as_deref()).unwrap_or_default();
+    let exchange = asked.exchange.filter(|report| report.attempts > 0).map(|report| ExchangeSpan {
+        server: report.server.as_deref().unwrap_or_default(),
+        status: report.status,
+        attempts: u8::try_from(report.attempts).unwrap_or(u8::MAX),
+        total_us: report.total_us,
+        failure: match report.end {
+            End::Failed(failure) => failure.key(),
+            End::Broken => "broken",
+            End::ClientGone | End::Relayed(_) => "",
+        },
+    });
+    Some(Span { ids, route, exchange })
 }
 
 fn remote_of(report: &Report) -> Remote<'_> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use afpa_framework::Counter;
 use afpa_proxy::observe::{BUCKETS, Histogram};
-use afpa_router::{Action, RequestSet, RequestSetId, SiteId};
+use afpa_router::{Action, Reach, RequestSet, RequestSetId, SiteId};
 
 /// The counters of one core, by *scope*: a scope is a site or a request set.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct ScopeStats {
     pub site: String,
     /// The name of the request set in metrics; `None`: these are the counters of the site.
     pub set: Option<String>,
+    /// The path of a request set in the configuration, as spans name it; `None` for a site.
+    pub(crate) route: Option<Box<str>>,
     own: Counts,
     /// The counters of its site, in which a request of a request set is counted, too.
     whole: Option<Arc<ScopeStats>>,
@@ -85,7 +87,8 @@ impl ScopeTable {
             let site = sites.get(set.site.0 as usize)?;
             let times = times(set);
             let scope = ScopeStats::new(site.site.clone(), Some(names.unique(&set.name)), times);
-            Some(ScopeStats { whole: Some(Arc::clone(site)), ..scope }.or_kept(&kept))
+            let (route, whole) = (Some(route(set)), Some(Arc::clone(site)));
+            Some(ScopeStats { whole, route, ..scope }.or_kept(&kept))
         });
         let sets = counted.collect();
         ScopeTable { sites, sets }
@@ -108,13 +111,22 @@ impl ScopeTable {
     }
 }
 
+/// The path of a request set, with a star where it reaches further.
+fn route(set: &RequestSet) -> Box<str> {
+    let prefix = String::from_utf8_lossy(&set.prefix);
+    match set.reach {
+        Reach::Exact => prefix.into(),
+        Reach::Recursion | Reach::NoRecursion => format!("{prefix}*").into(),
+    }
+}
+
 /// A scope that has this name after a reload is the same one.
 type Name<'s> = (&'s str, Option<&'s str>);
 
 impl ScopeStats {
     fn new(site: String, set: Option<String>, times: bool) -> ScopeStats {
         let own = Counts { times: times.then(Box::default), ..Counts::default() };
-        ScopeStats { site, set, own, whole: None }
+        ScopeStats { site, set, route: None, own, whole: None }
     }
 
     fn name(&self) -> Name<'_> {

@@ -218,6 +218,7 @@ impl LoadedRequest {
             edits: request.edits(),
             errors: request.errors(),
             granted: request.granted.as_ref(),
+            exchange: None,
         };
         match loaded {
             Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There

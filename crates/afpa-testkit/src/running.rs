@@ -1,6 +1,6 @@
 //! Processes that end with the test that started them.
 
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command};
 
 /// A process that is killed when dropped.
 #[derive(Debug)]
@@ -19,6 +19,11 @@ impl Running {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
+    }
+
+    /// Its standard output, if that is a pipe and nobody has taken it.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// Whether it has not ended by itself.

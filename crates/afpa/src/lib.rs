@@ -15,5 +15,6 @@ pub mod notify;
 pub mod privileges;
 pub mod serve;
 mod sockets;
+mod span_export;
 pub mod summary;
 pub mod upgrade;

@@ -84,6 +84,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-shared-cache",
         ],
     ),
+    ("afpa-otlp", &["afpa-framework", "afpa-proxy"]),
     (
         "afpa",
         &[
@@ -97,6 +98,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-framework",
             "afpa-http",
             "afpa-module-http",
+            "afpa-otlp",
             "afpa-police",
             "afpa-proxy",
             "afpa-router",

@@ -30,5 +30,6 @@ mod ring;
 mod routes;
 mod scenarios;
 mod server_limits;
+mod spans;
 mod tracing;
 mod vtc;

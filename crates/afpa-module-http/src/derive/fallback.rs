@@ -50,6 +50,7 @@ impl<T: Table> Http<T> {
             edits: request.edits(),
             errors: request.errors(),
             granted: request.granted.as_ref(),
+            exchange: None,
         };
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);

@@ -162,7 +162,7 @@ impl Missed<'_, '_, '_> {
             Route::Ask(demand) => {
                 let learnt = learnt.unwrap_or_default();
                 let about = (&*demand, scope.map(|(site, _)| site));
-                let from = (&mut connection.permit, responder.sink.enabled());
+                let from = (&mut connection.permit, responder.records(asked.edits));
                 let peer = connection.client;
                 match job(global, asked, about, (&learnt, peer), from) {
                     Ok(job) => {
@@ -264,7 +264,7 @@ impl Distributing<'_, '_, '_> {
             Client::Ip(client) => Some(client),
             Client::Unix => None,
         };
-        let names_server = responder.sink.enabled();
+        let names_server = responder.records(asked.edits);
         let all = (asked, head, global);
         let tls = asked.tls.map(|tls| &**tls);
         let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{AccessRecord, Client, GATHERED, Now, Outbox, Part, Persistence};
+use afpa_framework::{AccessRecord, Client, GATHERED, MOST_CHOSEN, Now, Outbox, Part, Persistence};
 use afpa_http::edits::Cors;
 use afpa_http::problem::Form;
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
@@ -11,7 +11,7 @@ use afpa_proxy::exchange::{Failure, Report};
 use afpa_proxy::limit::Refused;
 use memchr::memmem;
 
-use super::{Responder, page_head, record, remote_of};
+use super::{Responder, page_head};
 use crate::asked::Asked;
 use crate::errors::{self, Content, ErrorRule, PageSource, Problem, Served, Wanted};
 use crate::load::{Listing, PageInMemory};
@@ -194,9 +194,8 @@ impl Responder {
         length: u64,
         report: &Report,
     ) {
-        if self.sink.enabled() {
-            let record = record(asked, status.code(), length);
-            self.sink.record(&AccessRecord { remote: Some(remote_of(report)), ..record });
+        if self.records(asked.edits) {
+            self.record_exchange(asked, (status.code(), length), report);
         }
     }
 
@@ -342,6 +341,8 @@ impl Responder {
                 source: "refused",
                 remote: None,
                 tls: None,
+                span: None,
+                chosen: [b""; MOST_CHOSEN],
             });
         }
     }

@@ -1,8 +1,9 @@
 //! Lines of the access log with the fields that the operator has chosen.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
-use afpa_config::{AccessField, Choice as _};
+use afpa_config::{AccessField, Choice as _, LogField};
 
 use super::format::{Clock, client, escape_json, escape_nginx, number};
 use super::packed::Unpacked;
@@ -40,16 +41,13 @@ enum Value<'r> {
 }
 
 /// One JSON object, whose fields are always there: `null` where there is no value.
-pub(super) fn json(
-    record: &Unpacked<'_>,
-    clock: &Clock,
-    fields: &[AccessField],
-    out: &mut Vec<u8>,
-) {
+pub(super) fn json(record: &Unpacked<'_>, clock: &Clock, fields: &[LogField], out: &mut Vec<u8>) {
+    let mut chosen = record.chosen.iter();
     for (place, field) in fields.iter().enumerate() {
         out.push(if place == 0 { b'{' } else { b',' });
-        let _ = write!(out, "\"{}\":", field.word());
-        match value(record, *field) {
+        // The names of fields have neither quotes nor controls.
+        let _ = write!(out, "\"{field}\":");
+        match value(record, field, &mut chosen) {
             Value::None => out.extend_from_slice(b"null"),
             Value::Text(text) => {
                 out.push(b'"');
@@ -69,19 +67,20 @@ pub(super) fn json(
 
 /// `name=value`, separated by spaces; `-` where there is no value. A text that has another byte than letters, digits and
 /// plain signs is in quotes, with `\xHH` for what a log must not have.
-pub(super) fn logfmt(
-    record: &Unpacked<'_>,
-    clock: &Clock,
-    fields: &[AccessField],
-    out: &mut Vec<u8>,
-) {
-    let fields = if fields.is_empty() { &USUAL } else { fields };
-    for (place, field) in fields.iter().enumerate() {
+pub(super) fn logfmt(record: &Unpacked<'_>, clock: &Clock, fields: &[LogField], out: &mut Vec<u8>) {
+    let mut chosen = record.chosen.iter();
+    let usual = if fields.is_empty() { &USUAL[..] } else { &[] }.iter();
+    let usual = usual.map(|field| (Cow::Borrowed(field.word()), own_value(record, *field)));
+    let fields = fields.iter().map(|field| {
+        let name = Cow::Owned(field.to_string());
+        (name, value(record, field, &mut chosen))
+    });
+    for (place, (name, value)) in usual.chain(fields).enumerate() {
         if place > 0 {
             out.push(b' ');
         }
-        let _ = write!(out, "{}=", field.word());
-        match value(record, *field) {
+        let _ = write!(out, "{name}=");
+        match value {
             Value::None => out.push(b'-'),
             Value::Text(text) if is_plain(text) => out.extend_from_slice(text),
             Value::Text(text) => {
@@ -113,7 +112,22 @@ fn plain(value: &Value<'_>, record: &Unpacked<'_>, clock: &Clock, out: &mut Vec<
     }
 }
 
-fn value<'r>(record: &Unpacked<'r>, field: AccessField) -> Value<'r> {
+/// The value of a field; those of the operator's choice stand in `chosen`, in the same order.
+fn value<'r>(
+    record: &Unpacked<'r>,
+    field: &LogField,
+    chosen: &mut std::slice::Iter<'_, &'r [u8]>,
+) -> Value<'r> {
+    match field {
+        LogField::Own(field) => own_value(record, *field),
+        LogField::Request(_) => match chosen.next() {
+            Some(text) if !text.is_empty() => Value::Text(text),
+            _ => Value::None,
+        },
+    }
+}
+
+fn own_value<'r>(record: &Unpacked<'r>, field: AccessField) -> Value<'r> {
     let text = |text: &'r [u8]| if text.is_empty() { Value::None } else { Value::Text(text) };
     let (of_server, of_tls) = (!record.server.is_empty(), !record.tls.version.is_empty());
     let number_if = |is: bool, number: u64| if is { Value::Number(number) } else { Value::None };
@@ -155,8 +169,12 @@ mod tests {
     use afpa_config::AccessFormat;
 
     fn line(format: AccessFormat, fields: &[AccessField], record: &Unpacked<'_>) -> String {
+        line_of(format, fields.iter().copied().map(LogField::Own).collect(), record)
+    }
+
+    fn line_of(format: AccessFormat, fields: Vec<LogField>, record: &Unpacked<'_>) -> String {
         let mut out = Vec::new();
-        Formatter::new(format, fields.to_vec()).line(record, &mut out);
+        Formatter::new(format, fields).line(record, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -193,6 +211,29 @@ mod tests {
             assert_eq!(rest, " status=200 host=example.org\n", "{value}");
             assert!(!value.contains(char::is_control), "{value:?}");
         }
+    }
+
+    #[test]
+    fn fields_of_requests_stand_among_the_others_and_are_escaped() {
+        let fields = || {
+            let request = |name: &str| LogField::Request(name.into());
+            vec![request("x-a"), LogField::Own(AccessField::Status), request("x-b"), request("x-c")]
+        };
+        let mut record = record();
+        record.chosen[..2].copy_from_slice(&[b"plain", b"two words\n\"status\": 1"]);
+        let json = line_of(AccessFormat::Json, fields(), &record);
+        let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let expected = serde_json::json!({
+            "header:x-a": "plain",
+            "status": 200,
+            "header:x-b": "two words\n\"status\": 1",
+            "header:x-c": null,
+        });
+        assert_eq!(parsed, expected);
+        assert_eq!(
+            line_of(AccessFormat::Logfmt, fields(), &record),
+            "header:x-a=plain status=200 header:x-b=\"two words\\x0A\\x22status\\x22: 1\" header:x-c=-\n"
+        );
     }
 
     #[test]

@@ -7,18 +7,18 @@ use afpa_http::date::civil;
 
 use super::chosen;
 use super::packed::Unpacked;
-use afpa_config::{AccessField, AccessFormat};
+use afpa_config::{AccessFormat, LogField};
 
 /// Writes records as lines of one format.
 pub(super) struct Formatter {
     format: AccessFormat,
     /// The fields of a line; empty: those that the format has.
-    fields: Vec<AccessField>,
+    fields: Vec<LogField>,
     clock: Clock,
 }
 
 impl Formatter {
-    pub(super) fn new(format: AccessFormat, fields: Vec<AccessField>) -> Self {
+    pub(super) fn new(format: AccessFormat, fields: Vec<LogField>) -> Self {
         Formatter { format, fields, clock: Clock::default() }
     }
 
@@ -257,6 +257,8 @@ pub(super) mod tests {
             attempts: 0,
             weight: 1,
             tls: Default::default(),
+            chosen: Default::default(),
+            span: None,
         }
     }
 

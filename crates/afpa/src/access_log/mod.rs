@@ -30,15 +30,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use afpa_config::{AccessTarget, Log};
+use afpa_config::{AccessTarget, Log, LogField};
 
+pub(crate) use packed::{Unpacked, unpack};
+use sink::BUFFER_SIZE;
 pub use sink::Sink;
+pub(crate) use sink::Takes;
 pub(crate) use sinks::Sinks;
+pub(crate) use writer::Message;
 
 use format::Formatter;
 use output::Output;
-use sink::BUFFER_SIZE;
-use writer::{Message, Writer};
+use writer::Writer;
 
 /// The handle of the log thread. Dropping it writes what has been handed over, and ends the thread.
 /// The default has no thread, as with the target `off`.
@@ -53,12 +56,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Counts of records by their outcome.
 #[derive(Debug, Default)]
-struct Counts {
-    written: AtomicU64,
+pub(crate) struct Counts {
+    pub(crate) written: AtomicU64,
     /// Dropped by a worker, because the writer was behind.
-    overrun: AtomicU64,
+    pub(crate) overrun: AtomicU64,
     /// Lost by the writer, because writing failed.
-    failed: AtomicU64,
+    pub(crate) failed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -101,8 +104,16 @@ impl AccessLog {
         let buffers = (settings.access_queue / BUFFER_SIZE).max(2);
         // Room for every buffer there is, so that handing one over never fails; and for a wake-up.
         let (messages, inbox) = sync_channel(workers * buffers + 1);
+        let names = settings.access_fields.iter().filter_map(|field| match field {
+            LogField::Own(_) => None,
+            LogField::Request(name) => Some(name.clone()),
+        });
+        let takes = Takes::All(names.collect());
         let (sinks, homes) = (0..workers)
-            .map(|worker| Sink::new(worker, buffers, messages.clone(), Arc::clone(&counts)))
+            .map(|worker| {
+                let place = (worker, buffers);
+                Sink::new(takes.clone(), place, messages.clone(), Arc::clone(&counts))
+            })
             .unzip();
         let orders = Arc::new(Orders::default());
         let writer = Writer::new(

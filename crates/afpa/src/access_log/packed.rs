@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use afpa_framework::{AccessRecord, Client, Remote, Secured};
+use afpa_framework::{AccessRecord, Client, MOST_CHOSEN, Remote, Secured, Span, SpanIds};
 
 /// Longest field that is kept; longer ones are cut.
 const FIELD_LIMIT: usize = 8 * 1024;
@@ -13,55 +13,89 @@ const FIELD_LIMIT: usize = 8 * 1024;
 /// Longest method, version, source, server, user, id or word of TLS that is kept.
 const WORD_LIMIT: usize = 255;
 
+/// Longest field of the operator's choice that is kept.
+const CHOSEN_LIMIT: usize = 1024;
+
 /// Bytes before the texts.
-const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 1 + 11 + 4 * 2;
+const FIXED: usize = 8 + 8 + 4 + 2 + 4 + 1 + 4 + 17 + 1 + 11 + (4 + MOST_CHOSEN) * 2 + 1;
+
+/// Bytes of a span before its texts.
+const FIXED_OF_SPAN: usize = 16 + 3 * 8 + 1 + 2 + 1 + 4 + 3;
 
 /// More than any packed record has.
-pub(super) const LARGEST: usize = FIXED + 11 * WORD_LIMIT + 4 * FIELD_LIMIT;
+pub(crate) const LARGEST: usize = FIXED
+    + 11 * WORD_LIMIT
+    + 4 * FIELD_LIMIT
+    + MOST_CHOSEN * CHOSEN_LIMIT
+    + FIXED_OF_SPAN
+    + 3 * WORD_LIMIT;
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unpacked<'a> {
-    pub(super) time_unix_us: u64,
-    pub(super) body_bytes: u64,
-    pub(super) duration_us: u32,
-    pub(super) status: u16,
-    pub(super) client: Client,
-    pub(super) method: &'a [u8],
-    pub(super) version: &'a [u8],
-    pub(super) source: &'a [u8],
-    pub(super) target: &'a [u8],
-    pub(super) host: &'a [u8],
-    pub(super) referer: &'a [u8],
-    pub(super) user_agent: &'a [u8],
+pub(crate) struct Unpacked<'a> {
+    pub(crate) time_unix_us: u64,
+    pub(crate) body_bytes: u64,
+    pub(crate) duration_us: u32,
+    pub(crate) status: u16,
+    pub(crate) client: Client,
+    pub(crate) method: &'a [u8],
+    pub(crate) version: &'a [u8],
+    pub(crate) source: &'a [u8],
+    pub(crate) target: &'a [u8],
+    pub(crate) host: &'a [u8],
+    pub(crate) referer: &'a [u8],
+    pub(crate) user_agent: &'a [u8],
     /// The user whose password was checked; empty if none was.
-    pub(super) user: &'a [u8],
+    pub(crate) user: &'a [u8],
     /// The id of the request; empty if it has none.
-    pub(super) request_id: &'a [u8],
+    pub(crate) request_id: &'a [u8],
     /// The number of its trace; empty if there is none.
-    pub(super) trace_id: &'a [u8],
+    pub(crate) trace_id: &'a [u8],
     /// The server that was asked; empty if none was.
-    pub(super) server: &'a [u8],
-    pub(super) first_byte_us: u32,
-    pub(super) attempts: u8,
-    pub(super) weight: u32,
-    pub(super) tls: UnpackedTls<'a>,
+    pub(crate) server: &'a [u8],
+    pub(crate) first_byte_us: u32,
+    pub(crate) attempts: u8,
+    pub(crate) weight: u32,
+    pub(crate) tls: UnpackedTls<'a>,
+    /// The fields of the operator's choice; empty where there is none.
+    pub(crate) chosen: [&'a [u8]; MOST_CHOSEN],
+    /// Its span, if that was packed.
+    pub(crate) span: Option<UnpackedSpan<'a>>,
+}
+
+/// A span read back from a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnpackedSpan<'a> {
+    pub(crate) ids: SpanIds,
+    pub(crate) route: &'a [u8],
+    pub(crate) exchange: Option<UnpackedExchange<'a>>,
+}
+
+/// The exchange of a span.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnpackedExchange<'a> {
+    pub(crate) server: &'a [u8],
+    pub(crate) status: u16,
+    pub(crate) attempts: u8,
+    pub(crate) total_us: u32,
+    pub(crate) failure: &'a [u8],
 }
 
 /// The parameters that the TLS handshake agreed on; empty for a connection without TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct UnpackedTls<'a> {
-    pub(super) version: &'a [u8],
-    pub(super) cipher: &'a [u8],
-    pub(super) protocol: &'a [u8],
-    pub(super) subject: &'a [u8],
-    pub(super) resumed: bool,
+pub(crate) struct UnpackedTls<'a> {
+    pub(crate) version: &'a [u8],
+    pub(crate) cipher: &'a [u8],
+    pub(crate) protocol: &'a [u8],
+    pub(crate) subject: &'a [u8],
+    pub(crate) resumed: bool,
     /// The request was answered before the handshake was complete.
-    pub(super) early_data: bool,
+    pub(crate) early_data: bool,
 }
 
-/// Appends `record`, if it fits in the capacity there is; a buffer never grows.
-pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
+/// Appends `record`, with or without its span, if it fits in the capacity there is; a buffer never grows.
+pub(crate) fn pack(record: &AccessRecord<'_>, with_span: bool, buffer: &mut Vec<u8>) -> bool {
+    let span = record.span.filter(|_| with_span);
     let remote = record.remote.unwrap_or(Remote { server: "", first_byte_us: 0, attempts: 0 });
     let [version, cipher, subject] = record.tls.map_or([""; 3], |tls| {
         [tls.version, tls.cipher, tls.subject.as_deref().unwrap_or_default()]
@@ -76,8 +110,10 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
         .map(|word| cut(word, WORD_LIMIT));
     let fields = [record.target, record.host, record.referer, record.user_agent]
         .map(|field| cut(field, FIELD_LIMIT));
-    let texts: usize = words.iter().chain(&fields).map(|text| text.len()).sum();
-    if buffer.capacity() - buffer.len() < FIXED + texts {
+    let chosen = record.chosen.map(|value| cut(value, CHOSEN_LIMIT));
+    let texts = words.iter().chain(&fields).chain(&chosen).map(|text| text.len());
+    let of_span = span.as_ref().map_or(0, size_of_span);
+    if buffer.capacity() - buffer.len() < FIXED + texts.sum::<usize>() + of_span {
         return false;
     }
     buffer.extend_from_slice(&record.time_unix_us.to_ne_bytes());
@@ -92,17 +128,70 @@ pub(super) fn pack(record: &AccessRecord<'_>, buffer: &mut Vec<u8>) -> bool {
     buffer.push(record.tls.map_or(0, flag));
     // Cut above: the lengths fit.
     buffer.extend(words.map(|word| word.len() as u8));
-    for field in fields {
+    for field in fields.iter().chain(&chosen) {
         buffer.extend_from_slice(&(field.len() as u16).to_ne_bytes());
     }
-    for text in words.into_iter().chain(fields) {
+    buffer.push(u8::from(span.is_some()));
+    for text in words.into_iter().chain(fields).chain(chosen) {
         buffer.extend_from_slice(text);
+    }
+    if let Some(span) = &span {
+        pack_span(span, buffer);
     }
     true
 }
 
+/// The texts of a span: its route, the server, and the word for a failure.
+fn texts_of_span<'s>(span: &Span<'s>) -> [&'s [u8]; 3] {
+    let (server, failure) = span.exchange.map_or(("", ""), |own| (own.server, own.failure));
+    [span.route, server, failure].map(|text| cut(text.as_bytes(), WORD_LIMIT))
+}
+
+fn size_of_span(span: &Span<'_>) -> usize {
+    FIXED_OF_SPAN + texts_of_span(span).iter().map(|text| text.len()).sum::<usize>()
+}
+
+fn pack_span(span: &Span<'_>, buffer: &mut Vec<u8>) {
+    let SpanIds { trace, own, parent, exchange } = &span.ids;
+    buffer.extend_from_slice(trace);
+    for id in [own, parent, exchange] {
+        buffer.extend_from_slice(id);
+    }
+    let (status, attempts, total_us) =
+        span.exchange.map_or((0, 0, 0), |own| (own.status, own.attempts, own.total_us));
+    buffer.push(u8::from(span.exchange.is_some()));
+    buffer.extend_from_slice(&status.to_ne_bytes());
+    buffer.push(attempts);
+    buffer.extend_from_slice(&total_us.to_ne_bytes());
+    let texts = texts_of_span(span);
+    buffer.extend(texts.map(|text| text.len() as u8));
+    for text in texts {
+        buffer.extend_from_slice(text);
+    }
+}
+
+fn unpack_span<'a>(bytes: &mut &'a [u8]) -> Option<UnpackedSpan<'a>> {
+    let ids = SpanIds {
+        trace: array(bytes)?,
+        own: array(bytes)?,
+        parent: array(bytes)?,
+        exchange: array(bytes)?,
+    };
+    let [has_exchange] = array(bytes)?;
+    let status = u16::from_ne_bytes(array(bytes)?);
+    let [attempts] = array(bytes)?;
+    let total_us = u32::from_ne_bytes(array(bytes)?);
+    let lengths: [u8; 3] = array(bytes)?;
+    let [route, server, failure] = lengths.map(usize::from);
+    let route = bytes.split_off(..route)?;
+    let server = bytes.split_off(..server)?;
+    let failure = bytes.split_off(..failure)?;
+    let exchange = UnpackedExchange { server, status, attempts, total_us, failure };
+    Some(UnpackedSpan { ids, route, exchange: (has_exchange != 0).then_some(exchange) })
+}
+
 /// Takes the first record off `bytes`; `None` at the end.
-pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
+pub(crate) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let time_unix_us = u64::from_ne_bytes(array(bytes)?);
     let body_bytes = u64::from_ne_bytes(array(bytes)?);
     let duration_us = u32::from_ne_bytes(array(bytes)?);
@@ -117,6 +206,11 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     for length in &mut fields {
         *length = u16::from_ne_bytes(array(bytes)?);
     }
+    let mut lengths = [0; MOST_CHOSEN];
+    for length in &mut lengths {
+        *length = usize::from(u16::from_ne_bytes(array(bytes)?));
+    }
+    let [has_span] = array(bytes)?;
     let [method, version, source, server, tls, cipher, protocol, subject, user, id, trace] =
         words.map(usize::from);
     let [target, host, referer, user_agent] = fields.map(usize::from);
@@ -148,6 +242,17 @@ pub(super) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
         first_byte_us,
         attempts,
         weight,
+        chosen: {
+            let mut chosen = [&b""[..]; MOST_CHOSEN];
+            for (value, length) in chosen.iter_mut().zip(lengths) {
+                *value = bytes.split_off(..length)?;
+            }
+            chosen
+        },
+        span: match has_span {
+            0 => None,
+            _ => Some(unpack_span(bytes)?),
+        },
     })
 }
 
@@ -197,6 +302,7 @@ fn array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 mod tests {
     use super::*;
     use crate::access_log::tests::record;
+    use afpa_framework::ExchangeSpan;
 
     #[test]
     fn records_come_back_in_order() {
@@ -207,7 +313,7 @@ mod tests {
             Client::Ip("2001:db8::7".parse().unwrap()),
         ];
         for client in clients {
-            assert!(pack(&AccessRecord { client, ..record() }, &mut buffer));
+            assert!(pack(&AccessRecord { client, ..record() }, false, &mut buffer));
         }
         let mut bytes = buffer.as_slice();
         for client in clients {
@@ -228,18 +334,43 @@ mod tests {
         let remote = Some(Remote { server: "10.0.0.1:80", first_byte_us: 1234, attempts: 2 });
         let weight = 64;
         let mut buffer = Vec::with_capacity(1024);
-        assert!(pack(&AccessRecord { remote, weight, ..record() }, &mut buffer));
+        assert!(pack(&AccessRecord { remote, weight, ..record() }, false, &mut buffer));
         let unpacked = unpack(&mut buffer.as_slice()).unwrap();
         assert_eq!((unpacked.server, unpacked.first_byte_us), (&b"10.0.0.1:80"[..], 1234));
         assert_eq!((unpacked.attempts, unpacked.target), (2, record().target));
         assert_eq!(unpacked.weight, 64);
     }
 
+    fn span(text: &str) -> Span<'_> {
+        let ids = SpanIds { trace: [1; 16], own: [2; 8], parent: [3; 8], exchange: [4; 8] };
+        let (status, attempts, total_us) = (503, 2, 77);
+        let exchange = ExchangeSpan { server: text, status, attempts, total_us, failure: "reset" };
+        Span { ids, route: text, exchange: Some(exchange) }
+    }
+
+    #[test]
+    fn a_span_and_chosen_fields_come_back_where_they_are_wanted() {
+        let mut chosen = [&b""[..]; MOST_CHOSEN];
+        (chosen[0], chosen[7]) = (b"first", b"last");
+        let record = AccessRecord { span: Some(span("/a/*")), chosen, ..record() };
+        let mut buffer = Vec::with_capacity(4096);
+        assert!(pack(&record, false, &mut buffer) && pack(&record, true, &mut buffer));
+        let mut bytes = buffer.as_slice();
+        let (without, with) = (unpack(&mut bytes).unwrap(), unpack(&mut bytes).unwrap());
+        assert_eq!((without.span, without.chosen), (None, chosen));
+        let unpacked = with.span.unwrap();
+        assert_eq!((unpacked.ids, unpacked.route), (span("").ids, &b"/a/*"[..]));
+        let exchange = unpacked.exchange.unwrap();
+        assert_eq!((exchange.server, exchange.failure), (&b"/a/*"[..], &b"reset"[..]));
+        assert_eq!((exchange.status, exchange.attempts, exchange.total_us), (503, 2, 77));
+        assert_eq!(unpack(&mut bytes), None);
+    }
+
     #[test]
     fn a_buffer_never_grows() {
         let mut buffer = Vec::with_capacity(512);
         let capacity = buffer.capacity();
-        let count = (0..100).take_while(|_| pack(&record(), &mut buffer)).count();
+        let count = (0..100).take_while(|_| pack(&record(), false, &mut buffer)).count();
         assert!(count > 1 && buffer.capacity() == capacity);
         let mut bytes = buffer.as_slice();
         assert_eq!(std::iter::from_fn(|| unpack(&mut bytes)).count(), count);
@@ -255,18 +386,24 @@ mod tests {
             host: &long,
             referer: &long,
             user_agent: &long,
+            chosen: [&long; MOST_CHOSEN],
+            span: Some(span(&word)),
             ..record()
         };
         let mut buffer = Vec::with_capacity(LARGEST);
-        assert!(pack(&record, &mut buffer));
+        assert!(pack(&record, true, &mut buffer));
         let unpacked = unpack(&mut buffer.as_slice()).unwrap();
+        assert!(unpacked.chosen.iter().all(|value| value.len() == CHOSEN_LIMIT));
+        assert_eq!(unpacked.span.unwrap().route.len(), WORD_LIMIT);
         assert_eq!((unpacked.method.len(), unpacked.user_agent.len()), (WORD_LIMIT, FIELD_LIMIT));
     }
 
     #[test]
     fn a_cut_buffer_ends_the_records() {
         let mut buffer = Vec::with_capacity(512);
-        assert!(pack(&record(), &mut buffer));
+        let chosen = std::array::from_fn(|at| &b"abcdefgh"[at..]);
+        let record = AccessRecord { span: Some(span("/a")), chosen, ..record() };
+        assert!(pack(&record, true, &mut buffer));
         for end in 0..buffer.len() {
             assert_eq!(unpack(&mut &buffer[..end]), None);
         }

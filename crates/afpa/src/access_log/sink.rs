@@ -11,7 +11,7 @@ use super::packed::{LARGEST, pack};
 use super::writer::Message;
 
 /// Bytes of a buffer: some hundred records, so that the cost of waking the log thread for each is small.
-pub(super) const BUFFER_SIZE: usize = 64 * 1024;
+pub(crate) const BUFFER_SIZE: usize = 64 * 1024;
 
 const _: () = assert!(LARGEST <= BUFFER_SIZE, "every record fits in an empty buffer");
 
@@ -19,8 +19,18 @@ const _: () = assert!(LARGEST <= BUFFER_SIZE, "every record fits in an empty buf
 #[derive(Debug)]
 pub struct Sink(Option<Open>);
 
+/// The records that a sink takes.
+#[derive(Clone, Debug)]
+pub(crate) enum Takes {
+    /// All, with these fields of requests.
+    All(Arc<[Box<str>]>),
+    /// Those with spans.
+    Spans,
+}
+
 #[derive(Debug)]
 struct Open {
+    takes: Takes,
     worker: usize,
     buffer: Vec<u8>,
     /// Buffers that the log thread has emptied.
@@ -36,9 +46,9 @@ impl Sink {
     }
 
     /// A sink with `buffers` of its own, and the way back for them.
-    pub(super) fn new(
-        worker: usize,
-        buffers: usize,
+    pub(crate) fn new(
+        takes: Takes,
+        (worker, buffers): (usize, usize),
         full: SyncSender<Message>,
         counts: Arc<Counts>,
     ) -> (Self, SyncSender<Vec<u8>>) {
@@ -48,21 +58,37 @@ impl Sink {
             let _ = home.try_send(Vec::with_capacity(BUFFER_SIZE));
         }
         let buffer = Vec::with_capacity(BUFFER_SIZE);
-        (Sink(Some(Open { worker, buffer, free, full, counts })), home)
+        (Sink(Some(Open { takes, worker, buffer, free, full, counts })), home)
     }
 }
 
 impl AccessSink for Sink {
     fn enabled(&self) -> bool {
-        self.0.is_some()
+        self.0.as_ref().is_some_and(|open| matches!(open.takes, Takes::All(_)))
+    }
+
+    fn takes_spans(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| matches!(open.takes, Takes::Spans))
+    }
+
+    fn chosen(&self) -> &[Box<str>] {
+        match self.0.as_ref().map(|open| &open.takes) {
+            Some(Takes::All(names)) => names,
+            _ => &[],
+        }
     }
 
     fn record(&mut self, record: &AccessRecord<'_>) {
         let Some(open) = &mut self.0 else { return };
-        let taken =
-            pack(record, &mut open.buffer) || open.hand_over() && pack(record, &mut open.buffer);
+        let (with_span, lost) = match (&open.takes, &record.span) {
+            (Takes::All(_), _) => (false, 1),
+            (Takes::Spans, None) => return,
+            (Takes::Spans, Some(span)) => (true, 1 + u64::from(span.exchange.is_some())),
+        };
+        let taken = pack(record, with_span, &mut open.buffer)
+            || open.hand_over() && pack(record, with_span, &mut open.buffer);
         if !taken {
-            open.counts.overrun.fetch_add(1, Ordering::Relaxed);
+            open.counts.overrun.fetch_add(lost, Ordering::Relaxed);
         }
     }
 

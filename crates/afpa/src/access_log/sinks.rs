@@ -1,21 +1,58 @@
-//! The sinks of one access log, handed out once each.
+//! The sinks of one access log and of one export of spans, handed out once each.
 
 use std::sync::{Mutex, PoisonError};
 
+use afpa_framework::{AccessRecord, AccessSink};
+
 use super::Sink;
 
-/// A [`Sink`] for each worker, and another one for the kernel's answers.
+/// A [`Recorder`] for each worker, and another one for the kernel's answers.
 #[derive(Debug, Default)]
-pub(crate) struct Sinks(Mutex<Vec<Option<Sink>>>);
+pub(crate) struct Sinks(Mutex<Vec<Option<Recorder>>>);
+
+/// Gives the records of a worker to both of its sinks.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    log: Sink,
+    spans: Sink,
+}
 
 impl Sinks {
-    pub(crate) fn new(sinks: Vec<Sink>) -> Self {
-        Self(Mutex::new(sinks.into_iter().map(Some).collect()))
+    /// As many spans' sinks as there are workers; the kernel's answers have none.
+    pub(crate) fn new(logs: Vec<Sink>, spans: Vec<Sink>) -> Self {
+        let spans = spans.into_iter().chain(std::iter::repeat_with(Sink::off));
+        let both = logs.into_iter().zip(spans).map(|(log, spans)| Some(Recorder { log, spans }));
+        Self(Mutex::new(both.collect()))
     }
 
-    /// The sink with this number. A sink that was taken before is replaced by one that wants no records.
-    pub(crate) fn take(&self, number: usize) -> Sink {
+    /// The recorder with this number. One that was taken before is replaced by one that wants no records.
+    pub(crate) fn take(&self, number: usize) -> Recorder {
         let mut sinks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sinks.get_mut(number).and_then(Option::take).unwrap_or_else(Sink::off)
+        let off = || Recorder { log: Sink::off(), spans: Sink::off() };
+        sinks.get_mut(number).and_then(Option::take).unwrap_or_else(off)
+    }
+}
+
+impl AccessSink for Recorder {
+    fn enabled(&self) -> bool {
+        self.log.enabled()
+    }
+
+    fn takes_spans(&self) -> bool {
+        self.spans.takes_spans()
+    }
+
+    fn chosen(&self) -> &[Box<str>] {
+        self.log.chosen()
+    }
+
+    fn record(&mut self, record: &AccessRecord<'_>) {
+        self.log.record(record);
+        self.spans.record(record);
+    }
+
+    fn flush(&mut self) {
+        self.log.flush();
+        self.spans.flush();
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use afpa_framework::{AccessRecord, AccessSink, Client};
+use afpa_framework::{AccessRecord, AccessSink, Client, MOST_CHOSEN};
 
 use super::*;
 use afpa_config::{AccessFormat, Level, LogFormat};
@@ -30,6 +30,8 @@ pub(super) fn record() -> AccessRecord<'static> {
         source: "hit",
         remote: None,
         tls: None,
+        span: None,
+        chosen: [b""; MOST_CHOSEN],
     }
 }
 

@@ -18,7 +18,7 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A message to the log thread.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// Records of a worker.
     Batch { worker: usize, buffer: Vec<u8> },
     /// There are orders.

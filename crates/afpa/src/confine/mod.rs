@@ -4,7 +4,7 @@
 //! | threads | system calls | files |
 //! |---|---|---|
 //! | all, with the programs that they run | none that reach into other processes or administer the host | as the user may |
-//! | workers, and the administration's | sockets, descriptors and maps that are there; no program, no thread, no ring, no signal | none |
+//! | workers, the administration's, and the one that sends spans | sockets, descriptors and maps that are there; no program, no thread, no ring, no signal | none |
 //! | helpers | files, and threads of their kind; no program, no socket, no ring, no signal | to read, below the document roots |
 //! | those that check passwords | as helpers | none |
 //!

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, RootHandles};
 use afpa_cache::watch::WatchThread;
-use afpa_config::{Config, Loaded, Log, Root, Routes};
+use afpa_config::{Config, Loaded, Root, Routes};
 use afpa_module_http::Global;
 use afpa_server::Address;
 use anyhow::Context as _;
@@ -28,6 +28,7 @@ use super::tls::{PreparedTls, TlsState};
 use crate::access_log::{AccessLog, Sinks};
 use crate::confine::Confinement;
 use crate::privileges::descriptors_granted;
+use crate::span_export::SpanExport;
 
 /// A configuration, and the objects that were opened for it.
 pub(super) struct Opened {
@@ -47,8 +48,16 @@ pub(super) struct Next {
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
     pub(super) content: Content,
-    /// `None`: the log that is running stays, because its settings are the same.
-    pub(super) access_log: Option<(AccessLog, Sinks)>,
+    /// `None`: those that are running stay, because their settings are the same.
+    pub(super) records: Option<Records>,
+}
+
+/// The access log and the export of spans, which have sinks together.
+#[derive(Default)]
+pub(super) struct Records {
+    pub(super) log: AccessLog,
+    pub(super) spans: SpanExport,
+    pub(super) sinks: Sinks,
 }
 
 impl Opened {
@@ -74,8 +83,8 @@ impl Opened {
 }
 
 impl Next {
-    /// Builds the rest. `running_log` has the settings of the access log that is being written, `previous` is what the
-    /// workers serve from.
+    /// Builds the rest. `running` has the settings of the access log that is being written and of the export of spans,
+    /// `previous` is what the workers serve from.
     ///
     /// # Errors
     /// When the log cannot be opened or a thread cannot be started.
@@ -84,17 +93,21 @@ impl Next {
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
         confinement: &Confinement,
-        running_log: Option<&Log>,
+        running: Option<&Config>,
         previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
         let Opened { config, routes, roots, listeners, tls, acme } = opened;
-        let access_log = match running_log {
-            Some(running) if *running == config.log => None,
-            _ => Some(start_log(&config)?),
+        let is_same = |running: &&Config| {
+            (&running.log, &running.tracing) == (&config.log, &config.tracing)
+                && running.resolver == config.resolver
+        };
+        let records = match running.filter(is_same) {
+            Some(_) => None,
+            None => Some(start_records(&config, confinement)?),
         };
         let threads = (watch_thread, confinement);
         let content = Content::build(&config, &routes, roots, arena, threads, previous)?;
-        Ok(Self { config, routes, listeners, tls, acme, content, access_log })
+        Ok(Self { config, routes, listeners, tls, acme, content, records })
     }
 }
 
@@ -130,7 +143,8 @@ fn cannot_open(config: &Config, root: &Root) -> String {
 }
 
 /// One sink for each worker, and one for the kernel's answers.
-fn start_log(config: &Config) -> anyhow::Result<(AccessLog, Sinks)> {
-    let (log, sinks) = AccessLog::start(&config.log, config.workers + 1)?;
-    Ok((log, Sinks::new(sinks)))
+fn start_records(config: &Config, confinement: &Confinement) -> anyhow::Result<Records> {
+    let (log, logs) = AccessLog::start(&config.log, config.workers + 1)?;
+    let (spans, of_spans) = SpanExport::start(config, confinement)?;
+    Ok(Records { log, spans, sinks: Sinks::new(logs, of_spans) })
 }

@@ -7,16 +7,17 @@ use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, has_work, too_lat
 use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
-use super::build::{Next, Opened};
+use super::build::{Next, Opened, Records};
 use super::listeners::{Listeners, Place, kernel_address};
 use super::serving::Serving;
 use super::start::{needs, update_prober};
 use super::{Server, convert, police};
-use crate::access_log::{AccessLog, Sinks};
+use crate::access_log::Sinks;
 use crate::cli::Serve;
 use crate::commands;
 use crate::fast_path::settings as fast_path_settings;
 use crate::privileges;
+use crate::span_export::SpanExport;
 use crate::upgrade::Inherited;
 
 impl Server {
@@ -59,16 +60,16 @@ impl Server {
         let opening = (&mut self.handles, &mut self.tls);
         let place = Place { inherited: &mut Inherited::default(), owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
-        let log = Some(&self.config.log);
+        let running = Some(&self.config);
         let before = self.observed.serving.load();
         let (arena, before) = (self.arena.clone(), Some(&*before.global));
-        Next::build(opened, arena, &self.watch_thread, &self.confinement, log, before)
+        Next::build(opened, arena, &self.watch_thread, &self.confinement, running, before)
     }
 
     /// From the running configuration to the next one. Nothing here may fail.
     fn swap(&mut self, next: Next) {
         let bound = next.listeners.tcp();
-        let Next { config, routes, listeners, tls, acme, content, access_log } = next;
+        let Next { config, routes, listeners, tls, acme, content, records } = next;
         let tls = self.tls.adopt(tls);
         let before = self.observed.serving.load_full();
         // First of all: neither this thread nor a worker is to drop one of them, which takes long.
@@ -82,12 +83,13 @@ impl Server {
             &self.responses,
             self.acme.responses(&config.acme),
         ));
-        let sinks = access_log.map(|log| self.swap_log(log));
+        let (sinks, spans) = records.map(|records| self.swap_records(records)).unzip();
         // The kernel stops answering for the old sites before the workers know the new ones.
         self.swap_fast_path((&config, &routes.hierarchy), &serving, &bound, sinks.as_deref());
         self.observed.serving.store(Arc::clone(&serving));
         let helpers = self.helpers.start(&self.confinement, &serving, Some(&before));
         self.swap_workers(&config, &serving.global, sinks, helpers);
+        drop_aside(spans);
         match update_prober(self.prober.take(), &config, &serving) {
             Ok(prober) => self.prober = prober,
             Err(error) => tracing::error!("servers are not probed: {error:#}"),
@@ -113,9 +115,11 @@ impl Server {
         }
     }
 
-    fn swap_log(&self, (log, sinks): (AccessLog, Sinks)) -> Arc<Sinks> {
+    /// Returns the new sinks, and the export of spans that has ended.
+    fn swap_records(&self, records: Records) -> (Arc<Sinks>, Arc<SpanExport>) {
+        let Records { log, spans, sinks } = records;
         self.observed.access_log.store(Arc::new(log));
-        Arc::new(sinks)
+        (Arc::new(sinks), self.observed.spans.swap(Arc::new(spans)))
     }
 
     fn swap_fast_path(
@@ -178,6 +182,16 @@ impl Server {
         for address in gone {
             self.engine.unlisten(&address);
         }
+    }
+}
+
+/// Drops the export of spans of before on a thread: it waits for a collector.
+fn drop_aside(spans: Option<Arc<SpanExport>>) {
+    let thread = std::thread::Builder::new().name("afpa-otlp-end".to_owned());
+    if let Some(spans) = spans
+        && let Err(error) = thread.spawn(move || drop(spans))
+    {
+        tracing::warn!(%error, "the last spans of before may be lost");
     }
 }
 

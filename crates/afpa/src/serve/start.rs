@@ -24,7 +24,7 @@ use rustix::thread::CapabilitySet;
 
 use super::acme::AcmeState;
 use super::admin::Administration;
-use super::build::{Next, Opened};
+use super::build::{Next, Opened, Records};
 use super::certificate_store::CertificateStore;
 use super::convert;
 use super::drop_thread::DropThread;
@@ -123,7 +123,7 @@ impl Server {
 
         let next = Next::build(opened, arena.clone(), &watch_thread, &confinement, None, None)?;
         let bound = next.listeners.tcp();
-        let Next { config, routes, listeners, tls, acme, content, access_log } = next;
+        let Next { config, routes, listeners, tls, acme, content, records } = next;
         drop(routes.hierarchy);
         let tls = tls_state.adopt(tls);
         let police = police::begin(match &fast_path {
@@ -136,8 +136,8 @@ impl Server {
         let serving = content.serve(&config, tls, None, &police, &responses, challenges);
         let (mut snapshot, found) = snapshot.take(&responses);
         let prober = update_prober(None, &config, &serving)?;
-        // A log is always built when none is running.
-        let (access_log, sinks) = access_log.unwrap_or_default();
+        // They are always built when none are running.
+        let Records { log, spans, sinks } = records.unwrap_or_default();
         let sinks = Arc::new(sinks);
 
         let kernel_activity = match &fast_path {
@@ -170,7 +170,8 @@ impl Server {
             serving: ArcSwap::from_pointee(serving),
             http: counters,
             workers: engine.counters(),
-            access_log: ArcSwap::from_pointee(access_log),
+            access_log: ArcSwap::from_pointee(log),
+            spans: ArcSwap::from_pointee(spans),
             police,
             certificates: acme_state.statuses(),
         });

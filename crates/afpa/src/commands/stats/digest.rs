@@ -122,9 +122,10 @@ impl Digest<'_> {
     /// Limits that are reached, and faults that cost speed.
     fn limited(&self) -> String {
         let mut limits = Vec::new();
-        let counted: [(&[&str], &str); 6] = [
+        let counted: [(&[&str], &str); 7] = [
             (&["connections", "refused"], "connections were refused"),
             (&["access_log", "dropped"], "lines of the access log were lost"),
+            (&["spans", "dropped"], "spans were lost"),
             (&["messages_lost"], "messages were lost"),
             (&["mirror", "dropped"], "requests were not mirrored"),
             (&["watch", "unwatched"], "directories are not watched"),

@@ -47,6 +47,9 @@ impl Collector for Metrics {
         let log = self.0.access_log.load();
         counter(out, "access_log_lines", "Lines written to the access log", log.written())?;
         counter(out, "access_log_dropped_lines", "Lines the access log lost", log.dropped())?;
+        let spans = self.0.spans.load();
+        counter(out, "spans_exported", "Spans that the collector has taken", spans.exported())?;
+        counter(out, "spans_dropped", "Spans that it has not", spans.dropped())?;
         counter(out, "messages_lost", "Messages that standard error did not take", afpa_say::lost())
     }
 }

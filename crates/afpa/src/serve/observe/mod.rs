@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 
 use super::serving::Serving;
 use crate::access_log::AccessLog;
+use crate::span_export::SpanExport;
 use certificates::OrderedCertificates;
 pub(super) use exposition::Exposition;
 use groups::Groups;
@@ -44,6 +45,8 @@ pub(crate) struct Observed {
     pub(super) http: Vec<Arc<HttpCounters>>,
     pub(super) workers: Vec<Arc<WorkerCounters>>,
     pub(super) access_log: ArcSwap<AccessLog>,
+    /// The export of spans.
+    pub(super) spans: ArcSwap<SpanExport>,
     pub(super) fast_path: FastPathView,
     pub(super) police: Police,
     pub(super) certificates: Statuses,
@@ -138,6 +141,7 @@ impl Observed {
         let policies = serving.cache.policy_report();
         let watched = serving.global.watched();
         let access_log = self.access_log.load();
+        let spans = self.spans.load();
         let groups = self.groups();
         let sites = self.sites();
         json!({
@@ -224,6 +228,10 @@ impl Observed {
             "access_log": {
                 "written": access_log.written(),
                 "dropped": access_log.dropped(),
+            },
+            "spans": {
+                "exported": spans.exported(),
+                "dropped": spans.dropped(),
             },
             "messages_lost": afpa_say::lost(),
             "workers": self.workers.iter().zip(&self.http).enumerate().map(|(index, (worker, http))| {
