@@ -262,7 +262,8 @@ fn the_page_about_the_log_has_a_configuration_that_does_what_it_says() {
                 example.replace("/var/log/afpa/access.log", &log)
             });
         });
-        server.get("/a?status=404%20client=none");
+        let tenant = "X-Tenant: one status=500\r\nX-Tenant: two\r\n";
+        server.connect().get_with("/a?status=404%20client=none", tenant);
         log_lines(&server.home().join("access.log"), 1);
         // The target of a request may have quotes.
         server.connect().get_with("/\"x", "User-Agent: x\"\r\n");
@@ -271,21 +272,73 @@ fn the_page_about_the_log_has_a_configuration_that_does_what_it_says() {
         if format == "json" {
             let line: Value = serde_json::from_str(&lines[0]).expect("JSON");
             assert_eq!((&line["status"], &line["client"]), (&200.into(), &"127.0.0.1".into()));
-            assert_eq!(line.as_object().map(serde_json::Map::len), Some(8), "{line}");
+            assert_eq!(line.as_object().map(serde_json::Map::len), Some(9), "{line}");
+            assert_eq!(line["header:x-tenant"], "one status=500", "{line}");
             assert_eq!(line["request_id"].as_str().map(str::len), Some(32), "{line}");
             continue;
         }
+        let tenant = " header:x-tenant=\"one status=500\"";
+        assert!(
+            lines[0].ends_with(tenant) && lines[1].ends_with(" header:x-tenant=-"),
+            "{lines:?}"
+        );
         let names = |line: &str| -> Vec<String> {
+            let line = line.replace(tenant, " header:x-tenant=-");
             let pairs = line.split(' ').map(|pair| pair.split('=').next().unwrap_or_default());
             pairs.map(str::to_owned).collect()
         };
-        let wanted =
-            ["time", "client", "method", "target", "status", "duration_us", "server", "request_id"];
+        let wanted = [
+            "time",
+            "client",
+            "method",
+            "target",
+            "status",
+            "duration_us",
+            "server",
+            "request_id",
+            "header:x-tenant",
+        ];
         assert!(lines.iter().all(|line| names(line) == wanted), "{lines:?}");
         assert!(
             lines[0].contains(" target=\"/a?status=404%20client=none\" status=200 "),
             "{lines:?}"
         );
+    }
+}
+
+/// Files of one segment and of several, and answers of a server, by both versions of HTTP.
+#[test]
+fn fields_that_the_operator_names_are_in_every_line_and_secrets_in_no_other() {
+    let tree = Tree::new();
+    tree.file("small.txt", "small");
+    tree.file("large.txt", "large".repeat(100_000));
+    let app = Raw::answering("HTTP/1.1 200 -\r\nContent-Length: 2\r\n\r\nok", Duration::ZERO);
+    let (root, to) = (tree.path().display().to_string(), app.to());
+    let server = Server::start("/", |launch| {
+        let log = launch.home().join("access.log").display().to_string();
+        launch.written(|listen: &Endpoint| {
+            format!(
+                "[log]\naccess = \"{log}\"\naccess_format = \"json\"\n\
+                 access_fields = [\"target\", \"header:Cookie\", \"header:x-long\"]\n\
+                 [[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\nfallback = \"{to}\"\n"
+            )
+        });
+    });
+    let long = "v".repeat(5000);
+    let lines =
+        format!("Cookie: session=\"1\"\r\nAuthorization: Bearer hidden\r\nX-Long: {long}\r\n");
+    let mut client = server.connect();
+    for target in ["/small.txt", "/small.txt", "/large.txt", "/app"] {
+        assert_eq!(client.get_with(target, &lines).status, 200);
+    }
+    assert_eq!(client.get("/small.txt").status, 200);
+    let logged = log_lines(&server.home().join("access.log"), 5);
+    assert!(!logged.concat().contains("hidden"), "{logged:?}");
+    for (line, has_some) in logged.iter().zip([true, true, true, true, false]) {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["header:cookie"] == "session=\"1\"", has_some, "{line}");
+        let kept = line["header:x-long"].as_str().map(str::len);
+        assert_eq!(kept, has_some.then_some(1024), "{line}");
     }
 }
 
@@ -297,6 +350,12 @@ fn a_wrong_field_of_the_log_has_its_line_and_the_names() {
         ("access_format = \"json\"\naccess_fields = [\"stauts\"]", "did you mean \"status\"?"),
         ("access_format = \"json\"\naccess_fields = [\"Cookie: session\"]", "`user_agent`"),
         ("access_format = \"json\"\naccess_fields = [\"host\", \"host\"]", "has host twice"),
+        ("access_format = \"json\"\naccess_fields = [\"header:a b\"]", "does not name a field"),
+        ("access_format = \"json\"\naccess_fields = [\"header:Host\"]", "write \"host\""),
+        (
+            "access_format = \"json\"\naccess_fields = [\"header:x-a\", \"header:X-A\"]",
+            "has header:x-a twice",
+        ),
         ("access_format = \"combined\"\naccess_fields = [\"host\"]", "always the same"),
     ] {
         let text = format!("[log]\n{lines}\n[[site]]\nroot = \"/srv\"\n");
