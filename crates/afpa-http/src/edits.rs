@@ -373,6 +373,13 @@ impl<'a> Edits<'a> {
         }
     }
 
+    /// Removes a server's own id from an interim response that begins at `begin` and ends with the buffer.
+    pub fn remove_id(self, out: &mut Vec<u8>, begin: usize) {
+        if let Some(rule) = &self.rules.id {
+            remove_lines(out, begin, |name| rule.is(name));
+        }
+    }
+
     /// The part that is the same for all requests for one URL.
     pub fn apply_shared(self, out: &mut Vec<u8>, begin: usize, status: u16, kind: Option<&[u8]>) {
         // The type of several parts is their framing (RFC 9110 section 14.6).

@@ -3,7 +3,10 @@
 //! The head of a message decides, because when the trailer section comes, the head is gone. Some readers treat trailer
 //! fields as fields of the head, so nothing passes here that is removed, written or judged there.
 
+use std::sync::Arc;
+
 use afpa_http::chunked::Trailers;
+use afpa_http::edits::FieldRules;
 use afpa_http::syntax::list;
 use afpa_http::{BodyLength, Request};
 
@@ -19,6 +22,8 @@ pub(crate) struct MayTrail {
     any: bool,
     /// The fields that concern only the connection by which the message came.
     nominated: OwnedNominated,
+    /// The rules whose id of a request may not trail.
+    rules: Option<Arc<FieldRules>>,
 }
 
 /// Names that are kept of one message. More of them would make each trailer field costly to look up.
@@ -50,7 +55,7 @@ impl MayTrail {
         any: bool,
     ) -> Self {
         match any {
-            true => Self { any, nominated: nominated.to_owned(), named: Vec::new() },
+            true => Self { any, nominated: nominated.to_owned(), ..Self::default() },
             false => {
                 Self { named: named(lines, |name| !nominated.contains(name)), ..Self::default() }
             }
@@ -62,12 +67,18 @@ impl MayTrail {
         self.named.retain(|name| !is_out(name));
     }
 
+    /// Has no id pass that a server gives a request with these rules.
+    pub(crate) fn leave_id_out(&mut self, rules: &Arc<FieldRules>) {
+        self.rules = Some(Arc::clone(rules));
+    }
+
     fn passes(&self, name: &[u8]) -> bool {
         let is_known = match self.any {
             true => !self.nominated.contains(name),
             false => self.named.iter().any(|named| named.eq_ignore_ascii_case(name)),
         };
-        is_known && may_trail(name)
+        let id = self.rules.as_ref().and_then(|rules| rules.id.as_ref());
+        is_known && may_trail(name) && !id.is_some_and(|rule| rule.is(name))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
@@ -343,6 +343,32 @@ fn a_server_that_says_who_may_learns_the_id_and_the_trace_of_the_request_itself(
             assert_ne!(trace[1], other[1], "{question} {by:?}");
             assert_eq!(trace[0] == TRACE, !lines.is_empty(), "{question}");
         }
+    }
+}
+
+#[test]
+fn no_id_of_a_server_comes_before_its_answer_or_behind_it() {
+    let tree = tree();
+    let raw = Raw::start(|mut stream: TcpStream| {
+        while read_head(&mut stream).is_some() {
+            let answer = "HTTP/1.1 103 Early Hints\r\nX-Request-Id: early\r\nLink: </a.css>\r\n\r\n\
+                          HTTP/1.1 200 OK\r\nTrailer: X-Request-Id, X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\
+                          1\r\na\r\n0\r\nX_Request_Id: late\r\nX-Request-Id: late\r\nX-Sum: 1\r\n\r\n";
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let server = serve(&tree, &format!("to = \"{}\"\nrequest_id = \"on\"\n", raw.to()));
+    for lines in ["Connection: close\r\n", "TE: trailers\r\nConnection: TE, close\r\n"] {
+        let mut stream = TcpStream::connect(server.address()).expect("connected");
+        let request = format!("GET /a HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("text");
+        assert!(text.contains("103 Early Hints") && text.contains("X-Sum: 1"), "{text}");
+        assert!(!text.contains("early") && !text.contains("late"), "{text}");
+        assert_eq!(told(&text, "x-request-id").len(), 1, "{text}");
     }
 }
 

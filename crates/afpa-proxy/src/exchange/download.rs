@@ -216,6 +216,15 @@ fn status_fields(response: &response::Response<'_, '_>) -> Box<[u8]> {
     lines.into_boxed_slice()
 }
 
+/// Writes an interim response, or a 101, without an id of the server's own.
+fn put_interim(out: &mut Vec<u8>, terms: &Terms<'_>, response: &response::Response<'_, '_>) {
+    let begin = out.len();
+    response.write_interim(out);
+    if let Some(edits) = terms.edits {
+        edits.remove_id(out, begin);
+    }
+}
+
 impl Download {
     pub(super) fn new() -> Self {
         Self {
@@ -519,7 +528,7 @@ impl Download {
             // HTTP/1.0 has none (RFC 9110 section 15.2).
             let passes = tap.as_deref().is_none_or(Tap::passes_interim);
             if terms.version != Version::Http10 && passes {
-                response.write_interim(&mut self.out);
+                put_interim(&mut self.out, terms, &response);
             }
             return Ok(!self.raw.is_empty());
         }
@@ -529,7 +538,7 @@ impl Download {
             if !switch::is_as_asked(terms.request, &response, for_http2) {
                 return Err(Broken::Bad(BadResponse::Upgrade));
             }
-            response.write_interim(&mut self.out);
+            put_interim(&mut self.out, terms, &response);
             self.phase = Phase::Tunnel;
             return Ok(true);
         }
@@ -599,6 +608,9 @@ impl Download {
         // Trailer fields that were not announced may be about the bytes as the server has sent them.
         if delivery == Delivery::Chunked && self.encoder.is_none() {
             self.may_trail = response.may_trail(terms.asked);
+            if let Some(edits) = terms.edits.filter(|edits| edits.rules.id.is_some()) {
+                self.may_trail.leave_id_out(edits.rules);
+            }
         }
         self.phase = match content.is_done() {
             true => {
