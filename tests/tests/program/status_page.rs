@@ -13,7 +13,14 @@ fn a_browser_shows_the_numbers_of_the_process() {
     for _ in 0..7 {
         assert_eq!(server.connect().get("/hello.txt").status, 200);
     }
-    let page = Client::connect(&server.admin()).expect("connect").get("/status");
+    let ask = |host: &str| {
+        let mut client = Client::connect(&server.admin()).expect("connect");
+        client.exchange(format!("GET /status HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+    };
+    let stranger = ask("rebound.example:9090");
+    assert_eq!(stranger.status, 421, "a page of a stranger cannot read it");
+    assert!(stranger.text().contains("by its address"), "{stranger:?}");
+    let page = ask("localhost:9090");
     assert_eq!(page.field("Content-Type"), Some("text/html; charset=utf-8"));
     assert_eq!(page.field("X-Content-Type-Options"), Some("nosniff"));
     let Endpoint::Tcp(address) = server.admin() else { panic!("metrics are served by TCP") };

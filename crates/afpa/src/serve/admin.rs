@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use afpa_framework::{
     Waiting,
 };
 use afpa_http::{
-    BodyLength, Connection, FieldSlots, HttpDate, Method, Request, RequestLimits, ResponseHead,
-    Status, page, request,
+    BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
+    ResponseHead, Status, page, request,
 };
 use afpa_server::{Address, BoundListener, Engine, Settings};
 
@@ -183,6 +184,12 @@ impl Admin {
             let known = format!("there is no such operation; there are: {}\n", names.join(", "));
             return Answer::text(Status::NOT_FOUND, known);
         };
+        if !trusted
+            && FOR_BROWSERS.contains(&operation.name)
+            && !is_own(&serving.hosts, &request.host)
+        {
+            return Answer::text(Status::MISDIRECTED_REQUEST, NOT_OWN);
+        }
         match (method(operation), &request.method) {
             ("GET", Method::Get | Method::Head) | ("POST", Method::Post) => {
                 owner.call(operation.name, &Arguments::new(request.target.query())).into()
@@ -190,6 +197,29 @@ impl Admin {
             _ => Answer::error(Status::METHOD_NOT_ALLOWED),
         }
     }
+}
+
+/// Operations whose answers a page of a stranger could read, if its name led here (DNS rebinding). A collector of metrics
+/// comes by whatever name it was given.
+const FOR_BROWSERS: [&str; 2] = ["stats", "status"];
+
+const NOT_OWN: &str = "this is no name of this server: ask for it by its address, as localhost, \
+                       or by one of the `hosts` of a [[site]]\n";
+
+/// Whether a stranger cannot have made a name lead here: it is an address, localhost, or one of these hosts. Browsers
+/// always send one.
+fn is_own(hosts: &[String], host: &Host<'_>) -> bool {
+    let name = host.name().to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let is_one_of = |own: &String| match own.strip_prefix('*') {
+        Some(end) => name.len() > end.len() && name.ends_with(end),
+        None => own == name,
+    };
+    host.is_absent()
+        || bare.parse::<IpAddr>().is_ok()
+        || name == "localhost"
+        || hosts.iter().any(is_one_of)
 }
 
 fn method(operation: &Operation) -> &'static str {
@@ -443,5 +473,35 @@ fn send(answer: &Answer, now: Now, with_body: bool, connection: Connection, out:
         .write(&mut out.bytes, &HttpDate::new(now.unix()), connection);
     if with_body {
         out.bytes.extend_from_slice(&answer.reply.content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_no_stranger_has_are_own() {
+        let hosts = ["www.example.org".to_owned(), "*.example.net".to_owned()];
+        let is_own = |text: &'static str| {
+            let host = Host::parse(text.as_bytes()).unwrap();
+            super::is_own(&hosts, &host)
+        };
+        for own in [
+            "127.0.0.1",
+            "127.0.0.1:9090",
+            "[::1]:9090",
+            "localhost:9090",
+            "LOCALHOST",
+            "WWW.example.org",
+            "www.example.org.:80",
+            "a.example.net",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for strange in ["evil.example", "example.net", "localhost.evil.example", "1.2.3.4.nip.io"] {
+            assert!(!is_own(strange), "{strange}");
+        }
+        assert!(super::is_own(&hosts, &Host::ABSENT));
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Serving {
     pub(super) compressor: Arc<Compressor>,
     /// Compares cached objects with their files.
     pub(super) _comparer: Comparer,
+    /// The hosts of all sites.
+    pub(super) hosts: Vec<String>,
 }
 
 impl Serving {
@@ -182,7 +184,8 @@ impl Content {
             challenges,
             router,
         };
-        Serving { global: Arc::new(global), cache, compressor, _comparer: comparer }
+        let hosts = config.sites.iter().flat_map(|site| site.hosts.iter().cloned()).collect();
+        Serving { global: Arc::new(global), cache, compressor, _comparer: comparer, hosts }
     }
 }
 
