@@ -118,6 +118,7 @@ impl ServerStream {
         match self {
             Self::Plain(socket) => socket.is_silent(),
             Self::FastCgi(stream) => stream.is_quiet(),
+            Self::Tls(stream) => stream.is_silent(),
             other => {
                 let mut cx = Context::from_waker(Waker::noop());
                 other.poll_read(&mut cx, &mut [0; 1]).is_pending()

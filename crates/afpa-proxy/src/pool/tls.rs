@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use afpa_tls::machine::{RECORD, ServerName};
 use afpa_tls::{ClientMachine, ClientTls, Failure};
@@ -59,6 +59,8 @@ pub struct TlsStream {
     sent: usize,
     peer_closed: bool,
     closed: bool,
+    /// Nothing can be sent any more.
+    is_cut: bool,
 }
 
 impl fmt::Debug for TlsStream {
@@ -83,9 +85,9 @@ impl TlsStream {
         let machine = ClientMachine::new(tls, name).map_err(refused)?;
         let settings = settings.clone();
         let (ahead, unsent, sent) = (Vec::new(), Vec::new(), 0);
-        let (peer_closed, closed) = (false, false);
+        let (peer_closed, closed, is_cut) = (false, false, false);
         let mut stream =
-            Self { below, machine, settings, ahead, unsent, sent, peer_closed, closed };
+            Self { below, machine, settings, ahead, unsent, sent, peer_closed, closed, is_cut };
         stream.machine.process(&mut [], &mut stream.ahead, &mut stream.unsent).map_err(refused)?;
         poll_fn(|cx| stream.poll_handshake(cx)).await.inspect_err(|error| {
             tracing::debug!(server = to.name, %error, "no TLS with a server");
@@ -136,7 +138,9 @@ impl TlsStream {
 
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            self.sent += ready!(self.below.poll_write(cx, rest))?;
+            let sent = ready!(self.below.poll_write(cx, rest));
+            self.is_cut |= sent.is_err();
+            self.sent += sent?;
         }
         self.unsent.clear();
         self.sent = 0;
@@ -163,9 +167,9 @@ impl TlsStream {
             if self.peer_closed || room.is_empty() {
                 return Poll::Ready(Ok(0));
             }
-            // The server may wait for these bytes before it sends.
-            if let Poll::Ready(Err(error)) = self.poll_unsent(cx) {
-                return Poll::Ready(Err(error));
+            // The server may wait for these bytes before it sends. One that takes none of them may have answered before.
+            if !self.is_cut {
+                let _ = self.poll_unsent(cx);
             }
             ready!(self.poll_arrival(cx))?;
         }
@@ -185,6 +189,12 @@ impl TlsStream {
             return Poll::Ready(Err(error));
         }
         Poll::Ready(Ok(record.len()))
+    }
+
+    /// Whether neither bytes nor an end have arrived, and it can be written to.
+    pub(super) fn is_silent(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        self.poll_read(&mut cx, &mut [0; 1]).is_pending() && !self.is_cut
     }
 
     pub(super) fn become_tunnel(&mut self) {
