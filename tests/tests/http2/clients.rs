@@ -1,9 +1,14 @@
 //! Ordinary clients: curl, nghttp, Python, Node, Go.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output, Stdio};
 
-use afpa_testkit::{skip, tree::patterned};
+use afpa_testkit::curl::curl;
+use afpa_testkit::{Running, Server, skip, tree::patterned};
+use afpa_tests::proxy::{Raw, read_head};
+use afpa_tests::tls::Authority;
 
 use crate::{LARGE, server, site};
 
@@ -46,6 +51,101 @@ fn curl_gets_files_ranges_and_errors() {
     // The same port speaks HTTP/1.1 to everybody else.
     let old = run("curl", &["--silent", "--include", &url("/hello.txt")]).expect("curl");
     assert!(old.stdout.starts_with(b"HTTP/1.1 200 OK\r\n"));
+}
+
+/// curl of Debian 12 loses an answer behind which RST_STREAM(NO_ERROR) comes at once.
+#[test]
+fn curl_has_its_answer_before_it_has_sent_its_content() {
+    let (tree, folder) = (site(), tempfile::tempdir().expect("a folder"));
+    let (users, upload) = (folder.path().join("users"), folder.path().join("upload"));
+    // Of `htpasswd -nbs`; nobody logs in.
+    fs::write(&users, "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n").expect("written");
+    fs::write(&upload, vec![0; 3_000_000]).expect("written");
+    for path in [folder.path(), &users] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("readable");
+    }
+    // It answers when it has the head, and closes.
+    let early = Raw::start(|mut stream| {
+        if let Some(head) = read_head(&mut stream) {
+            let status = if head.contains("/missing") { 404 } else { 403 };
+            let rest = "Content-Length: 2\r\nConnection: close\r\n\r\nno";
+            let answer = format!("HTTP/1.1 {status} No\r\n{rest}");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let root = tree.path().display().to_string();
+    // The same by TLS, and whatever arrives meanwhile is not read: the connection ends with a reset.
+    const SEALED: &str = "
+import socket, ssl, sys, threading
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1], sys.argv[2])
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+def serve(plain):
+    try:
+        # Else the answer may wait for an acknowledgement, and is lost with the reset.
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream = context.wrap_socket(plain, server_side=True)
+        head = b''
+        while b'\\r\\n\\r\\n' not in head:
+            some = stream.recv(1)
+            if not some:
+                return
+            head += some
+        stream.sendall(b'HTTP/1.1 403 No\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nno')
+        stream.close()
+    except OSError:
+        pass
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+";
+    let authority = Authority::new();
+    let files = authority.issue("sealed", &["localhost"]);
+    let mut python = Command::new("python3");
+    python.args(["-c", SEALED]).args([&files.chain, &files.key]).stdout(Stdio::piped());
+    let mut sealed = Running::start(&mut python);
+    let port = BufReader::new(sealed.stdout().expect("its output")).lines().next();
+    let port = port.expect("a port").expect("text");
+    let server = Server::start("/", |launch| {
+        launch.arg("--io").arg("readiness").written(|listen| {
+            format!(
+                "http2.cleartext = true\n[[server_group]]\nname = \"sealed\"\n\
+                 servers = [\"127.0.0.1:{port}\"]\ntls = true\n[server_group.verify]\n\
+                 authorities = \"{authorities}\"\nname = \"localhost\"\n[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\n\
+                 [[site.path]]\nprefix = \"/private/\"\nto = \"{to}\"\nbasic_auth = \"{users}\"\n\
+                 [[site.path]]\nprefix = \"/small/\"\nto = \"{to}\"\nlargest_content = \"1KiB\"\n\
+                 [[site.path]]\nprefix = \"/early/\"\nto = \"{to}\"\n\
+                 [[site.path]]\nprefix = \"/sealed/\"\nto = \"sealed\"\n",
+                authorities = authority.path().display(),
+                to = early.to(),
+                users = users.display(),
+            )
+        });
+    });
+    let form = "%{http_code} %{size_download}";
+    for (target, status) in [
+        ("hello.txt", "413"),
+        ("early/missing", "404"),
+        ("private/x", "401"),
+        ("small/x", "413"),
+        ("early/x", "403"),
+        ("sealed/x", "403"),
+    ] {
+        for _ in 0..5 {
+            let url = format!("{}/{target}", server.url().trim_end_matches('/'));
+            let file = upload.to_string_lossy();
+            let answer = curl(["--http2-prior-knowledge", "-o-", "-w", form, "-T", &file, &url]);
+            let Some(answer) = answer else { skip!("no curl") };
+            if answer.errors.contains("does not support") {
+                skip!("this curl has no HTTP/2");
+            }
+            let text = String::from_utf8_lossy(&answer.output);
+            let (_, end) =
+                text.split_at(text.rfind(status).unwrap_or_else(|| panic!("{target}: {answer:?}")));
+            assert!(answer.exit == 0 && !end.ends_with(" 0"), "{target}: {answer:?}");
+        }
+    }
+    assert_eq!(server.get("/hello.txt").text(), "hello");
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn an_answer_does_not_wait_for_content_that_waits_for_it() {
     assert_eq!(client.get("/hello.txt").text(), "hello");
 }
 
-/// The whole answer comes, and then NO_ERROR, which asks the client to send no more (RFC 9113 section 8.1), as from nginx.
-/// A client must not throw the answer away then; curl 7.88 does, with nginx as well.
+/// The whole answer comes, and some time later NO_ERROR, which asks the client to send no more (RFC 9113 section 8.1).
+/// A client must not throw the answer away then; curl 7.88 does if both come at once.
 #[test]
 fn content_beyond_the_limit_is_413_whether_there_is_a_file_or_not() {
     let tree = site();

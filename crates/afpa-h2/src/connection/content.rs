@@ -1,6 +1,7 @@
 //! DATA, and the windows of both directions (RFC 9113 sections 5.2, 6.1, 6.9).
 
-use super::{Connection, ErrorCode, Event, Fatal, StreamId};
+use super::{Connection, ErrorCode, Event, Fatal, Serving, StreamId};
+use crate::endpoint::stream::Stream;
 use crate::frame::{FrameHeader, flag};
 
 impl Connection {
@@ -50,6 +51,10 @@ impl Connection {
 
     /// The owner of a stream has read so many bytes of its content, or will not look at them.
     pub fn read(&mut self, id: StreamId, bytes: usize) {
-        self.endpoint.read(id, bytes);
+        let lingers = |stream: &Stream<Serving>| !stream.we_open && !stream.own.is_tunnel;
+        match self.endpoint.streams.get(id).is_some_and(lingers) {
+            true => self.endpoint.discard(id, bytes),
+            false => self.endpoint.read(id, bytes),
+        }
     }
 }

@@ -9,6 +9,8 @@ mod control;
 mod heads;
 mod send;
 
+use std::collections::VecDeque;
+
 use crate::budget::Bucket;
 use crate::endpoint::{self, Endpoint};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, PREFACE, kind, setting};
@@ -78,6 +80,8 @@ pub struct Connection {
     /// The newest stream that the client has opened.
     newest: StreamId,
     leaving: Leaving,
+    /// Streams whose response has ended before their request, as far as their owner does not know.
+    lingering: VecDeque<StreamId>,
     resets: Bucket,
     /// DATA frames that were sent.
     turn: u64,
@@ -118,6 +122,7 @@ impl Connection {
             phase: Phase::Preface,
             newest: 0,
             leaving: Leaving::No,
+            lingering: VecDeque::new(),
             resets: Bucket::new(limits.resets),
             turn: 0,
         }

@@ -68,18 +68,36 @@ impl Connection {
     }
 
     /// The response has ended. If the request has not, nobody will look at the rest of it (section 8.1), unless the two are
-    /// a tunnel (RFC 8441 section 5).
+    /// a tunnel (RFC 8441 section 5). Some clients lose a response behind which RST_STREAM(NO_ERROR) comes at once, so the
+    /// stream lingers: its window grows no more, and its owner ends it some time later.
     fn sent_last(&mut self, id: StreamId) {
         let Some(stream) = self.endpoint.streams.get_mut(id) else { return };
         (stream.we_open, stream.own.pending) = (false, None);
-        let peer_open = stream.peer_open;
-        if peer_open && stream.own.is_tunnel {
-            return;
+        match (stream.peer_open, stream.own.is_tunnel) {
+            (true, true) => {}
+            (true, false) => {
+                let unread = std::mem::take(&mut stream.unread);
+                self.endpoint.give_room(unread);
+                self.lingering.push_back(id);
+            }
+            (false, _) => drop(self.endpoint.forget(id, false)),
         }
-        if peer_open {
-            frame::put_reset(&mut self.endpoint.output, id, ErrorCode::NoError);
+    }
+
+    /// A stream whose response has ended before its request, and that was not returned before: the client has to be asked
+    /// to send no more ([`ask_to_stop`](Self::ask_to_stop)) after a while.
+    pub fn next_lingering(&mut self) -> Option<StreamId> {
+        while let Some(id) = self.lingering.pop_front() {
+            if self.has(id) {
+                return Some(id);
+            }
         }
-        self.endpoint.forget(id, peer_open);
+        None
+    }
+
+    /// Asks the client to send no more of a request whose response has ended, if it does not know yet.
+    pub fn ask_to_stop(&mut self, id: StreamId) {
+        self.reset(id, ErrorCode::NoError);
     }
 
     /// Forgets a stream that has ended in both directions.

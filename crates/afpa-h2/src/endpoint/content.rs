@@ -86,6 +86,14 @@ impl<T> Endpoint<T> {
         self.give_room(bytes);
     }
 
+    /// The same of a stream whose window is to grow no more.
+    pub(crate) fn discard(&mut self, id: StreamId, bytes: usize) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(stream.unread);
+        stream.unread -= bytes;
+        self.give_room(bytes);
+    }
+
     /// Makes room on the connection.
     pub(crate) fn give_room(&mut self, bytes: u32) {
         if let Some(more) = self.receive.give(bytes) {

@@ -1,5 +1,6 @@
 //! Time-outs for the client, and their consequences.
 
+use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
@@ -22,6 +23,8 @@ pub(super) struct Times {
     pub(super) blocked_ms: Option<u64>,
     /// By which the answer to the PING of a drain has to come.
     leaving_ms: Option<u64>,
+    /// When streams end whose response has ended before their request; the first of them ends first.
+    lingering: VecDeque<(u64, StreamId)>,
     /// Bytes have arrived that were not looked at, because there was too much output.
     pub(super) unfinished: bool,
     pub(super) pace: Pace,
@@ -46,6 +49,12 @@ fn pace(settings: &Settings) -> Pace {
 /// How long a client may take to answer the PING of a drain.
 const PING_MS: u64 = 1_000;
 
+/// How long a client may go on with the content of a request that is answered. It has read the answer by then.
+const LINGER_MS: u64 = 2_000;
+
+/// From so many on, streams that have ended meanwhile are forgotten before their time.
+const MOST_LINGERING: usize = 256;
+
 impl Times {
     pub(super) fn begin(now: Now, settings: &Settings) -> Self {
         Self {
@@ -53,6 +62,7 @@ impl Times {
             idle_ms: now.steady_ms() + millis(settings.idle_timeout),
             blocked_ms: None,
             leaving_ms: None,
+            lingering: VecDeque::new(),
             unfinished: false,
             pace: pace(settings),
         }
@@ -92,6 +102,7 @@ impl Times {
 impl<M: Module, T: Transport> H2<M, T> {
     /// Waits for the deadline that comes first. Ready with an end, or with `None` if there is something to do.
     pub(super) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        self.note_lingering();
         let worker = &self.inner.worker;
         if worker.draining.get() || worker.table.is_leaving(self.inner.entry) {
             let mut mux = self.mux.borrow_mut();
@@ -120,6 +131,19 @@ impl<M: Module, T: Transport> H2<M, T> {
         }
     }
 
+    /// Gives streams that are answered early their time.
+    fn note_lingering(&mut self) {
+        let mut mux = self.mux.borrow_mut();
+        let lingering = &mut self.times.lingering;
+        while let Some(id) = mux.connection.next_lingering() {
+            if lingering.len() >= MOST_LINGERING {
+                lingering.retain(|(_, id)| mux.connection.has(*id));
+            }
+            let now = self.inner.worker.clock.cached_now().steady_ms();
+            lingering.push_back((now + LINGER_MS, id));
+        }
+    }
+
     fn is_past(&self, deadline: u64) -> bool {
         deadline <= self.inner.worker.clock.cached_now().steady_ms()
     }
@@ -135,7 +159,9 @@ impl<M: Module, T: Transport> H2<M, T> {
         let idle = (mux.connection.open() == 0).then_some(self.times.idle_ms);
         let Self { times, .. } = self;
         let early = self.inner.early.as_ref().map(|early| early.deadline_ms);
-        [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle, early]
+        let lingering = times.lingering.iter().find(|(_, id)| mux.connection.has(*id));
+        let lingering = lingering.map(|(deadline, _)| *deadline);
+        [times.begun_ms, times.blocked_ms, times.leaving_ms, stalled, idle, early, lingering]
             .into_iter()
             .flatten()
             .min()
@@ -154,6 +180,11 @@ impl<M: Module, T: Transport> H2<M, T> {
             early.time_out();
             worker.counters.timed_out.add(1);
             return Some(End::Gone);
+        }
+        while let Some((_, id)) =
+            self.times.lingering.pop_front_if(|(deadline, _)| is_over(*deadline))
+        {
+            self.mux.borrow_mut().connection.ask_to_stop(id);
         }
         for id in self.stalled(is_over) {
             worker.counters.timed_out.add(1);

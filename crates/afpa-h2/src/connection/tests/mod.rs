@@ -247,11 +247,37 @@ fn frames_on_streams_that_have_ended() {
     let mut talk = Talk::new();
     talk.upload(1);
     talk.connection.send_head(1, true, |out| out.push(0x88));
-    assert_eq!(talk.answer(), "HEADERS+5 1 RST 1 0 ");
+    assert_eq!(talk.answer(), "HEADERS+5 1 ");
+    assert_eq!(talk.connection.next_lingering(), Some(1));
+    assert_eq!(talk.connection.next_lingering(), None);
+    talk.connection.ask_to_stop(1);
+    assert_eq!(talk.answer(), "RST 1 0 ");
     assert_eq!(talk.frame(kind::DATA, 0, 1, b"a"), "");
     assert_eq!(talk.frame(kind::HEADERS, 5, 1, b"\x40\x01a\x01b"), "");
     assert_eq!(talk.frame(kind::HEADERS, 5, 3, &[GET, b"\xbf"].concat()), "request 3 true ");
     assert!(talk.head.text().ends_with(b"a: b\r\n\r\n"), "its fields went into the table");
+}
+
+#[test]
+fn a_stream_that_is_answered_early_lingers_for_a_window_of_content() {
+    let mut talk = Talk::with(Limits { stream_window: 20_000, ..Limits::default() });
+    talk.upload(1);
+    talk.upload(3);
+    talk.connection.send_head(1, true, |out| out.push(0x88));
+    talk.answer();
+    let content = [0; 10_000];
+    for id in [3, 1] {
+        talk.frame(kind::DATA, 0, id, &content);
+        talk.connection.read(id, content.len());
+        let grows = talk.answer().contains(&format!("WINDOW {id} "));
+        assert_eq!(grows, id == 3, "{id}");
+    }
+    talk.frame(kind::DATA, 0, 1, &content);
+    assert_eq!(talk.frame(kind::DATA, 0, 1, b"a"), "gone 1 RST 1 3 ", "beyond the window");
+    // One that the client ends is not asked to.
+    talk.connection.send_head(3, true, |out| out.push(0x88));
+    talk.frame(kind::DATA, 1, 3, b"");
+    assert_eq!((talk.connection.open(), talk.connection.next_lingering()), (0, None));
 }
 
 #[test]
