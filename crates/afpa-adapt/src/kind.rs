@@ -40,34 +40,43 @@ pub(crate) fn kind(location: &Directive) -> Kind<'_> {
     }
 }
 
-/// The innermost location of a path, with its scope.
+/// The location that nginx finds for a path, with its scope.
 pub(crate) fn located<'d>(server: &Scope<'d>, uri: &str) -> Option<(&'d Directive, Scope<'d>)> {
-    let (mut found, mut scope) = (None, server.clone());
-    while let Some(location) = location_of(scope.here(), uri) {
-        scope = scope.within(location.children());
-        found = Some(location);
-    }
-    found.map(|location| (location, scope))
+    find(server, uri).0
 }
 
-/// The location of a path, of those directly in a block.
-fn location_of<'d>(block: &'d [Directive], uri: &str) -> Option<&'d Directive> {
-    let locations = || block.iter().filter(|one| one.is("location"));
-    let longest = locations()
-        .filter(|one| matches!(kind(one), Kind::Prefix(path, _) if uri.starts_with(path)));
-    let longest = longest.max_by_key(|one| match kind(one) {
-        Kind::Prefix(path, _) => path.len(),
-        _ => 0,
-    });
-    let exact = locations().find(|one| kind(one) == Kind::Exact(uri));
-    if exact.is_some() || longest.is_some_and(|one| matches!(kind(one), Kind::Prefix(_, true))) {
-        return exact.or(longest);
+/// The same for a block, and whether no expression of a block around it is tried any more: the longest prefix is looked
+/// into before the expressions beside it are tried.
+fn find<'d>(scope: &Scope<'d>, uri: &str) -> (Option<(&'d Directive, Scope<'d>)>, bool) {
+    let locations = || scope.here().iter().filter(|one| one.is("location"));
+    let within = |one: &'d Directive| (one, scope.within(one.children()));
+    if let Some(exact) = locations().find(|one| kind(one) == Kind::Exact(uri)) {
+        return (Some(within(exact)), true);
+    }
+    let length = |one: &&Directive| match kind(one) {
+        Kind::Prefix(path, _) if uri.starts_with(path) => Some(path.len()),
+        _ => None,
+    };
+    let longest = locations().filter(|one| length(one).is_some()).max_by_key(length);
+    let mut found = longest.map(within);
+    if let Some((_, inner)) = &found {
+        let (nested, is_last) = find(inner, uri);
+        found = nested.or(found);
+        if is_last {
+            return (found, true);
+        }
+    }
+    if longest.is_some_and(|one| matches!(kind(one), Kind::Prefix(_, true))) {
+        return (found, false);
     }
     let fits = |one: &&Directive| match kind(one) {
         Kind::Regex(text, any_case) => matches(text, any_case, uri),
         _ => false,
     };
-    locations().find(fits).or(longest)
+    match locations().find(fits).map(within) {
+        Some((regex, inner)) => (find(&inner, uri).0.or(Some((regex, inner))), true),
+        None => (found, false),
+    }
 }
 
 /// Whether an expression that AFPA has, too, matches a path.

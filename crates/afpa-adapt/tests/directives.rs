@@ -604,6 +604,9 @@ fn an_if_of_the_server_gives_what_is_no_file_to_a_script() {
     for guarded in [
         "location = /index.html { deny all; }",
         "location / { location = /index.html { deny all; } }",
+        "location / { location = /index.html { deny all; } } location ~ html$ { }",
+        "location / { location ~ html$ { deny all; } } location ~ html { }",
+        "location ~ html$ { deny all; } location /index { }",
     ] {
         becomes(&format!("{html} {guarded}"), &["status = 403"], Some(Kind::Refused));
         let lines = format!("location /a/ {{ try_files $uri /index.html; }} {guarded}");
