@@ -21,13 +21,15 @@ const DESCRIBING: &[(&str, &[&str])] = &[
     ("content-length", &[""]),
     ("content-type", &[""]),
     ("transfer-encoding", &[""]),
-    ("connection", &["", "keep-alive"]),
 ];
+
+/// Fields of a connection, which AFPA writes itself.
+const OWN: &[&str] = &["connection", "upgrade", "te", "keep-alive"];
 
 /// Fields without which such servers decide the same.
 const HARMLESS: &[&str] = &["x-real-ip", "x-auth-request-redirect", "accept-encoding"];
 
-/// Directives of the location of the question that change nothing about it.
+/// Directives of the location of the question that change nothing about it: AFPA asks each time, whatever nginx keeps.
 const FITTING: &[&str] = &[
     "internal",
     "proxy_pass",
@@ -37,6 +39,13 @@ const FITTING: &[&str] = &[
     "proxy_send_timeout",
     "proxy_connect_timeout",
     "proxy_redirect",
+    "proxy_cache",
+    "proxy_cache_bypass",
+    "proxy_cache_key",
+    "proxy_cache_methods",
+    "proxy_cache_use_stale",
+    "proxy_cache_valid",
+    "proxy_no_cache",
     "proxy_ssl_verify",
     "proxy_ssl_name",
     "proxy_ssl_trusted_certificate",
@@ -95,6 +104,7 @@ fn question(context: &Context<'_>, scope: &Scope<'_>) -> Result<Option<String>, 
             "host" => host = Some(headers::host(value)),
             _ if DESCRIBING.iter().any(same) => {}
             field if value == format!("$http_{}", field.replace('-', "_")) => {}
+            field if OWN.contains(&field) => {}
             field if HARMLESS.contains(&field) => {
                 context.ledger.left(directive, "AFPA's question has no such field");
             }

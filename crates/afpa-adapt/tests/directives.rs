@@ -473,6 +473,18 @@ fn a_server_that_says_who_may_is_asked_here_as_well() {
         ],
         Some(Kind::Differs),
     );
+    // An answer that nginx keeps is asked for each time, and fields of connections are AFPA's.
+    let kept = question.replacen(
+        "internal;",
+        "internal; proxy_cache a; proxy_cache_key $http_cookie; proxy_cache_valid 200 1m; \
+         proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $a;",
+        1,
+    );
+    becomes(
+        &format!("location /a/ {{ {asked} {app} }} {kept}"),
+        &["forward_auth = \"10.0.0.1:80\""],
+        Some(Kind::Differs),
+    );
     // A place that is not asked about says so, and no client sends the field there either.
     let done = run(&format!(
         "upstream up {{ server 10.0.0.1:80; }} server {{ root /s; {asked} {question} \
