@@ -12,7 +12,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 npm_install set-cookie-serde@1.0.0 tough-cookie@6.1.0
 serde() {
     node -e 'const library = require("set-cookie-serde");
-try { console.log(String(new (library.default ?? library)(process.argv[1]))) } catch (error) { console.log(error.message) }' "$1"
+try { console.log(String(new (library.default ?? library)(process.argv[1]))) }
+catch (error) { console.log(error.message) }' "$1"
 }
 tough() {
     node -p 'require("tough-cookie").Cookie.parse(process.argv[1]).toString()' "$1"

@@ -4,8 +4,8 @@
 # Debian's manual of policy and deb-control(5): :any behind a name lets a package of whatever architecture satisfy the
 # dependency, and <!nocheck> is for builds with tests alone.
 # Guess: a library that checks dependencies finds that the package c satisfies this one.
-# Seen: deb-pkg-tools 8.4 (Python) takes `c:any` for the name, so that no package satisfies it, and drops <!nocheck>. python-debian
-# 1.1.1 gives the name c, and the profile.
+# Seen: deb-pkg-tools 8.4 (Python) takes `c:any` for the name, so that no package satisfies it, and drops <!nocheck>.
+# python-debian 1.1.1 gives the name c, and the profile.
 # Many packages depend on python3:any and perl:any; a repository that is checked by this library looks broken.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

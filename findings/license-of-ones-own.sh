@@ -4,8 +4,8 @@
 # SPDX 2.3, annex D: LicenseRef- and a name is a license that the list lacks; a plus sign behind any license means "or later";
 # identifiers of the list match whatever their case is.
 # Guess: libraries for expressions of SPDX find each of the three valid.
-# Seen: get_spdx_licensing of license-expression 30.4.4 (Python) reports LicenseRef-Own and Apache-2.0+ as unknown, and reads mit.
-# spdx-expression-parse 5.0.0 (npm) reads the first two, and refuses mit. Both read MIT or GPL-2.0+.
+# Seen: get_spdx_licensing of license-expression 30.4.4 (Python) does not know LicenseRef-Own and Apache-2.0+, and
+# reads mit. spdx-expression-parse 5.0.0 (npm) reads the first two, and refuses mit. Both read MIT or GPL-2.0+.
 # A list of the parts of a program passes the one check or the other, as soon as it has a license of a maker's own.
 # shellcheck disable=SC2016 # the quotes of a message
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
