@@ -5,8 +5,8 @@
 # has the first part of a name, and a volume may have a label, an entry of the type V.
 # Guess: libraries that read the GNU format give the names, and pass over the label or give it.
 # Seen: tarfile of Python 3.11 puts the time in front of the names of an incremental backup, 15302575235/d/f. tar-stream 3.2.2
-# (npm) gives the names, and refuses an archive with a label, "unknown format". archive/tar of Go 1.26 reads both, and tar 7.5.23
-# (npm) does and passes over the label.
+# (npm) gives the names, and refuses an archive with a label, "unknown format". archive/tar of Go 1.26 reads both, and so does
+# tar 7.5.23 (npm), which passes over the label.
 # A backup that is unpacked by Python lands in as many folders as there were seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # [!a], in a pattern for names of files
 #
-# POSIX, "Shell Command Language", section 2.13.1: an exclamation mark at the beginning of a class negates it; a circumflex there
-# is unspecified, and shells take it for the same.
+# POSIX, "Shell Command Language", section 2.13.1: an exclamation mark at the beginning of a class negates it; a circumflex
+# there is unspecified, and shells take it for the same.
 # Guess: libraries for such patterns know the exclamation mark, and most of them the circumflex.
 # Seen: picomatch 4.0.7 and micromatch 4.0.8 (npm) do not know the exclamation mark: [!a] matches `!` and a. They know the
 # circumflex. github.com/gobwas/glob 1.1.0 (Go) knows the exclamation mark alone. minimatch 11.0.9 (npm) and

@@ -57,6 +57,6 @@ seen 'miekg/dns: key7' 'dns: bad SVCB key: "key7=/q{?dns}" at line: 1:32' "$(./w
 seen 'miekg/dns: key1' 'dns: bad SVCB key: "key1=\\002h2" at line: 1:30' "$(./write 'HTTPS 1 . key1=\002h2')"
 
 debian_install ldnsutils=1.8.3-1+b1 libldns3=1.8.3-1+b1
-echo 'a. 60 IN HTTPS 1 . key1=\002h2' >zone
+printf '%s\n' 'a. 60 IN HTTPS 1 . key1=\002h2' >zone
 seen 'ldns: key1' '1 . alpn=\002h2' "$(root/usr/bin/ldns-read-zone zone | cut -f5)"
 seen 'dnspython, of that' 0001000001000403026832... "$(python 'HTTPS 1 . alpn=\002h2' | cut -c1-22)..."
