@@ -180,12 +180,16 @@ fn hosts_of_almost_the_right_characters() {
         assert_eq!(agree(&world, &head, verdicts[0]), Ok(()), "{host}");
         verdicts[0].answers()
     };
-    for good in ["[fd99::1]:8080", "[FD99::1]:8080", "A~B", "Under_Score.", "a.b", "a."] {
+    for good in ["[fd99::1]:8080", "[FD99::1]:8080", "A~B", "Under_Score.", "a.b"] {
         assert!(answered(good, &mut parser), "{good}");
     }
     // Or-ing 0x20 folds `{` and `[`, `^` and `~`; a borrow makes the `/` behind a dot look like one.
     for bad in ["{fd99::1}:8080", "a^b", "a./b", "a.//"] {
         assert!(!answered(bad, &mut parser), "{bad}");
+    }
+    // The dot of the root: user mode knows whose name it is.
+    for dotted in ["a.", "a.:80", "other.example."] {
+        assert!(!answered(dotted, &mut parser), "{dotted}");
     }
 }
 

@@ -197,7 +197,7 @@ fn each_host_is_answered_with_its_own_files() {
         let (status, text) = from_user_mode(&server, port, host, target);
         assert_eq!((status, text.as_str()), expected, "{host} {target}");
     }
-    for host in ["unknown.test", "star.test", "one.test.", "10.77.0.1"] {
+    for host in ["unknown.test", "star.test", "one.test..", "10.77.0.1"] {
         assert_eq!(from_user_mode(&server, PORT, host, PATH).0, 421, "{host}");
     }
     // One connection for answers of the kernel and of user mode.
@@ -620,4 +620,30 @@ fn places_with_a_rate_are_left_to_user_mode() {
         }
     }
     assert_eq!(from_kernel(&server, PORT, "one.test", "/free.txt"), "free");
+}
+
+/// The kernel must not take a name with the root's dot for one that no site has.
+#[test]
+fn a_dot_at_the_end_of_a_name_means_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let (one, any) = (root("one"), root("any"));
+    let to = keepable(&lab, "kept");
+    let sites = [
+        cached(PORT, &["one.test"], &one),
+        cached(PORT, &[], &any),
+        site(PORT, &["app.test"], &format!("to = \"{to}\"")),
+    ];
+    let server = start(&lab, &one, &sites.concat(), |_| ());
+    assert_eq!(from_kernel(&server, PORT, "one.test", PATH), "one");
+    assert_eq!(from_kernel(&server, PORT, "other.test", PATH), "any");
+    assert_eq!(from_kernel(&server, PORT, "app.test", "/kept"), "kept");
+    for _ in 0..10 {
+        for (host, content) in
+            [("one.test.", "one"), ("ONE.test.:80", "one"), ("one.test..", "any")]
+        {
+            assert_eq!(ask(PORT, host, PATH).text(), content, "{host}");
+        }
+    }
+    let asked = from_user_mode(&server, PORT, "one.test.", PATH);
+    assert_eq!((asked.0, &*asked.1), (200, "one"));
 }

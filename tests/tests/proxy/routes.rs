@@ -310,3 +310,61 @@ fn one_command_accelerates_a_server() {
     assert_eq!(css.text(), "css");
     assert_eq!(seen(&page), "app GET /page");
 }
+
+#[test]
+fn a_dot_at_the_end_of_a_host_means_nothing_but_to_servers() {
+    let (app, other) = (echo("app", AT_ONCE), echo("other", AT_ONCE));
+    let kept = Raw::start(|mut stream: TcpStream| {
+        while let Some(head) = read_head(&mut stream) {
+            let host = head.lines().find(|line| line.starts_with("Host: ")).unwrap_or_default();
+            let length = host.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {length}\r\n\r\n{host}"
+            );
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!(
+                "[[site]]\nlisten = [\"{listen}\"]\nhosts = [\"a.test\", \"*.b.test\"]\nto = \"{}\"\n\
+                 [[site.path]]\nprefix = \"/old\"\nredirect = \"https://{{host}}/new\"\n\
+                 [[site.path]]\nprefix = \"/kept\"\nto = \"{}\"\n\
+                 [[site]]\nlisten = [\"{listen}\"]\nto = \"{}\"\n",
+                app.to(),
+                kept.to(),
+                other.to()
+            )
+        });
+    });
+    let mut client = server.connect();
+    for (host, name) in [
+        ("a.test", "app"),
+        ("A.test.", "app"),
+        ("a.test.:8080", "app"),
+        ("x.b.test.", "app"),
+        ("a.test..", "other"),
+        ("c.test.", "other"),
+    ] {
+        let answer = ask(&mut client, "GET", host, "/", "");
+        assert_eq!(seen(&answer), format!("{name} GET /"), "{host}");
+        let sent = format!("Host: {}\r\n", host.to_ascii_lowercase());
+        assert!(answer.text().contains(&sent), "{host}: {}", answer.text());
+    }
+    let answer = ask(&mut client, "GET", "a.test.", "/old", "");
+    assert_eq!(answer.field("location"), Some("https://a.test/new"));
+    // The servers see two names, so what is kept for one is not for the other; a purge is for both.
+    for _ in 0..2 {
+        for host in ["a.test", "a.test.", "a.test.:80"] {
+            let answer = ask(&mut client, "GET", host, "/kept", "");
+            assert_eq!(answer.text(), format!("Host: {host}"));
+        }
+    }
+    let output = server.command(&["purge", "--host", "a.test", "/kept"]);
+    assert!(output.status.success(), "{output:?}");
+    let stats = server.command(&["stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("statistics");
+    assert_eq!(stats["shared_cache"]["objects"], 0, "{}", stats["shared_cache"]);
+}

@@ -118,6 +118,15 @@ static __always_inline __u64 fold_letters(__u64 word)
 	return word | upper >> 2;
 }
 
+/* A name with the root's dot behind it. It selects the site of the name without it, which user mode finds. */
+static __always_inline bool ends_with_dot(const struct work *work, __u32 length)
+{
+	__u32 last = length - 1;
+
+	opaque(last);
+	return last < AFPA_HOST_MAX && work->site.host[last] == '.';
+}
+
 /*
  * The site a Host value selects; 0: none. A registered value is known to be valid, others are looked at.
  * A name is the same with any port, so a registered one is not for the site of all other hosts.
@@ -151,6 +160,8 @@ __noinline int afpa_select_site(struct work *work)
 	name = afpa_plain_host(work, length);
 	if (name == 0)
 		return NOT_A_HOST;
+	if (ends_with_dot(work, name))
+		return 0;
 	if (name < length && work->scan.any_host_site) {
 		number = site_of_name(work, name);
 		if (number != NOT_A_SITE)

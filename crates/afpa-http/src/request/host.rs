@@ -42,10 +42,16 @@ impl<'b> Host<'b> {
         self.bytes
     }
 
-    /// The host as text, without the port; IPv6 addresses keep their brackets. Compare it without
-    /// regard to case.
+    /// The host as text, without the port, and without the dot that may stand behind the root of a name (RFC 1034
+    /// section 3.1); IPv6 addresses keep their brackets. Compare it without regard to case.
+    #[inline]
     pub fn name(&self) -> &'b str {
-        self.bytes.get(..self.name_len).and_then(|name| str::from_utf8(name).ok()).unwrap_or("")
+        let name = self.bytes.get(..self.name_len).unwrap_or_default();
+        let name = match name {
+            [rest @ .., last, b'.'] if *last != b'.' => name.get(..=rest.len()).unwrap_or_default(),
+            _ => name,
+        };
+        str::from_utf8(name).unwrap_or("")
     }
 
     /// The port, if one was named.
@@ -121,6 +127,11 @@ mod tests {
             ("example.com:", "example.com", None),
             ("example.com:8080", "example.com", Some(8080)),
             ("a_b-c~d", "a_b-c~d", None),
+            ("example.com.", "example.com", None),
+            ("example.com.:80", "example.com", Some(80)),
+            ("a.", "a", None),
+            (".", ".", None),
+            ("a..", "a..", None),
             ("127.0.0.1:0", "127.0.0.1", Some(0)),
             ("[::1]", "[::1]", None),
             ("[::ffff:1.2.3.4]:65535", "[::ffff:1.2.3.4]", Some(65535)),
