@@ -410,7 +410,9 @@ impl<T: Table> Module for Http<T> {
                 if connection.has_streams && said != Said::NOTHING {
                     said.version = Version::Http2.name();
                 }
-                self.responder.refuse(connection.client, said, refusal.status(), now, out);
+                let edits = self.global.edits_of_refusal(connection.listener, said.host);
+                let (client, status) = (connection.client, refusal.status());
+                self.responder.refuse_with(client, (said, edits), status, now, out);
                 Derived::Refused
             }
         }

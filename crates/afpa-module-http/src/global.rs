@@ -8,14 +8,14 @@ use std::sync::Arc;
 use afpa_cache::watch::{Summary, Watcher};
 use afpa_cache::{Cache, View};
 use afpa_framework::{Client, Now, Secured};
-use afpa_http::edits::FieldRules;
-use afpa_http::{BodyLength, Method, Request, RequestLimits};
+use afpa_http::edits::{Edits, FieldRules};
+use afpa_http::{BodyLength, Host, Method, Request, RequestLimits};
 use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
 use afpa_proxy::request::Origin;
 use afpa_proxy::select::Group;
-use afpa_router::{Action, GroupId, RequestSet, RequestSetId, Router, SiteId};
+use afpa_router::{Action, GroupId, ListenerId, RequestSet, RequestSetId, Router, SiteId};
 use afpa_shared_cache::{CacheRequest, KernelRules, Responses, SiteCache, StoredResponse};
 
 use crate::doc_root::DocRoot;
@@ -169,6 +169,15 @@ pub struct ServerGroup {
 }
 
 impl Global {
+    /// The changes of fields of an answer to input that is not taken for a request: those of the site for its host, as far as
+    /// they depend on no path.
+    pub(crate) fn edits_of_refusal(&self, listener: ListenerId, host: &[u8]) -> Option<Edits<'_>> {
+        let host = Host::parse(host).unwrap_or(Host::ABSENT);
+        let site = self.router.as_ref()?.site(listener, host.name())?;
+        let rules = self.fields.of_site(site)?;
+        Some(Edits { rules, mask: rules.mask(b""), origin: None, marks: None })
+    }
+
     /// One document root, served as a whole to everybody.
     pub fn alone(root: Arc<DocRoot>) -> Arc<Global> {
         let (limits, body_limit) = (root.settings().limits, root.settings().body_limit);

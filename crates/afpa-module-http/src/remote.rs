@@ -8,7 +8,7 @@ use std::sync::Arc;
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
 use afpa_http::edits::Edits;
-use afpa_http::{BodyLength, FieldSlots, Known, Method, Request, Status, Version, etag};
+use afpa_http::{BodyLength, FieldSlots, Known, KnownSet, Method, Request, Status, Version, etag};
 use afpa_proxy::coding::{Coded, CodingRules, Compress};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
@@ -167,6 +167,7 @@ pub(crate) fn prepare(
     let mut head = RequestHead::in_memory(core.pool.text());
     let policy = &settings.request;
     head.write(request, to.path, policy, origin).map_err(NotSent::from)?;
+    join_tags(&mut head, request);
     let may_code = !head.asks_upgrade() && !asks_tunnel(request);
     let compress = asker.codings.filter(|_| may_code).map(|rules| Compress::of(rules, request));
     if let Some(compress) = &compress {
@@ -267,6 +268,20 @@ pub(crate) fn sharer(
 fn cookies(granted: &Granted) -> Option<Arc<[u8]>> {
     let lines: Vec<&[u8]> = granted.cookies().collect();
     (!lines.is_empty()).then(|| lines.concat().into())
+}
+
+/// Puts several lines of tags into one: servers of HTTP/2 in Node read only the first of them.
+fn join_tags(head: &mut RequestHead, request: &Request<'_, '_>) {
+    if !request.has_any(KnownSet::CONDITIONAL) {
+        return;
+    }
+    for name in ["If-Match", "If-None-Match"] {
+        let lines = || request.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        if lines().nth(1).is_some() {
+            let values: Vec<&[u8]> = lines().map(|(_, value)| value).collect();
+            head.edit(&[name], &[(name, &values.join(&b", "[..]))]);
+        }
+    }
 }
 
 /// Has the server know its own tags where AFPA has made them weak.

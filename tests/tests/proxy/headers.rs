@@ -96,6 +96,63 @@ remove = ["Server", "X-Powered-By"]
 add = { Link = "</two>" }
 "#;
 
+/// Input that is no request belongs to the site of its host, or to the one for any host.
+#[test]
+fn answers_to_what_is_no_request_have_the_fields_of_the_site() {
+    let (raw, _) = app();
+    let server = serve(
+        &tree(),
+        &format!(
+            "[[site.header]]\nremove = [\"Server\"]\nset = {{ X-Own = \"1\" }}\n\
+             [[site.header]]\nstatus = [\"431\"]\nset = {{ X-Long = \"1\" }}\n\
+             [[site.path]]\nprefix = \"/app/\"\nto = \"{}\"\n[limits]\nhead = \"4KiB\"\n",
+            raw.to()
+        ),
+    );
+    let (long, path) = ("v".repeat(5_000), "a".repeat(2_000));
+    let mut both = Both::to(&server);
+    for (target, line, status) in [
+        ("/a.css", ("expect", "nonsense"), 417),
+        ("/a.css", ("x", &*long), 431),
+        (&*format!("/{path}"), ("x", "y"), 414),
+    ] {
+        for by in both.ask("GET", target, &[line]) {
+            assert_eq!(by.status, status, "{by:?}");
+            assert_eq!((by.field("server"), by.field("x-own")), (None, Some("1")), "{by:?}");
+            assert_eq!(by.field("x-long").is_some(), status == 431, "{by:?}");
+        }
+        both = Both::to(&server);
+    }
+    let by = server.connect().exchange("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(
+        (by.status, by.field("server"), by.field("x-own")),
+        (400, None, Some("1")),
+        "{by:?}"
+    );
+}
+
+/// Servers of HTTP/2 in Node read only the first line of these.
+#[test]
+fn tags_of_several_lines_reach_a_server_in_one() {
+    let (raw, _) = app();
+    let server = serve(&tree(), &format!("fallback = \"{}\"\n", raw.to()));
+    let lines = [
+        ("if-match", "\"a\", \"b\""),
+        ("if-none-match", "\"c\""),
+        ("if-match", "\"d\""),
+        ("if-none-match", "W/\"e\""),
+    ];
+    for by in Both::to(&server).ask("GET", "/app", &lines) {
+        let text = by.text().to_ascii_lowercase();
+        assert!(text.contains("if-match: \"a\", \"b\", \"d\"\r\n"), "{text}");
+        assert!(text.contains("if-none-match: \"c\", w/\"e\"\r\n"), "{text}");
+        assert_eq!(
+            (text.matches("if-match").count(), text.matches("if-none-match").count()),
+            (1, 1)
+        );
+    }
+}
+
 #[test]
 fn every_kind_of_answer_has_the_fields() {
     let ((app, _), tree) = (app(), tree());

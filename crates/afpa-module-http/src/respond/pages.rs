@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use afpa_framework::{AccessRecord, Client, GATHERED, MOST_CHOSEN, Now, Outbox, Part, Persistence};
-use afpa_http::edits::Cors;
+use afpa_http::edits::{Cors, Edits};
 use afpa_http::problem::Form;
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};
 use afpa_police::Refusal;
@@ -313,12 +313,28 @@ impl Responder {
         now: Now,
         out: &mut Outbox,
     ) {
+        self.refuse_with(client, (said, None), status, now, out);
+    }
+
+    /// The same, with the changes of fields of its site.
+    pub(crate) fn refuse_with(
+        &mut self,
+        client: Client,
+        (said, edits): (Said<'_>, Option<Edits<'_>>),
+        status: Status,
+        now: Now,
+        out: &mut Outbox,
+    ) {
         let body = page::error_page(status);
         let mut head = page_head(status, body.len());
         if status == Status::SERVICE_UNAVAILABLE {
             head = head.field("Retry-After", "1");
         }
+        let begin = out.bytes.len();
         head.finish().write(&mut out.bytes, self.date_of(now), Connection::Close);
+        if let Some(edits) = edits {
+            edits.apply(&mut out.bytes, begin, status.code(), None);
+        }
         out.bytes.extend_from_slice(&body);
         self.counters.answered(status, body.len() as u64);
         if self.sink.enabled() {
