@@ -311,6 +311,30 @@ fn a_reload_changes_the_collector_and_loses_nothing() {
 }
 
 #[test]
+fn the_page_about_spans_has_a_configuration_that_does_what_it_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/spans.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let (raw, asked) = strange(|_| "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
+    let app = app();
+    let server = Server::start("/", |launch| {
+        let secret = launch.home().join("secret");
+        std::fs::write(&secret, "x").expect("written");
+        launch.written(|listen| {
+            let site = format!("[[site]]\nlisten = [\"{listen}\"]");
+            let example = example.expect("an example").replace("[[site]]", &site);
+            let example = example.replace("127.0.0.1:3000", &app.to());
+            let example = example.replace("http://127.0.0.1:4318", &url(&raw));
+            example.replace("/run/secrets/otlp", &secret.display().to_string())
+        });
+    });
+    let line = format!("traceparent: 00-{TRACE}-{STEP}-01\r\n");
+    assert_eq!(server.connect().get_with("/a", &line).status, 200);
+    eventually("both spans are there", || counted(&server, "exported") == 2);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn wrong_settings_of_spans_have_their_lines_and_remedies() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("afpa.toml");
