@@ -235,12 +235,9 @@ impl Log {
             format,
             access,
             access_format: s.choice("access_format", AccessFormat::Combined),
-            access_fields: s.choices_or(
-                "access_fields",
-                "header:",
-                LogField::Own,
-                (|name| LogField::Request(name.into()), rules::logged_field),
-            ),
+            access_fields: s.choices_or("access_fields", "header:", LogField::Own, |name| {
+                Ok(LogField::Request(rules::logged_field(name)?.into()))
+            }),
             access_queue: ACCESS_QUEUE,
         }
     }

@@ -239,19 +239,19 @@ impl<'i> Section<'_, 'i> {
         self.read(key, kind, default.to_vec(), show, |node| each(node, read_choice))
     }
 
-    /// Words of a choice, and texts behind a prefix that `rule` accepts; none by default.
+    /// Words of a choice, and texts behind a prefix that `other` accepts; none by default.
     pub(crate) fn choices_or<C: Choice, T: Display>(
         &mut self,
         key: &'static str,
         prefix: &'static str,
         own: fn(C) -> T,
-        (other, rule): (fn(String) -> T, fn(&str) -> Result<String, Unfit>),
+        other: fn(&str) -> Result<T, Unfit>,
     ) -> Vec<T> {
         let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
         let kind = || format!("list of {}, or `{prefix}NAME`", C::kind());
         let read_one = |node: &Node| match text_of(node) {
             Ok(text) if let Some(name) = text.strip_prefix(prefix) => {
-                rule(name).map(other).map_err(|unfit| Fault::unfit(node, unfit))
+                other(name).map_err(|unfit| Fault::unfit(node, unfit))
             }
             _ => read_choice(node).map(own),
         };
