@@ -60,27 +60,27 @@ macro_rules! enter {
 }
 
 impl<M: Module> Walk<'_, M> {
-    /// Data has arrived from the client. Returns how many of its first bytes are done with, too.
+    /// Data has arrived from the client. `input` is moved behind the bytes that are done with.
     #[inline]
-    pub fn arrived(self, input: &[u8]) -> (usize, Step<M>) {
+    pub fn arrived(self, input: &mut &[u8]) -> Step<M> {
         let Self { module, connection, now, out } = self;
-        let mut slots = M::Slots::default();
-        match module.derive_request(connection, now, input, &mut slots, out) {
+        let (data, mut slots) = (*input, M::Slots::default());
+        let behind = |bytes: usize| data.get(bytes..).unwrap_or_default();
+        match module.derive_request(connection, now, data, &mut slots, out) {
             Derived::Incomplete(waiting) => {
-                (0, enter!(DeriveRequest, Incomplete, { DeriveRequest => Step::Receive(waiting) }))
+                enter!(DeriveRequest, Incomplete, { DeriveRequest => Step::Receive(waiting) })
             }
             Derived::Skipped(bytes) => {
-                (bytes, enter!(DeriveRequest, Skipped, { DeriveRequest => Step::Skip }))
+                *input = behind(bytes);
+                enter!(DeriveRequest, Skipped, { DeriveRequest => Step::Skip })
             }
-            Derived::Refused => {
-                (0, enter!(DeriveRequest, Refused, { SendResponse => Step::Refuse }))
-            }
+            Derived::Refused => enter!(DeriveRequest, Refused, { SendResponse => Step::Refuse }),
             Derived::Request(request, bytes) => {
+                *input = behind(bytes);
                 let walk = Walk { module, connection, now, out };
-                let step = enter!(DeriveRequest, Request, {
+                enter!(DeriveRequest, Request, {
                     DeriveCachedResponse => walk.derive_cached_response(&request),
-                });
-                (bytes, step)
+                })
             }
         }
     }

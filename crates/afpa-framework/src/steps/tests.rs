@@ -28,7 +28,9 @@ impl Scripted {
     }
 
     fn arrived(&mut self, input: &str) -> (usize, Step<Self>) {
-        self.on(|walk| walk.arrived(input.as_bytes()))
+        let mut rest = input.as_bytes();
+        let step = self.on(|walk| walk.arrived(&mut rest));
+        (input.len() - rest.len(), step)
     }
 
     fn on<R>(&mut self, go: impl FnOnce(Walk<'_, Self>) -> R) -> R {

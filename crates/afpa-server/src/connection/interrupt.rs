@@ -45,24 +45,17 @@ impl<M: Module, T: Transport> Connection<M, T> {
             }
             let connection = &mut self.data;
             let walk = Walk { module: &mut *module, connection, now, out: &mut out };
-            let (consumed, step) = walk.arrived(input);
+            let step = walk.arrived(&mut input);
             let persistence = match step {
                 Step::Receive(waiting) => {
                     self.wait_for(waiting, input);
                     return Next::Receive;
                 }
                 Step::Refuse => return Next::Close,
-                Step::Skip => {
-                    input = input.get(consumed..).unwrap_or_default();
-                    continue;
-                }
+                Step::Skip => continue,
                 Step::Send(persistence) | Step::SendRest(persistence) => persistence,
-                Step::Uncached(_) | Step::Remote(_) => {
-                    let behind = input.get(consumed..).unwrap_or_default();
-                    return self.leave(behind, Next::Thread(step));
-                }
+                step => return self.leave(input, Next::Thread(step)),
             };
-            input = input.get(consumed..).unwrap_or_default();
             turns_left -= 1;
             worker.counters.answered.add(1);
             if after::<M::Table>(persistence) == State::DeriveRequest {

@@ -25,7 +25,7 @@ impl<M: Module, T: Transport> H2<M, T> {
         let step = {
             let (mut module, connection) = (worker.module.borrow_mut(), &mut self.inner.data);
             let walk = Walk { module: &mut *module, connection, now, out: &mut out };
-            walk.arrived(head.text()).1
+            walk.arrived(&mut head.text())
         };
         match step {
             // The content of a refused request is of no use, and the answer does not wait for it.
