@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use afpa_config::Confine;
 use afpa_server::HelperStart;
+use rand::rngs::StdRng;
 use seccompiler::BpfProgram;
 
 use calls::Refusal;
@@ -50,6 +51,7 @@ impl Confinement {
     /// filters and domains that workers and helpers enter. Must be called on the first thread, when it has dropped its
     /// privileges and made no other.
     pub(crate) fn begin(wanted: Confine) -> Self {
+        open_randomness();
         let refusal = match wanted {
             Confine::Off => None,
             Confine::Log => Some(Refusal::IsLogged),
@@ -120,6 +122,12 @@ impl Confinement {
             }
         })
     }
+}
+
+/// A program with the C library in it cannot ask that whether it has getrandom(2). It then reads /dev/urandom, which the
+/// first use of the process opens for all threads, and no worker could.
+fn open_randomness() {
+    let _first: StdRng = rand::make_rng();
 }
 
 fn begin_calls(refusal: Refusal, may_look: bool) -> seccompiler::Result<Calls> {
