@@ -86,33 +86,6 @@ fn a_server_has_the_time_that_its_place_gives_it() {
 }
 
 #[test]
-fn the_page_about_limits_has_a_configuration_that_does_what_it_says() {
-    let app = app();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/limits.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
-    let example = example.expect("an example");
-    let server = Server::start("/", |launch| {
-        launch.written(|listen| {
-            let example =
-                example.replacen("[[site]]", &format!("[[site]]\nlisten = [\"{listen}\"]"), 1);
-            example.replace("127.0.0.1:3000", &app.to())
-        });
-    });
-    for (target, length, status) in [("/a", 2 << 20, 413), ("/reports/a", 2 << 20, 413)] {
-        let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-        assert_eq!(server.connect().exchange(head).status, status, "{target}");
-    }
-    let content = "x".repeat(2 << 20);
-    let whole =
-        format!("POST /upload/a HTTP/1.1\r\nHost: a\r\nContent-Length: 2097152\r\n\r\n{content}");
-    assert_eq!(server.connect().exchange(whole).status, 200);
-    assert_eq!(server.get("/reports/a").status, 200);
-    let guesses: Vec<u16> = (0..6).map(|_| server.get("/login").status).collect();
-    assert_eq!(guesses, [200, 200, 200, 200, 200, 429]);
-}
-
-#[test]
 fn a_route_names_its_limits_and_a_wrong_one_has_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("afpa.toml");

@@ -49,11 +49,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("afpa.example.toml", "crates/afpa-config: it sets everything to its default"),
     ("attach.md", "tests/tests/attach, in namespaces of their own"),
     ("configuration.md", "crates/afpa-config: each example is a configuration"),
+    ("crawlers.md", "tests/tests/proxy/rates.rs"),
     ("decisions/README.md", "reasons"),
     ("figures.md", "figures"),
     ("glossary.md", "words"),
+    ("install.md", "packaging/check and packaging/test-install"),
+    ("mirroring.md", "tests/tests/proxy/mirror.rs"),
     ("rules/README.md", "rules, each with its tests"),
     ("scenarios/README.md", "tests/tests/proxy/deployment.rs"),
+    ("spans.md", "tests/tests/proxy/spans.rs, with a collector of OpenTelemetry"),
     ("what-is-bypassed.md", "tests/tests/attach"),
 ];
 

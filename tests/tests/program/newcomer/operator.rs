@@ -134,7 +134,8 @@ pub(super) fn monitoring() {
         ("/health", "ok\n"),
     ] {
         page.claims(target);
-        let said = Client::to(admin).get(target);
+        let said =
+            Client::to(admin).exchange(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let text = said.text().to_lowercase();
         assert!(said.status == 200 && text.contains(content), "{target}: {text}");
     }
