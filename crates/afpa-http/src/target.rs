@@ -18,26 +18,27 @@ pub enum PathError {
     /// `..` leads above the root.
     #[error("path leads above the root")]
     AboveRoot,
-    /// `%2F`: a file name cannot hold a slash, and reading it as a separator would give one object
-    /// two meanings.
-    #[error("escaped slash in path")]
-    EncodedSlash,
+    /// A segment of dots beside `%2F`: a server that takes this for a separator would go to another directory.
+    #[error("segment of dots beside an escaped slash in path")]
+    HiddenDots,
 }
 
 impl PathError {
-    /// 404 for a well-formed path that cannot exist, else 400.
+    /// The status of the answer to a request for it.
     pub const fn status(self) -> Status {
-        match self {
-            PathError::EncodedSlash => Status::NOT_FOUND,
-            _ => Status::BAD_REQUEST,
-        }
+        Status::BAD_REQUEST
     }
 }
+
+/// An escaped slash (`%2F`) in a path without escapes. It is one byte that no path holds otherwise, and no file name; so it is
+/// no separator, and differs from a slash and from the text `%2F`. It may be in no text that leaves AFPA: [`encode`] and
+/// [`shown`] write it as an escape.
+pub const ESCAPED_SLASH: u8 = 0;
 
 /// Decodes percent-escapes once, removes dot segments, and merges runs of slashes.
 ///
 /// The result starts with `/`, holds no empty, `.` or `..` segment, ends with `/` if the path named
-/// a directory, and may hold any byte but the controls. A path that needs none of this is
+/// a directory, and may hold any byte but the controls, and [`ESCAPED_SLASH`] for `%2F`. A path that needs none of this is
 /// returned as it is, without a copy; otherwise the result is built in `scratch`. Dot segments
 /// are removed after decoding, so that `%2e%2e` cannot pass as a name.
 ///
@@ -50,7 +51,7 @@ pub fn normalise<'a>(path: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8
 
 /// As [`normalise`], but in the spelling that a server gets: only unreserved characters lose their escape, because a
 /// reserved one means something else without it (RFC 3986, sections 2.2 and 6.2.2.2). To a servlet container `;` begins
-/// a parameter, and `%3B` is a letter. Bytes that may not stand in a path are escaped. [`normalise`] makes the same of
+/// a parameter, and `%3B` is a letter; to most servers `%2F` is one, too. Bytes that may not stand in a path are escaped. [`normalise`] makes the same of
 /// the result as of the path.
 ///
 /// # Errors
@@ -77,12 +78,47 @@ pub fn behind(spelled: &[u8], normal: usize) -> &[u8] {
 /// 3.3): the way back from [`normalise`], for Location fields and listings.
 pub fn encode(path: &[u8], out: &mut Vec<u8>) {
     for &byte in path {
-        if is_plain(byte) {
-            out.push(byte);
-        } else {
-            escape(byte, out);
+        match byte {
+            ESCAPED_SLASH => escape(b'/', out),
+            byte if is_plain(byte) => out.push(byte),
+            byte => escape(byte, out),
         }
     }
+}
+
+/// A path that [`normalise`] has given, for people to read.
+pub fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).replace(char::from(ESCAPED_SLASH), "%2F")
+}
+
+/// Whether a segment of a path with escapes would have `.` or `..` beside a slash if its escaped slashes were some. Servlet
+/// containers drop the part behind a semicolon before they look at dots.
+pub fn hides_dots(segment: &[u8]) -> bool {
+    let is_slash = |three: &[u8]| three.eq_ignore_ascii_case(b"%2F");
+    let (mut rest, mut is_divided) = (segment, false);
+    loop {
+        let end = rest.windows(3).position(is_slash);
+        is_divided |= end.is_some();
+        if is_divided && is_dots(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()) {
+            return true;
+        }
+        let Some(behind) = end.and_then(|end| rest.get(end + 3..)) else { return false };
+        rest = behind;
+    }
+}
+
+fn is_dots(name: &[u8]) -> bool {
+    let begins = |text: &[u8], with: &[u8]| {
+        text.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+    };
+    let (mut rest, mut dots) = (name, 0);
+    while let Some(length) =
+        [&b"."[..], b"%2E"].into_iter().find(|dot| begins(rest, dot)).map(<[u8]>::len)
+    {
+        rest = rest.get(length..).unwrap_or_default();
+        dots += 1;
+    }
+    matches!(dots, 1 | 2) && (rest.is_empty() || begins(rest, b";") || begins(rest, b"%3B"))
 }
 
 /// Appends the escape of a byte.
@@ -154,7 +190,9 @@ fn rewrite<'a>(path: &[u8], form: Form, out: &'a mut Vec<u8>) -> Result<&'a [u8]
     let mut segments = segments.split(|&byte| byte == b'/').peekable();
     while let Some(segment) = segments.next() {
         let start = out.len();
-        decode(segment, form, out)?;
+        if decode(segment, form, out)? && hides_dots(segment) {
+            return Err(PathError::HiddenDots);
+        }
         match out.get(start..).unwrap_or_default() {
             b"" => {}
             b"." => out.truncate(start),
@@ -169,7 +207,9 @@ fn rewrite<'a>(path: &[u8], form: Form, out: &'a mut Vec<u8>) -> Result<&'a [u8]
     Ok(out)
 }
 
-fn decode(mut segment: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), PathError> {
+/// Whether there was an escaped slash.
+fn decode(mut segment: &[u8], form: Form, out: &mut Vec<u8>) -> Result<bool, PathError> {
+    let mut has_slash = false;
     while let [first, rest @ ..] = segment {
         let (byte, stands);
         (byte, stands, segment) = match (first, rest) {
@@ -181,13 +221,19 @@ fn decode(mut segment: &[u8], form: Form, out: &mut Vec<u8>) -> Result<(), PathE
             (plain, rest) => (*plain, is_plain(*plain), rest),
         };
         match byte {
-            b'/' => return Err(PathError::EncodedSlash),
+            b'/' => {
+                has_slash = true;
+                match form {
+                    Form::Decoded => out.push(ESCAPED_SLASH),
+                    Form::Spelled => escape(b'/', out),
+                }
+            }
             0..=0x1f | 0x7f => return Err(PathError::Control),
             _ if stands || form == Form::Decoded => out.push(byte),
             _ => escape(byte, out),
         }
     }
-    Ok(())
+    Ok(has_slash)
 }
 
 fn unescape(high: u8, low: u8) -> Result<u8, PathError> {
@@ -269,7 +315,10 @@ mod tests {
             ("/a/b/../c", "/a/c"),
             ("/a/..", "/"),
             ("/a//../b", "/b"),
-            ("/%61%2Fb".trim_end_matches("%2Fb"), "/a"),
+            ("/%61%2Fb/%2f", "/a\0b/\0"),
+            ("/a/%2F/../b", "/a/b"),
+            ("/a%252Fb", "/a%2Fb"),
+            ("/.a%2F..b%2f...", "/.a\0..b\0..."),
             ("/a%20b%25", "/a b%"),
             ("/%2525", "/%25"),
             ("/a/%2e%2E/b", "/b"),
@@ -303,12 +352,18 @@ mod tests {
             (b"/a/../../b", PathError::AboveRoot),
             (b"/%2e%2e/etc/passwd", PathError::AboveRoot),
             (b"//..", PathError::AboveRoot),
-            (b"/a%2fb", PathError::EncodedSlash),
-            (b"/..%2f..", PathError::EncodedSlash),
+            (b"/a%2fb%00", PathError::Control),
+            (b"/a\0b%2f", PathError::Control),
+            (b"/x/..%2f..", PathError::HiddenDots),
+            (b"/x/%2e%2E%2Fa", PathError::HiddenDots),
+            (b"/x/y%2F../z", PathError::HiddenDots),
+            (b"/x/y%2F.%2f", PathError::HiddenDots),
+            (b"/x/..;a%2fb", PathError::HiddenDots),
+            (b"/x/b%2F.%2e%3bc/", PathError::HiddenDots),
+            (b"/x/..%2fa/..", PathError::HiddenDots),
         ] {
             assert_eq!(of(path), Err(error), "{:?}", String::from_utf8_lossy(path));
         }
-        assert_eq!(PathError::EncodedSlash.status(), Status::NOT_FOUND);
         assert_eq!(PathError::AboveRoot.status(), Status::BAD_REQUEST);
     }
 
@@ -335,11 +390,12 @@ mod tests {
             ("/a|b\"[", "/a%7Cb%22%5B"),
             ("/\u{e9}%c3%a9", "/%C3%A9%C3%A9"),
             ("//a/%2e%2E/./b%3b/", "/b%3B/"),
+            ("/a%2fb%252f%2F/", "/a%2Fb%252f%2F/"),
         ] {
             assert_eq!(spelled(path).as_deref(), Ok(expected), "{path}");
             assert!(is_simplest(expected.as_bytes()), "{expected}");
         }
-        for path in ["a", "/%", "/%2f", "/%00", "/..", "/%7f"] {
+        for path in ["a", "/%", "/..%3B%2f", "/%00", "/..", "/%7f"] {
             assert_eq!(spelled(path).err(), of(path.as_bytes()).err(), "{path}");
         }
         assert_eq!(
@@ -347,6 +403,8 @@ mod tests {
             (&b"/c"[..], &b"/a%3Bb/c"[..])
         );
         assert_eq!(behind(b"/a", 9), b"");
+        assert_eq!(behind(b"/a%2Fb/c", 3), b"b/c");
+        assert_eq!(shown(b"/a\0b"), "/a%2Fb");
     }
 
     /// The rules of `normalise` in three separate steps over a list of segments.
@@ -366,9 +424,17 @@ mod tests {
                 name.push(if escaped { hex(at)? } else { segment[at] });
                 at += if escaped { 3 } else { 1 };
             }
-            if name.iter().any(|byte| byte.is_ascii_control() || *byte == b'/') {
+            if name.iter().any(u8::is_ascii_control) {
                 return None;
             }
+            // All slashes in it were escaped.
+            let parts: Vec<_> = name.split(|byte| *byte == b'/').collect();
+            let is_dots =
+                |part: &&[u8]| matches!(part.split(|b| *b == b';').next(), Some(b"." | b".."));
+            if parts.len() > 1 && parts.iter().any(is_dots) {
+                return None;
+            }
+            let name = parts.join(&ESCAPED_SLASH);
             directory = matches!(&name[..], b"" | b"." | b"..");
             match &name[..] {
                 b"" | b"." => {}
@@ -386,14 +452,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_naive_reading(path in "/([a.%/]|%2e|%2F|%00|%41|\\.\\.|//|x){0,12}") {
+        fn agrees_with_the_naive_reading(path in "/([a.;%/]|%2e|%2F|%2f|%3B|%00|%41|\\.\\.|//|x){0,12}") {
             prop_assert_eq!(of(path.as_bytes()).ok(), naive(path.as_bytes()));
         }
 
         /// One spelling, the same name, and no escape lost or won but those that RFC 3986 calls equivalent.
         #[test]
         fn a_spelled_path_names_the_same(
-            path in "/([a.;|/]|%2e|%3B|%3b|%41|%25|%c3|\\.\\.|//|\u{e9}){0,12}", cut in 0usize..20
+            path in "/([a.;|/]|%2e|%2F|%2f|%3B|%3b|%41|%25|%c3|\\.\\.|//|\u{e9}){0,12}", cut in 0usize..20
         ) {
             let Ok(normal) = of(path.as_bytes()) else { return Ok(()) };
             let (mut room, mut again) = (Vec::new(), Vec::new());
@@ -404,6 +470,11 @@ mod tests {
             let count = |text: &[u8]| text.to_ascii_uppercase().windows(3).filter(|w| w == b"%3B").count();
             let is_flat = !path.contains('.') && !path.to_lowercase().contains("%2e");
             prop_assert!(!is_flat || count(spelled) == count(path.as_bytes()));
+            let slashes = spelled.windows(3).filter(|three| three == b"%2F").count();
+            prop_assert_eq!(normal.iter().filter(|byte| **byte == ESCAPED_SLASH).count(), slashes);
+            let mut encoded = Vec::new();
+            encode(&normal, &mut encoded);
+            prop_assert_eq!(of(&encoded), Ok(normal.clone()));
             let rest = behind(spelled, cut);
             let mut bare = Vec::new();
             decode(rest.strip_prefix(b"/").unwrap_or(rest), Form::Decoded, &mut bare).ok();

@@ -26,7 +26,11 @@ pub(crate) fn resolve(from: &[u8], link: Link<'_>) -> Option<Vec<u8>> {
         Link::File(name) => encoded(&[directory, name].concat()),
     };
     let mut room = Vec::new();
+    // No file name has a slash in it.
     let path = target::normalise(&raw, &mut room).ok()?;
+    if path.contains(&target::ESCAPED_SLASH) {
+        return None;
+    }
     let stays = match link {
         Link::Virtual(_) => true,
         Link::File(_) => path.starts_with(directory) && !path.ends_with(b"/"),
@@ -66,7 +70,7 @@ mod tests {
         let resolve = |name: &str| resolve(b"/dir/page.shtml", Link::File(name.as_bytes()));
         assert_eq!(resolve("menu.html").as_deref(), Some(&b"/dir/menu.html"[..]));
         assert_eq!(resolve("sub/a%41.html").as_deref(), Some(&b"/dir/sub/a%41.html"[..]));
-        for nowhere in ["", "/etc/passwd", "../x", "sub/../../x", "..", "a\nb", "sub/"] {
+        for nowhere in ["", "/etc/passwd", "../x", "sub/../../x", "..", "a\nb", "a\0b", "sub/"] {
             assert_eq!(resolve(nowhere), None, "{nowhere:?}");
         }
     }

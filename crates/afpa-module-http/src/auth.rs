@@ -20,7 +20,7 @@ use crate::global::Global;
 use crate::guard::Guards;
 use crate::learnt::{CheckedRequest, Learnt};
 use crate::question::{client_of, question};
-use crate::readings::readings;
+use crate::readings::{readings, separated};
 
 /// The verdict on a client and a path.
 pub(crate) enum Ruling {
@@ -70,7 +70,8 @@ fn judge(
 ) -> Ruling {
     let Visit { site, way: (listener, peer), request, tls, path, index, is_file } = visit;
     let client = client_of((global, site), request, peer);
-    let others = readings(path, index, is_file);
+    let apart = separated(path);
+    let others = readings(path, &apart, index, is_file);
     let questions = || {
         let paths = std::iter::once(path).chain(others.iter().map(|other| &**other));
         paths.map(|path| question((global, listener, peer), (request, tls), path))

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use afpa_http::target::ESCAPED_SLASH;
 use afpa_police::{Prefix, Rule, Rules};
 use afpa_router::{Fields, Question, RequestSet, Router, SiteId};
 
@@ -117,9 +118,9 @@ impl Guards {
             path.starts_with(&set.prefix) || path.ends_with(b"/") && index.iter().any(covers_index)
         };
         // A server may read it in another way ([`readings`](crate::readings)).
-        let has_parameters = path.contains(&b';') && self.guards(site);
+        let has_others = memchr::memchr2(b';', ESCAPED_SLASH, path).is_some() && self.guards(site);
         let by_client = self.addresses.of(site).chain(self.passwords.of(site));
-        has_parameters || by_client.chain(self.consents.of(site)).any(covers)
+        has_others || by_client.chain(self.consents.of(site)).any(covers)
     }
 }
 

@@ -67,7 +67,7 @@ pub use load::{Comparer, Compressor, CompressorStats};
 pub use mirror::{MIRROR_DROPS, MOST_MIRRORS, MirrorPlace, MirrorReport, MirrorStock, Mirrors};
 pub use path_rule::PathRule;
 pub use rates::{PlaceRates, RatePlace, RateStock, Rates};
-pub use readings::readings;
+pub use readings::{readings, separated, shut};
 pub use remote::{ExchangedRequest, Remote};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};

@@ -3,12 +3,62 @@
 use std::borrow::Cow;
 
 use afpa_http::Coding;
+use afpa_http::target::ESCAPED_SLASH;
+use afpa_router::{Action, Fields, Question, Rewritten, Router, Verdict};
 
 use crate::script;
 
-/// The paths whose rights a request for `path` needs beside its own. `index`: the names of files that answer for a
-/// directory. `is_file`: files answer, also as codings of other files.
-pub fn readings<'p>(path: &'p [u8], index: &[String], is_file: bool) -> Vec<Cow<'p, [u8]>> {
+/// A path with escaped slashes as a server reads it that takes these for separators: before it drops parameters, and after
+/// that. No segment of dots is beside them ([`HiddenDots`](afpa_http::target::PathError::HiddenDots)).
+pub fn separated(path: &[u8]) -> Vec<Vec<u8>> {
+    let has_some = |path: &[u8]| memchr::memchr(ESCAPED_SLASH, path).is_some();
+    if !has_some(path) {
+        return Vec::new();
+    }
+    let dropped = path.contains(&b';').then(|| without_parameters(path));
+    let dropped = dropped.filter(|dropped| has_some(dropped));
+    let apart = |path: &[u8]| {
+        let slash = |byte: &u8| if *byte == ESCAPED_SLASH { b'/' } else { *byte };
+        let mut whole: Vec<u8> = path.iter().map(slash).collect();
+        whole.dedup_by(|byte, before| *byte == b'/' && *before == b'/');
+        whole
+    };
+    std::iter::once(path).chain(dropped.as_deref()).map(apart).collect()
+}
+
+/// The verdict on a path with escaped slashes if it leads, read as [`separated`], to a place that answers with an error of
+/// its own: such a place is shut however its path is written.
+pub fn shut<'r, F: Fields + Copy>(
+    router: &'r Router,
+    question: &Question<'_, F>,
+    separated: &[Vec<u8>],
+) -> Option<Verdict<'r, 'static>> {
+    separated.iter().find_map(|path| {
+        let found = router.route(&Question { path, ..*question }).ok()?;
+        let Verdict { site, set, action, content, prefix_len, certain, .. } = found;
+        let is_shut = matches!(action, Action::Fixed(fixed) if fixed.status.code() >= 400);
+        let path = Rewritten { head: b"", tail: b"" };
+        is_shut.then_some(Verdict { site, set, action, content, path, prefix_len, certain })
+    })
+}
+
+/// The paths whose rights a request for `path` needs beside its own. `separated`: the result of [`separated`]. `index`: the names of
+/// files that answer for a directory. `is_file`: files answer, also as codings of other files.
+pub fn readings<'p>(
+    path: &'p [u8],
+    separated: &'p [Vec<u8>],
+    index: &[String],
+    is_file: bool,
+) -> Vec<Cow<'p, [u8]>> {
+    let mut found = of_one(path, index, is_file);
+    for path in separated {
+        found.push(Cow::Borrowed(path));
+        found.append(&mut of_one(path, index, is_file));
+    }
+    found
+}
+
+fn of_one<'p>(path: &'p [u8], index: &[String], is_file: bool) -> Vec<Cow<'p, [u8]>> {
     let mut found = Vec::new();
     if path.ends_with(b"/") {
         found.extend(index.iter().map(|name| Cow::Owned([path, name.as_bytes()].concat())));
@@ -55,6 +105,7 @@ fn without_parameters(path: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use afpa_http::target;
 
     #[test]
     fn a_path_is_read_as_files_scripts_and_servers_read_it() {
@@ -77,8 +128,20 @@ mod tests {
             ("/admin/;a", false, &["/admin/"]),
             ("/x/.;/y", false, &["/x/y"]),
             ("/..;", false, &["/"]),
+            ("/admin%2Fusers", false, &["/admin/users"]),
+            ("/%2Fadmin%2F%2f/x", false, &["/admin/x"]),
+            ("/a%252Fb", false, &[]),
+            ("/admin%2F", false, &["/admin/", "/admin/index.html", "/admin/index.php"]),
+            ("/admin.php%2Fx", false, &["/admin.php/x", "/admin.php"]),
+            ("/x.php/a%2Fb", false, &["/x.php", "/x.php/a/b", "/x.php"]),
+            ("/a;b%2Fadmin", false, &["/a", "/a;b/admin", "/a/admin"]),
+            ("/x%2Fa;b%2Fc", false, &["/x\0a", "/x/a;b/c", "/x/a/c", "/x/a"]),
+            ("/x/..;/admin%2Fy", false, &["/admin\0y", "/x/..;/admin/y", "/admin/y", "/admin/y"]),
         ] {
-            let found = readings(path.as_bytes(), &index, is_file);
+            let mut room = Vec::new();
+            let normal = target::normalise(path.as_bytes(), &mut room).unwrap();
+            let apart = separated(normal);
+            let found = readings(normal, &apart, &index, is_file);
             let found: Vec<_> = found.iter().map(|path| String::from_utf8_lossy(path)).collect();
             assert_eq!(found, expected, "{path}");
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Client, Secured};
 use afpa_http::edits::{Cors, Edits};
+use afpa_http::target::ESCAPED_SLASH;
 use afpa_http::{Method, Request, Status, request, target};
 use afpa_police::Refusal;
 use afpa_router::{
@@ -20,6 +21,7 @@ use crate::global::Global;
 use crate::learnt::Learnt;
 use crate::question::question;
 use crate::rates::Limited;
+use crate::readings;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
 
@@ -248,7 +250,13 @@ fn by_router<'m>(
         Ok(path) => path,
         Err(error) => return Routed::nowhere(Route::Error(error.status())),
     };
-    let verdict = match router.route(&question((global, listener, peer), (request, tls), path)) {
+    let asks = question((global, listener, peer), (request, tls), path);
+    // An escape is longer than its byte.
+    let shut = match path.len() < asked.len() {
+        true => readings::shut(router, &asks, &readings::separated(path)),
+        false => None,
+    };
+    let verdict = match shut.map_or_else(|| router.route(&asks), Ok) {
         Ok(verdict) => verdict,
         Err(Unrouted::Misdirected) => {
             return Routed::nowhere(Route::Error(Status::MISDIRECTED_REQUEST));
@@ -406,6 +414,10 @@ fn alone<'m>(
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
             match target::normalise(path, &mut room.normalised) {
+                // No file has such a name.
+                Ok(normal) if normal.len() < path.len() && normal.contains(&ESCAPED_SLASH) => {
+                    Route::Error(Status::NOT_FOUND)
+                }
                 Ok(path) => {
                     let (fallback, scripts, unfit) = (None, None, None);
                     Route::File(FileRoute { root, path, fallback, scripts, unfit })

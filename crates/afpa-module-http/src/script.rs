@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use afpa_fastcgi::put_param;
+use afpa_http::target::ESCAPED_SLASH;
 use afpa_http::{Coding, Request};
 use afpa_proxy::request::{Origin, scheme};
 use afpa_router::Scripts;
@@ -15,7 +16,7 @@ const EXTENSION: &[u8] = b".php";
 pub(crate) struct Script {
     /// Its path below the root.
     pub(crate) path: Vec<u8>,
-    /// The rest of the path that was asked for: it begins with a slash, or is empty (PATH_INFO).
+    /// The rest of the path that was asked for, without escapes: it begins with a slash, or is empty (PATH_INFO).
     pub(crate) info: Vec<u8>,
 }
 
@@ -23,7 +24,8 @@ impl Script {
     /// The script whose name ends at `end` of a path.
     pub(crate) fn at(path: &[u8], end: usize) -> Self {
         let (path, info) = path.split_at_checked(end).unwrap_or((path, b""));
-        Self { path: path.to_vec(), info: info.to_vec() }
+        let slash = |byte: &u8| if *byte == ESCAPED_SLASH { b'/' } else { *byte };
+        Self { path: path.to_vec(), info: info.iter().map(slash).collect() }
     }
 }
 

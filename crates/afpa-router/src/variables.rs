@@ -129,7 +129,14 @@ impl<'a> Asked<'a> {
     /// Appends a part of the path: in a path as it is spelled, behind it as a value.
     fn put_part(&self, part: Range<usize>, out: &mut Vec<u8>) {
         if is_behind_path(out) {
-            return put_value(self.path.get(part).unwrap_or_default(), true, out);
+            let part = self.path.get(part).unwrap_or_default();
+            for (at, text) in part.split(|byte| *byte == target::ESCAPED_SLASH).enumerate() {
+                if at > 0 {
+                    target::escape(b'/', out);
+                }
+                put_value(text, true, out);
+            }
+            return;
         }
         let from = target::behind(self.spelled, part.start);
         let length = from.len() - target::behind(from, part.len()).len();
@@ -196,7 +203,7 @@ pub(crate) fn put_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
     for &byte in query {
         match byte {
             b'!'..=b'~' => out.push(byte),
-            _ => target::encode(&[byte], out),
+            _ => target::escape(byte, out),
         }
     }
 }

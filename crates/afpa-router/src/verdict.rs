@@ -130,6 +130,6 @@ fn path_of(text: &[u8]) -> &[u8] {
 fn has_dots(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|segment| {
         let name = segment.split(|byte| *byte == b';').next();
-        matches!(name, Some(b"." | b".."))
+        matches!(name, Some(b"." | b"..")) || target::hides_dots(segment)
     })
 }

@@ -46,6 +46,9 @@ fn settings(app: &Raw) -> String {
          [[site.path]]\nprefix = \"/private/open/\"\nallow = [\"0.0.0.0/0\", \"::/0\"]\n\
          [[site.path]]\nprefix = \"/secret/index.html\"\nexact = true\nallow = [\"10.0.0.0/8\"]\n\
          [[site.path]]\nprefix = \"/app/\"\nto = \"{to}\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/open/\"\nto = \"{to}\"\n\
+         [[site.path]]\nprefix = \"/open/inner/\"\nallow = [\"10.0.0.0/8\"]\n\
+         [[site.path]]\nprefix = \"/open/shut/\"\nstatus = 403\n\
          [[site.path]]\nprefix = \"/back/\"\nfallback = \"{to}\"\nallow = [\"10.0.0.0/8\"]\n\
          [[site.path]]\nprefix = \"/old/\"\nredirect = \"/a.txt\"\nallow = [\"10.0.0.0/8\"]\n\
          [[site.path]]\nprefix = \"/fixed/\"\nstatus = 200\nbody = \"fixed\"\nallow = [\"10.0.0.0/8\"]\n"
@@ -88,6 +91,27 @@ const CASES: &[(&str, &str, u16)] = &[
     ("/x/..;b=c/app/kept", "198.51.100.1", 403),
     ("/x/%2e%2e%3b/app/kept", "198.51.100.1", 403),
     ("/open;a/kept", "198.51.100.1", 404),
+    // A server may take an escaped slash for a separator.
+    ("/app%2Fkept", "198.51.100.1", 403),
+    ("/app%2fkept", "10.2.3.4", 404),
+    ("/open/a%2Fb", "198.51.100.1", 200),
+    ("/open/inner%2Fx", "198.51.100.1", 403),
+    ("/open/inner%2Fx", "10.2.3.4", 200),
+    ("/open/inner;a%2Fb/x", "198.51.100.1", 403),
+    ("/open/a;b%2Fc/%2Finner", "198.51.100.1", 200),
+    ("/open/%2F%2finner%2Fx", "198.51.100.1", 403),
+    ("/%2Fopen/inner%2Fx", "198.51.100.1", 403),
+    ("/open/inner%252Fx", "198.51.100.1", 200),
+    ("/open%2Finner%2Fx", "198.51.100.1", 403),
+    ("/open/x/..;/inner%2Fx", "198.51.100.1", 403),
+    ("/open/a/..%2Finner/x", "10.2.3.4", 400),
+    ("/open/..%2Fapp/kept", "10.2.3.4", 400),
+    ("/open/%2e%2E%2fapp/kept", "198.51.100.1", 400),
+    ("/open/..;a%2Fapp%2Fkept", "10.2.3.4", 400),
+    ("/open/a%2F..", "10.2.3.4", 400),
+    ("/..%2f..%2fapp", "10.2.3.4", 400),
+    ("/open/shut/x", "10.2.3.4", 403),
+    ("/open/shut%2Fx", "10.2.3.4", 403),
     ("/app/kept", "10.2.3.4", 200),
     ("/app/kept", "198.51.100.1", 403),
     ("/back/kept", "10.2.3.4", 200),

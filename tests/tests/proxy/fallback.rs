@@ -115,7 +115,12 @@ const BY_SERVER: &[Case] = &[
     ("PROPFIND", "/a.css", 0, 501, ""),
     // A file that is there and refused is not absent.
     ("GET", "/out.txt", 0, 403, ""),
-    ("GET", "/%2F", 0, 404, ""),
+    // No file has a slash in its name.
+    ("GET", "/%2F", 0, 200, "app GET /%2F 0"),
+    ("GET", "/@scope%2fname", 0, 200, "app GET /@scope%2Fname 0"),
+    ("GET", "/images%2Fa.png", 0, 200, "app GET /images%2Fa.png 0"),
+    ("GET", "/docs%2F", 0, 200, "app GET /docs%2F 0"),
+    ("GET", "/images/..%2Fa.css", 0, 400, ""),
     ("GET", "/%00", 0, 400, ""),
 ];
 

@@ -170,7 +170,7 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
         portal.to()
     );
     let server = serve(&tree, "", &php);
-    let asked = "GET /env.php/more%20of?q=%31&b HTTP/1.1\r\nHost: Shop.Example:80\r\nX_Role: admin\r\n\
+    let asked = "GET /env.php/more%20of%2fit?q=%31&b HTTP/1.1\r\nHost: Shop.Example:80\r\nX_Role: admin\r\n\
                  X-Role: user\r\nRemote-Mail: root\r\nRemote_Name: root\r\nProxy: evil\r\nHTTPS: on\r\nScript-Filename: /etc/passwd\r\n\
                  X-Forwarded-Proto: https\r\nX-Forwarded-For: 6.6.6.6\r\nCookie: a=1\r\nCookie: b=2\r\n\
                  Authorization: Basic YTpi\r\nContent_Length: 7\r\nX.Dot: 1\r\n\r\n";
@@ -185,12 +185,12 @@ fn a_script_learns_what_nginx_tells_it_and_nothing_that_a_client_makes_up() {
     for (name, value) in [
         ("GATEWAY_INTERFACE", "CGI/1.1"),
         ("QUERY_STRING", "q=%31&b"),
-        ("REQUEST_URI", "/env.php/more%20of?q=%31&b"),
+        ("REQUEST_URI", "/env.php/more%20of%2fit?q=%31&b"),
         ("SCRIPT_NAME", "/env.php"),
         ("SCRIPT_FILENAME", &format!("{root}/env.php")),
         ("DOCUMENT_ROOT", &root.to_string()),
-        ("DOCUMENT_URI", "/env.php/more of"),
-        ("PATH_INFO", "/more of"),
+        ("DOCUMENT_URI", "/env.php/more of/it"),
+        ("PATH_INFO", "/more of/it"),
         ("SERVER_PROTOCOL", "HTTP/1.1"),
         ("REQUEST_SCHEME", "http"),
         ("REMOTE_ADDR", "127.0.0.1"),

@@ -70,7 +70,7 @@ fn what_reaches_the_server_and_is_no_part_of_the_key_is_not_shown_to_others() {
 fn escapes_of_reserved_characters_reach_the_server_and_have_keys_of_their_own() {
     let origin = mirror();
     let proxy = origin.proxy("");
-    for byte in *b"!$&'()*+,;=:@" {
+    for byte in *b"!$&'()*+,;=:@/" {
         let (plain, escaped) = (format!("/a{}b", char::from(byte)), format!("/a%{byte:02X}b"));
         for target in [&escaped, &plain] {
             let seen = proxy.get(target).text().to_owned();

@@ -33,10 +33,11 @@ fn gone(proxy: &Server, targets: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_purge_drops_what_it_names_and_nothing_else() {
-    let all = ["/a", "/a?x", "/a/", "/ab", "/a/b?x", "/tagged/1", "/tagged/2"];
+    let all = ["/a", "/a?x", "/a/", "/ab", "/a/b?x", "/a%2Fb", "/tagged/1", "/tagged/2"];
     for (arguments, expected) in [
         (&["/a"][..], &["/a", "/a?x"][..]),
         (&["http://test/a?x"], &["/a?x"]),
+        (&["/a%2fb"], &["/a%2Fb"]),
         (&["--below", "/a/"], &["/a/", "/a/b?x"]),
         (&["--below", "http://other/a/"], &[]),
         (&["--tag", "red"], &["/tagged/1", "/tagged/2"]),

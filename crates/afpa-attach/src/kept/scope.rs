@@ -1,6 +1,6 @@
 //! Which targets may be kept, and which of them a purge is about.
 
-use afpa_http::target::{is_simplest, normalise};
+use afpa_http::target::{ESCAPED_SLASH, is_simplest, normalise};
 
 /// The targets that may be kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,8 @@ impl KeptScope {
     }
 
     /// Whether a request target may be kept. Its path must be in its simplest spelling, because unsafe requests for any other
-    /// count for all targets, and one for this counts for no other; so no spelling leads around an exclusion, either.
+    /// count for all targets, and one for this counts for no other; so no spelling leads around an exclusion, either. It has no
+    /// escaped slash, which a server may take for a separator.
     pub fn covers(&self, target: &[u8]) -> bool {
         let plain =
             target.iter().all(|byte| matches!(byte, b'!'..=b'~')) && !target.contains(&b'#');
@@ -44,6 +45,9 @@ impl KeptScope {
             return false;
         }
         let Ok(path) = normalise(path, &mut scratch) else { return false };
+        if path.contains(&ESCAPED_SLASH) {
+            return false;
+        }
         let below = |prefixes: &[String]| prefixes.iter().any(|prefix| is_below(path, prefix));
         plain && below(&self.prefixes) && !below(&self.excluded)
     }

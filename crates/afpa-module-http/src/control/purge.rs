@@ -39,7 +39,7 @@ impl Global {
         if soft {
             return Ok(Reply::text(self::purged(count, soft)));
         }
-        let shown = String::from_utf8_lossy(normal);
+        let shown = target::shown(normal);
         Ok(Reply::text(match self.purge_file(host, normal) {
             Some(_) if count > 0 => format!("{shown} was dropped from the cache\n"),
             Some(true) => format!("{shown} was dropped from the cache\n"),

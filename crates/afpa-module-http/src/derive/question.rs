@@ -125,7 +125,7 @@ fn describe(
         for byte in query {
             match byte {
                 b'!'..=b'~' => uri.push(*byte),
-                _ => target::encode(&[*byte], &mut uri),
+                _ => target::escape(*byte, &mut uri),
             }
         }
     }

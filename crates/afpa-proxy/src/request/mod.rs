@@ -518,7 +518,7 @@ fn put_query(query: &[u8], out: &mut Vec<u8>) {
     for &byte in query {
         match byte {
             b'!'..=b'~' => out.push(byte),
-            _ => target::encode(&[byte], out),
+            _ => target::escape(byte, out),
         }
     }
 }

@@ -69,6 +69,8 @@ fn groups_stand_for_what_they_have_found() {
         ("/{2}/{end}.x", "/p/b", "/b/.x"),
         ("/?{2}&e={end}", "/p/a&b=c%20d-%3f%23+", "/?%26b%3Dc%20d&e=%3F%23%2B"),
         ("/x#{2}", "/p/a#b/c-", "/x#%23b/c"),
+        ("/{2}", "/p/a%2Fb/c-", "/a%2Fb/c"),
+        ("/?{2}", "/p/a%2Fb/c-", "/?a%2Fb/c"),
         ("/{2}{query}", "/p/q-?r=s", "/q?r=s"),
         ("/?a={2}{query}", "/p/q-?r=s", "/?a=q&r=s"),
         ("/?{query}", "/p/q-?r=s", "/?r=s"),
@@ -103,6 +105,8 @@ fn no_redirect_gets_dots_from_a_client() {
         ("https://x/{a}/y", "/p/?a=.", None),
         ("/.{a}", "/p/?a=.", None),
         ("/{a};x", "/p/?a=..", None),
+        ("/{a}", "/p/?a=..%2fx", None),
+        ("/x/{a}", "/p/?a=y%2f.", None),
         ("/{a}", "/p/?a=...", Some("/...")),
         ("/?x={a}", "/p/?a=..", Some("/?x=..")),
         ("/#/{a}", "/p/?a=..", Some("/#/..")),
@@ -172,12 +176,13 @@ fn variables_that_cannot_be_used_are_found() {
         "{path}.html",
         "/a//b",
         "/{rest}/...",
+        "/a%2F{rest}",
         "/%3B?..#".trim_end_matches('#'),
     ] {
         assert!(is_target(good), "{good}");
     }
     for bad in [
-        "", "a", "{rest}", "{1}", "?a", "/../{1}", "/a/.", "/%2E%2e/", "/%", "/%2f", "/ ", "/#",
+        "", "a", "{rest}", "{1}", "?a", "/../{1}", "/a/.", "/%2E%2e/", "/%", "/..%2f", "/ ", "/#",
         "/%0a",
     ] {
         assert!(!is_target(bad), "{bad}");

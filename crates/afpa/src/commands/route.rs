@@ -9,7 +9,7 @@ use std::time::Duration;
 use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::edits::{Change, FieldRule};
 use afpa_http::{Host, Method, target};
-use afpa_module_http::readings;
+use afpa_module_http::{readings, separated, shut};
 use afpa_police::{Prefix, Quota};
 use afpa_router::{
     Action, Explanation, Extension, Fallback, Fields, HostMatch, ListenerId, MOST_REWRITES,
@@ -144,8 +144,10 @@ impl Told<'_> {
         }
         told.path(url, path, &explanation);
         told.tried(&explanation);
-        let verdict = routes.router.route(&question);
-        let others = other_readings(routes, &verdict, path);
+        let apart = separated(path);
+        let shut = shut(&routes.router, &question, &apart);
+        let verdict = shut.map_or_else(|| routes.router.route(&question), Ok);
+        let others = other_readings(routes, &verdict, path, &apart);
         let is_counted = told.rates(&verdict);
         let guarded = told.access(&question, &verdict, &others);
         if is_counted && !guarded && is_first {
@@ -170,7 +172,7 @@ impl Told<'_> {
                     told.row("behaviour", &loaded.shown(&routes.hierarchy, &set.behaviour));
                 }
                 let below = verdict.path.join(&mut Vec::new()).to_vec();
-                let below = String::from_utf8_lossy(&below);
+                let below = target::shown(&below);
                 match verdict.action {
                     Action::Cached { root, fallback, scripts } => {
                         let root = routes.hierarchy.root(*root);
@@ -725,15 +727,15 @@ impl Told<'_> {
     }
 
     fn path(&mut self, url: &Url<'_>, path: &[u8], explanation: &Explanation<'_, '_>) {
-        let shown = String::from_utf8_lossy(path);
+        let shown = target::shown(path);
         if shown == url.path {
             self.row("path", &shown);
         } else {
             self.row("path", &format!("{shown}  (normalised from {})", url.path));
         }
         let extension = match explanation.extension {
-            Extension::None => "none".into(),
-            Extension::Some(extension) => String::from_utf8_lossy(extension),
+            Extension::None => "none".to_owned(),
+            Extension::Some(extension) => target::shown(extension),
         };
         self.row("extension", &extension);
     }
@@ -767,11 +769,14 @@ fn other_readings<'p>(
     routes: &Routes,
     verdict: &Result<Verdict<'_, '_>, Unrouted>,
     path: &'p [u8],
+    apart: &'p [Vec<u8>],
 ) -> Vec<Cow<'p, [u8]>> {
     let action = verdict.as_ref().ok().map(|verdict| verdict.action);
-    let Some(Action::Cached { root, .. }) = action else { return readings(path, &[], false) };
+    let Some(Action::Cached { root, .. }) = action else {
+        return readings(path, apart, &[], false);
+    };
     let index = routes.hierarchy.root(*root).map_or(&[][..], |root| &root.index);
-    readings(path, index, true)
+    readings(path, apart, index, true)
 }
 
 /// The demand of guarded parts that meets a question.

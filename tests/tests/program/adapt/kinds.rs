@@ -264,7 +264,6 @@ pub(super) const KINDS: &[Kind] = &[
             ("GET", "/help"),
             ("OPTIONS", "/api/v4/projects"),
         ],
-        differs: &[("/api/v4/projects/group%2Fproject", 200, 404)],
         ..NONE
     },
     Kind {
