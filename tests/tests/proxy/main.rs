@@ -7,6 +7,7 @@ mod compression;
 mod conditions;
 mod deployment;
 mod errors;
+mod escaped_slashes;
 mod fallback;
 mod forward_auth;
 mod half_closed;
