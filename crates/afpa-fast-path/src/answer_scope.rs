@@ -140,6 +140,10 @@ impl AnswerScope {
         let (mut url, mut path) = (Vec::new(), Vec::new());
         let url = target::normalise(&place.url, &mut url).ok()?;
         let path = target::normalise(&place.path, &mut path).ok()?;
+        // With slashes in its place, the path may lead to a place that is shut.
+        if url.contains(&target::ESCAPED_SLASH) {
+            return None;
+        }
         if self.guards.as_ref().is_some_and(|guards| guards.may_refuse(site, url, &[])) {
             return None;
         }

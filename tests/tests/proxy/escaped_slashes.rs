@@ -9,7 +9,8 @@ use afpa_testkit::server::{free_address, program};
 use afpa_tests::h2::{self, H2Client};
 use afpa_tests::proxy::{Raw, read_content, read_head};
 
-/// A server that says which target it was asked for. Asked for its consent, it sends the URL back, which is told as well.
+/// A server that says which target it was asked for. To a question of `forward_auth` it answers with the URL in a field, and
+/// it says this field of a request, too.
 fn app() -> Raw {
     Raw::start(|mut stream: TcpStream| {
         while let Some(head) = read_head(&mut stream) {
