@@ -63,6 +63,7 @@ fn only_what_host_and_path_alone_lead_to_is_pinned() {
     for (scope, url, path, query, expected) in [
         (7, "/a%20b", "/a%20b", None, Some("/a%20b")),
         (7, "/app/a%20b", "/a%20b", None, Some("/app/a%20b")),
+        (7, "/a%2Fb", "/a%2Fb", None, None),
         (7, "/app/", "/", Some("q=1&b"), Some("/app/?q=1&b")),
         (7, "/a", "/a", Some(""), Some("/a?")),
         (7, "/app/app/a", "/app/a", None, Some("/app/app/a")),
