@@ -108,8 +108,8 @@ fn error_pages_that_nobody_reads_are_bounded() {
         let clients: Vec<_> = (0..clients).map(|_| answered(&server, prefix)).collect();
         let each = STREAMS as u64 * 24 * 1024 + 2 * MIB;
         let memory = all + clients.len() as u64 * each;
-        // Connections to the server of the pages are kept.
-        let bound = Growth { memory, descriptors: 16 + STREAMS + clients.len(), threads: 2 };
+        // Connections to the server of the pages are kept, and helpers look for the files.
+        let bound = Growth { memory, descriptors: 16 + STREAMS + clients.len(), threads: 16 };
         server.held().since(before).is_at_most(&format!("error pages at {prefix}"), bound);
         let length = server.get(&format!("{prefix}x")).body.len();
         assert!(if all > 0 { length < 1000 } else { length == 64_000 }, "{length}");

@@ -95,7 +95,7 @@ impl Responder {
         let built_in = || {
             let form = Form::of(asked.request);
             let about = format!("Content-Type: {}\r\nVary: Accept\r\n", form.content_type());
-            (about.into_bytes(), Body::Made(form.content(*status, sentence).into()))
+            (about.into_bytes(), Body::Made(form.content(*status, sentence)))
         };
         let (about, body) = match (rule.map(|rule| &rule.page), served) {
             (Some(PageSource::File(page)), _) => {
