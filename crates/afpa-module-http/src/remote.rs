@@ -179,6 +179,7 @@ pub(crate) fn prepare(
     let guards = global.guards.as_deref();
     let reserved = guards.map_or(&[][..], |guards| guards.reserved(to.site));
     demand::tell(&mut head, reserved, asker.granted);
+    global.mirrors.tell_original(to.site, &mut head);
     // The operator's changes come last.
     if let Some(edits) = asker.edits {
         head.apply(edits);

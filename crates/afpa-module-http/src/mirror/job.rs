@@ -9,15 +9,12 @@ use afpa_proxy::request::{Origin, RequestHead, RequestPolicy};
 use afpa_proxy::response::Asked as AskedServer;
 use afpa_proxy::select::url_hash;
 
-use super::{Dropped, LONGEST_CONTENT, Mirror, MirrorPlace};
+use super::{Dropped, FIELD, LONGEST_CONTENT, Mirror, MirrorPlace};
 use crate::asked::Asked;
 use crate::demand;
 use crate::global::{Global, ServerGroup};
 use crate::preface;
 use crate::remote::{Asker, Distributed, asks_tunnel, is_idempotent, sharer};
-
-/// The field that says to a server that nobody waits for its answer.
-const FIELD: &str = "X-Mirror";
 
 /// The mirror of a request that goes to servers; `None`: it is not one of those that are mirrored, or there is no room.
 pub(crate) fn of(

@@ -15,12 +15,15 @@ use std::time::Duration;
 
 use afpa_http::BodyLength;
 use afpa_proxy::exchange::{self, Core, End, Job};
-use afpa_router::{GroupId, RequestSetId};
+use afpa_proxy::request::RequestHead;
+use afpa_router::{GroupId, RequestSetId, SiteId};
 
 pub(crate) use copy::Copying;
 use copy::{Discarding, Replay};
 pub(crate) use job::of;
 
+/// The field that says to a server that nobody waits for its answer.
+const FIELD: &str = "X-Mirror";
 /// Mirrors at a time. Each has an exchange with a server.
 pub const MOST_MIRRORS: usize = 256;
 /// Bytes of heads and contents that all of them hold.
@@ -35,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Mirrors {
     /// By the number of the request set; empty: nowhere.
     pub sets: Vec<Option<Arc<MirrorPlace>>>,
+    /// By the number of the site, whether any of its requests are mirrored; empty: of none.
+    pub sites: Vec<bool>,
     /// For all of them; a reload keeps it.
     pub stock: Arc<MirrorStock>,
 }
@@ -43,6 +48,14 @@ impl Mirrors {
     #[inline]
     pub(crate) fn of(&self, set: Option<RequestSetId>) -> Option<&Arc<MirrorPlace>> {
         self.sets.get(set?.0 as usize)?.as_ref()
+    }
+
+    /// Takes out of a request to a site's own servers what would make it a mirror for them: an application leaves undone
+    /// what it is told for that. No client says so, neither where the site mirrors nothing.
+    pub(crate) fn tell_original(&self, site: SiteId, head: &mut RequestHead) {
+        if self.sites.get(site.0 as usize).is_some_and(|has_mirror| *has_mirror) {
+            head.claim(std::iter::once(FIELD), &[]);
+        }
     }
 }
 

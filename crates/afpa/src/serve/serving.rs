@@ -250,7 +250,7 @@ fn exchanges(config: &Config, router: Option<&Router>, groups: &[ServerGroup]) -
 fn mirrors(config: &Config, router: Option<&Router>, previous: Option<&Global>) -> Mirrors {
     let stock = previous.map(|global| Arc::clone(&global.mirrors.stock)).unwrap_or_default();
     if !config.mirrors() {
-        return Mirrors { sets: Vec::new(), stock };
+        return Mirrors { stock, ..Mirrors::default() };
     }
     let of_set = |set: &RequestSet| {
         let site = config.sites.get(set.site.0 as usize)?;
@@ -259,8 +259,15 @@ fn mirrors(config: &Config, router: Option<&Router>, previous: Option<&Global>) 
         let at = config.groups.iter().position(|group| group.settings.name == to)?;
         Some(Arc::new(MirrorPlace::new(GroupId(u32::try_from(at).ok()?), share)))
     };
-    let sets = router.map_or(&[][..], |router| router.sets()).iter().map(of_set).collect();
-    Mirrors { sets, stock }
+    let all = router.map_or(&[][..], |router| router.sets());
+    let sets: Vec<_> = all.iter().map(of_set).collect();
+    let mut sites = vec![false; config.sites.len()];
+    for (set, _) in all.iter().zip(&sets).filter(|(_, mirror)| mirror.is_some()) {
+        if let Some(has_mirror) = sites.get_mut(set.site.0 as usize) {
+            *has_mirror = true;
+        }
+    }
+    Mirrors { sets, sites, stock }
 }
 
 /// The server groups that an action may ask.
