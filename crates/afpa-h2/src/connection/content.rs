@@ -1,7 +1,6 @@
 //! DATA, and the windows of both directions (RFC 9113 sections 5.2, 6.1, 6.9).
 
-use super::{Connection, ErrorCode, Event, Fatal, Serving, StreamId};
-use crate::endpoint::stream::Stream;
+use super::{Connection, ErrorCode, Event, Fatal, StreamId};
 use crate::frame::{FrameHeader, flag};
 
 impl Connection {
@@ -51,8 +50,7 @@ impl Connection {
 
     /// The owner of a stream has read so many bytes of its content, or will not look at them.
     pub fn read(&mut self, id: StreamId, bytes: usize) {
-        let lingers = |stream: &Stream<Serving>| !stream.we_open && !stream.own.is_tunnel;
-        match self.endpoint.streams.get(id).is_some_and(lingers) {
+        match self.lingers(id) {
             true => self.endpoint.discard(id, bytes),
             false => self.endpoint.read(id, bytes),
         }

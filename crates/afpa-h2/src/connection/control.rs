@@ -62,7 +62,10 @@ impl Connection {
         if payload.len() != 4 {
             return Err(Fatal::size());
         }
-        self.charge_reset(now_ms)?;
+        // A client that has its response may stop the request (section 8.1), as it would be asked to.
+        if !self.lingers(id) {
+            self.charge_reset(now_ms)?;
+        }
         // The client itself has ended the stream: later frames on it are the client's fault.
         Ok(self.endpoint.forget(id, false).map(|_| Event::Reset { id }))
     }

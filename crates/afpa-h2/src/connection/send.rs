@@ -84,6 +84,12 @@ impl Connection {
         }
     }
 
+    /// Whether the response on a stream has ended before the request.
+    pub(super) fn lingers(&self, id: StreamId) -> bool {
+        let stream = self.endpoint.streams.get(id);
+        stream.is_some_and(|stream| !stream.we_open && !stream.own.is_tunnel)
+    }
+
     /// A stream whose response has ended before its request, and that was not returned before: the client has to be asked
     /// to send no more ([`ask_to_stop`](Self::ask_to_stop)) after a while.
     pub fn next_lingering(&mut self) -> Option<StreamId> {

@@ -279,6 +279,24 @@ fn a_stream_that_is_answered_early_lingers_for_a_window_of_content() {
 }
 
 #[test]
+fn a_client_may_stop_each_request_that_is_answered() {
+    let mut talk = Talk::new();
+    for id in (1..2000).step_by(2) {
+        talk.upload(id);
+        talk.connection.send_head(id, true, |out| out.push(0x88));
+        talk.answer();
+        assert_eq!(talk.frame(kind::RST_STREAM, 0, id, b"\0\0\0\x08"), format!("gone {id} "));
+        assert_eq!((talk.connection.open(), talk.connection.next_lingering()), (0, None));
+    }
+    let mut talk = Talk::new();
+    let mut reset = |id| {
+        talk.upload(id);
+        talk.frame(kind::RST_STREAM, 0, id, b"\0\0\0\x08")
+    };
+    assert!((1..2000).step_by(2).any(|id| reset(id).contains("GOAWAY")), "not before its answer");
+}
+
+#[test]
 fn content_has_the_length_that_was_announced() {
     let announced = [GET, b"\x5c\x015"].concat();
     for (data, said) in [
