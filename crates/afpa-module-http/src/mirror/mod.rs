@@ -50,8 +50,8 @@ impl Mirrors {
         self.sets.get(set?.0 as usize)?.as_ref()
     }
 
-    /// Takes out of a request to a site's own servers what would make it a mirror for them: an application leaves undone
-    /// what it is told for that. No client says so, neither where the site mirrors nothing.
+    /// Takes out of a request to a site's own servers the field that would make it a mirror for them: applications that get
+    /// mirrors do less for those. No client says so, neither in the paths of the site that have no mirror.
     pub(crate) fn tell_original(&self, site: SiteId, head: &mut RequestHead) {
         if self.sites.get(site.0 as usize).is_some_and(|has_mirror| *has_mirror) {
             head.claim(std::iter::once(FIELD), &[]);
