@@ -63,16 +63,20 @@ struct Orders {
 }
 
 impl SpanExport {
-    /// Starts the thread; there is one [`Sink`] for each worker. Without a collector there is neither.
+    /// Starts the thread; there is one [`Sink`] for each worker. Without a collector there is neither. The counts are those of
+    /// the export `before`, whose last spans they count as well.
     ///
     /// # Errors
     /// When the system has no thread left, or trusts no authority that a collector by TLS could have.
     pub(crate) fn start(
         config: &Config,
         confinement: &Confinement,
+        before: Option<&Self>,
     ) -> anyhow::Result<(Self, Vec<Sink>)> {
-        let Some(settings) = settings(config) else { return Ok(Default::default()) };
-        let counts = Arc::<Counts>::default();
+        let counts = before.map(|before| Arc::clone(&before.counts)).unwrap_or_default();
+        let Some(settings) = settings(config) else {
+            return Ok((Self { thread: None, counts }, Vec::new()));
+        };
         let sender = Sender::new(&settings)
             .with_context(|| format!("cannot export spans to {}", settings.endpoint))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -308,6 +308,7 @@ fn a_reload_changes_the_collector_and_loses_nothing() {
         }
         seen.lock().expect("no panic")[1] >= 1
     });
+    eventually("both are counted", || counted(&server, "exported") == 2);
 }
 
 #[test]

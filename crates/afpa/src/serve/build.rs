@@ -93,17 +93,17 @@ impl Next {
         arena: Arena,
         watch_thread: &Arc<WatchThread>,
         confinement: &Confinement,
-        running: Option<&Config>,
+        running: Option<(&Config, &SpanExport)>,
         previous: Option<&Global>,
     ) -> anyhow::Result<Self> {
         let Opened { config, routes, roots, listeners, tls, acme } = opened;
-        let is_same = |running: &&Config| {
+        let is_same = |(running, _): &(&Config, &SpanExport)| {
             (&running.log, &running.tracing) == (&config.log, &config.tracing)
                 && running.resolver == config.resolver
         };
         let records = match running.filter(is_same) {
             Some(_) => None,
-            None => Some(start_records(&config, confinement)?),
+            None => Some(start_records(&config, confinement, running.map(|(_, spans)| spans))?),
         };
         let threads = (watch_thread, confinement);
         let content = Content::build(&config, &routes, roots, arena, threads, previous)?;
@@ -143,8 +143,12 @@ fn cannot_open(config: &Config, root: &Root) -> String {
 }
 
 /// One sink for each worker, and one for the kernel's answers.
-fn start_records(config: &Config, confinement: &Confinement) -> anyhow::Result<Records> {
+fn start_records(
+    config: &Config,
+    confinement: &Confinement,
+    before: Option<&SpanExport>,
+) -> anyhow::Result<Records> {
     let (log, logs) = AccessLog::start(&config.log, config.workers + 1)?;
-    let (spans, of_spans) = SpanExport::start(config, confinement)?;
+    let (spans, of_spans) = SpanExport::start(config, confinement, before)?;
     Ok(Records { log, spans, sinks: Sinks::new(logs, of_spans) })
 }

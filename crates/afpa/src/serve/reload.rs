@@ -60,7 +60,8 @@ impl Server {
         let opening = (&mut self.handles, &mut self.tls);
         let place = Place { inherited: &mut Inherited::default(), owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
-        let running = Some(&self.config);
+        let spans = self.observed.spans.load();
+        let running = Some((&self.config, &**spans));
         let before = self.observed.serving.load();
         let (arena, before) = (self.arena.clone(), Some(&*before.global));
         Next::build(opened, arena, &self.watch_thread, &self.confinement, running, before)
