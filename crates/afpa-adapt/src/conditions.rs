@@ -76,6 +76,10 @@ fn valued(variable: &str, operator: &str, value: &str) -> Result<Vec<String>, St
     let kinds = [("$http_", "if_headers"), ("$arg_", "if_query"), ("$cookie_", "if_cookies")];
     let found = kinds.iter().find_map(|(start, key)| Some((variable.strip_prefix(start)?, *key)));
     let (name, key) = found.filter(|(name, _)| !name.is_empty()).ok_or_else(unknown)?;
+    // nginx compares `%2e` and `+` as they are sent, AFPA what they stand for: it would never find them.
+    if key == "if_query" && value.contains(['%', '+']) && !operator.is_empty() {
+        return Err("AFPA compares parameters without their escapes".to_owned());
+    }
     let pattern = match operator {
         // Empty, and "0", are false.
         "" => "~^(?:[^0]|0.)".to_owned(),
@@ -92,6 +96,15 @@ fn valued(variable: &str, operator: &str, value: &str) -> Result<Vec<String>, St
     };
     let name = if key == "if_headers" { name.replace('_', "-") } else { name.to_owned() };
     Ok(vec![format!("{key} = {}", table(&[(name, pattern)]))])
+}
+
+/// Notes how AFPA finds parameters and cookies, where conditions are about some.
+pub(crate) fn note_names(context: &Context<'_>, directive: &Directive, lines: &[String]) {
+    if lines.iter().any(|line| line.starts_with("if_query") || line.starts_with("if_cookies")) {
+        let how =
+            "AFPA finds the name in its own case alone, nginx in any, and of several the first";
+        context.ledger.differs(directive, how);
+    }
 }
 
 /// The answer of the block of an `if`, if it gives one.

@@ -185,6 +185,9 @@ fn condition(
         Ok(conditions::Subject::Lines(lines)) => {
             let answer =
                 conditions::answer(context, facts, (&place.scope, &place.prefix), directive);
+            if answer.is_ok() {
+                conditions::note_names(context, directive, &lines);
+            }
             answer.map(|group| Group { conditions: lines, ..group.guarded_if_forbidden() })
         }
         Ok(conditions::Subject::Plain) if by_scheme && facts.scheme == Some("https") => {

@@ -168,6 +168,7 @@ fn condition(
         (Ok(Subject::Lines(conditions)), Ok(group)) => {
             let by_path = conditions.iter().any(|line| line.starts_with("if_path"));
             let group = if by_path { group.guarded_if_forbidden() } else { group };
+            conditions::note_names(context, directive, &conditions);
             rules.front.push(Group { conditions, ..group });
             return false;
         }

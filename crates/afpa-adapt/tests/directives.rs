@@ -114,8 +114,20 @@ fn conditions() {
         &["if_methods = [\"POST\"]", "status = 405"],
         None,
     );
-    becomes("if ($arg_debug) { return 404; }", &["if_query = { debug = \"~^(?:[^0]|0.)\" }"], None);
-    becomes("if ($cookie_a = b) { return 302 /b; }", &["if_cookies = { a = \"b\" }"], None);
+    // nginx finds `?DEBUG=1`, too, and looks at escapes as they are sent.
+    let differs = Some(Kind::Differs);
+    let debug = "if_query = { debug = \"~^(?:[^0]|0.)\" }";
+    becomes("if ($arg_debug) { return 404; }", &[debug], differs);
+    becomes("location /a/ { if ($arg_debug) { return 404; } }", &[debug], differs);
+    becomes("if ($cookie_a = b) { return 302 /b; }", &["if_cookies = { a = \"b\" }"], differs);
+    for raw in ["~ %2e%2e", "~* \\+", "= a+b"] {
+        let lines = format!("if ($arg_file {raw}) {{ return 403; }}");
+        becomes(&lines, &["status = 403"], Some(Kind::Refused));
+    }
+    // A class of POSIX beside a part that means something else.
+    let path = |pattern: &str| format!("location ~ \"^/{pattern}$\" {{ deny all; }}");
+    becomes(&path("[[:digit:]]"), &["if_path = [\"~^/[[:digit:]]$\"]"], None);
+    becomes(&path("[[:digit:]&&5]"), &[], Some(Kind::Refused));
     becomes("if ($remote_addr = 10.0.0.1) { return 403; }", &["if_clients = [\"10.0.0.1\"]"], None);
     becomes(
         "if ($host = b.example) { return 301 https://a.example$request_uri; }",
