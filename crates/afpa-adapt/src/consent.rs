@@ -61,7 +61,9 @@ pub(crate) fn lines(context: &Context<'_>, scope: &Scope<'_>) -> Result<Vec<Stri
     let Some(directive) = asked(scope) else { return Ok(Vec::new()) };
     let uri = directive.word(0);
     let server = scope.server();
-    let found = located(&server, uri).filter(|_| is_plain(uri));
+    // nginx takes all of it for a path, and asks for `%3F`.
+    let fits_path = is_plain(uri) && uri.starts_with('/') && !uri.contains(['?', '#', '%']);
+    let found = located(&server, uri).filter(|_| fits_path);
     let (location, scope_of_question) = found.ok_or("there is no location for its question")?;
     let prefix = match kind(location) {
         Kind::Exact(path) | Kind::Prefix(path, _) => path,
