@@ -94,10 +94,16 @@ pub(crate) fn text_of(directive: &Directive) -> Result<String, String> {
 pub(crate) fn of_if(directive: &Directive) -> Option<(&Directive, &str)> {
     let text = directive.words.join(" ").replace(' ', "");
     let asks = ["(!-e$request_filename)", "(!-f$request_filename)"].contains(&&*text);
-    let mut inner = directive.children().iter().filter(|inner| !inner.is("break"));
-    let rewrite = inner.next().filter(|inner| inner.is("rewrite") && asks)?;
+    let (rewrite, behind) = directive.children().split_first()?;
     let all = ["^", ".", "^.*$", "^(.*)$", ".*", "^/(.*)$", "^(.+)$", "^/(.+)$"];
-    let is_all = all.contains(&rewrite.word(0)) && inner.next().is_none();
+    // A `break` before it keeps nginx from the rewrite, one behind it or as its flag from the location of the new path. The
+    // other flags redirect.
+    let goes_on = match rewrite.word(2) {
+        "last" => behind.iter().all(|one| one.is("break")),
+        "" => behind.is_empty(),
+        _ => false,
+    };
+    let is_all = rewrite.is("rewrite") && asks && goes_on && all.contains(&rewrite.word(0));
     let new = rewrite.word(1);
     let (path, query) = new.split_once('?').unwrap_or((new, ""));
     let path = path.strip_suffix("/$1").filter(|path| path.ends_with(".php")).unwrap_or(path);

@@ -629,6 +629,18 @@ fn an_if_of_the_server_gives_what_is_no_file_to_a_script() {
             becomes(&format!("{lines} {php} {other}"), &["status = 403"], Some(Kind::Refused));
         }
     }
+    // Redirects, a rewrite that stays in its location, and one that nginx never comes to.
+    for other in [
+        "rewrite ^ /index.php permanent;",
+        "rewrite ^(.*)$ /index.php redirect;",
+        "rewrite ^ /index.php break;",
+        "rewrite ^ /index.php; break;",
+        "break; rewrite ^ /index.php last;",
+    ] {
+        let lines = format!("if (!-e $request_filename) {{ {other} }}");
+        becomes(&format!("{lines} {php}"), &["status = 403"], Some(Kind::Refused));
+        becomes(&format!("location / {{ {lines} }} {php}"), &["status = 403"], Some(Kind::Refused));
+    }
     let html = "if (!-e $request_filename) { rewrite ^ /index.html last; }";
     becomes(html, &["fallback = \"/index.html\""], None);
     becomes(&format!("location / {{ {html} }}"), &["fallback = \"/index.html\""], None);
