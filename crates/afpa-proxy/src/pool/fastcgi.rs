@@ -96,7 +96,8 @@ impl FastCgiStream {
     /// Whether it can carry another request: the answer has ended, with the record that says so, and the server keeps the
     /// connection. Its memory is given up.
     pub(crate) fn is_kept(&mut self) -> bool {
-        let is_kept = self.is_quiet()
+        let is_kept = self.terms.keeps
+            && self.is_quiet()
             && self.writer.is_done()
             && self.unsent.is_empty()
             && self.reader.as_ref().is_some_and(ResponseReader::keeps);
@@ -111,7 +112,9 @@ impl FastCgiStream {
         let mut vain = 0;
         while !self.is_over && vain < MOST_VAIN {
             if self.reader.as_ref().is_none_or(ResponseReader::has_ended) {
-                return self.below.is_silent();
+                // A server that keeps no connection ends this one. Without a port that would rest, AFPA need not wait for that.
+                let waits = self.terms.keeps || !self.below.is_unix();
+                return waits && self.below.is_silent();
             }
             match self.poll_receive(&mut cx) {
                 Poll::Pending => return true,

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use afpa_ring::{CoreRing, LARGEST_COPY, Ring, RingStream, Stop};
 use rustix::net::{Shutdown, shutdown};
-use socket2::SockRef;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -74,6 +75,13 @@ enum Way {
 /// Short pieces that are sent by readiness before a connection that has left the ring for its load enters it again.
 const APART: u32 = 8;
 
+/// Connects to a unix socket. That never waits: the server's queue takes the connection, or there is an error (unix(7)).
+fn unix(path: &Path) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    UnixStream::from_std(socket.into())
+}
+
 impl ServerSocket {
     /// Connects to a server.
     ///
@@ -87,9 +95,14 @@ impl ServerSocket {
                 stream.set_nodelay(true)?;
                 Way::Tcp(stream)
             }
-            Address::Unix(path) => Way::Unix(UnixStream::connect(path).await?),
+            Address::Unix(path) => Way::Unix(unix(path)?),
         };
         Ok(Self::new(way, connector.ring(), to.tally))
+    }
+
+    /// Whether it is a unix socket.
+    pub(super) fn is_unix(&self) -> bool {
+        self.is_unix
     }
 
     /// One that is connected already.
