@@ -121,6 +121,16 @@ fn is_dots(name: &[u8]) -> bool {
     matches!(dots, 1 | 2) && (rest.is_empty() || begins(rest, b";") || begins(rest, b"%3B"))
 }
 
+/// Appends a query as it came, with an escape for each byte that may stand in no target (RFC 9112 section 3.2).
+pub fn encode_query(query: &[u8], out: &mut Vec<u8>) {
+    for &byte in query {
+        match byte {
+            b'!'..=b'~' => out.push(byte),
+            byte => escape(byte, out),
+        }
+    }
+}
+
 /// Appends the escape of a byte.
 pub fn escape(byte: u8, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -405,6 +415,9 @@ mod tests {
         assert_eq!(behind(b"/a", 9), b"");
         assert_eq!(behind(b"/a%2Fb/c", 3), b"b/c");
         assert_eq!(shown(b"/a\0b"), "/a%2Fb");
+        let mut query = Vec::new();
+        encode_query(b"a=%2f&b\"c d\0\xc3?/", &mut query);
+        assert_eq!(query, b"a=%2f&b\"c%20d%00%C3?/");
     }
 
     /// The rules of `normalise` in three separate steps over a list of segments.

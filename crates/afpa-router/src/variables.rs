@@ -200,12 +200,7 @@ pub(crate) fn put_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
         true if query.is_empty() || matches!(out.last(), Some(b'?' | b'&')) => {}
         true => out.push(b'&'),
     }
-    for &byte in query {
-        match byte {
-            b'!'..=b'~' => out.push(byte),
-            _ => target::escape(byte, out),
-        }
-    }
+    target::encode_query(query, out);
 }
 
 /// Why a variable cannot be used.

@@ -122,12 +122,7 @@ fn describe(
     let mut uri = target::spell(path, &mut room).unwrap_or(b"/").to_vec();
     if let Some(query) = request.target.query() {
         uri.push(b'?');
-        for byte in query {
-            match byte {
-                b'!'..=b'~' => uri.push(*byte),
-                _ => target::escape(*byte, &mut uri),
-            }
-        }
+        target::encode_query(query, &mut uri);
     }
     let method = request.method.as_str().as_bytes();
     let mut fields = vec![

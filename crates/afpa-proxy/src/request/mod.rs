@@ -230,7 +230,7 @@ impl RequestHead {
         out.extend_from_slice(path);
         if let Some(query) = query {
             out.push(b'?');
-            put_query(query, out);
+            target::encode_query(query, out);
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         match &policy.host {
@@ -511,16 +511,6 @@ fn put_parts(out: &mut Vec<u8>, name: &[u8], parts: &[&[u8]]) {
         out.extend_from_slice(part);
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends a query unchanged, except that bytes which a request line must not contain are escaped.
-fn put_query(query: &[u8], out: &mut Vec<u8>) {
-    for &byte in query {
-        match byte {
-            b'!'..=b'~' => out.push(byte),
-            _ => target::escape(byte, out),
-        }
-    }
 }
 
 #[cfg(test)]
