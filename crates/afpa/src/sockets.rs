@@ -1,7 +1,7 @@
 //! The processes that listen on an address, by `/proc`.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -12,54 +12,33 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 /// The process that listens where `address` would; `None`: there is none, or this process may not see whose it is.
 pub(crate) fn holder(address: &Address) -> Option<Process> {
     match address {
-        Address::Tcp(address) => owner(listening_on(*address)?),
+        Address::Tcp(address) => owner(Listening::now().socket(*address)?),
         Address::Unix(path) => peer(path),
     }
 }
 
-/// Whether anybody listens on a local TCP address, as far as `/proc` tells.
-pub(crate) fn is_listened_on(address: SocketAddr) -> bool {
-    listening_on(address).is_some()
-}
+/// The TCP addresses on which anybody listens, as far as `/proc` tells.
+pub(crate) struct Listening(Vec<(SocketAddr, u64)>);
 
-/// The inode of the listening socket that has the port, on this address or on all.
-fn listening_on(address: SocketAddr) -> Option<u64> {
-    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(fs::read_to_string);
-    let rows = tables.iter().flatten().flat_map(|table| table.lines().skip(1));
-    let mut listening = rows.filter_map(listening);
-    let meets = |found: SocketAddr| {
+impl Listening {
+    pub(crate) fn now() -> Self {
+        Self(afpa_bpf::listening().unwrap_or_default())
+    }
+
+    /// Whether a connection to this local address finds anybody.
+    pub(crate) fn has(&self, address: SocketAddr) -> bool {
+        self.socket(address).is_some()
+    }
+
+    /// The inode of the socket that has the port, on this address or on all.
+    fn socket(&self, address: SocketAddr) -> Option<u64> {
         let any = |address: SocketAddr| address.ip().is_unspecified();
-        found.port() == address.port() && (found.ip() == address.ip() || any(found) || any(address))
-    };
-    listening.find(|(found, _)| meets(*found)).map(|(_, inode)| inode)
-}
-
-/// Address and inode of a row of `/proc/net/tcp` (proc_net_tcp.txt of the kernel), if its socket listens.
-fn listening(row: &str) -> Option<(SocketAddr, u64)> {
-    const LISTEN: &str = "0A";
-    let mut words = row.split_whitespace().skip(1);
-    let (local, _, state) = (words.next()?, words.next()?, words.next()?);
-    let inode = words.nth(5)?.parse().ok()?;
-    (state == LISTEN).then_some(())?;
-    let (address, port) = local.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    Some((SocketAddr::new(ip(address)?, port), inode))
-}
-
-/// Words of 32 bits, each in the byte order of the host.
-fn ip(digits: &str) -> Option<IpAddr> {
-    let word = |at: usize| {
-        let word = u32::from_str_radix(digits.get(8 * at..8 * at + 8)?, 16).ok()?;
-        Some(word.to_ne_bytes())
-    };
-    match digits.len() {
-        8 => Some(Ipv4Addr::from(word(0)?).into()),
-        32 => {
-            let words = [word(0)?, word(1)?, word(2)?, word(3)?];
-            let bytes = words.as_flattened();
-            Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical())
-        }
-        _ => None,
+        let meets = |found: SocketAddr| {
+            let is_its = found.ip().to_canonical() == address.ip();
+            found.port() == address.port() && (is_its || any(found) || any(address))
+        };
+        let mut all = self.0.iter();
+        all.find(|(found, _)| meets(*found)).map(|(_, inode)| *inode)
     }
 }
 
@@ -85,7 +64,7 @@ fn peer(path: &Path) -> Option<Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
 
     #[test]
     fn the_process_that_listens_is_found() {
@@ -95,18 +74,6 @@ mod tests {
         let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port());
         assert_eq!(holder(&Address::Tcp(any)).unwrap().id, std::process::id());
         drop(listener);
-        assert!(!is_listened_on(address));
-    }
-
-    #[test]
-    fn rows_of_both_families_are_read() {
-        let v4 = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0";
-        let v6 = "   1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12 1";
-        if cfg!(target_endian = "little") {
-            assert_eq!(listening(v4), Some(("127.0.0.1:8080".parse().unwrap(), 4711)));
-            assert_eq!(listening(v6), Some(("[::1]:80".parse().unwrap(), 12)));
-        }
-        assert_eq!(listening(&v4.replace(" 0A ", " 01 ")), None);
-        assert_eq!(listening("nonsense"), None);
+        assert!(!Listening::now().has(address));
     }
 }

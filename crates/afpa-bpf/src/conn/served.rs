@@ -15,6 +15,7 @@ use afpa_abi::{Endpoint, Listening, Survey};
 use libbpf_rs::libbpf_sys::bpf_iter_create;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::found::connections::listening;
 use crate::net::links::create_iterator;
 use crate::programs::Programs;
 use crate::unavailable::Unavailable;
@@ -48,7 +49,7 @@ pub struct Sockets {
 struct Server {
     address: SocketAddr,
     /// The listening sockets of its port when its own were last looked for ([`listening_now`]).
-    listening: Vec<u8>,
+    listening: Vec<(SocketAddr, u64)>,
     found: ServedSockets,
     inodes: BTreeSet<u64>,
     /// Runs the iterator. Made when the process still has all its rights.
@@ -217,33 +218,10 @@ fn ip(endpoint: &Endpoint) -> IpAddr {
     v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
 }
 
-/// The kernel's list of the sockets that listen on a port: its lines change when one comes or goes. The kernel lists
-/// listening sockets before all others, so this reads little, however many connections there are.
-fn listening_now(port: u16) -> io::Result<Vec<u8>> {
-    let mut all = Vec::new();
-    for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
-        let file = match std::fs::File::open(table) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // no IPv6 here
-            Err(error) => return Err(error),
-        };
-        let reader = io::BufReader::with_capacity(4096, file);
-        for line in io::BufRead::lines(reader).skip(1) {
-            let line = line?;
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let (Some(local), Some(state), Some(inode)) =
-                (fields.get(1), fields.get(3), fields.get(9))
-            else {
-                continue;
-            };
-            if *state != "0A" {
-                break;
-            }
-            if local.ends_with(&format!(":{port:04X}")) {
-                all.extend(format!("{local} {inode}\n").into_bytes());
-            }
-        }
-    }
+/// The sockets that listen on a port: these change when one comes or goes.
+fn listening_now(port: u16) -> io::Result<Vec<(SocketAddr, u64)>> {
+    let mut all = listening()?;
+    all.retain(|(address, _)| address.port() == port);
     Ok(all)
 }
 

@@ -1,7 +1,7 @@
 //! The TCP connections of this network namespace, as /proc lists them.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use afpa_abi::FlowKey;
@@ -17,21 +17,41 @@ pub(super) fn open() -> io::Result<Vec<[u8; size_of::<FlowKey>()]>> {
     Ok(all)
 }
 
-/// Addresses and inodes of the sockets that listen.
-pub(crate) fn listening() -> Vec<(SocketAddr, u64)> {
-    let files = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-    let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
-    texts.flat_map(|text| read_listening(&text)).collect()
+/// Addresses and inodes of the sockets that listen in this network namespace. The kernel lists them before all other
+/// sockets, so this reads little, however many connections there are.
+///
+/// # Errors
+/// When /proc does not list them.
+pub fn listening() -> io::Result<Vec<(SocketAddr, u64)>> {
+    let mut all = Vec::new();
+    for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
+        match File::open(table) {
+            Ok(file) => read_listening(BufReader::with_capacity(4096, file), &mut all)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {} // the kernel has no IPv6
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
-fn read_listening(text: &str) -> Vec<(SocketAddr, u64)> {
-    let sockets = text.lines().filter_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let listens = *words.get(3)? == "0A";
-        Some((address(words.get(1)?)?, words.get(9)?.parse().ok()?)).filter(|_| listens)
-    });
-    sockets.collect()
+fn read_listening(table: impl BufRead, all: &mut Vec<(SocketAddr, u64)>) -> io::Result<()> {
+    for row in table.lines().skip(1) {
+        let row = row?;
+        let words: Vec<&str> = row.split_ascii_whitespace().collect();
+        let (Some(local), Some(state), Some(inode)) = (words.get(1), words.get(3), words.get(9))
+        else {
+            continue;
+        };
+        if *state != LISTEN {
+            break;
+        }
+        all.extend(address(local).zip(inode.parse().ok()));
+    }
+    Ok(())
 }
+
+/// `TCP_LISTEN`, as a row has it.
+const LISTEN: &str = "0A";
 
 /// `TCP_TIME_WAIT`, `TCP_CLOSE`, `TCP_LISTEN`
 const WITHOUT_CONNECTION: [u8; 3] = [6, 7, 10];
@@ -80,7 +100,8 @@ mod tests {
             let key = FlowKey::new(client.local_addr().unwrap(), server.local_addr().unwrap());
             assert!(open().unwrap().contains(&key.to_bytes()), "{local}");
             let here = listener.local_addr().unwrap();
-            assert_eq!(listening().iter().filter(|(address, _)| *address == here).count(), 1);
+            let listens = listening().unwrap();
+            assert_eq!(listens.iter().filter(|(address, _)| *address == here).count(), 1);
             let port = listener.local_addr().unwrap().port();
             let none = FlowKey::new(
                 "0.0.0.0:0".parse().unwrap(),
@@ -88,6 +109,23 @@ mod tests {
             );
             assert!(!open().unwrap().contains(&none.to_bytes()), "{local}");
         }
+    }
+
+    /// The kernel lists listening sockets first; a table of a hundred thousand connections is not read for them.
+    #[test]
+    fn the_rows_behind_those_that_listen_are_not_read() {
+        let v4 = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 1 0\n";
+        let v6 = "   1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 12 1\n";
+        let open = "   2: 0100007F:1F90 0100007F:0001 01 00000000:00000000 00:00000000 00000000 0 0 4712 1 0\n";
+        let table = format!("head\n{v4}nonsense\n{v6}{open}{v4}");
+        let mut rest = table.as_bytes();
+        let mut all = Vec::new();
+        read_listening(&mut rest, &mut all).unwrap();
+        if cfg!(target_endian = "little") {
+            let right = [("127.0.0.1:8080", 4711), ("[::1]:80", 12)];
+            assert_eq!(all, right.map(|(address, inode)| (address.parse().unwrap(), inode)));
+        }
+        assert_eq!(rest, v4.as_bytes(), "a row of a connection ends it");
     }
 
     #[test]

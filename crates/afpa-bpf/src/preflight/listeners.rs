@@ -18,7 +18,7 @@ pub struct ListeningSocket {
 
 /// The sockets that listen on these ports.
 pub(super) fn on(ports: &[u16]) -> Vec<ListeningSocket> {
-    let mut sockets = connections::listening();
+    let mut sockets = connections::listening().unwrap_or_default();
     sockets.retain(|(address, _)| ports.contains(&address.port()));
     let holders = holders(&sockets.iter().map(|(_, inode)| *inode).collect::<Vec<_>>());
     let mut all: Vec<ListeningSocket> = sockets

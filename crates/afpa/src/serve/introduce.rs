@@ -1,5 +1,6 @@
 //! Collects the summary that the start prints.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -84,9 +85,10 @@ impl Server {
     fn absent(&self) -> String {
         let groups = self.config.groups.iter();
         let all = groups.flat_map(|group| &group.settings.servers).map(|server| &server.to);
+        let listening = LazyCell::new(sockets::Listening::now);
         let is_absent = |server: &&ServerAddress| match server {
             ServerAddress::Fixed(Address::Tcp(address)) => {
-                address.ip().is_loopback() && !sockets::is_listened_on(*address)
+                address.ip().is_loopback() && !listening.has(*address)
             }
             ServerAddress::Fixed(Address::Unix(path)) => !path.exists(),
             ServerAddress::Name { .. } => false,
