@@ -6,8 +6,8 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use afpa_testkit::strace::{Counts, Strace};
-use afpa_testkit::{Client, Endpoint, Server, figure, skip};
-use afpa_tests::proxy::{Raw, configuration, read_head};
+use afpa_testkit::{Client, Endpoint, Server, Tree, figure, skip};
+use afpa_tests::proxy::{PhpFpm, Raw, configuration, read_head};
 use rustix::process::Signal;
 
 const REQUESTS: u64 = 1000;
@@ -225,6 +225,60 @@ fn one_request_a_connection(io: &str) {
     let by_ring = sum(&counts, &["io_uring_enter"]);
     assert!(all + by_ring <= 7 * REQUESTS + 8 * ROUNDS + slack, "{all} calls: {counts:?}");
     assert!(raw.connections() <= AT_ONCE as usize, "{} connections", raw.connections());
+}
+
+/// A script is asked for with a connection of its own: it is made, registered, forgotten and closed, and nothing else is waited
+/// for than the client and the answer. The script's file is looked for once a second. nginx has fourteen calls in all.
+#[test]
+fn a_script_costs_nine_calls_beside_its_two_waits() {
+    a_script_costs(true, "", 9);
+}
+
+/// It is asked whether it is connected, an option is set, and the end of PHP's side is awaited.
+#[test]
+fn by_tcp_a_script_costs_thirteen() {
+    a_script_costs(false, "", 13);
+}
+
+/// Where PHP keeps a process for the connection.
+#[test]
+fn over_a_kept_connection_a_script_costs_four() {
+    a_script_costs(true, "connections.idle = 1", 4);
+}
+
+fn a_script_costs(by_unix: bool, kept: &str, most: u64) {
+    let fpm = match PhpFpm::start(by_unix, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => skip!("{why}"),
+    };
+    let tree = Tree::new();
+    tree.file("index.php", "<?php header('Content-Length: 5'); echo 'hello';");
+    let server = Server::start("/", |launch| {
+        let (root, to) = (tree.path().display(), fpm.to());
+        launch.written(|listen| {
+            let group = format!("[[server_group]]\nname = \"php\"\nservers = [\"{to}\"]\n{kept}\n");
+            let site = format!("listen = [\"{listen}\"]\nroot = \"{root}\"\nphp = \"php\"\n");
+            format!("workers = 1\n{group}[[site]]\n{site}")
+        });
+        launch.arg("--io").arg("readiness");
+    });
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/index.php").text(), "hello");
+    }
+    let strace = trace!(server);
+    for _ in 0..REQUESTS {
+        assert_eq!(client.get("/index.php").text(), "hello");
+    }
+    let counts = strace.counts();
+    let slack = slack(&counts);
+    figure!("system calls of {REQUESTS} scripts: {counts:?}");
+    let all = others(&counts, &WAITS);
+    assert!(all <= most * REQUESTS + slack, "{all} calls: {counts:?}");
+    let waits = sum(&counts, &WAITS);
+    assert!(waits <= 3 * REQUESTS + slack, "{waits} waits: {counts:?}");
+    let looks = sum(&counts, &["openat2", "fstat", "newfstatat", "statx"]);
+    assert!(looks <= slack, "{looks} looks at the script: {counts:?}");
 }
 
 const GIGABYTE: u64 = 1 << 30;

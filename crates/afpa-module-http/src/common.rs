@@ -11,6 +11,7 @@ use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
+use crate::known_scripts::ChangeNumber;
 use crate::load::{Absent, Compressor};
 use crate::push::{Changes, RootsByKey, Written, start_pusher};
 
@@ -62,9 +63,13 @@ impl Common {
         &self.absent
     }
 
-    /// Watches the tree of a document root with this key.
-    pub(crate) fn watch(self: &Arc<Self>, root: &DocumentRoot, key: u32) -> io::Result<Watcher> {
-        let changes = Changes { common: Arc::clone(self), key };
+    /// Watches the tree of a document root with this key. The number changes with each change.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        root: &DocumentRoot,
+        (key, number): (u32, &Arc<ChangeNumber>),
+    ) -> io::Result<Watcher> {
+        let changes = Changes { common: Arc::clone(self), key, number: Arc::clone(number) };
         self.watch_thread.watch(root, Arc::new(changes), self.watch)
     }
 

@@ -33,6 +33,7 @@ use crate::demand::Granted;
 use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
+use crate::known_scripts::KnownScripts;
 use crate::learnt::{CheckedRequest, Learnt};
 use crate::marker::Marker;
 use crate::question::client_of;
@@ -69,6 +70,7 @@ pub struct Http<T = Diagram> {
     spelled: Vec<u8>,
     /// The script that a request leads to.
     script: Script,
+    known_scripts: KnownScripts,
     /// The result of the TLS handshake, on the connection whose request is being answered.
     tls: Option<Rc<Secured>>,
     /// Makes the marks of requests, and has those of that one.
@@ -139,6 +141,7 @@ impl<T: Table> Http<T> {
             paths: PathRoom::default(),
             spelled: Vec::new(),
             script: Script::default(),
+            known_scripts: KnownScripts::default(),
             tls: None,
             marker: Marker::new(),
         }
@@ -184,6 +187,7 @@ impl<T: Table> Http<T> {
             paths,
             spelled,
             script,
+            known_scripts,
             tls,
             marker,
             ..
@@ -240,10 +244,9 @@ impl<T: Table> Http<T> {
         }
         if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
             && let Some(scripts) = file.scripts
-            && let Some(known) = file.root.known_script(file.path)
+            && file.root.known_script(file.path, (known_scripts, steady(now)), script)
             && global.challenge(parsed).is_none()
         {
-            *script = known;
             routed.route = route::run(scripts, script, site, parsed, spelled);
         } else if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
             && file.fallback.is_some()

@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
-use afpa_cache::{Arena, Cache, CacheSettings, Key, Object};
+use afpa_cache::{Arena, Cache, CacheSettings, Key, Millis, Object};
 use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
 
 use crate::common::Common;
 use crate::header::HttpHeader;
+use crate::known_scripts::{ChangeNumber, KnownScripts};
 use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
 use crate::script::{self, Script};
 use crate::settings::DocRootSettings;
@@ -27,6 +28,8 @@ pub struct DocRoot {
     root: DocumentRoot,
     homes: Option<Homes>,
     watcher: OnceLock<Watcher>,
+    /// Another one after each change that is reported.
+    changes: Arc<ChangeNumber>,
 }
 
 /// A path below a home: the part that names the home, and the rest.
@@ -78,9 +81,10 @@ impl DocRoot {
             common: Arc::clone(common),
             root,
             watcher: OnceLock::new(),
+            changes: Arc::default(),
         });
         // This is the only place that sets it, and no other thread has the document root yet.
-        let _ = doc_root.watcher.set(common.watch(&doc_root.root, key)?);
+        let _ = doc_root.watcher.set(common.watch(&doc_root.root, (key, &doc_root.changes))?);
         common.enter(&doc_root);
         Ok(doc_root)
     }
@@ -192,11 +196,38 @@ impl DocRoot {
             && (self.root.is_known_absent(path) || is_plain_directory())
     }
 
-    /// The script that a path leads to, as far as that is known without waiting for a disk.
-    pub(crate) fn known_script(&self, path: &[u8]) -> Option<Script> {
+    /// Writes the script that a path leads to into `script`, as far as one is known without waiting for a disk. A core that
+    /// has found it lately asks nobody, if a watch reports what becomes of it (D12 of docs/rules).
+    pub(crate) fn known_script(
+        &self,
+        path: &[u8],
+        (known, now): (&mut KnownScripts, Millis),
+        script: &mut Script,
+    ) -> bool {
         if !self.settings.scripts || self.home(path).is_some() {
-            return None;
+            return false;
         }
+        // The number and the watch come first: a change behind them makes another number.
+        let changes = self.changes.get();
+        if let Some(found) = known.get(path, changes, now) {
+            script.path.clone_from(&found.path);
+            script.info.clone_from(&found.info);
+            return true;
+        }
+        let end = path.iter().rposition(|&byte| byte == b'/').unwrap_or_default();
+        let directory = path.get(..end).unwrap_or_default();
+        let covers = |watcher: &Watcher| watcher.is_known_to_cover(directory);
+        let is_covered = self.watcher().is_some_and(covers);
+        let Some(found) = self.find_known_script(path) else { return false };
+        // Where a path goes on behind the name of a script, that lies in another directory.
+        if is_covered && found.info.is_empty() {
+            known.note(path, changes, now, &found);
+        }
+        *script = found;
+        true
+    }
+
+    fn find_known_script(&self, path: &[u8]) -> Option<Script> {
         for end in script::ends(path) {
             let name = path.get(..end).unwrap_or_default();
             if self.root.is_known_file(name) {

@@ -31,6 +31,7 @@ mod errors;
 mod global;
 mod guard;
 mod header;
+mod known_scripts;
 mod learnt;
 mod load;
 mod marker;

@@ -11,12 +11,14 @@ use afpa_http::Coding;
 
 use crate::common::Common;
 use crate::doc_root::DocRoot;
+use crate::known_scripts::ChangeNumber;
 use crate::load;
 
 /// Passes the changes below one document root on to the cache.
 pub(crate) struct Changes {
     pub(crate) common: Arc<Common>,
     pub(crate) key: u32,
+    pub(crate) number: Arc<ChangeNumber>,
 }
 
 /// How many files may wait to be pushed, of all document roots. Further files are loaded when they are asked for.
@@ -24,10 +26,12 @@ const WAITING: usize = 4096;
 
 impl ChangeSink for Changes {
     fn changed(&self, path: &[u8]) {
+        self.number.advance();
         self.common.cache().invalidate(self.key, path);
     }
 
     fn changed_tree(&self, path: &[u8]) {
+        self.number.advance();
         self.common.cache().invalidate_tree(self.key, path);
     }
 
@@ -36,6 +40,7 @@ impl ChangeSink for Changes {
     }
 
     fn overflow(&self, loss: u64) {
+        self.number.advance();
         self.common.suspect_all(loss);
     }
 }

@@ -383,6 +383,38 @@ fn answers_of_every_kind_reach_the_client() {
     eventually("the page answers", || client.get("/shop/").text() == "shop");
 }
 
+/// A core that has found a script does not look for it each time, but learns what becomes of it.
+#[test]
+fn a_known_script_that_goes_or_becomes_a_link_is_not_run() {
+    let fpm = match PhpFpm::start(true, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => return println!("SKIP: {why}"),
+    };
+    let tree = tree();
+    tree.file("a/b/x.php", "<?php echo 'first';");
+    let server = serve(&tree, "workers = 1", &format!("php = \"{}\"\n", fpm.to()));
+    let mut client = server.connect();
+    let mut known = |text: &str| {
+        eventually(text, || client.get("/a/b/x.php").text() == text);
+        (0..20).for_each(|_| assert_eq!(client.get("/a/b/x.php").text(), text));
+    };
+    known("first");
+    tree.remove("a/b/x.php");
+    eventually("there is none", || server.get("/a/b/x.php").status == 404);
+    tree.file("a/b/x.php", "<?php echo 'again';");
+    known("again");
+    tree.remove("a/b/x.php");
+    tree.link("a/b/x.php", "../../../outside.php");
+    eventually("a link that leads outside is refused", || server.get("/a/b/x.php").status == 403);
+    tree.remove("a/b/x.php");
+    tree.file("a/b/x.php", "<?php echo 'third';");
+    known("third");
+    // A directory above it is another one.
+    std::fs::rename(tree.at("a"), tree.at("away")).expect("renamed");
+    tree.link("a", "..");
+    eventually("no look leaves the root", || server.get("/a/b/x.php").status == 403);
+}
+
 #[test]
 fn connections_are_kept_where_the_group_says_so_and_survive_a_reload() {
     let fpm = match PhpFpm::start(true, 4, "pm.max_requests = 10") {

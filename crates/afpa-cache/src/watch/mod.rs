@@ -102,6 +102,12 @@ impl Watcher {
         self.watches.coverage(dir)
     }
 
+    /// Whether every later change of the names in the directory `dir` is reported, as far as that is known without waiting:
+    /// for cores. `false` says nothing.
+    pub fn is_known_to_cover(&self, dir: &[u8]) -> bool {
+        self.watches.coverage_now(dir) == Some(Coverage::Watched)
+    }
+
     /// Makes sure that the files in the directory `dir` are watched, if they can be. Costs a few
     /// system calls when the scan has not been there, else a lock and a few look-ups.
     pub fn ensure(&self, dir: &[u8]) -> Coverage {

@@ -151,6 +151,12 @@ impl Watches {
         }
     }
 
+    /// [`coverage`](Self::coverage), unless another thread has the lock.
+    pub(super) fn coverage_now(&self, dir: &[u8]) -> Option<Coverage> {
+        let state = self.state.try_lock().ok()?;
+        state.tree.as_ref().ok().map(|tree| tree.coverage(dir))
+    }
+
     pub(super) fn ensure(&self, dir: &[u8]) -> Coverage {
         self.with_tree(|watches, state, lost| watches.watch_down_to(state, dir, lost))
             .unwrap_or_else(Coverage::Unwatched)

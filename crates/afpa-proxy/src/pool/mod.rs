@@ -12,6 +12,7 @@ mod content;
 pub(crate) mod fastcgi;
 pub(crate) mod http2;
 mod idle;
+mod late;
 mod socket;
 mod stream;
 mod tls;

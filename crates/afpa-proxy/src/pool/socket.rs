@@ -1,7 +1,7 @@
 //! The socket of a connection to a server, by readiness or by completion.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,7 +13,8 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::connect::{Connector, To};
+use super::connect::{Connected, Connector, To};
+use super::late::LateSocket;
 use crate::select::{Address, Tally};
 
 /// A connected socket. Once something has been received on it, it follows its core into the ring and out of it, each time
@@ -65,6 +66,8 @@ impl Drop for Counted {
 /// The way in which the connection receives and sends.
 #[derive(Debug)]
 enum Way {
+    /// A new one, until something cannot be sent at once.
+    Late(LateSocket),
     Tcp(TcpStream),
     Unix(UnixStream),
     Ring(RingStream),
@@ -76,10 +79,10 @@ enum Way {
 const APART: u32 = 8;
 
 /// Connects to a unix socket. That never waits: the server's queue takes the connection, or there is an error (unix(7)).
-fn unix(path: &Path) -> io::Result<UnixStream> {
+fn unix(path: &Path) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
     socket.connect(&SockAddr::unix(path)?)?;
-    UnixStream::from_std(socket.into())
+    Ok(socket)
 }
 
 impl ServerSocket {
@@ -88,16 +91,24 @@ impl ServerSocket {
     /// # Errors
     /// With the error of the system.
     pub(super) async fn connect(connector: &Connector, to: To<'_>) -> io::Result<Self> {
-        let way = match to.address {
+        let (way, is_unix) = match to.address {
             Address::Tcp(address) => {
-                let stream = connector.tcp(*address, to.sources).await?;
                 // A request is written as a whole: there is nothing to wait for.
-                stream.set_nodelay(true)?;
-                Way::Tcp(stream)
+                let way = match connector.tcp(*address, to.sources).await? {
+                    Connected::AtOnce(socket) => {
+                        socket.set_tcp_nodelay(true)?;
+                        Way::Late(LateSocket::new(socket))
+                    }
+                    Connected::Later(stream) => {
+                        stream.set_nodelay(true)?;
+                        Way::Tcp(stream)
+                    }
+                };
+                (way, false)
             }
-            Address::Unix(path) => Way::Unix(unix(path)?),
+            Address::Unix(path) => (Way::Late(LateSocket::new(unix(path)?)), true),
         };
-        Ok(Self::new(way, connector.ring(), to.tally))
+        Ok(Self::new((way, is_unix), connector.ring(), to.tally))
     }
 
     /// Whether it is a unix socket.
@@ -108,11 +119,10 @@ impl ServerSocket {
     /// One that is connected already.
     #[cfg(test)]
     pub(super) fn of_unix(stream: UnixStream, ring: &CoreRing) -> Self {
-        Self::new(Way::Unix(stream), ring, None)
+        Self::new((Way::Unix(stream), true), ring, None)
     }
 
-    fn new(way: Way, ring: &CoreRing, tally: Option<&Tally>) -> Self {
-        let is_unix = matches!(way, Way::Unix(_));
+    fn new((way, is_unix): (Way, bool), ring: &CoreRing, tally: Option<&Tally>) -> Self {
         let (begun, apart, ahead, sent) = (false, 0, Vec::new(), None);
         let counted = Counted::opened(tally);
         Self { way, ring: ring.clone(), is_unix, begun, apart, ahead, sent, counted }
@@ -134,6 +144,7 @@ impl ServerSocket {
                 Err(Stop::Broken(error)) => Some(Err(error)),
                 Ok(n) => Some(Ok(n)),
             },
+            Way::Late(socket) => Some(ready!(socket.poll_read(cx, room))),
             Way::Tcp(stream) => Some(ready!(poll_read(stream, cx, room))),
             Way::Unix(stream) => Some(ready!(poll_read(stream, cx, room))),
             Way::Lost => Some(Err(io::ErrorKind::NotConnected.into())),
@@ -187,11 +198,35 @@ impl ServerSocket {
             }
         }
         ready!(self.poll_leave_ring(cx))?;
+        if let Way::Late(socket) = &self.way {
+            match socket.write(bytes) {
+                Some(written) => return Poll::Ready(written),
+                None => self.register()?,
+            }
+        }
         match &mut self.way {
             Way::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Way::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Way::Ring(_) | Way::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            Way::Late(_) | Way::Ring(_) | Way::Lost => {
+                Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+            }
         }
+    }
+
+    /// Has the event loop tell both when bytes arrive and when there is room for more.
+    fn register(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.way, Way::Lost) {
+            Way::Late(socket) => self.way = self.by_readiness(socket.into_socket()?.into())?,
+            other => self.way = other,
+        }
+        Ok(())
+    }
+
+    fn by_readiness(&self, socket: OwnedFd) -> io::Result<Way> {
+        Ok(match self.is_unix {
+            true => Way::Unix(UnixStream::from_std(socket.into())?),
+            false => Way::Tcp(TcpStream::from_std(socket.into())?),
+        })
     }
 
     /// Enters the ring, if that is the strategy of the core and nothing speaks against it.
@@ -216,6 +251,7 @@ impl ServerSocket {
         let socket: OwnedFd = match std::mem::replace(&mut self.way, Way::Lost) {
             Way::Tcp(stream) => stream.into_std()?.into(),
             Way::Unix(stream) => stream.into_std()?.into(),
+            Way::Late(socket) => socket.into_socket()?.into(),
             other => {
                 self.way = other;
                 return Ok(());
@@ -232,10 +268,7 @@ impl ServerSocket {
         let (socket, unread) = ready!(stream.poll_release(cx))?;
         self.ahead = unread;
         self.way = Way::Lost;
-        self.way = match self.is_unix {
-            true => Way::Unix(UnixStream::from_std(socket.into())?),
-            false => Way::Tcp(TcpStream::from_std(socket.into())?),
-        };
+        self.way = self.by_readiness(socket)?;
         Poll::Ready(Ok(()))
     }
 
@@ -274,7 +307,10 @@ impl ServerSocket {
             Way::Ring(stream) if !self.is_unix => {
                 stream.socket().map_or(Ok(()), |socket| reset(SockRef::from(&socket)))
             }
-            Way::Ring(_) | Way::Unix(_) | Way::Lost => Ok(()),
+            Way::Late(socket) if !self.is_unix => {
+                socket.socket().map_or(Ok(()), |socket| reset(SockRef::from(&socket)))
+            }
+            Way::Late(_) | Way::Ring(_) | Way::Unix(_) | Way::Lost => Ok(()),
         };
     }
 
@@ -290,13 +326,16 @@ impl ServerSocket {
         match &mut self.way {
             Way::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Way::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-            Way::Ring(stream) => Poll::Ready(match stream.socket() {
-                Some(socket) => Ok(shutdown(socket, Shutdown::Write)?),
-                None => Err(io::ErrorKind::NotConnected.into()),
-            }),
+            Way::Ring(stream) => Poll::Ready(end_sending(stream.socket())),
+            Way::Late(socket) => Poll::Ready(end_sending(socket.socket())),
             Way::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
+}
+
+fn end_sending(socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
+    Ok(shutdown(socket, Shutdown::Write)?)
 }
 
 fn poll_read(
