@@ -13,6 +13,9 @@ const LONGEST: usize = 18 * 1024;
 /// Lines of a decision at most: decision, reason and evidence.
 const DECISION: usize = 60;
 
+/// Lines of a page of a job, and letters of a line, at most.
+const JOB: (usize, usize) = (30, 150);
+
 /// Folders in which the paths of ARCHITECTURE.md begin.
 const BASES: &[&str] = &["", "crates", "bpf", "bpf/include/afpa"];
 
@@ -50,6 +53,26 @@ fn every_page_is_reached_from_the_first_one_by_links() {
     let lost: Vec<_> = pages.difference(&reached).collect();
     assert!(pages.len() > 60, "only {} pages were found", pages.len());
     assert!(lost.is_empty(), "no link leads from README.md to {lost:?}");
+}
+
+/// A page of a job has the lines of nginx and Caddy beside ours.
+#[test]
+fn pages_of_jobs_are_short_and_narrow() {
+    let mut count = 0;
+    for entry in fs::read_dir(house().join("docs")).expect("docs") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        if !text.contains("| nginx | Caddy |\n") && name != "adapt.md" {
+            continue;
+        }
+        count += 1;
+        let lines = text.lines().count();
+        assert!(lines <= JOB.0, "docs/{name} has {lines} lines");
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+        assert!(widest <= JOB.1, "docs/{name} has a line of {widest} letters");
+    }
+    assert!(count > 10, "only {count} pages of jobs were found");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn compare(name: &str) {
     assert!(all.len() - known >= LEAST, "{name}: only {} requests", all.len() - known);
     let same = all.len() - known;
     let row = format!("| {name} | {} | {same} |", share(name));
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adapt.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adapt-details.md");
     let page = std::fs::read_to_string(page).expect("the page");
-    assert!(page.contains(&row), "docs/adapt.md does not say: {row}");
+    assert!(page.contains(&row), "docs/adapt-details.md does not say: {row}");
     figure!("{row} {known} others differ as noted");
 }
 

@@ -46,12 +46,14 @@ const CASES: &[(&str, fn())] = &[
 
 /// Pages of the index whose examples have tests of their own, or that have none; and where those are.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("adapt-details.md", "tests/tests/program/adapt"),
     ("afpa.example.toml", "crates/afpa-config: it sets everything to its default"),
     ("attach.md", "tests/tests/attach, in namespaces of their own"),
     ("configuration.md", "crates/afpa-config: each example is a configuration"),
     ("crawlers.md", "tests/tests/proxy/rates.rs"),
     ("decisions/README.md", "reasons"),
     ("figures.md", "figures"),
+    ("forward-auth-details.md", "tests/tests/proxy/forward_auth.rs"),
     ("glossary.md", "words"),
     ("install.md", "packaging/check and packaging/test-install"),
     ("mirroring.md", "tests/tests/proxy/mirror.rs"),
