@@ -6,7 +6,7 @@ use crate::scope::Scope;
 use crate::syntax::Directive;
 use crate::upstream::{Context, texts};
 use crate::values::{is_network, is_plain, quoted};
-use crate::{conditions, consent, learnt, names, rewrites};
+use crate::{conditions, consent, learnt, names, rates, rewrites};
 
 /// The guards of a place.
 pub(crate) enum Guard<'d> {
@@ -33,7 +33,11 @@ pub(crate) fn open() -> Vec<String> {
 /// `limited`: the limits of the site stand for those of requests.
 pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool) -> Guard<'d> {
     for directive in scope.everything() {
-        let limits = matches!(&*directive.name, "limit_req" | "limit_conn") && !limited;
+        let limits = match &*directive.name {
+            "limit_req" => !limited && rates::rate(context, scope).is_err(),
+            "limit_conn" => !limited,
+            _ => false,
+        };
         // One that is switched off within guards nothing.
         let counts = scope.last(&directive.name).filter(|last| last.word(0) != "off");
         let other = names::guards(&directive.name) && !directive.is("auth_request");

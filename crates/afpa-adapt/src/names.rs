@@ -243,6 +243,8 @@ const TRANSLATED: &[&str] = &[
     "random",
     "keepalive",
     "limit_req",
+    "mirror",
+    "mirror_request_body",
     "limit_conn",
     "limit_req_status",
     "limit_conn_status",

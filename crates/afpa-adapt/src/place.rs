@@ -7,7 +7,9 @@ use crate::model::Group;
 use crate::redirects::Matched;
 use crate::syntax::Directive;
 use crate::upstream::Context;
-use crate::{conditions, errors, files, headers, php, proxy, redirects, rewrites, values};
+use crate::{
+    conditions, errors, files, headers, mirrors, php, proxy, rates, redirects, rewrites, values,
+};
 
 /// Rules about a request that come before its content is looked for.
 #[derive(Default)]
@@ -239,6 +241,12 @@ fn guarded(
     let mut group = content(context, facts, place, strip, fallback);
     group.is_guarded = !lines.is_empty();
     group.rules.splice(0..0, lines);
+    if !facts.limited {
+        group.rules.extend(rates::line(context, &place.scope));
+    }
+    if group.action.iter().any(|line| line.starts_with("to =")) {
+        group.rules.extend(mirrors::line(context, &place.scope));
+    }
     methods(context, place, group, front)
 }
 

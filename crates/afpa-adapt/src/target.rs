@@ -69,6 +69,17 @@ pub(crate) fn asked(
     Ok((to, target.path.map(str::to_owned)))
 }
 
+/// The servers of a mirror.
+pub(crate) fn mirrored(
+    context: &Context<'_>,
+    scope: &Scope<'_>,
+    pass: &Directive,
+    target: &Target<'_>,
+    host: Option<String>,
+) -> Result<String, String> {
+    reached(context, scope, pass, target, host.or(Some(String::new())))
+}
+
 /// The servers of a URL, with all settings that a scope has for them. `host`: that which they are asked for; empty: that
 /// of the URL, where nothing depends on it.
 fn reached(

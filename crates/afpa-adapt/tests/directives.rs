@@ -657,3 +657,63 @@ fn an_if_of_the_server_gives_what_is_no_file_to_a_script() {
         becomes(&lines, &["fallback = 501"], Some(Kind::Refused));
     }
 }
+
+#[test]
+fn rates_and_mirrors_of_places() {
+    let run_with = |zone: &str, lines: &str| {
+        run(&format!(
+            "http {{ limit_req_zone {zone}; upstream up {{ server 10.0.0.1:80; }} \
+             server {{ listen 80; server_name a.example; root /srv; {lines} }} }}"
+        ))
+    };
+    let by_client = "$binary_remote_addr zone=one:10m rate=30r/m";
+    for (lines, wanted) in [
+        (
+            "location /login { limit_req zone=one burst=5 nodelay; }",
+            "client_rate = \"30/m burst 6\"",
+        ),
+        ("location /login { limit_req zone=one; }", "client_rate = \"30/m burst 1\""),
+        ("limit_req zone=one; location /a { }", "client_rate = \"30/m burst 1\""),
+    ] {
+        let done = run_with(by_client, lines);
+        assert!(done.toml.lines().any(|line| line == wanted), "{lines}:\n{}", done.toml);
+        assert!(!done.toml.contains("status = 403"), "{}", done.toml);
+        assert_eq!(done.notes.iter().map(|note| note.kind).max(), Some(Kind::Differs));
+    }
+    // Another key, or two at once, is a guard that AFPA does not have.
+    for (zone, lines) in [
+        ("$http_x_key zone=one:10m rate=1r/s", "location /a { limit_req zone=one; }"),
+        (by_client, "location /a { limit_req zone=one; limit_req zone=two; }"),
+        (by_client, "location /a { limit_req zone=other; }"),
+    ] {
+        let done = run_with(zone, lines);
+        assert!(done.toml.contains("status = 403"), "{lines}:\n{}", done.toml);
+    }
+    let copy = |inner: &str| {
+        format!(
+            "location / {{ proxy_pass http://up; mirror /copy; }} location = /copy {{ internal; {inner} }}"
+        )
+    };
+    becomes(
+        &copy("proxy_pass http://10.0.0.2:81$request_uri;"),
+        &["mirror = \"10.0.0.2-81\""],
+        Some(Kind::Differs),
+    );
+    for other in [
+        "proxy_pass http://10.0.0.2:81;",
+        "proxy_pass http://10.0.0.2:81/x$request_uri;",
+        "return 204;",
+    ] {
+        let done = run(&format!(
+            "http {{ upstream up {{ server 10.0.0.1:80; }} server {{ listen 80; root /srv; {} }} }}",
+            copy(other)
+        ));
+        assert!(!done.toml.contains("mirror ="), "{other}: {}", done.toml);
+        assert_eq!(
+            done.notes.iter().map(|note| note.kind).max(),
+            Some(Kind::Left),
+            "{:?}",
+            done.notes
+        );
+    }
+}
