@@ -190,6 +190,39 @@ fn replace(place: &Path, content: &[u8]) {
     fs::rename(&beside, place).expect("replaced");
 }
 
+/// Several versions lie side by side, and a link is turned to the new one; then the file that it leads to is replaced.
+#[test]
+fn a_link_that_was_turned_leads_to_the_next_program() {
+    let (tree, home) = (site(), Tree::new());
+    let whole = fs::read(program()).expect("the program");
+    ["one", "two", "three"].iter().for_each(|name| replace(&home.at(name), &whole));
+    let turn = |to: &str| {
+        let beside = home.at("link.new");
+        std::os::unix::fs::symlink(to, &beside).expect("a link");
+        fs::rename(&beside, home.at("link")).expect("turned");
+    };
+    turn("one");
+    let mut server = Server::start(tree.path(), |launch| {
+        launch.program(home.at("link"));
+    });
+    let runs = |next: &Next| {
+        let number = next.pid.as_raw_nonzero();
+        fs::read_link(format!("/proc/{number}/exe")).expect("its program")
+    };
+    let settled = |name: &str| home.at(name).canonicalize().expect("a path");
+    turn("two");
+    let second = Next::of(&server, None);
+    assert!(server.wait(PATIENCE).is_some_and(|status| status.success()));
+    assert_eq!(runs(&second), settled("two"));
+    replace(&home.at("two"), &whole);
+    let third = Next::of(&server, Some(&second));
+    assert_eq!(runs(&third), settled("two"));
+    turn("three");
+    let fourth = Next::of(&server, Some(&third));
+    assert_eq!(runs(&fourth), settled("three"));
+    assert_eq!(server.get("/hello.txt").text(), "hello");
+}
+
 #[test]
 fn an_upgrade_that_fails_changes_nothing_and_the_log_says_why() {
     let (tree, home) = (site(), Tree::new());

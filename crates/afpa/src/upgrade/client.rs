@@ -1,7 +1,6 @@
 //! The side that asks for the next process, and waits until it serves.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,7 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until};
 
-use super::wire;
+use super::{program, wire};
 
 /// A start that takes longer hangs. Documents and caches are loaded after it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,7 +54,7 @@ impl Starter {
         let (socket, theirs) = UnixStream::pair()?;
         let process = Command::new("/proc/self/exe")
             .arg0(super::PROCESS)
-            .arg(fs::read_link("/proc/self/exe")?)
+            .arg(program::path()?)
             .args(std::env::args_os().collect::<Vec<OsString>>())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;

@@ -18,6 +18,7 @@
 
 mod client;
 mod inherited;
+mod program;
 mod starter;
 mod wire;
 
