@@ -108,6 +108,55 @@ fn a_request_that_breaks_off_is_repeated_elsewhere_if_it_may_be() {
     assert_eq!(post.status, 502, "it may have been done");
 }
 
+/// A server answers one request of a connection, reads the next one, and closes: it took its leave just before.
+#[test]
+fn content_that_is_held_whole_is_sent_again_when_a_kept_connection_was_closed() {
+    let server = Backend::start(|mut conn| {
+        if conn.request().is_some_and(|(_, content)| !content.is_empty()) {
+            // A new connection serves.
+            conn.send(OK);
+            return;
+        }
+        conn.send(OK);
+        conn.request();
+        conn.reset();
+    });
+    let rig = Rig::to(&[&server], |_| {});
+    let send = |method: &str, framing: &str, content: &str| {
+        let mut client = rig.connect();
+        assert_eq!(client.get("/").text(), "ok", "this connection is kept");
+        let head = format!("{method} / HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n");
+        client.exchange(format!("{head}{content}")).status
+    };
+    assert_eq!(send("PUT", "Content-Length: 5", "hello"), 200);
+    assert_eq!(send("PUT", "Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n"), 200);
+    assert_eq!(send("POST", "Content-Length: 5", "hello"), 502, "it may have been done");
+    let long = "x".repeat(3_000_000);
+    assert_eq!(send("PUT", "Content-Length: 3000000", &long), 502, "not all of it is held");
+}
+
+#[test]
+fn a_put_goes_to_another_server_with_its_content() {
+    let bad = Backend::start(|mut conn| {
+        conn.request();
+        conn.reset();
+    });
+    let good = Backend::start(|mut conn| {
+        while let Some((_, content)) = conn.request() {
+            let length = content.len();
+            conn.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"));
+            conn.send(content);
+        }
+    });
+    let rig = Rig::to(&[&bad, &good], |_| {});
+    let mut client = rig.connect();
+    for _ in 0..4 {
+        let put = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+        assert_eq!(client.exchange(put).text(), "hello");
+    }
+    assert!(bad.accepted() >= 1);
+}
+
 #[test]
 fn what_is_no_response_is_a_bad_gateway_and_that_connection_is_not_used_again() {
     for answer in [

@@ -75,6 +75,8 @@ struct Exchange<'a, C> {
     replaced: Option<Box<[u8]>>,
     /// The room of the content that was gathered; it is in the head now.
     gathered: Option<Share>,
+    /// The content of the request, as it was sent to a server that did not answer.
+    held: Option<Box<[u8]>>,
 }
 
 impl<'a, C: ClientStream> Exchange<'a, C> {
@@ -99,6 +101,7 @@ impl<'a, C: ClientStream> Exchange<'a, C> {
             summary: download::Summary::default(),
             replaced: None,
             gathered: None,
+            held: None,
             job,
             core,
             client,

@@ -64,9 +64,12 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         stream: &'x mut ServerStream,
     ) -> Self {
         let (job, pool) = (&exchange.job, &exchange.core.pool);
-        let largest = job.settings.largest_content;
+        let upload = match &exchange.held {
+            Some(content) => Upload::again(content, &job.head, pool),
+            None => Upload::new(job.body, job.settings.largest_content, &job.head, pool),
+        };
         Self {
-            upload: Upload::new(job.body, largest, &job.head, pool),
+            upload,
             download: Download::new(),
             exchange,
             stream,
@@ -274,10 +277,22 @@ impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
         if self.download.summary.begun {
             return Relayed::Broken(fault.outcome);
         }
+        if fault.stale && !self.upload.has_sent() {
+            // The server had closed before the first byte: it has accepted nothing.
+            fault.retry = RetryPolicy::Always;
+        }
         if self.upload.has_taken() {
-            // Content that was taken from the client cannot be sent again.
-            fault.retry = RetryPolicy::Never;
-            fault.stale = false;
+            match self.upload.held() {
+                Some(content) if self.exchange.held.is_none() => {
+                    self.exchange.held = Some(content.into());
+                }
+                Some(_) => {}
+                // Content that was taken from the client, and was passed on, cannot be sent again.
+                None => {
+                    fault.retry = RetryPolicy::Never;
+                    fault.stale = false;
+                }
+            }
         }
         Relayed::Failed(fault)
     }

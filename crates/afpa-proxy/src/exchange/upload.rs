@@ -29,8 +29,12 @@ pub(super) struct Upload {
     allowance: u64,
     /// Bytes of content that came, if their number was announced.
     announced: Option<u64>,
-    /// Whether any content was taken from the client: then the request cannot be sent again.
+    /// Whether any content was taken from the client: then the request can only be sent again if all of it is held.
     taken: bool,
+    /// Where the content begins in `out`; `None`: there was more content, which has taken its place.
+    content_at: Option<usize>,
+    /// Whether the server's socket has taken any byte.
+    has_sent: bool,
     state: UploadState,
 }
 
@@ -73,6 +77,16 @@ impl Upload {
         Self::of(body, largest, head.may_trail().clone(), out)
     }
 
+    /// A request whose content was taken for an attempt before, framed as it was then.
+    pub(super) fn again(content: &[u8], head: &RequestHead, pool: &Pool) -> Self {
+        let mut out = pool.text();
+        out.extend_from_slice(head.bytes());
+        let upload = Self::of(BodyLength::None, None, MayTrail::default(), out);
+        let mut upload = Self { gathers: true, taken: true, ..upload };
+        upload.out.extend_from_slice(content);
+        upload
+    }
+
     fn of(body: BodyLength, largest: Option<u64>, may_trail: MayTrail, out: Vec<u8>) -> Self {
         let (content, chunked) = match body {
             BodyLength::None => (None, false),
@@ -81,6 +95,7 @@ impl Upload {
         };
         let gathers = content.is_some();
         let allowance = largest.unwrap_or(u64::MAX);
+        let content_at = Some(out.len());
         Self {
             content,
             chunked,
@@ -91,6 +106,8 @@ impl Upload {
             allowance,
             announced: matches!(body, BodyLength::Length(_)).then_some(0),
             taken: false,
+            content_at,
+            has_sent: false,
             state: UploadState::Going,
         }
     }
@@ -165,6 +182,16 @@ impl Upload {
         self.taken
     }
 
+    /// The content as it is framed, if all of it has come and is held still.
+    pub(super) fn held(&self) -> Option<&[u8]> {
+        self.out.get(self.content_at?..).filter(|_| self.content.is_none())
+    }
+
+    /// Whether the server's socket has taken any byte.
+    pub(super) fn has_sent(&self) -> bool {
+        self.has_sent
+    }
+
     /// Takes the content that has arrived behind the head, before the first write.
     pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
@@ -188,7 +215,10 @@ impl Upload {
             let waiting = waiting.get(self.sent..).unwrap_or_default();
             if !waiting.is_empty() {
                 match stream.poll_write(cx, waiting) {
-                    Poll::Ready(Ok(n)) if n > 0 => self.sent += n,
+                    Poll::Ready(Ok(n)) if n > 0 => {
+                        self.sent += n;
+                        self.has_sent = true;
+                    }
                     // The server may have sent an answer before it closed: that is still to be read.
                     Poll::Ready(_) => self.state = UploadState::Stopped,
                     Poll::Pending => return Ok(moved),
@@ -201,7 +231,7 @@ impl Upload {
                 break;
             }
             self.out.clear();
-            self.sent = 0;
+            (self.sent, self.content_at) = (0, None);
             if !client.arrived().is_empty() {
                 self.take_arrived(client)?;
             } else if !self.receive(cx, client, pool)? {
