@@ -5,7 +5,7 @@ use std::net::IpAddr;
 /// A client: an IPv4 address, or the /64 network of an IPv6 address, because one client has a whole network
 /// of 2^64 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Client(u64, bool);
+pub struct Client(u64, bool);
 
 impl From<IpAddr> for Client {
     fn from(address: IpAddr) -> Self {

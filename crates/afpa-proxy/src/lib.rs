@@ -27,7 +27,7 @@
 //! * [`resolve`]: addresses of names, and their time to live.
 #![forbid(unsafe_code)]
 
-mod client;
+pub mod client;
 pub mod coding;
 pub mod end;
 pub mod exchange;

@@ -95,7 +95,7 @@ pub(crate) async fn ask<C: ClientStream>(
     core: &Rc<Core>,
     client: &mut C,
 ) -> (Option<Served>, Report) {
-    let mut gathering = Gathering::of(core.pool.share());
+    let mut gathering = Gathering::of(core.pool.share(job.sharer));
     let report = exchange::run(job, core, client, Some(&mut gathering)).await;
     let is_whole = gathering.is_usable && gathering.is_whole;
     let served = is_whole && matches!(report.end, End::Relayed(_));

@@ -72,7 +72,10 @@ fn mirror(
     preface::end_after(group, &mut head);
     let listener = global.listeners.get(asker.listener.0 as usize).copied().flatten();
     let port = if client == asker.client { asker.port } else { 0 };
-    let held = global.mirrors.stock.hold(size_of::<Job>() + head.bytes().len())?;
+    let held = global
+        .mirrors
+        .stock
+        .hold(sharer(global, site, client), size_of::<Job>() + head.bytes().len())?;
     let asks_head = request.method == Method::Head;
     let job = Job {
         fastcgi: None,

@@ -2,18 +2,21 @@
 //!
 //! A mirror never delays, changes or fails the answer to its request: it has a task and connections of its own, and where
 //! there is no room for it, it is dropped and counted. A request is mirrored when all of its content was passed on, so the
-//! content is copied on its way, as it came.
+//! content is copied on its way, as it came. A client never holds more places or bytes than are left for the others: alone it
+//! has half of them.
 
 mod copy;
 mod job;
 
-use std::collections::TryReserveError;
+use std::collections::{HashMap, TryReserveError};
+use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afpa_http::BodyLength;
+use afpa_proxy::client::Client as ClientKey;
 use afpa_proxy::exchange::{self, Core, End, Job};
 use afpa_proxy::request::RequestHead;
 use afpa_router::{GroupId, RequestSetId, SiteId};
@@ -102,11 +105,72 @@ pub const MIRROR_DROPS: [&str; 5] = ["busy", "memory", "content", "incomplete", 
 /// The mirrors of a process, their bytes, and their counts.
 #[derive(Debug, Default)]
 pub struct MirrorStock {
-    mirrors: AtomicUsize,
-    bytes: AtomicUsize,
+    held: Mutex<HeldByAll>,
     answered: AtomicU64,
     failed: AtomicU64,
     dropped: [AtomicU64; MIRROR_DROPS.len()],
+}
+
+/// The places and bytes of all mirrors.
+#[derive(Debug, Default)]
+struct HeldByAll {
+    all: Amount,
+    /// By client; none holds nothing.
+    clients: HashMap<ClientKey, Amount>,
+}
+
+/// Places and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Amount {
+    mirrors: usize,
+    bytes: usize,
+}
+
+impl HeldByAll {
+    /// Adds to what a client holds.
+    fn take(&mut self, client: Option<ClientKey>, more: Amount) -> Result<(), Dropped> {
+        let all = self.all.plus(more);
+        let own =
+            client.map(|client| self.clients.get(&client).copied().unwrap_or_default().plus(more));
+        let is_room = |of: fn(Amount) -> usize, most: usize| {
+            let left = most.checked_sub(of(all));
+            of(more) == 0 || left.is_some_and(|left| own.is_none_or(|own| of(own) <= left))
+        };
+        if !is_room(|amount| amount.mirrors, MOST_MIRRORS) {
+            return Err(Dropped::Busy);
+        }
+        if !is_room(|amount| amount.bytes, MOST_BYTES) {
+            return Err(Dropped::Memory);
+        }
+        self.all = all;
+        if let Some((client, own)) = client.zip(own) {
+            self.clients.insert(client, own);
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, client: Option<ClientKey>, amount: Amount) {
+        self.all = self.all.minus(amount);
+        if let Some(client) = client {
+            let left = self.clients.get(&client).copied().unwrap_or_default().minus(amount);
+            match left == Amount::default() {
+                true => drop(self.clients.remove(&client)),
+                false => drop(self.clients.insert(client, left)),
+            }
+        }
+    }
+}
+
+impl Amount {
+    fn plus(self, more: Self) -> Self {
+        let mirrors = self.mirrors.saturating_add(more.mirrors);
+        Self { mirrors, bytes: self.bytes.saturating_add(more.bytes) }
+    }
+
+    fn minus(self, less: Self) -> Self {
+        let mirrors = self.mirrors.saturating_sub(less.mirrors);
+        Self { mirrors, bytes: self.bytes.saturating_sub(less.bytes) }
+    }
 }
 
 /// The counts at one moment.
@@ -128,9 +192,10 @@ impl MirrorStock {
     /// The counts now.
     pub fn report(&self) -> MirrorReport {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let held = self.held().all;
         MirrorReport {
-            in_flight: self.mirrors.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
+            in_flight: held.mirrors,
+            bytes: held.bytes,
             answered: read(&self.answered),
             failed: read(&self.failed),
             dropped: self.dropped.each_ref().map(read),
@@ -143,44 +208,38 @@ impl MirrorStock {
         }
     }
 
-    /// A place for a mirror that holds this many bytes.
-    fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, Dropped> {
-        if !take(&self.mirrors, 1, MOST_MIRRORS) {
-            return Err(Dropped::Busy);
-        }
-        let mut held = Held { stock: Arc::clone(self), bytes: 0 };
-        held.grow(bytes)?;
-        Ok(held)
+    /// A place for a mirror of this client's request that holds this many bytes.
+    fn hold(self: &Arc<Self>, client: Option<IpAddr>, bytes: usize) -> Result<Held, Dropped> {
+        let client = client.map(ClientKey::from);
+        self.held().take(client, Amount { mirrors: 1, bytes })?;
+        Ok(Held { stock: Arc::clone(self), client, amount: Amount { mirrors: 1, bytes } })
     }
-}
 
-/// Adds to a count, unless it would be more than `most`.
-fn take(count: &AtomicUsize, more: usize, most: usize) -> bool {
-    let sum = |held: usize| held.checked_add(more).filter(|sum| *sum <= most);
-    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+    fn held(&self) -> MutexGuard<'_, HeldByAll> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A place for a mirror, and its bytes. They are given back when this is dropped.
 #[derive(Debug)]
 struct Held {
     stock: Arc<MirrorStock>,
-    bytes: usize,
+    client: Option<ClientKey>,
+    amount: Amount,
 }
 
 impl Held {
     fn grow(&mut self, more: usize) -> Result<(), Dropped> {
-        if !take(&self.stock.bytes, more, MOST_BYTES) {
-            return Err(Dropped::Memory);
-        }
-        self.bytes += more;
+        let more = Amount { mirrors: 0, bytes: more };
+        self.stock.held().take(self.client, more)?;
+        self.amount = self.amount.plus(more);
         Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.stock.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.stock.mirrors.fetch_sub(1, Ordering::Relaxed);
+        self.stock.held().give_back(self.client, self.amount);
     }
 }
 
@@ -251,14 +310,30 @@ mod tests {
     fn places_and_bytes_are_bounded_and_given_back() {
         let stock = Arc::new(MirrorStock::default());
         let mut all: Vec<Held> =
-            (0..MOST_MIRRORS).map(|_| stock.hold(1000).expect("room")).collect();
-        assert_eq!(stock.hold(0).map(|_| ()), Err(Dropped::Busy));
+            (0..MOST_MIRRORS).map(|_| stock.hold(None, 1000).expect("room")).collect();
+        assert_eq!(stock.hold(None, 0).map(|_| ()), Err(Dropped::Busy));
         all.pop();
-        assert_eq!(stock.hold(MOST_BYTES).map(|_| ()), Err(Dropped::Memory));
+        assert_eq!(stock.hold(None, MOST_BYTES).map(|_| ()), Err(Dropped::Memory));
         assert_eq!(stock.report().in_flight, MOST_MIRRORS - 1, "nothing is held of it");
         assert_eq!(stock.report().bytes, (MOST_MIRRORS - 1) * 1000);
         drop(all);
         assert_eq!(stock.report(), MirrorReport::default());
-        drop(stock.hold(MOST_BYTES).expect("all of it"));
+        drop(stock.hold(None, MOST_BYTES).expect("all of it"));
+    }
+
+    #[test]
+    fn no_client_holds_more_than_is_left() {
+        let stock = Arc::new(MirrorStock::default());
+        let client = |number: u8| Some(IpAddr::from([192, 0, 2, number]));
+        let mut one: Vec<Held> = std::iter::from_fn(|| stock.hold(client(1), 1000).ok()).collect();
+        assert_eq!(one.len(), MOST_MIRRORS / 2);
+        let two: Vec<Held> = std::iter::from_fn(|| stock.hold(client(2), 1000).ok()).collect();
+        assert_eq!(two.len(), MOST_MIRRORS / 4);
+        one.truncate(1);
+        assert!(one.iter_mut().all(|held| held.grow(MOST_BYTES / 3).is_ok()));
+        assert!(one.iter_mut().all(|held| held.grow(MOST_BYTES / 3).is_err()), "more than is left");
+        drop((one, two));
+        assert_eq!(stock.report(), MirrorReport::default());
+        assert!(stock.held().clients.is_empty());
     }
 }

@@ -25,7 +25,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 impl<C: ClientStream> Exchange<'_, C> {
     /// Puts the content of a request behind its head, if the server is one of FastCGI.
     pub(super) async fn take_content(&mut self) -> Result<(), Stop> {
-        let mut share = self.core.pool.share();
+        let mut share = self.core.pool.share(self.job.sharer);
         let room = match self.job.body {
             _ if self.job.fastcgi.is_none() => return Ok(()),
             BodyLength::None => return Ok(()),

@@ -19,6 +19,7 @@ mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 
 use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
@@ -103,9 +104,9 @@ impl Pool {
         }
     }
 
-    /// A share of the room for content that is gathered as a whole.
-    pub fn share(&self) -> Share {
-        self.gathered.share()
+    /// A share of the room for content that is gathered as a whole, for a request of this client.
+    pub fn share(&self, client: Option<IpAddr>) -> Share {
+        self.gathered.share(client)
     }
 
     /// The maker of its connections.
