@@ -17,6 +17,8 @@ pub(crate) fn validate(
     mut job: Job,
     core: Rc<Core>,
 ) {
+    // The client has its answer, and the request its span: none would be exported of what follows.
+    job.head.forget_span();
     let (bytes, limits) = (head.bytes.to_vec(), head.limits);
     tokio::task::spawn_local(async move {
         let head = ClientHead { bytes: &bytes, limits };

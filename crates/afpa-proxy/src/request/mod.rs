@@ -74,6 +74,8 @@ pub struct RequestHead {
     /// The fields that may trail the content.
     may_trail: MayTrail,
     takes_trailers: bool,
+    /// It names a step of a trace that AFPA has made up for an exchange of this request.
+    names_span: bool,
 }
 
 impl RequestHead {
@@ -164,6 +166,7 @@ impl RequestHead {
     /// trailers as fields of the head, so that no client's marks may trail.
     pub fn apply(&mut self, edits: Edits<'_>) {
         edits.apply_to_request(&mut self.bytes);
+        self.names_span = edits.marks.is_some_and(|marks| marks.trace.is_some());
         if edits.marks.is_some() {
             self.may_trail.remove(|name| edits.rules.is_mark(name));
         }
@@ -172,6 +175,14 @@ impl RequestHead {
     /// Has it the marks of the request, and none of the operator's changes.
     pub fn mark(&mut self, edits: Edits<'_>) {
         edits.put_marks(&mut self.bytes);
+        self.names_span = edits.marks.is_some_and(|marks| marks.trace.is_some());
+    }
+
+    /// Takes out the step of a trace that AFPA has made up, because nobody will tell of that step.
+    pub fn forget_span(&mut self) {
+        if std::mem::take(&mut self.names_span) {
+            self.claim(["traceparent", "tracestate"].into_iter(), &[]);
+        }
     }
 
     /// Whether the client waits for a 100 (Continue).
@@ -212,6 +223,7 @@ impl RequestHead {
     ) -> Result<(), NotForwardable> {
         self.bytes.clear();
         self.host_at = None;
+        self.names_span = false;
         let query = admit(request)?;
         let survey = Survey::of(request)?;
         let is_allowed = survey.wants_upgrade(request) && policy.allows_upgrade(survey.upgrade);
