@@ -143,6 +143,15 @@ impl Source {
         self.secrets.dedup();
     }
 
+    /// Remembers a value that the file itself has, and of which no message may tell.
+    pub(crate) fn add_own_secret(&mut self, value: &str) {
+        // The variable that has made a value stands in its place already.
+        if value.len() > 2 && !self.secrets.iter().any(|(secret, _)| value.contains(secret)) {
+            self.secrets.push((value.to_owned(), "...".to_owned()));
+            self.secrets.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        }
+    }
+
     /// A text for people: in the place of each secret it has the variable that stands for it.
     pub fn hide(&self, text: String) -> String {
         let hidden = |text: String, (value, written): &(String, String)| {

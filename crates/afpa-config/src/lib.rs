@@ -232,7 +232,14 @@ fn parse(
     })?;
     let mut reader = Reader::new(&document, overrides, &source);
     let mut config = Config::read(&mut reader, machine);
-    let (settings, mut findings) = reader.finish(&known(machine));
+    let (mut settings, mut findings) = reader.finish(&known(machine));
+    let is_secret = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
+    for (name, value) in &config.tracing.headers {
+        if is_secret(&name.to_ascii_lowercase()) {
+            source.add_own_secret(value);
+        }
+    }
+    settings.show(("tracing", "headers"), |value| source.hide(value.to_owned()));
     hierarchy::name_servers(&mut config);
     scripts::speak_fastcgi(&mut config, &settings);
     let (routes, conflicts) = Routes::of(&config, listeners);
@@ -255,6 +262,9 @@ fn parse(
     let written = Written::of(document);
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))
 }
+
+/// Fields with one of these in their names prove to a collector who sends it something.
+const CREDENTIALS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// A file with one of each section that may appear several times.
 const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";

@@ -48,6 +48,15 @@ pub struct Settings {
 type Name = (&'static str, Instance, &'static str);
 
 impl Settings {
+    /// Changes how the value of a setting is shown.
+    pub(crate) fn show(&mut self, (section, key): (&str, &str), shown: impl Fn(&str) -> String) {
+        let named = |setting: &&mut Setting| setting.section == section && setting.key == key;
+        self.list
+            .iter_mut()
+            .filter(named)
+            .for_each(|setting| setting.value = shown(&setting.value));
+    }
+
     /// Every setting, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.list.iter()

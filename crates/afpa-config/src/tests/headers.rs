@@ -94,3 +94,17 @@ fn a_policy_that_browsers_ignore_is_told() {
     let nothing = parsed(&site("[[site.header]]\nprefix = \"/a/\"")).unwrap();
     assert!(nothing.rendered_warnings().contains("no field is changed here"));
 }
+
+#[test]
+fn credentials_for_a_collector_are_not_shown() {
+    let text = "[tracing]\notlp = \"http://127.0.0.1:4318\"\n\
+        headers = { Authorization = \"Bearer s3cret\", X-Team = \"web\" }\n\
+        [[site]]\nroot = \"/srv\"\ntraceparent = \"on\"\n";
+    let loaded = parsed(text).unwrap();
+    for told in [loaded.table(), loaded.explanation()] {
+        assert!(!told.contains("s3cret") && told.contains("\"Authorization\" = \"...\""), "{told}");
+        assert!(told.contains("\"X-Team\" = \"web\""), "{told}");
+    }
+    assert!(loaded.as_one_file().contains("s3cret"), "that is a configuration");
+    assert_eq!(loaded.config.tracing.headers[0].1, "Bearer s3cret");
+}
