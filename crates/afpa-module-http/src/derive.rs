@@ -204,9 +204,14 @@ impl<T: Table> Http<T> {
         let rates = global.rates.of(routed.scope);
         if let Some(why) = refused {
             routed.route = Route::Refused(why);
-        } else if !rates.is_empty()
-            && let Err(limited) =
-                charge(global, rates, (routed.site, peer), (parsed, learnt.as_ref()), now)
+        } else if !(rates.is_empty() && routed.read_as.is_empty())
+            && let Err(limited) = charge(
+                global,
+                (rates, &routed.read_as),
+                (routed.site, peer),
+                (parsed, learnt.as_ref()),
+                now,
+            )
         {
             routed.route = Route::Limited(limited);
         }
@@ -276,9 +281,9 @@ impl<T: Table> Http<T> {
                 Kept::Ask(asks) => plan = asks,
             }
         }
-        let learnt = match rates.is_empty() {
+        let learnt = match rates.is_empty() && routed.read_as.is_empty() {
             true => learnt,
-            false => Some(Learnt::charged(learnt, rates)),
+            false => Some(Learnt::charged(learnt, rates, &routed.read_as)),
         };
         let (head, route, scope) = (request.head, routed.route, routed.scope);
         Cached::Miss(Missed { asked, head, route, scope, plan, learnt, global, responder, core })
@@ -309,7 +314,7 @@ fn refusal(global: &Global, client: Client, now: Now) -> Option<Refusal> {
 /// Counts a request for the rates of its place.
 fn charge(
     global: &Global,
-    rates: PlaceRates,
+    rates: (PlaceRates, &[PlaceRates]),
     (site, peer): (Option<SiteId>, Client),
     (request, learnt): (&Request<'_, '_>, Option<&Learnt>),
     now: Now,

@@ -25,9 +25,11 @@ pub(crate) struct Learnt {
 
 impl Learnt {
     /// The same, and that these rates have counted the request.
-    pub(crate) fn charged(learnt: Option<Self>, rates: PlaceRates) -> Self {
+    pub(crate) fn charged(learnt: Option<Self>, rates: PlaceRates, read_as: &[PlaceRates]) -> Self {
         let mut learnt = learnt.unwrap_or_default();
-        learnt.charged.extend([rates.client, rates.all].into_iter().flatten());
+        for rates in std::iter::once(&rates).chain(read_as) {
+            learnt.charged.extend([rates.client, rates.all].into_iter().flatten());
+        }
         learnt
     }
 

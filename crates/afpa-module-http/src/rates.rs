@@ -38,8 +38,8 @@ pub struct PlaceRates {
 pub enum RatePlace {
     /// Of each client. A key tells places apart, also after a reload.
     Client(u64, Quota),
-    /// Of all together.
-    All(SharedQuota),
+    /// Of all together. By its key a reload finds the bucket again.
+    All(u64, Arc<SharedQuota>),
 }
 
 /// The buckets of clients, and how many requests were refused.
@@ -91,30 +91,45 @@ impl Rates {
         own.copied().unwrap_or_default()
     }
 
+    /// Whether there is none at all.
+    #[inline]
+    pub(crate) fn are_none(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// Whether requests of a request set are counted.
     pub fn counts(&self, set: usize) -> bool {
         self.sets.get(set).is_some_and(|rates| !rates.is_empty())
     }
 
     /// Counts a request of a client, which no rate has counted before. A client without an address has no rate of its own.
-    /// The client's rate comes first: one beyond it costs others nothing.
+    /// Rates of clients come first: one beyond it costs others nothing. `read_as`: those of the places to which other readings
+    /// of the path lead.
     #[cold]
     pub(crate) fn charge(
         &self,
-        rates: PlaceRates,
+        (rates, read_as): (PlaceRates, &[PlaceRates]),
         client: Option<IpAddr>,
         learnt: Option<&Learnt>,
         steady_us: u64,
     ) -> Result<(), Limited> {
-        let is_new = |number: &usize| learnt.is_none_or(|learnt| !learnt.charged.contains(number));
         let now = steady_us.saturating_mul(1000);
-        for number in [rates.client, rates.all].into_iter().flatten().filter(is_new) {
+        let each = || std::iter::once(&rates).chain(read_as);
+        let of_clients = each().map(|rates| rates.client);
+        let numbers = of_clients.chain(each().map(|rates| rates.all)).enumerate();
+        let is_new = |number: &usize| learnt.is_none_or(|learnt| !learnt.charged.contains(number));
+        for (place, number) in numbers.clone() {
+            let mut before = numbers.clone().take(place);
+            let Some(number) = number.filter(is_new) else { continue };
+            if before.any(|(_, earlier)| earlier == Some(number)) {
+                continue;
+            }
             let (taken, status, count) = match (self.places.get(number), client) {
                 (Some(RatePlace::Client(place, quota)), Some(client)) => {
                     let taken = self.stock.table.take(*place, client, *quota, now);
                     (taken, Status::TOO_MANY_REQUESTS, &self.stock.clients)
                 }
-                (Some(RatePlace::All(quota)), _) => {
+                (Some(RatePlace::All(_, quota)), _) => {
                     (quota.take(now), Status::SERVICE_UNAVAILABLE, &self.stock.all)
                 }
                 _ => continue,

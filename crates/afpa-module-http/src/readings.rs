@@ -42,6 +42,14 @@ pub fn shut<'r, F: Fields + Copy>(
     })
 }
 
+/// Whether servers and scripts may read a path as another one, too: it has parameters, an escaped slash, or something behind
+/// the name of a script.
+#[inline]
+pub(crate) fn are_several(path: &[u8]) -> bool {
+    memchr::memchr2(b';', ESCAPED_SLASH, path).is_some()
+        || script::ends(path).any(|end| end < path.len())
+}
+
 /// The paths whose rights a request for `path` needs beside its own. `separated`: the result of [`separated`]. `index`: the names of
 /// files that answer for a directory. `is_file`: files answer, also as codings of other files.
 pub fn readings<'p>(

@@ -10,7 +10,8 @@ use afpa_http::target::ESCAPED_SLASH;
 use afpa_http::{Method, Request, Status, request, target};
 use afpa_police::Refusal;
 use afpa_router::{
-    Action, Fallback, Fixed, ListenerId, RequestSetId, Router, Scripts, SiteId, Unrouted, Verdict,
+    Action, Fallback, Fields, Fixed, ListenerId, Question, RequestSetId, Router, Scripts, SiteId,
+    Unrouted, Verdict,
 };
 use afpa_users::Credentials;
 
@@ -20,7 +21,7 @@ use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::learnt::Learnt;
 use crate::question::question;
-use crate::rates::Limited;
+use crate::rates::{Limited, PlaceRates};
 use crate::readings;
 use crate::remote::{Distributed, asks_tunnel};
 use crate::script::{Run, Script, is_script};
@@ -36,6 +37,8 @@ pub(crate) struct Routed<'m> {
     pub(crate) edits: Option<Edits<'m>>,
     /// The client was checked.
     pub(crate) granted: Option<Rc<Granted>>,
+    /// The rates of the places to which other readings of the path lead.
+    pub(crate) read_as: Vec<PlaceRates>,
 }
 
 /// Where a request goes. Paths are normalised, those for servers spelled; they lie in the input, or in memory of the module.
@@ -182,7 +185,8 @@ pub(crate) fn run<'m>(
 
 impl<'m> Routed<'m> {
     fn nowhere(route: Route<'m>) -> Self {
-        Self { site: None, scope: None, route, edits: None, granted: None }
+        let (site, scope, edits, granted, read_as) = (None, None, None, None, Vec::new());
+        Self { site, scope, route, edits, granted, read_as }
     }
 }
 
@@ -256,6 +260,10 @@ fn by_router<'m>(
         true => readings::shut(router, &asks, &readings::separated(path)),
         false => None,
     };
+    let read_as = match global.rates.are_none() || !readings::are_several(path) {
+        true => Vec::new(),
+        false => rates_of_readings(global, router, &asks),
+    };
     let verdict = match shut.map_or_else(|| router.route(&asks), Ok) {
         Ok(verdict) => verdict,
         Err(Unrouted::Misdirected) => {
@@ -270,7 +278,7 @@ fn by_router<'m>(
                 Err(granted) => (Route::Error(Status::NOT_FOUND), granted),
             };
             let scope = Some((site, None));
-            return Routed { site: Some(site), scope, route, edits, granted };
+            return Routed { site: Some(site), scope, route, edits, granted, read_as };
         }
     };
     let index = match verdict.action {
@@ -283,7 +291,9 @@ fn by_router<'m>(
     let is_file = matches!(verdict.action, Action::Cached { .. });
     let visit = Visit { site, way: (listener, peer), request, tls, path, index, is_file };
     let granted = match barred(auth::rule(global, visit, learnt), edits, request) {
-        Ok(route) => return Routed { site: Some(site), scope, route, edits, granted: None },
+        Ok(route) => {
+            return Routed { site: Some(site), scope, route, edits, granted: None, read_as };
+        }
         Err(granted) => granted,
     };
     let route = match verdict.action {
@@ -339,7 +349,27 @@ fn by_router<'m>(
         }
         _ => route,
     };
-    Routed { site: Some(site), scope, route, edits, granted }
+    Routed { site: Some(site), scope, route, edits, granted, read_as }
+}
+
+/// The rates of the places to which other readings of a path lead: the server that answers may take it for one of these.
+#[cold]
+fn rates_of_readings<F: Fields + Copy>(
+    global: &Global,
+    router: &Router,
+    asks: &Question<'_, F>,
+) -> Vec<PlaceRates> {
+    let apart = readings::separated(asks.path);
+    let others = readings::readings(asks.path, &apart, &[], false);
+    let rates = others.iter().map(|path| {
+        let scope = match router.route(&Question { path, ..*asks }) {
+            Ok(verdict) => Some((verdict.site, Some(verdict.set))),
+            Err(Unrouted::NotFound(site)) => Some((site, None)),
+            Err(Unrouted::Misdirected) => None,
+        };
+        global.rates.of(scope)
+    });
+    rates.filter(|rates| !rates.is_empty()).collect()
 }
 
 /// The route of a request to the servers of its request set, with the path and the query that these get. Its client was
@@ -368,7 +398,7 @@ fn at_servers<'m>(
         _ => Route::Error(Status::INTERNAL_SERVER_ERROR),
     };
     let scope = site.map(|site| (site, Some(set)));
-    Routed { site, scope, route, edits, granted: None }
+    Routed { site, scope, route, edits, granted: None, read_as: Vec::new() }
 }
 
 /// The route of a preflight.
@@ -405,11 +435,11 @@ fn alone<'m>(
     let only = SiteId(0);
     let Some(root) = global.roots.first() else {
         let route = Route::Error(Status::NOT_FOUND);
-        return Routed { site: Some(only), scope: None, route, edits: None, granted: None };
+        return Routed { site: Some(only), ..Routed::nowhere(route) };
     };
     if !root.serves(request.host) {
         let route = Route::Error(Status::MISDIRECTED_REQUEST);
-        return Routed { site: Some(only), scope: None, route, edits: None, granted: None };
+        return Routed { site: Some(only), ..Routed::nowhere(route) };
     }
     let route = match (request.method, request.target.path()) {
         (Method::Get | Method::Head, Some(path)) => {
@@ -430,7 +460,7 @@ fn alone<'m>(
         (method, _) => Route::Error(not_for_files(method)),
     };
     let scope = Some((only, None));
-    Routed { site: Some(only), scope, route, edits: None, granted: None }
+    Routed { site: Some(only), scope, ..Routed::nowhere(route) }
 }
 
 /// The status for a method that files do not have.

@@ -193,6 +193,40 @@ fn hits_of_kept_answers_and_files_count() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
+/// A server may drop parameters, or take an escaped slash for one.
+#[test]
+fn other_readings_of_a_path_count_as_well() {
+    let ((app, asked), tree) = (app(), tree());
+    let to = app.to();
+    let settings = format!(
+        "[[site.path]]\nprefix = \"/\"\nto = \"{to}\"\n\
+         [[site.path]]\nprefix = \"/login/\"\nto = \"{to}\"\nclient_rate = \"4/h\"\n"
+    );
+    let server = serve(&tree, &settings, "");
+    let mut client = server.connect();
+    let targets = ["/login/x", "/login;a=b/x", "/login%2Fx", "/y/..;/login/x"];
+    let all = targets.map(|target| client.get(target).status);
+    assert_eq!(all, [200; 4], "each counts once");
+    let all = targets.map(|target| client.get(target).status);
+    assert_eq!(all, [429; 4]);
+    assert_eq!(client.get("/log;in/x").status, 200, "no reading leads there");
+    assert_eq!(asked.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn a_reload_keeps_what_all_clients_have_used() {
+    let tree = tree();
+    let server =
+        serve(&tree, "rate = \"2/h\"\n[[site.path]]\nprefix = \"/own/\"\nrate = \"1/h\"\n", "");
+    let mut client = server.connect();
+    assert_eq!(statuses(&mut client, "/a.txt", 1), [200]);
+    assert_eq!(statuses(&mut client, "/own/a.txt", 2), [200, 503]);
+    server.signal(Signal::HUP);
+    eventually("it has reloaded", || server.log().contains("reloaded"));
+    assert_eq!(statuses(&mut client, "/a.txt", 2), [200, 503]);
+    assert_eq!(statuses(&mut client, "/own/a.txt", 1), [503]);
+}
+
 #[test]
 fn places_have_time_outs() {
     // It begins an answer, and goes on after two seconds.

@@ -9,7 +9,7 @@ use afpa_module_http::{Global, PlaceRates, RatePlace, RateStock, Rates};
 use afpa_police::{Quota, SharedQuota};
 use afpa_router::{RequestSet, Router};
 
-/// The rates of all places. Clients whose place stays are counted on.
+/// The rates of all places. Where a place stays, its clients are counted on, one by one and all together.
 pub(super) fn build(
     config: &Config,
     router: Option<&Router>,
@@ -22,7 +22,9 @@ pub(super) fn build(
     if !config.sites.iter().any(|site| site.has_rates()) {
         return Rates { stock, ..Rates::default() };
     }
-    let mut building = Building { config, names, places: Vec::new(), known: HashMap::new() };
+    let buckets = previous.map(|global| buckets(&global.rates)).unwrap_or_default();
+    let (places, known) = (Vec::new(), HashMap::new());
+    let mut building = Building { config, names, buckets, places, known };
     let sets = router.map_or(&[][..], |router| router.sets());
     let of_set = |set: &RequestSet| (set.site.0 as usize, Some(set.path), Some(set.content));
     let sets = sets.iter().map(|set| building.of(of_set(set))).collect();
@@ -30,9 +32,22 @@ pub(super) fn build(
     Rates { places: building.places, sets, sites, stock }
 }
 
+/// The buckets that all clients of a place share, by the keys of the places.
+fn buckets(rates: &Rates) -> HashMap<u64, Vec<Arc<SharedQuota>>> {
+    let mut buckets: HashMap<u64, Vec<_>> = HashMap::new();
+    for place in rates.places.iter().rev() {
+        if let RatePlace::All(name, bucket) = place {
+            buckets.entry(*name).or_default().push(Arc::clone(bucket));
+        }
+    }
+    buckets
+}
+
 struct Building<'c> {
     config: &'c Config,
     names: &'c [String],
+    /// Those of before that no place has taken again.
+    buckets: HashMap<u64, Vec<Arc<SharedQuota>>>,
     places: Vec<RatePlace>,
     /// By the site, where it is written, and whether it is that of each client.
     known: HashMap<(usize, RateOrigin, bool), usize>,
@@ -59,9 +74,14 @@ impl Building<'_> {
         if let Some(number) = self.known.get(&key) {
             return *number;
         }
+        let name = self.name(site, origin, quota);
         self.places.push(match of_client {
-            true => RatePlace::Client(self.name(site, origin, quota), quota),
-            false => RatePlace::All(SharedQuota::new(quota)),
+            true => RatePlace::Client(name, quota),
+            false => {
+                let before = self.buckets.get_mut(&name).and_then(Vec::pop);
+                let bucket = before.unwrap_or_else(|| Arc::new(SharedQuota::new(quota)));
+                RatePlace::All(name, bucket)
+            }
         });
         self.known.insert(key, self.places.len() - 1);
         self.places.len() - 1
