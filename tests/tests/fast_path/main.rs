@@ -9,6 +9,7 @@ mod http2;
 mod lab;
 mod life;
 mod long;
+mod memory;
 mod police;
 mod self_check;
 mod sites;

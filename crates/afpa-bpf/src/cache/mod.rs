@@ -1,6 +1,7 @@
 //! The kernel's part of the cache.
 
 mod draft;
+pub(crate) mod pages;
 pub(crate) mod pin;
 pub(crate) mod pinned;
 pub(crate) mod room;

@@ -1,0 +1,158 @@
+//! The memory of an idle server with its fast path, and of one that may have little.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use afpa_testkit::{Server, Tree, eventually, figure, held::MIB, skip};
+use serde_json::Value;
+
+use crate::lab::{Lab, is_from_kernel, warm};
+
+/// What `bpftool` lists of this kind.
+fn listed(kind: &str) -> Option<Vec<Value>> {
+    let output = Command::new("bpftool").args(["-j", kind, "show"]).output().ok()?;
+    serde_json::from_slice::<Value>(&output.stdout).ok()?.as_array().cloned()
+}
+
+/// Bytes of the maps, and of the programs, that a process has in the kernel. The process has no descriptor of some maps, so they
+/// are found by its programs.
+fn in_the_kernel(server: &Server) -> Option<(u64, u64)> {
+    let (programs, maps) = (listed("prog")?, listed("map")?);
+    let folder = fs::read_dir(format!("/proc/{}/fdinfo", server.pid())).ok()?;
+    let texts = folder.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
+    let ids = texts.filter_map(|text| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse::<u64>().ok())
+    });
+    let ids: BTreeSet<u64> = ids.collect();
+    let of = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
+    let programs: Vec<&Value> =
+        programs.iter().filter(|one| ids.contains(&of(one, "id"))).collect();
+    let used = programs.iter().filter_map(|program| program["map_ids"].as_array()).flatten();
+    let used: BTreeSet<u64> = used.filter_map(Value::as_u64).collect();
+    let maps = maps.iter().filter(|map| used.contains(&of(map, "id")));
+    let maps = maps.map(|map| of(map, "bytes_memlock")).sum();
+    Some((maps, programs.iter().map(|program| of(program, "bytes_memlock")).sum()))
+}
+
+/// Since Linux 6.4.
+fn counts_what_is_held() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(4))
+}
+
+fn small_site() -> Tree {
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    tree
+}
+
+#[test]
+fn an_idle_server_holds_little_in_the_kernel_and_what_it_serves_comes_and_goes() {
+    const FILES: usize = 300;
+    let Some(lab) = Lab::new() else { return };
+    if !counts_what_is_held() {
+        skip!("this kernel counts what maps may hold, not what they do");
+    }
+    let tree = small_site();
+    let server = lab.server(&tree, |launch| {
+        launch.arg("--workers").arg("1");
+        launch.set(|settings| {
+            settings.set("compression.enabled", false);
+        });
+    });
+    warm(&server, "/hello.txt");
+    let Some((maps, programs)) = in_the_kernel(&server) else { skip!("no bpftool") };
+    figure!("idle: {} KiB of maps, {} KiB of programs", maps >> 10, programs >> 10);
+    assert!(maps > MIB && programs > 0, "they are found");
+    // With the programs and user mode's part of them: 64 MiB at most.
+    assert!(maps + programs < 56 * MIB, "{maps} bytes of maps, {programs} of programs");
+    for number in 0..FILES {
+        tree.file(format!("{number}.txt"), "x".repeat(10_000));
+    }
+    let mut client = server.connect();
+    for number in 0..FILES {
+        let target = format!("/{number}.txt");
+        assert_eq!(client.get(&target).body.len(), 10_000);
+        eventually("the kernel has it", || is_from_kernel(&server, &mut client, &target));
+    }
+    let (grown, _) = in_the_kernel(&server).expect("bpftool");
+    let expected = (FILES * 2 * 8000) as u64;
+    assert!(grown - maps > expected * 7 / 8, "{grown} bytes after {maps}");
+    assert!(grown - maps < expected * 3 / 2, "{grown} bytes after {maps}");
+}
+
+/// A control group with a limit, of either version; removed in the end.
+struct Group {
+    folder: PathBuf,
+    /// Kills for want of memory, as the kernel counts them.
+    kills: &'static str,
+}
+
+impl Group {
+    fn new(limit: u64) -> Result<Self, String> {
+        let name = format!("afpa-test-{}", std::process::id());
+        let old = PathBuf::from("/sys/fs/cgroup/memory");
+        let (folder, file, kills) = match old.exists() {
+            true => (old.join(name), "memory.limit_in_bytes", "memory.oom_control"),
+            false => (PathBuf::from("/sys/fs/cgroup").join(name), "memory.max", "memory.events"),
+        };
+        fs::create_dir(&folder).map_err(|error| format!("no control group: {error}"))?;
+        let group = Self { folder, kills };
+        let set = fs::write(group.folder.join(file), limit.to_string());
+        set.map(|()| group).map_err(|error| format!("no memory controller: {error}"))
+    }
+
+    fn kills(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.folder.join(self.kills)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// The cache takes its share of what the group may use, and all of it stays in memory.
+#[test]
+fn a_group_with_half_a_gigabyte_serves_from_the_kernel() {
+    const FILES: usize = 100;
+    let Some(lab) = Lab::new() else { return };
+    let group = match Group::new(512 * MIB) {
+        Ok(group) => group,
+        Err(why) => skip!("{why}"),
+    };
+    let tree = small_site();
+    for number in 0..FILES {
+        tree.file(format!("{number}.txt"), "x".repeat(100 * number));
+    }
+    // The program joins the group before it is the program.
+    let own = Tree::new();
+    let script = format!(
+        "#!/bin/sh\necho $$ > {}/cgroup.procs && exec {} \"$@\"\n",
+        group.folder.display(),
+        afpa_testkit::server::program().display()
+    );
+    own.file("within", script);
+    let within = own.at("within");
+    fs::set_permissions(&within, fs::Permissions::from_mode(0o755)).expect("a program");
+    {
+        let server = lab.server(&tree, |launch| {
+            launch.program(within);
+        });
+        let limit = server.summary("cache");
+        assert!(limit.contains("128 MiB"), "{limit}");
+        let mut client = server.connect();
+        for number in 1..FILES {
+            let target = format!("/{number}.txt");
+            assert_eq!(client.get(&target).body.len(), 100 * number);
+            eventually("the kernel has it", || is_from_kernel(&server, &mut client, &target));
+        }
+        assert_eq!(group.kills(), Some(0));
+    }
+}
