@@ -143,6 +143,26 @@ fn a_pinned_hit_costs_one_read_one_write_and_the_wait() {
     assert!(files < 5, "no hit looks at the file system: {counts:?}");
 }
 
+/// The code, the object and the buffers are in memory from the first hits on.
+#[test]
+fn a_pinned_hit_faults_no_page() {
+    let (_tree, server) = serve("hello.txt", "x".repeat(512));
+    let mut client = server.connect();
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt").body.len(), 512);
+    }
+    server.settle();
+    let faults = || server.process().faults_of("afpa-0").expect("a worker");
+    let before = faults();
+    assert!(before > 0, "it was seen at its start");
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt").status, 200);
+    }
+    let more = faults() - before;
+    figure!("page faults of {HITS} hits: {more}");
+    assert!(more <= 2, "{more} page faults");
+}
+
 /// Random bits come from a generator that asks the system once, when the core starts.
 #[test]
 fn a_pinned_hit_with_an_id_costs_no_call_more() {

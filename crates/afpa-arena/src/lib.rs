@@ -2,9 +2,9 @@
 //!
 //! An [`Arena`] is one anonymous mapping of a fixed number of bytes, cut into ranges of whole
 //! 64-byte units. It is locked page by page as the pages are first touched (`MLOCK_ONFAULT`), so it
-//! costs memory only as it is used; a page that was touched stays (IBM paper, section 2: "once a
+//! costs memory only as it is used. A page that was touched stays (IBM paper, section 2: "once a
 //! block is allocated, it is never subsequently freed, although portions of it may be freed and
-//! reallocated").
+//! reallocated"), until [`Arena::give_back_memory`] finds it in a large free range: a peak is over some time.
 //!
 //! Memory that belongs to the objects but lies elsewhere can be counted against the same limit ([`Arena::charge`]). The
 //! arena then keeps as much room empty, and gives its pages back.
@@ -23,6 +23,7 @@
 //! ```
 
 mod charge;
+mod heap;
 mod lock;
 mod mapping;
 mod ranges;
@@ -34,12 +35,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use charge::Charges;
+pub use heap::Heap;
 pub use lock::LockReport;
 use mapping::Mapping;
-use ranges::{Ranges, Taken, rounded};
+use ranges::{Look, Ranges, Taken, rounded};
 
 /// Granularity of the arena in bytes: a cache line, so that no two objects share one.
 pub const UNIT: usize = 64;
+
+/// Units of the smallest free range whose memory is given back: 64 KiB.
+const GIVEN_BACK: usize = (64 << 10) / UNIT;
 
 /// Largest arena in bytes: offsets are 32-bit numbers of units.
 pub const MAX_LIMIT: usize = (u32::MAX as usize / 2) * UNIT;
@@ -102,6 +107,25 @@ impl Arena {
             let left = deadline.checked_duration_since(Instant::now())?;
             let woken = self.shared.freed.wait_timeout(space, left);
             space = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Gives the memory of free ranges back to the kernel, as far as they are not small. To be called now and then, and by a
+    /// thread that may wait: ranges come and go meanwhile, but not there.
+    pub fn give_back_memory(&self) {
+        let mut at = 0;
+        loop {
+            let look = self.shared.space().ranges.take_used(&mut at, GIVEN_BACK as u32);
+            match look {
+                Look::Found(taken, units) => {
+                    let (start, len) = (taken.start as usize * UNIT, units as usize * UNIT);
+                    self.shared.mapping.clear(start, len);
+                    self.shared.space().ranges.give_back_unused(taken);
+                    self.shared.freed.notify_all();
+                }
+                Look::Nothing => {}
+                Look::End => return,
+            }
         }
     }
 

@@ -60,6 +60,10 @@ impl Mapping {
         // SAFETY: the caller owns the range and has no slice of it, and the pages lie within it.
         unsafe {
             let address = self.memory.address().add(first).cast();
+            if madvise(address, len, Advice::LinuxDontneedLocked).is_ok() {
+                return;
+            }
+            // Before Linux 5.18.
             // Pages that were not locked stay so. A failure of these calls costs memory only.
             let was_locked = munlock(address, len).is_ok();
             let _kept = madvise(address, len, Advice::LinuxDontNeed);

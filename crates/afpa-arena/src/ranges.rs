@@ -30,7 +30,22 @@ pub(crate) struct Ranges {
     first: [u32; CLASSES],
     /// A bit for each class that has one.
     filled: [u64; CLASSES / 64],
+    /// No unit from here on was in a range since its memory was given back.
+    used_to: u32,
 }
+
+/// One step of a search through the table ([`Ranges::take_used`]).
+pub(crate) enum Look {
+    /// A free range that was used, and its length. It is taken.
+    Found(Taken, u32),
+    /// The search goes on.
+    Nothing,
+    /// That was all.
+    End,
+}
+
+/// Entries that a step looks at.
+const LOOKED_AT: usize = 4096;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -43,13 +58,16 @@ struct Entry {
     previous: u32,
     next: u32,
     is_free: bool,
+    /// Of a free range: a part of it was in use since its memory was given back.
+    was_used: bool,
 }
 
 impl Ranges {
     /// A space of `len` units, in which there are at most so many ranges.
     pub(crate) fn new(len: u32, most: usize) -> Self {
         let (first, filled) = ([NONE; CLASSES], [0; CLASSES / 64]);
-        let mut ranges = Ranges { entries: Vec::new(), most, spare: NONE, first, filled };
+        let mut ranges =
+            Ranges { entries: Vec::new(), most, spare: NONE, first, filled, used_to: 0 };
         if len > 0 {
             let all = ranges.entry(Entry::new(0, len, NONE, NONE));
             ranges.list(all);
@@ -65,20 +83,71 @@ impl Ranges {
         }
         let number = self.first[self.class_from(class_above(len))?];
         self.unlist(number);
-        let Entry { start, len: whole, after, .. } = self.entries[number as usize];
+        let start = self.entries[number as usize].start;
+        self.split(number, len);
+        self.used_to = self.used_to.max(start + len);
+        Some(Taken { start, entry: number })
+    }
+
+    /// The first `len` units of a range that is in no list; the rest is free.
+    fn split(&mut self, number: u32, len: u32) {
+        let Entry { start, len: whole, after, was_used, .. } = self.entries[number as usize];
         if whole > len {
-            let rest = self.entry(Entry::new(start + len, whole - len, number, after));
+            let rest = Entry::new(start + len, whole - len, number, after);
+            let rest = self.entry(Entry { was_used, ..rest });
             self.set_before(after, rest);
             let taken = &mut self.entries[number as usize];
             (taken.len, taken.after) = (len, rest);
             self.list(rest);
         }
-        Some(Taken { start, entry: number })
+    }
+
+    /// Takes a free range of at least this many units that was used, so that its memory can be given back. The search through
+    /// the table begins at `at`, which moves.
+    pub(crate) fn take_used(&mut self, at: &mut usize, least: u32) -> Look {
+        let steps = self.entries.iter().enumerate().skip(*at).take(LOOKED_AT);
+        let is_used = |entry: &Entry| entry.is_free && entry.was_used && entry.len >= least;
+        let mut steps = steps.map(|(number, entry)| (number, is_used(entry)));
+        let Some((last, found)) = steps.find(|(_, found)| *found).or_else(|| {
+            let last = (*at + LOOKED_AT).min(self.entries.len());
+            (last > *at).then_some((last - 1, false))
+        }) else {
+            return Look::End;
+        };
+        *at = last + 1;
+        let Entry { start, len, .. } = self.entries[last];
+        let used = self.used_to.saturating_sub(start).min(len);
+        // The rest of a range may need an entry.
+        let has_entry = self.spare != NONE || self.entries.len() < self.most;
+        if !found || used > 0 && !has_entry {
+            return Look::Nothing;
+        }
+        self.entries[last].was_used = false;
+        if used == 0 {
+            return Look::Nothing;
+        }
+        let number = last as u32;
+        self.unlist(number);
+        self.split(number, used);
+        Look::Found(Taken { start, entry: number }, used)
+    }
+
+    /// Gives a range back whose memory was given back.
+    pub(crate) fn give_back_unused(&mut self, taken: Taken) {
+        let Entry { start, len, .. } = self.entries[taken.entry as usize];
+        if start + len == self.used_to {
+            self.used_to = start;
+        }
+        self.free(taken.entry, false);
     }
 
     /// Gives a range back. It becomes one with the free ranges beside it.
     pub(crate) fn give_back(&mut self, taken: Taken) {
-        let mut number = taken.entry;
+        self.free(taken.entry, true);
+    }
+
+    fn free(&mut self, mut number: u32, was_used: bool) {
+        self.entries[number as usize].was_used = was_used;
         let Entry { before, after, is_free, .. } = self.entries[number as usize];
         assert!(!is_free, "a range is given back once");
         if self.is_free(after) {
@@ -95,12 +164,14 @@ impl Ranges {
 
     /// The second range becomes part of the first one, which is the one before it.
     fn join(&mut self, first: u32, second: u32) {
-        let Entry { len, after, .. } = self.entries[second as usize];
+        let Entry { len, after, was_used, .. } = self.entries[second as usize];
         let whole = &mut self.entries[first as usize];
+        whole.was_used |= was_used;
         whole.len += len;
         whole.after = after;
         self.set_before(after, first);
-        self.entries[second as usize].next = self.spare;
+        let gone = &mut self.entries[second as usize];
+        (gone.next, gone.is_free) = (self.spare, false);
         self.spare = second;
     }
 
@@ -173,7 +244,8 @@ impl Ranges {
 
 impl Entry {
     fn new(start: u32, len: u32, before: u32, after: u32) -> Self {
-        Entry { start, len, before, after, previous: NONE, next: NONE, is_free: false }
+        let [previous, next] = [NONE; 2];
+        Entry { start, len, before, after, previous, next, is_free: false, was_used: false }
     }
 }
 
@@ -243,7 +315,11 @@ mod tests {
             let mut held: Vec<(Taken, u32)> = Vec::new();
             for (len, choice) in steps {
                 let len = rounded(len);
-                if choice % 5 < 2 && !held.is_empty() {
+                if choice % 16 == 15 {
+                    give_back_memory(&mut ranges);
+                    let end = held.iter().map(|(taken, len)| taken.start + len).max().unwrap_or(0);
+                    prop_assert!(ranges.used_to == end, "{} {end}", ranges.used_to);
+                } else if choice % 5 < 2 && !held.is_empty() {
                     let (taken, _) = held.swap_remove(choice as usize % held.len());
                     ranges.give_back(taken);
                 } else if let Some(taken) = ranges.take(len) {
@@ -255,6 +331,26 @@ mod tests {
                 prop_assert_eq!(gaps(&held, LEN), listed(&ranges));
             }
         }
+    }
+
+    /// Each free range that was used comes once, and no unit behind those that were used.
+    fn give_back_memory(ranges: &mut Ranges) {
+        let (mut at, mut found) = (0, Vec::new());
+        loop {
+            match ranges.take_used(&mut at, 1) {
+                Look::Found(taken, len) => {
+                    assert!(taken.start + len <= ranges.used_to);
+                    found.push(taken.start);
+                    ranges.give_back_unused(taken);
+                }
+                Look::Nothing => {}
+                Look::End => break,
+            }
+        }
+        found.sort_unstable();
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
+        let left = |entry: &Entry| entry.is_free && entry.was_used;
+        assert!(!ranges.entries.iter().any(left), "nothing is left");
     }
 
     fn gaps(held: &[(Taken, u32)], len: u32) -> Vec<(u32, u32)> {

@@ -225,3 +225,46 @@ fn the_pages_that_stand_for_what_is_charged_go_back() {
     let zeros = read.iter().filter(|byte| **byte == 0).count();
     assert!(zeros >= 2 << 20, "{zeros}");
 }
+
+/// Kilobytes of the process that are in memory and belong to mappings of more than 32 MiB.
+#[cfg(not(miri))]
+fn resident_of_large_mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let (mut large, mut all) = (false, 0);
+    for line in maps.lines() {
+        let number = |rest: &str| rest.trim().trim_end_matches(" kB").parse::<usize>().ok();
+        if let Some(size) = line.strip_prefix("Size:").and_then(number) {
+            large = size == 48 << 10;
+        }
+        if let Some(resident) = line.strip_prefix("Rss:").and_then(number).filter(|_| large) {
+            all += resident;
+        }
+    }
+    all
+}
+
+#[test]
+#[cfg(not(miri))]
+fn memory_of_a_peak_goes_back_and_what_is_in_use_stays() {
+    let arena = Arena::new(48 << 20).unwrap();
+    let fill = |len: usize, byte: u8| {
+        let mut filling = arena.allocate(len).expect("there is room");
+        filling.fill(byte);
+        filling.freeze()
+    };
+    let mut held: Vec<Pinned> = (0..320).map(|number| fill(100_000, number as u8)).collect();
+    let peak = resident_of_large_mappings();
+    assert!(peak > 30 << 10, "{peak} KiB");
+    let (first, last) = (held.swap_remove(7), held.swap_remove(200));
+    let (first_byte, last_byte) = (first[0], last[0]);
+    drop(held);
+    assert!(resident_of_large_mappings() > 30 << 10, "nothing is given back on the way");
+    arena.give_back_memory();
+    let left = resident_of_large_mappings();
+    assert!((190..400).contains(&left), "{left} KiB");
+    arena.give_back_memory();
+    assert!(first.iter().all(|byte| *byte == first_byte));
+    assert!(last.iter().all(|byte| *byte == last_byte));
+    let whole: Vec<Pinned> = (0..200).map(|number| fill(200_000, number as u8)).collect();
+    assert!(whole.iter().enumerate().all(|(number, one)| one.iter().all(|b| *b == number as u8)));
+}

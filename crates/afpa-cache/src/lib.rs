@@ -36,7 +36,7 @@ mod table;
 mod view;
 pub mod watch;
 
-pub use afpa_arena::{Arena, LockReport, Pinned, PinnedMut};
+pub use afpa_arena::{Arena, Heap, LockReport, Pinned, PinnedMut};
 pub use cache::{Cache, Used};
 pub use chooser::{PolicyReport, ShelfReport};
 pub use fill::{Fill, Ticket, Waiter};

@@ -106,6 +106,23 @@ impl Process {
         Ok(number(11).unwrap_or(0u64) + number(12).unwrap_or(0))
     }
 
+    /// Page faults so far of the threads whose names begin so.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn faults_of(self, names: &str) -> io::Result<u64> {
+        let mut faults = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.0))? {
+            let stat = fs::read_to_string(thread?.path().join("stat"))?;
+            let (before, after) = stat.rsplit_once(')').unwrap_or_default();
+            if before.split_once('(').is_some_and(|(_, name)| name.starts_with(names)) {
+                let number = |index| after.split_whitespace().nth(index)?.parse::<u64>().ok();
+                faults += number(7).unwrap_or(0) + number(9).unwrap_or(0);
+            }
+        }
+        Ok(faults)
+    }
+
     /// One line of `/proc/<pid>/status` without its name.
     fn status(self, name: &str) -> io::Result<Option<String>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0))?;

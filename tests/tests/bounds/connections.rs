@@ -54,3 +54,36 @@ fn a_connection_holds_two_descriptors_at_most() {
     eventually("they are let go", || server.held().descriptors < before.descriptors + 64);
     assert_eq!(server.get("/hello.txt").text(), "hello");
 }
+
+/// What a peak of connections took is given back when they are closed.
+#[test]
+fn memory_of_a_peak_of_connections_comes_back() {
+    const CONNECTIONS: usize = 1500;
+    const HEAD: usize = 30_000;
+    let _alone = exclusive();
+    if let Err(why) = raise_open_files(4 * CONNECTIONS as u64) {
+        skip!("{why}");
+    }
+    let tree = Tree::new();
+    tree.file("hello.txt", "hello");
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1").set(|settings| {
+            settings.connections(2 * CONNECTIONS).connections_per_client(2 * CONNECTIONS);
+            settings.set("timeouts.head", "\"10m\"");
+        });
+    });
+    server.settle();
+    assert_eq!(server.get("/hello.txt").text(), "hello");
+    let before = server.held();
+    let half = format!("GET /hello.txt HTTP/1.1\r\nHost: h\r\nX: {}", "x".repeat(HEAD));
+    let mut open: Vec<Client> = (0..CONNECTIONS).map(|_| server.connect()).collect();
+    open.iter_mut().for_each(|client| client.send(&half));
+    let expected = (CONNECTIONS * HEAD) as u64;
+    eventually("the heads have come", || server.held().since(before).memory > expected);
+    // One of them stays, and with it the end of what they took.
+    let mut last = open.pop().expect("a client");
+    drop(open);
+    eventually("the memory is given back", || server.held().since(before).memory < 6 * MIB);
+    last.send("\r\n\r\n");
+    assert_eq!(last.receive().text(), "hello");
+}

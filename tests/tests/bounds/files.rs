@@ -1,7 +1,7 @@
 //! `[cache] pinned_limit`, and the tables, which have a fifth of it: the memory of the cache of files, for any paths that clients ask for.
 
 use afpa_testkit::{
-    Server, Tree,
+    Server, Tree, eventually,
     exclusive::exclusive,
     held::{Growth, MIB},
 };
@@ -69,4 +69,36 @@ fn whatever_paths_clients_ask_for_the_tables_hold_their_limit() {
         let bound = Growth { memory: PINNED + TABLES + SLACK, descriptors: 64, threads: 16 };
         server.held().since(before).is_at_most(kind, bound);
     }
+}
+
+/// What a peak of files took is given back when they are gone, and not with the process.
+#[test]
+fn memory_of_a_peak_of_files_comes_back() {
+    const FILES: usize = 700;
+    let _alone = exclusive();
+    let tree = Tree::new();
+    let name = |number: usize| format!("{number}.bin");
+    (0..FILES).for_each(|number| drop(tree.file(name(number), vec![number as u8; 60_000])));
+    tree.file("hello.txt", "hello");
+    let server = Server::start(tree.path(), |launch| {
+        launch.arg("--workers").arg("1").set(|settings| {
+            settings.set("cache.pinned_limit", "\"128MiB\"");
+            settings.set("compression.enabled", false);
+        });
+    });
+    server.settle();
+    let mut client = server.connect();
+    assert_eq!(client.get("/hello.txt").text(), "hello");
+    let before = server.held();
+    for number in 0..FILES {
+        assert_eq!(client.get(&format!("/{}", name(number))).body.len(), 60_000);
+    }
+    let peak = server.held().since(before).memory;
+    assert!(peak > 36 * MIB, "{peak} bytes more");
+    for number in 0..FILES {
+        std::fs::remove_file(tree.at(name(number))).expect("removed");
+    }
+    eventually("the memory is given back", || server.held().since(before).memory < 4 * MIB);
+    assert_eq!(client.get("/0.bin").status, 404);
+    assert_eq!(client.get("/hello.txt").text(), "hello");
 }

@@ -91,6 +91,11 @@ pub struct SharedStats {
 }
 
 impl Responses {
+    /// Gives memory back that answers took up before ([`Arena::give_back_memory`]).
+    pub fn give_back_memory(&self) {
+        self.cache.arena().give_back_memory();
+    }
+
     /// An empty cache in an arena of its own, so that the files of sites keep theirs.
     pub fn new(settings: CacheSettings, arena: Arena) -> Arc<Self> {
         Arc::new(Self {

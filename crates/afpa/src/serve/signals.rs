@@ -24,6 +24,9 @@ const IGNORED: [Number; 7] = [
     Number::SIGXFSZ,
 ];
 
+/// How often memory that is not used any more is given back.
+const GIVE_BACK: Duration = Duration::from_secs(10);
+
 /// The signals that are handled, from [`Signals::listen`] on.
 pub(super) struct Signals {
     terminate: Signal,
@@ -63,6 +66,8 @@ impl Signals {
         // Half the interval, so that one notification may be late.
         let mut look = tokio::time::interval(server.config.internals.reread);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut calm = tokio::time::interval(GIVE_BACK);
+        calm.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         let mut upgraded = Upgrade::default();
@@ -102,6 +107,7 @@ impl Signals {
                     server.tls.tick(&server.config);
                     server.observed.serving.load().reread_error_pages();
                 }
+                _ = calm.tick() => server.give_back_memory(),
                 () = demand.settled() => server.tls.take_on_demand(server.acme.on_demand_files()),
                 _ = reopen.recv() => server.reopen_logs(),
                 _ = upgrade.recv() => upgraded.begin(&server),
@@ -136,6 +142,13 @@ async fn pause(time: Option<Duration>) {
 }
 
 impl Server {
+    /// What a peak, the start or a reload has left.
+    fn give_back_memory(&mut self) {
+        self.arena.give_back_memory();
+        self.responses.give_back_memory();
+        self.heap.give_back();
+    }
+
     /// The kernel answers no more, so all requests go to the workers, which can close their connections.
     pub(super) fn pause_fast_path(&self) {
         if let Some(fast_path) = &self.fast_path {

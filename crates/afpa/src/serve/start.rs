@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use afpa_cache::Arena;
 use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
+use afpa_cache::{Arena, Heap};
 use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathSettings, FastPathView, KernelScope, RunningFastPath,
@@ -53,6 +53,7 @@ pub(crate) struct Server {
     pub(super) arena: Arena,
     /// The answers of servers that are kept.
     pub(super) responses: Arc<Responses>,
+    pub(super) heap: Heap,
     /// Takes them to the next process.
     pub(super) snapshot: Snapshot,
     /// Whether workers can wait by completion.
@@ -191,6 +192,7 @@ impl Server {
             observed,
             arena,
             responses,
+            heap: Heap::default(),
             snapshot,
             has_rings,
             confinement,
