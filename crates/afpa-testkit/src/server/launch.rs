@@ -194,7 +194,7 @@ impl Launch {
             (None, []) if self.traced => traced(&self.calls()),
             (None, []) => Command::new(self.program.clone().unwrap_or_else(program)),
             (None, limits) => limited(limits),
-            (Some(namespace), _) => within(namespace),
+            (Some(namespace), _) => within(namespace, self.program.clone().unwrap_or_else(program)),
         };
         command.arg("serve").arg("--fast-path").arg(self.fast_path);
         if self.written.is_none() {
@@ -285,8 +285,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 }
 
 /// Becomes the program too. `ip netns exec` would hide /sys/fs/bpf.
-fn within(namespace: &str) -> Command {
+fn within(namespace: &str, program: PathBuf) -> Command {
     let mut command = Command::new("nsenter");
-    command.arg(format!("--net=/run/netns/{namespace}")).arg(program());
+    command.arg(format!("--net=/run/netns/{namespace}")).arg(program);
     command
 }
