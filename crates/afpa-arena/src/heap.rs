@@ -3,7 +3,7 @@
 /// Bytes by which the heap must have shrunk: the search for what can be given back holds up other threads.
 const WORTH_IT: u32 = 4 << 20;
 
-/// What the heap was since memory was given back last.
+/// The size of the heap since memory was given back last.
 ///
 /// glibc keeps what is freed, unless it lies at the end of the heap: after a peak of connections, or after the start, nearly
 /// all of it.

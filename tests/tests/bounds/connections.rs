@@ -55,7 +55,7 @@ fn a_connection_holds_two_descriptors_at_most() {
     assert_eq!(server.get("/hello.txt").text(), "hello");
 }
 
-/// What a peak of connections took is given back when they are closed.
+/// Memory of a peak is given back when its connections are closed.
 #[test]
 fn memory_of_a_peak_of_connections_comes_back() {
     const CONNECTIONS: usize = 1500;

@@ -71,7 +71,7 @@ fn whatever_paths_clients_ask_for_the_tables_hold_their_limit() {
     }
 }
 
-/// What a peak of files took is given back when they are gone, and not with the process.
+/// Memory of a peak is given back when its files are gone, and not with the process.
 #[test]
 fn memory_of_a_peak_of_files_comes_back() {
     const FILES: usize = 700;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::lab::{Lab, answers, is_from_kernel, warm};
 
-/// What `bpftool` lists of this kind.
+/// All objects of this kind, as `bpftool` lists them.
 fn listed(kind: &str) -> Option<Vec<Value>> {
     let output = Command::new("bpftool").args(["-j", kind, "show"]).output().ok()?;
     serde_json::from_slice::<Value>(&output.stdout).ok()?.as_array().cloned()

@@ -142,7 +142,7 @@ async fn pause(time: Option<Duration>) {
 }
 
 impl Server {
-    /// What a peak, the start or a reload has left.
+    /// Memory that a peak, the start or a reload has left unused.
     fn give_back_memory(&mut self) {
         self.arena.give_back_memory();
         self.responses.give_back_memory();
