@@ -144,7 +144,7 @@ static __always_inline enum afpa_reason may_answer_syn(struct __sk_buff *skb, st
 		return AFPA_PASS_NOT_FIRST;
 	if (!find_listener(s, NULL, 0, &listener))
 		return AFPA_PASS_NOT_LISTENING;
-	if (has_too_many(&s->key) && !afpa_is_syn_repeated(&s->key, s->seq, rtx_clock(now)))
+	if ((is_full() || has_too_many(&s->key)) && !afpa_is_syn_repeated(&s->key, s->seq, rtx_clock(now)))
 		return AFPA_SOCKETLESS_TOO_MANY;
 	reason = is_known(skb, work, s, now);
 	if (reason == AFPA_ANSWERED)

@@ -178,6 +178,31 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 }
 
 /*
+ * Was the segment assigned twice at least, for a second, and has not arrived? Then something between here and the listener
+ * drops it, such as a rule that wants each connection to begin with a SYN. It would drop those of others as well: until user
+ * mode has decided, no SYN is answered (N14). A full queue is not counted.
+ */
+static __always_inline bool is_lost(struct afpa_flow *flow, __u32 clock)
+{
+	if (!flow->assigned_again || clock - flow->challenged < ASSIGNED_LOST_AFTER) {
+		flow->assigned_again = 1;
+		return false;
+	}
+	shared.handshake = 0;
+	return true;
+}
+
+/* Resets the client, which would wait for minutes. Returns a verdict. */
+static __always_inline int reset_lost(struct __sk_buff *skb, struct work *work, const struct segment *s)
+{
+	struct socketless_reply r = { .seq = s->ack, .ack = s->seq };
+
+	flow_remove(&s->key);
+	count_at(s->place, AFPA_SOCKETLESS_LOST);
+	return send_empty(skb, work, s, &r, TCP_RST | TCP_ACK);
+}
+
+/*
  * A segment of a connection that was assigned. The kernel makes the socket when it processes that segment, and a list of
  * packets (`netif_receive_skb_list`) passes the programs before the first one of it is processed: a segment that follows at
  * once on the same processor finds the socket when it gets there. GO_ON: the socket is there.
@@ -217,6 +242,9 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 		}
 	} else if (!h.cookie || !has_room(tcp)) {
 		verdict = TCX_DROP; /* segments in the same list would be reset, too */
+	} else if (s->seq == h.seq && s->length && is_lost(flow, clock)) {
+		bpf_sk_release(found);
+		return reset_lost(skb, work, s);
 	} else if (s->seq == h.seq && s->length) {
 		verdict = assign_again(skb, s, flow, tcp, clock);
 	} else if (h.processor == (__u16)bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {

@@ -52,6 +52,8 @@
 #define AFPA_SYN_WAYS 4           /* answered SYNs of a set; a power of two */
 #define AFPA_WRONG_COOKIES 8      /* after so many wrong ones in a period none counts without its record, in this period and the next */
 #define AFPA_CLIENTS_COUNTED 65536 /* clients whose connections without a socket are counted; a power of two */
+#define AFPA_OPEN_WORDS 64        /* words behind those of clients, 64 bytes apart: all connections without a socket, counted for each processor; a power of two */
+#define AFPA_OPEN_STRIDE 8        /* such words stand so many words apart: a line of the caches each */
 #define AFPA_ROUTES 8192         /* routes by prefix, where clients are answered that are not known */
 #define AFPA_NEXT_HOPS 256        /* next hops of these, from 1; a power of two */
 #define AFPA_ASSIGNED_WAYS 8      /* assigned connections of a set */
@@ -143,7 +145,7 @@ struct afpa_shared {
 	struct afpa_pace request_paces[2]; /* requests: of a client, of all */
 	struct afpa_pace class_paces[AFPA_POLICE_CLASSES]; /* new connections that each class gets, however many the others open; 0: none */
 
-	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and they are not counted */
+	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and those of a client are not counted */
 	__u32 flood_syns;             /* from so many SYNs of clients that are not known on, on one processor in 2^AFPA_FLOOD_SHIFT ns, there is a flood, and these are answered, too; 0: never */
 };
 
@@ -153,6 +155,7 @@ enum afpa_handshake {
 	AFPA_HANDSHAKE_TIMESTAMPS = 2,
 	AFPA_HANDSHAKE_SACK = 4,
 	AFPA_HANDSHAKE_SCALING = 8,
+	AFPA_HANDSHAKE_FULL = 16, /* there are as many connections as there may be: new ones are the kernel's */
 };
 
 /* assigned: one set of hashes of connections; 0: none. */
@@ -402,11 +405,11 @@ struct afpa_flow {
 	__u8 way_doubted;             /* the kernel was asked, because the last answer was lost again and again */
 	__u8 server_scale;            /* shift of the server's window field */
 	__u8 socketless;              /* enum afpa_socketless */
-	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket */
+	__u32 challenged;             /* `rtx_clock` of the last challenge acknowledgement on a connection without a socket, or of its first assignment */
 	__u32 assigned_cookie;          /* our first number, once it was assigned */
 	__u16 processor;              /* the one that assigned it */
 	__u8 agreed;                  /* the options of a handshake without a socket: the low bits of its cookie, as conn/cookie.h has them */
-	__u8 reserved;
+	__u8 assigned_again;          /* 1: it was assigned again, because it had not arrived */
 	__u32 way_known;              /* `rtx_clock` at which the way of a connection without a socket was true */
 	__u32 unsafe_at;                 /* one more than the place where the last unsafe request is noted; 0: there was none since the last safe one */
 	__u32 answered;               /* `rtx_clock` of the last answer: the server may think that the connection is idle */

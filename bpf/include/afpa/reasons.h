@@ -116,7 +116,8 @@
 	X(104, SOCKETLESS_FLOOD, "without a socket: SYN of a client that is not known, in a flood: answered as well (also counted as answered)") \
 	X(105, PASS_TRACKED, "passed: connection tracking saw the segment before the programs did") \
 	X(106, PASS_LINK_LOCAL, "passed: the client's address is of its link alone (fe80::/10)") \
-	X(107, SOCKETLESS_WRONG_COOKIE, "dropped: acknowledges a cookie that was never sent, or is not its connection's first segment, while records of answered SYNs get lost")
+	X(107, SOCKETLESS_WRONG_COOKIE, "dropped: acknowledges a cookie that was never sent, or is not its connection's first segment, while records of answered SYNs get lost") \
+	X(108, SOCKETLESS_LOST, "without a socket: reset, something on this host drops what the kernel's TCP was to take over")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -16,7 +16,8 @@ use crate::conn::listen::Listeners;
 use crate::conn::police::Police;
 use crate::conn::reports::Reports;
 use crate::conn::served::Sockets;
-use crate::conn::socketless::Socketless;
+use crate::conn::socketless::{Socketless, refusal_of};
+use crate::kernel::Kernel;
 use crate::net::attach::Interfaces;
 use crate::program::{ProgramStatistics, statistics};
 use crate::programs::{Programs, header_blocks};
@@ -107,6 +108,7 @@ impl FastPath {
         fast_path
             .configure(&region, &settings, assigned_sets)
             .map_err(|error| explain("no random numbers", &error))?;
+        fast_path.clients.begin_with(fast_path.flows.count_without_socket());
         fast_path.tail_calls.join(programs, &optional)?;
         Ok(fast_path)
     }
@@ -251,7 +253,8 @@ impl Optional {
             .filter(|_| rtx.is_some());
         let socketless = SocketlessPrograms::take(programs)
             .map_err(|why| {
-                if settings.socketless {
+                // On an older kernel `look_at_tcp` has the reason.
+                if settings.socketless && refusal_of(&Kernel::this()).is_none() {
                     lack("all connections have sockets of the kernel's", why);
                 }
             })

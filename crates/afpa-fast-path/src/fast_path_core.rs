@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -43,12 +43,17 @@ pub(crate) struct FastPathCore {
     /// A new access log's sink, for the heartbeat to take.
     pub(crate) next_sink: Mutex<Option<AnswerSink>>,
     pub(crate) swept: Mutex<Swept>,
+    /// As many connections as there may be, those without a socket among them.
+    pub(crate) most_connections: AtomicUsize,
     /// Why no SYN is answered, as it was said last.
     pub(crate) tcp_refused: Mutex<Option<String>>,
     pub(crate) admission_refused: Mutex<Option<String>>,
     /// The watch for features of this host that limit the fast path.
     pub(crate) watch: Mutex<Watch>,
 }
+
+/// In messages, before the reason.
+const ALL_WITH_SOCKETS: &str = "all connections have sockets of the kernel's";
 
 /// The access log, for the answers of the kernel.
 pub type AnswerSink = Box<dyn AccessSink + Send>;
@@ -196,6 +201,33 @@ impl FastPathCore {
         }
     }
 
+    /// Looks at how TCP is set up for the first time. The summary of the start says what came of it.
+    pub(crate) fn begin_to_look_at_tcp(&self) {
+        let refused = self.fast_path.socketless.look_at_tcp().err().map(|why| why.to_string());
+        *self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        self.say_admission();
+    }
+
+    /// Where connections begin; None: in the kernel's TCP, as the settings say.
+    pub(crate) fn where_connections_begin(&self) -> Option<String> {
+        if !self.fast_path.socketless.is_wanted() {
+            return None;
+        }
+        let refused = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(match &*refused {
+            Some(why) => format!("{ALL_WITH_SOCKETS}: {why}"),
+            None => "those of clients that are let in begin without one".to_owned(),
+        })
+    }
+
+    /// New connections are the kernel's while there are as many as there may be. `open`: those of user mode.
+    pub(crate) fn look_at_room(&self, open: u64) {
+        let open = usize::try_from(open).unwrap_or(usize::MAX);
+        let all = open.saturating_add(self.fast_path.clients.without_socket());
+        let most = self.most_connections.load(Ordering::Relaxed);
+        self.fast_path.socketless.set_full(all >= most);
+    }
+
     /// Settings of TCP may change: SYNs are answered by those of now, or not at all.
     pub(crate) fn look_at_tcp(&self) {
         let refused = self.fast_path.socketless.look_at_tcp().err().map(|why| why.to_string());
@@ -205,7 +237,8 @@ impl FastPathCore {
             return;
         }
         match &refused {
-            Some(why) => tracing::warn!("all connections have sockets of the kernel's: {why}"),
+            Some(why) => tracing::warn!("{ALL_WITH_SOCKETS}: {why}"),
+            None if !self.fast_path.socketless.is_wanted() => {}
             None => tracing::info!("connections of known clients begin without a socket again"),
         }
         *said = refused;

@@ -89,6 +89,7 @@ impl Heartbeat {
         if !hanging {
             self.core.beat();
         }
+        self.core.look_at_room(self.workers.iter().map(|pulse| pulse.counters.open.get()).sum());
         self.read_events(events);
         if self.second.elapsed() >= Duration::from_secs(1) {
             self.second = Instant::now();

@@ -204,14 +204,15 @@ pub(crate) fn log_every(settings: &FastPathSettings) -> u32 {
 
 /// The kernel's activity on connections: the engine asks for it before it closes one that seems to be idle.
 pub(crate) fn kernel_activity(fast_path: &Arc<FastPath>) -> KernelActivity {
-    let (of_client, fast_path) = (Arc::clone(fast_path), Arc::clone(fast_path));
+    let [of_client, all, fast_path] = [(); 3].map(|()| Arc::clone(fast_path));
     let activity = KernelActivity::new(move |client, server| {
         // If the table cannot be read, nothing is known of the connection.
         fast_path.flows.since_answer(&FlowKey::new(client, server)).ok().flatten()
     });
     match of_client.socketless.may_close() {
         true => activity
-            .with_connections(move |client| of_client.clients.connections_of(client) as usize),
+            .with_connections(move |client| of_client.clients.connections_of(client) as usize)
+            .with_all(move || all.clients.without_socket()),
         false => activity,
     }
 }

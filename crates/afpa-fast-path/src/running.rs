@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -88,6 +88,7 @@ impl AttachedPrograms {
             logged: AtomicBool::new(false),
             next_sink: Mutex::new(None),
             swept: Mutex::default(),
+            most_connections: AtomicUsize::new(usize::MAX),
             tcp_refused: Mutex::default(),
             admission_refused: Mutex::default(),
             watch: Mutex::new(self.watch),
@@ -108,7 +109,7 @@ impl AttachedPrograms {
             fields: Vec::new(),
         };
         running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
-        running.core.look_at_tcp();
+        running.core.begin_to_look_at_tcp();
         // A busy machine may take its time to run a new thread, and clients come as soon as this returns.
         running.core.beat();
         let heartbeat = std::thread::Builder::new()
@@ -209,6 +210,10 @@ impl RunningFastPath {
         core.fast_path.flows.set_bypass_after(settings.bypass_after as u32); // at most 60,000
         core.fast_path.clients.set_firewall_interval(settings.firewall_interval);
         core.fast_path.clients.set_client_connections(settings.connections_per_client);
+        core.most_connections.store(settings.connections, Ordering::Relaxed);
+        if !core.fast_path.socketless.want(settings.socketless, settings.admission) {
+            tracing::warn!("[fast_path] connections takes effect at the next start");
+        }
         core.logged.store(settings.log_every != 0, Ordering::Relaxed);
         if sink.is_some() {
             *core.next_sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;

@@ -29,6 +29,8 @@ pub struct FastPathSettings {
     pub firewall_interval: Duration,
     /// Whether connections of known clients begin without a socket.
     pub socketless: bool,
+    /// Open connections of all clients that there may be, those without a socket among them.
+    pub connections: usize,
     /// Connections that one client may have, those without a socket among them.
     pub connections_per_client: u32,
     /// The clients whose connections may begin without a socket.
@@ -122,6 +124,7 @@ pub(crate) fn sample(sites: Vec<KernelSite>) -> FastPathSettings {
         bypass_after: 64,
         firewall_interval: Duration::from_secs(1),
         socketless: false,
+        connections: 10_000,
         connections_per_client: 0,
         admission: Admission::Recent,
         idle: Duration::from_secs(60),

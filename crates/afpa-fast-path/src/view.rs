@@ -111,6 +111,18 @@ impl FastPathView {
         }
     }
 
+    /// Where connections begin; None: in the kernel's TCP, as the settings say, or without the fast path.
+    pub fn sockets(&self) -> Option<String> {
+        let Viewed::Running(core) = &self.0 else { return None };
+        core.where_connections_begin()
+    }
+
+    /// Connections that user mode does not see.
+    pub fn without_socket(&self) -> usize {
+        let Viewed::Running(core) = &self.0 else { return 0 };
+        core.fast_path.clients.without_socket()
+    }
+
     /// The kernel's part of each site, in the order of the configuration; empty without the fast path.
     pub fn sites(&self) -> Vec<SiteInKernel> {
         let Viewed::Running(core) = &self.0 else { return Vec::new() };
@@ -147,7 +159,7 @@ impl FastPathView {
             lost_log_lines: counters[Reason::EventLost],
             flows: swept.flows - swept.removed,
             translated: swept.translated,
-            socketless: swept.socketless,
+            socketless: core.fast_path.clients.without_socket(),
             objects: usage.objects,
             bytes: usage.bytes,
             retired_bytes: usage.retired_bytes,
@@ -195,6 +207,7 @@ impl FastPathView {
         let by_interface = by_interface.map(|(name, packets)| (name.clone(), seen(packets)));
         json!({
             "state": state,
+            "sockets": self.sockets(),
             "paused": numbers.paused,
             "answers": numbers.answers,
             "lost_log_lines": numbers.lost_log_lines,

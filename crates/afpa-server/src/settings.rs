@@ -112,10 +112,13 @@ impl Eq for HelperStart {}
 pub struct KernelActivity {
     since: Arc<Since>,
     connections: Option<Arc<Connections>>,
+    all: Option<Arc<All>>,
 }
 
 /// How many connections of a client the kernel has that user mode does not see.
 type Connections = dyn Fn(IpAddr) -> usize + Send + Sync;
+/// How many it has of all clients.
+type All = dyn Fn() -> usize + Send + Sync;
 type Since = dyn Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync;
 
 impl KernelActivity {
@@ -124,7 +127,7 @@ impl KernelActivity {
     pub fn new(
         since: impl Fn(SocketAddr, SocketAddr) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        Self { since: Arc::new(since), connections: None }
+        Self { since: Arc::new(since), connections: None, all: None }
     }
 
     /// `connections` tells how many connections of a client there are that user mode does not see, but that count
@@ -135,6 +138,16 @@ impl KernelActivity {
         connections: impl Fn(IpAddr) -> usize + Send + Sync + 'static,
     ) -> Self {
         Self { connections: Some(Arc::new(connections)), ..self }
+    }
+
+    /// The same of all clients together.
+    #[must_use]
+    pub fn with_all(self, all: impl Fn() -> usize + Send + Sync + 'static) -> Self {
+        Self { all: Some(Arc::new(all)), ..self }
+    }
+
+    pub(crate) fn all(&self) -> usize {
+        self.all.as_ref().map_or(0, |all| all())
     }
 
     pub(crate) fn connections(&self, client: Client) -> usize {

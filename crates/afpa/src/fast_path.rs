@@ -37,6 +37,7 @@ pub(crate) fn settings(config: &Config, hierarchy: &Hierarchy) -> FastPathSettin
         bypass_after: config.internals.bypass_after,
         firewall_interval: config.internals.firewall_interval,
         socketless,
+        connections: config.limits.connections,
         connections_per_client: u32::try_from(config.limits.connections_per_client)
             .unwrap_or(u32::MAX),
         admission,

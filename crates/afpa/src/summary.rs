@@ -34,6 +34,8 @@ pub struct Summary {
     pub watches: Watches,
     /// Whether the kernel answers, and if not, why.
     pub fast_path: String,
+    /// Where connections begin, unless it is in the kernel's TCP because the settings say so.
+    pub sockets: Option<String>,
     /// Control socket, if there is one.
     pub control: Option<String>,
     /// Metrics and health, if they are served.
@@ -114,6 +116,7 @@ impl Summary {
             ("fast path", self.fast_path.clone()),
         ];
         rows.retain(|(name, fact)| *name != "servers" || !fact.is_empty());
+        rows.extend(self.sockets.iter().map(|line| ("sockets", line.clone())));
         if !self.user.is_empty() {
             rows.push(("user", self.user.clone()));
         }
@@ -178,6 +181,7 @@ mod tests {
             descriptors: descriptors(8192),
             watches: Watches::All { directories: 31 },
             fast_path: "in use on lo".to_owned(),
+            sockets: None,
             control: Some("/run/afpa/7.sock".to_owned()),
             admin: None,
         }

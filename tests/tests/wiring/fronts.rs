@@ -54,6 +54,10 @@ fn connections_behind_a_proxy_of_syns_are_user_mode_s() {
             user_mode_serves(&lab, &mut client);
             client.end();
         }
+        // One after the other at once, within the time for which a SYN-ACK shows the way.
+        for _ in 0..30 {
+            assert_eq!(lab.client().get("/user.html").body, b"from nginx");
+        }
         nothing_was_dropped(&lab);
         assert_eq!(lab.count(Reason::SocketlessSyn), 0, "{}", lab.tally());
     }

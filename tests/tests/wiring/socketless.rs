@@ -3,11 +3,12 @@
 
 use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
-use afpa_testkit::Client;
+use afpa_testkit::{Asked, Client, ReceiveError, eventually};
 use afpa_tests::tcp::{Lab, Plan};
 
 use crate::support::{
-    add_macvlan, add_virtual_lan, filter, join_bridge, nothing_was_dropped, to, user_mode_is_right,
+    add_macvlan, add_virtual_lan, filter, join_bridge, nothing_was_dropped, sysctl, to,
+    user_mode_is_right,
 };
 
 /// How many connections are tried.
@@ -15,12 +16,17 @@ const TURNS: u64 = 12;
 
 /// A lab whose server accepts connections without sockets. None: SKIP was said.
 fn lab() -> Option<Lab> {
+    lab_with("")
+}
+
+/// The same with these parameters of nginx's `listen`.
+fn lab_with(listen: &'static str) -> Option<Lab> {
     if let Some(why) = Socketless::refusal() {
         afpa_testkit::aloud::say("SKIP", &why.to_string());
         return None;
     }
     let settings = Settings { socketless: true, ..Settings::default() };
-    Lab::with_sample(Plan { settings, ..Plan::default() })
+    Lab::with_sample(Plan { settings, listen, ..Plan::default() })
 }
 
 /// Connections one after another, each with hits and with requests for user mode: every byte is right. A client is known for
@@ -142,5 +148,51 @@ fn a_port_that_is_not_tracked_beside_others_that_are() {
     if !filter(lab.bed.server(), rules) {
         return;
     }
+    sysctl(lab.bed.server(), "net.netfilter.nf_conntrack_tcp_loose=0");
     some_have_no_socket(&lab, || lab.client());
+}
+
+/// No rule tells AFPA that connections are tracked on their way in alone. The first of them that would be dropped are reset
+/// within seconds, and from then on all connections have sockets.
+#[test]
+fn a_host_that_drops_what_begins_without_a_syn_is_found_out() {
+    let Some(lab) = lab() else { return };
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in tcp dport 8080 ct state new tcp flags & (syn) != syn drop;
+         add chain inet front made { type filter hook output priority raw; };
+         add rule inet front made tcp sport 8080 notrack";
+    if !filter(lab.bed.server(), rules) {
+        return;
+    }
+    let opened = || lab.count(Reason::SocketlessOpened);
+    let mut client = lab.client();
+    eventually("a connection has no socket", || {
+        let before = opened();
+        client = lab.client();
+        let body = client.get("/kernel.html").body;
+        opened() > before && body == b"from the kernel"
+    });
+    client.send("GET /user.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    let end = client.try_receive(Asked::Body);
+    let is_told = matches!(end, Err(ReceiveError::Io(_) | ReceiveError::Closed));
+    assert!(is_told, "{end:?}\n{}", lab.tally());
+    assert!(lab.count(Reason::SocketlessLost) > 0, "{}", lab.tally());
+    let look = || lab.fast_path().socketless.look_at_tcp();
+    let why = lab.bed.server().run(look).expect("the server's side").expect_err("it is noticed");
+    assert!(why.to_string().contains("without a SYN"), "{why}");
+    assert_eq!(connections(&lab, || lab.client()), (0, 0), "{}", lab.tally());
+}
+
+/// A strict check of sources, and listeners that wait for data or take data with the SYN, change nothing.
+#[test]
+fn hosts_and_listeners_with_other_settings() {
+    for listen in ["deferred", "fastopen=16"] {
+        let Some(lab) = lab_with(listen) else { return };
+        for setting in ["all", Bed::DEVICE].map(|of| format!("net.ipv4.conf.{of}.rp_filter=1")) {
+            sysctl(lab.bed.server(), &setting);
+        }
+        some_have_no_socket(&lab, || lab.client());
+        some_have_no_socket(&lab, || lab.connect(Bed::SERVER_V6.into()));
+    }
 }

@@ -32,6 +32,8 @@ static __always_inline int mend_echo(struct __sk_buff *skb, const struct segment
 	return bpf_skb_store_bytes(skb, s->tcp_at + sizeof(struct tcphdr) + 8, &echo, sizeof(echo), 0);
 }
 
+#define ASSIGNED_LOST_AFTER 1024 /* rtx_clock: a segment that was assigned twice and did not arrive for so long never will */
+
 #define ASSIGN_LATER (-12) /* -ENOMEM: another time the kernel may take it */
 
 /*

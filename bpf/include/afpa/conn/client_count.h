@@ -16,7 +16,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, AFPA_CLIENTS_COUNTED);
+	__uint(max_entries, AFPA_CLIENTS_COUNTED + AFPA_OPEN_WORDS * AFPA_OPEN_STRIDE);
 	__type(key, __u32);
 	__type(value, __u64);
 } client_connections SEC(".maps");
@@ -33,12 +33,32 @@ static __always_inline __u64 *count_of_client(const struct afpa_flow_key *key, _
 	return bpf_map_lookup_elem(&client_connections, &place);
 }
 
+/* There are `change` connections without a socket more. Each processor has a word of its own, so none of them waits. */
+static __always_inline void count_open(int change)
+{
+	__u32 processor = bpf_get_smp_processor_id() & (AFPA_OPEN_WORDS - 1);
+	__u32 place = AFPA_CLIENTS_COUNTED + processor * AFPA_OPEN_STRIDE;
+	__u64 *word = bpf_map_lookup_elem(&client_connections, &place);
+
+	if (word)
+		__sync_fetch_and_add(word, (__u64)(__s64)change);
+}
+
+/* Has user mode as many connections as it may have, those without a socket among them? */
+static __always_inline bool is_full(void)
+{
+	return *(volatile __u32 *)&shared.handshake & AFPA_HANDSHAKE_FULL;
+}
+
 /* The client has `change` connections more. Global: verified once. */
 __noinline int afpa_count_client(const struct afpa_flow_key *key, int change)
 {
 	__u64 tag, *word;
 
-	if (!key || !shared.client_connections)
+	if (!key)
+		return 0;
+	count_open(change);
+	if (!shared.client_connections)
 		return 0;
 	word = count_of_client(key, &tag);
 	for (int i = 0; word && i < COUNT_TRIES; i++) {

@@ -196,7 +196,7 @@ static __always_inline void leave_to_kernel(struct afpa_flow *flow, const struct
 	flow->kernel_next = flow->stale_below = flow->acked_to_kernel = flow->snd_una = s->ack;
 	flow->request_seq = s->seq; /* which segment was assigned, and when */
 	flow->request_length = 0;
-	flow->answer_sent = clock;
+	flow->answer_sent = flow->challenged = clock;
 	flow->processor = processor;
 	/* The socket that there will be proves the connection before anything is answered on it again. */
 	flow->flags = (flow->flags & AFPA_FLOW_TIMESTAMPS) | AFPA_FLOW_REQUEST_SOCK;

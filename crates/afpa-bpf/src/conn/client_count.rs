@@ -1,9 +1,9 @@
-//! How many connections without a socket a client has (`bpf/include/afpa/conn/client_count.h`).
+//! How many connections without a socket there are, in all and of a client (`bpf/include/afpa/conn/client_count.h`).
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
-use afpa_abi::{CLIENTS_COUNTED, HASH_PRIME, address_bytes};
+use afpa_abi::{CLIENTS_COUNTED, HASH_PRIME, OPEN_STRIDE, address_bytes};
 
 use crate::conn::admit::Clients;
 
@@ -11,6 +11,19 @@ impl Clients {
     /// Change [`Settings::client_connections`](crate::Settings::client_connections).
     pub fn set_client_connections(&self, most: u32) {
         self.region.client_connections().store(most, Ordering::Relaxed);
+    }
+
+    /// Connections without a socket that there are now. Costs no system call.
+    pub fn without_socket(&self) -> usize {
+        let words = self.connections.all().iter().skip(CLIENTS_COUNTED).step_by(OPEN_STRIDE);
+        // A connection may begin on one processor and end on another: only the sum has a meaning.
+        let open = words.fold(0u64, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)));
+        usize::try_from(open as i64).unwrap_or(0)
+    }
+
+    /// Counts the connections of the process before, which this one has taken over.
+    pub(crate) fn begin_with(&self, open: usize) {
+        self.connections.at(CLIENTS_COUNTED).fetch_add(open as u64, Ordering::Relaxed);
     }
 
     /// Connections without a socket that the client has now; an IPv6 client is its /64. Where there is no limit

@@ -117,6 +117,13 @@ impl Flows {
         Ok(answered)
     }
 
+    /// Connections without a socket, counted one by one.
+    pub(crate) fn count_without_socket(&self) -> usize {
+        let mut count = 0;
+        let seen = self.each_flow(|_, flow| count += usize::from(has_no_socket(&flow)));
+        seen.map_or(0, |()| count)
+    }
+
     /// Open connections without a socket: those whose clients have acknowledged everything, and the number of the others.
     fn open_without_socket(&self) -> libbpf_rs::Result<(Vec<FlowKey>, usize)> {
         let (mut idle, mut answered) = (Vec::new(), 0);

@@ -2,8 +2,9 @@
 //! their handshakes.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use afpa_abi::{Reason, handshake};
 
@@ -103,6 +104,27 @@ impl Tracking {
     }
 }
 
+/// Whether something on this host drops connections that the kernel's TCP is to take in the middle. Pure.
+#[derive(Debug, Default)]
+struct Loss {
+    lost: u64,
+    until: Option<Instant>,
+}
+
+impl Loss {
+    /// The rule that drops them may go, and another listener's queue may have been full.
+    const PAUSE: Duration = Duration::from_secs(600);
+
+    /// Takes the count of connections that never reached their listener.
+    fn see(&mut self, lost: u64, now: Instant) -> bool {
+        if lost > self.lost {
+            self.until = now.checked_add(Self::PAUSE);
+        }
+        self.lost = lost;
+        self.until.is_some_and(|until| now < until)
+    }
+}
+
 /// Why this kernel cannot have connections without a socket.
 pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
     (kernel.version() < OLDEST).then(|| Unavailable {
@@ -115,13 +137,18 @@ pub(crate) fn refusal_of(kernel: &Kernel) -> Option<Unavailable> {
 pub struct Socketless {
     region: Arc<Region>,
     stats: Arc<Stats>,
-    /// Whether the settings want any.
-    wanted: bool,
+    /// Whether the settings of the start want any: answers are kept in the form that they need.
+    possible: bool,
+    /// Whether the settings of now want any.
+    wanted: AtomicBool,
+    /// Whether there are as many connections as there may be.
+    full: AtomicBool,
     /// Whether the kernel has taken the programs for them.
     programs: bool,
     admission: Admission,
     routes: Routes,
     tracking: Mutex<Tracking>,
+    loss: Mutex<Loss>,
 }
 
 impl Socketless {
@@ -136,11 +163,14 @@ impl Socketless {
         Ok(Self {
             region: Arc::clone(region),
             stats: Arc::clone(stats),
-            wanted: settings.socketless,
+            possible: settings.socketless,
+            wanted: AtomicBool::new(settings.socketless),
+            full: AtomicBool::new(false),
             programs: can,
             admission: settings.admission,
             routes: Routes::over(programs, region)?,
             tracking: Mutex::default(),
+            loss: Mutex::default(),
         })
     }
 
@@ -156,14 +186,19 @@ impl Socketless {
     ///
     /// Says why no SYN is answered, where [`Settings::socketless`](crate::Settings::socketless) wants it.
     pub fn look_at_tcp(&self) -> Result<(), Unavailable> {
-        if !self.wanted {
+        if !self.is_wanted() {
+            if self.possible {
+                self.drain();
+            }
             return Ok(());
         }
         let tcp = TcpSettings::of_this_namespace();
         let refusal = refusal_of(&Kernel::this())
             .or_else(|| (!self.programs).then(lacking))
-            .or_else(|| tcp.refusal());
-        let words = if refusal.is_none() { tcp.words() } else { 0 };
+            .or_else(|| tcp.refusal())
+            .or_else(|| self.look_at_loss());
+        let full = if self.full.load(Ordering::SeqCst) { u32::from(handshake::FULL) } else { 0 };
+        let words = if refusal.is_none() { tcp.words() | full } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
         self.region.handshake().store(words, Ordering::SeqCst);
         if self.admission != Admission::Recent {
@@ -185,6 +220,51 @@ impl Socketless {
         })
     }
 
+    /// Whether something drops the connections that the kernel's TCP is to take over.
+    fn look_at_loss(&self) -> Option<Unavailable> {
+        let lost = self.stats.counters().ok()?[Reason::SocketlessLost];
+        let mut loss = self.loss.lock().unwrap_or_else(PoisonError::into_inner);
+        loss.see(lost, Instant::now()).then(|| Unavailable {
+            reason: "something on this host drops connections that begin without a SYN, or a listener's queue is full; \
+                     tried again ten minutes after the last one"
+                .into(),
+            remedy: "rules that accept the served port before they ask for the state, or `connections = \"kernel\"`",
+        })
+    }
+
+    /// Take over other settings while answers go on. Without any (`wanted`), connections that are open become the kernel's
+    /// at their next request. Returns false if these settings take effect at the next load.
+    pub fn want(&self, wanted: bool, admission: Admission) -> bool {
+        let can = !wanted || self.possible && admission == self.admission;
+        if can {
+            self.wanted.store(wanted, Ordering::SeqCst);
+            if !wanted {
+                self.drain();
+            }
+        }
+        can
+    }
+
+    /// Whether the settings want connections without a socket.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// There are as many connections as there may be: new ones are the kernel's, and those that are open go on.
+    pub fn set_full(&self, full: bool) {
+        if self.full.swap(full, Ordering::SeqCst) == full {
+            return;
+        }
+        let bit = u32::from(handshake::FULL);
+        let with = |words: u32| match words & u32::from(handshake::ON) {
+            0 => None,
+            _ if full => Some(words | bit),
+            _ => Some(words & !bit),
+        };
+        // Where no SYN is answered at all, `look_at_tcp` sets it.
+        let _ = self.region.handshake().fetch_update(Ordering::SeqCst, Ordering::SeqCst, with);
+    }
+
     /// No SYN is answered from now on, and each connection without a socket becomes one of the kernel's TCP at its next
     /// request.
     pub fn drain(&self) {
@@ -193,7 +273,7 @@ impl Socketless {
 
     /// Whether answers to requests that ask for the connection's end are of any use: connections may have no socket.
     pub fn may_close(&self) -> bool {
-        self.wanted && self.programs
+        self.possible && self.programs
     }
 
     /// Why only clients are admitted that the kernel's own path knows, although the settings admit others, too. None: the
@@ -268,6 +348,15 @@ mod tests {
         let seen = [(0, 0), (1, 0), (1, 0), (1, 4), (1, 4), (2, 5), (2, 5)];
         let said = seen.map(|(tracked, answered)| tracking.see(tracked, answered));
         assert_eq!(said, [false, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_lost_connection_counts_for_ten_minutes() {
+        let (mut loss, begin) = (Loss::default(), Instant::now());
+        let mut see = |lost, seconds| loss.see(lost, begin + Duration::from_secs(seconds));
+        assert!(!see(0, 0));
+        assert!(see(1, 10) && see(1, 609) && !see(1, 610), "ten minutes");
+        assert!(see(3, 700) && see(4, 1200) && see(4, 1799) && !see(4, 1800), "from the last one");
     }
 
     #[test]

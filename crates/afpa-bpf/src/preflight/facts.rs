@@ -30,6 +30,7 @@ const BRIDGE_FILTERS: [&str; 2] = [
     "/proc/sys/net/bridge/bridge-nf-call-ip6tables",
 ];
 const TRACKED: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
+const LOOSE: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_loose";
 
 /// 0: there is no such file.
 fn number_in(path: &str) -> u64 {
@@ -65,6 +66,7 @@ impl Facts {
             policies: xfrm::policies().ok(),
             filters_bridges: BRIDGE_FILTERS.iter().any(|path| number_in(path) > 0),
             tracks: number_in(TRACKED) > 0,
+            tracks_strictly: fs::read_to_string(LOOSE).is_ok_and(|text| text.trim() == "0"),
             devices: devices().unwrap_or_default(),
             routes: routes::devices().unwrap_or_default(),
             addresses: addresses.to_vec(),

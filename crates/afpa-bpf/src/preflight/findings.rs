@@ -57,12 +57,19 @@ fn kernel(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-/// Where connections cannot begin without a socket, all of them have one, as by default: that is no limit of the fast path.
+/// Where connections cannot begin without a socket, all of them have one: that is no limit of the fast path.
 fn sockets(facts: &Facts, all: &mut Vec<Finding>) {
     let refusal = refusal_of(&facts.kernel).or_else(|| facts.tcp?.refusal());
     if let Some(why) = refusal.filter(|_| facts.kernel.refusals().is_empty()) {
         let text = format!("every connection has a socket of the kernel's: {}", why.reason);
-        add(all, Level::InUse, "connections", text, why.remedy);
+        return add(all, Level::InUse, "connections", text, why.remedy);
+    }
+    if facts.tracks {
+        let strict = if facts.tracks_strictly { ", strictly" } else { "" };
+        let text = format!(
+            "this host tracks connections{strict}: those that it tracks have a socket from the beginning"
+        );
+        add(all, Level::InUse, "connections", text, "`notrack` for the served port, both ways");
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Facts {
     pub filters_bridges: bool,
     /// Whether connection tracking knows any connection.
     pub tracks: bool,
+    /// Whether it refuses connections that it has not seen begin (`nf_conntrack_tcp_loose` is 0).
+    pub tracks_strictly: bool,
     /// Network devices.
     pub devices: Vec<Device>,
     /// Devices that routes leave by, and whether some route by it encapsulates.

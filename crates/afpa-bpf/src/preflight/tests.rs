@@ -70,6 +70,14 @@ fn where_connections_must_have_sockets_it_is_said_and_costs_nothing_else() {
     };
     one(|facts| facts.tcp = Some(tcp), "in use connections: every connection has a socket");
     assert_eq!(found(|facts| facts.tcp = Some(TcpSettings { cookies: true, ..tcp })), [""; 0]);
+    let tracked = |strictly| {
+        let all = found(|facts| (facts.tracks, facts.tracks_strictly) = (true, strictly));
+        all.into_iter().filter(|one| one.starts_with("in use connections: this host")).collect()
+    };
+    let loosely: Vec<String> = tracked(false);
+    assert!(loosely.len() == 1 && !loosely[0].contains("strictly"), "{loosely:?}");
+    let strictly: Vec<String> = tracked(true);
+    assert!(strictly.len() == 1 && strictly[0].contains("strictly"), "{strictly:?}");
 }
 
 #[test]

@@ -199,11 +199,11 @@ fn admit<M: Module, T: Transport + 'static>(
     let (total, per_client, let_in) = {
         let settings = worker.settings.borrow();
         let let_in = is_let_in(worker, &settings.police, &from);
-        let unseen = settings
-            .kernel_activity
-            .as_ref()
-            .map_or(0, |kernel| kernel.connections(from.peer.client));
-        (settings.connections, settings.connections_per_client.saturating_sub(unseen), let_in)
+        let kernel = settings.kernel_activity.as_ref();
+        let (all, of_client) =
+            kernel.map_or((0, 0), |kernel| (kernel.all(), kernel.connections(from.peer.client)));
+        let per_client = settings.connections_per_client.saturating_sub(of_client);
+        (settings.connections.saturating_sub(all), per_client, let_in)
     };
     if !let_in {
         // Without a word, as the kernel's programs do it with a SYN.

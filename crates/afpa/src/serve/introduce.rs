@@ -42,6 +42,7 @@ impl Server {
             descriptors,
             watches: self.watches(),
             fast_path: self.observed.fast_path.line(),
+            sockets: self.observed.fast_path.sockets(),
             control: self.admin.addresses().find_map(|address| match address {
                 Address::Unix(path) => Some(path.display().to_string()),
                 Address::Tcp(_) => None,

@@ -205,7 +205,6 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
     let (now, before) = (&mut new.fast_path, &old.fast_path);
-    keep("[fast_path] connections", &mut now.connections, &before.connections);
     keep("[fast_path] memory", &mut now.memory, &before.memory);
     keep("[fast_path] answer_max", &mut now.answer_max, &before.answer_max);
     keep("[fast_path] survive_restart", &mut now.survive_restart, &before.survive_restart);

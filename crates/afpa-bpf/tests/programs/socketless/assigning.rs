@@ -104,9 +104,11 @@ fn a_request_of_the_process_before_is_not_executed_again() {
     let Some(pins) = Pins::new() else { return };
     let Some(bench) = Bench::with(pins.settings()) else { return };
     let (client, request) = assigned_and_gone(&bench);
+    let _open = bench.open();
     // The number of kept flows counts, not that of the new settings.
     let settings = Settings { flows: 32, sizes_as_kept: true, ..pins.settings() };
     let bench = bench.next_process(settings).expect("it could be had before");
+    assert_eq!(bench.fast_path.clients.without_socket(), 1, "the open one is counted");
     assert_eq!(bench.count(Reason::SocketlessReplayed), 0, "{:?}", bench.counts());
     is_not_executed_again(&bench, &client, &request);
     assert_eq!(bench.count(Reason::SocketlessReplayed), 3, "{:?}", bench.counts());

@@ -1,6 +1,8 @@
 //! How many connections without a socket a client may have.
 
 use afpa_bpf::{Reason, Settings};
+use afpa_testkit::eventually;
+use afpa_testkit::tcp::RawClient;
 
 use crate::support::socketless::{Bench, SOON, learn, syn_ack};
 
@@ -16,6 +18,7 @@ fn a_client_opens_as_many_as_it_may_and_then_the_kernel_does() {
     let mut open: Vec<_> = (0..MOST).map(|_| bench.open()).collect();
     let client = open[0].address().ip();
     assert_eq!(bench.fast_path.clients.connections_of(client), MOST);
+    assert_eq!(bench.fast_path.clients.without_socket(), MOST as usize, "of all clients");
     let mut further = bench.raw();
     further.connect();
     assert_eq!(bench.count(Reason::SocketlessOpened), u64::from(MOST), "{:?}", bench.counts());
@@ -39,6 +42,28 @@ fn a_client_opens_as_many_as_it_may_and_then_the_kernel_does() {
     }
     bench.world.raw().collect(SOON);
     assert_eq!(bench.fast_path.clients.connections_of(client), 0, "{:?}", bench.counts());
+    assert_eq!(bench.fast_path.clients.without_socket(), 0, "{:?}", bench.counts());
+}
+
+/// Where there are enough, those that are open are answered, and others have sockets.
+#[test]
+fn all_are_counted_and_no_more_begin_where_there_are_enough() {
+    let Some(bench) = Bench::new() else { return };
+    let mut open: Vec<_> = (0..3).map(|_| bench.open()).collect();
+    assert_eq!(bench.fast_path.clients.without_socket(), 3);
+    bench.fast_path.socketless.set_full(true);
+    let mut further = bench.raw();
+    further.connect();
+    assert_ne!(bench.sockets_of(further.address()), "", "it is the kernel's from the beginning");
+    for client in &mut open {
+        let reply = client.ask(&client.get("/kernel.html"));
+        assert!(reply.text().ends_with("from the kernel"), "{reply:?}");
+    }
+    assert_eq!(bench.fast_path.clients.without_socket(), 3);
+    bench.fast_path.socketless.set_full(false);
+    open.push(bench.open());
+    open.iter().for_each(RawClient::reset);
+    eventually("they are gone", || bench.fast_path.clients.without_socket() == 0);
 }
 
 /// All SYNs before the first acknowledgement: cookies know no limit, connections do.

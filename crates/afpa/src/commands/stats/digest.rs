@@ -100,9 +100,18 @@ impl Digest<'_> {
     }
 
     fn connections(&self) -> String {
-        let new = self.rate(self.grown(&["connections", "accepted"]));
+        // An assigned one is accepted as well.
+        let [begun, assigned] = ["socketless_opened", "socketless_to_kernel"]
+            .map(|name| self.grown(&["fast_path", "packets", name]));
+        let new = self.rate(self.grown(&["connections", "accepted"]) + begun - assigned);
+        let without = match self.number(self.now, &["connections", "without_socket"]) {
+            0 => String::new(),
+            _ => {
+                format!(" and {} without a socket", self.total(&["connections", "without_socket"]))
+            }
+        };
         format!(
-            "{} open, {new} new a second; {} timed out",
+            "{} open{without}, {new} new a second; {} timed out",
             self.total(&["connections", "open"]),
             self.total(&["connections", "timed_out"])
         )
@@ -143,6 +152,10 @@ impl Digest<'_> {
         let fast_path = self.now["fast_path"]["state"].as_str().unwrap_or_default();
         if fast_path.starts_with("not in use") {
             limits.push(format!("the fast path is {}", printable(fast_path)));
+        }
+        let sockets = self.now["fast_path"]["sockets"].as_str().unwrap_or_default();
+        if sockets.starts_with("all connections") {
+            limits.push(printable(sockets));
         }
         if limits.is_empty() { "nothing".to_owned() } else { limits.join("; ") }
     }
@@ -212,6 +225,28 @@ mod tests {
 ";
         assert_eq!(digest.text(), expected, "\n{}", digest.text());
         assert_eq!(expected.lines().count(), 10);
+    }
+
+    #[test]
+    fn connections_without_a_socket_are_told_and_why_there_are_none() {
+        let numbers = |round: u64| {
+            json!({
+                "connections": { "open": 3, "without_socket": 12, "accepted": 5 * round },
+                "requests": { "status": {} },
+                "fast_path": {
+                    "state": "in use on eth0",
+                    "sockets": "all connections have sockets of the kernel's: it is old",
+                    "packets": { "socketless_opened": 9 * round, "socketless_to_kernel": 4 * round },
+                },
+            })
+        };
+        let (before, now) = (numbers(1), numbers(2));
+        let digest = Digest { before: &before, now: &now, between: Duration::from_secs(1) };
+        assert_eq!(
+            digest.connections(),
+            "3 open and 12 without a socket, 10 new a second; 0 timed out"
+        );
+        assert_eq!(digest.limited(), "all connections have sockets of the kernel's: it is old");
     }
 
     #[test]

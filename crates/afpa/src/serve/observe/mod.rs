@@ -211,6 +211,7 @@ impl Observed {
             "servers": groups.servers_json(),
             "connections": {
                 "open": self.engine(|c| &c.open),
+                "without_socket": self.fast_path.without_socket(),
                 "accepted": self.engine(|c| &c.accepted),
                 "refused": self.engine(|c| &c.refused),
                 "timed_out": self.engine(|c| &c.timed_out),
