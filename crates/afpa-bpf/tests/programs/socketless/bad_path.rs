@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::socketless::Bench;
-use crate::support::{PORT, SERVER_V4, World, inside};
+use crate::support::{PORT, SERVER_V4, SERVER_V6, World, inside};
 use afpa_bpf::{FastPath, Reason, RtxThread, Settings};
 
 /// Longer than TCP takes for anything on such a path, unless something is stuck: where 8 of 100 packets are lost each way,
@@ -98,9 +99,14 @@ fn is_right(path: &str, by_kernel: bool, body: &[u8]) {
 
 /// Connections one after the other, for so long.
 pub(super) fn traffic(bench: &Bench, seed: u64, time: Duration) -> Tally {
-    let (mut tally, mut chance, begin) = (Tally::default(), Chance(seed), Instant::now());
-    let server: SocketAddr = SocketAddr::new(SERVER_V4.parse().expect("an address"), PORT);
-    'connections: while begin.elapsed() < time {
+    let begin = Instant::now();
+    traffic_while(bench, seed, SERVER_V4, || begin.elapsed() < time)
+}
+
+fn traffic_while(bench: &Bench, seed: u64, server: &str, go_on: impl Fn() -> bool) -> Tally {
+    let (mut tally, mut chance) = (Tally::default(), Chance(seed));
+    let server = SocketAddr::new(server.parse().expect("an address"), PORT);
+    'connections: while go_on() {
         let mut stream = TcpStream::connect_timeout(&server, STUCK).expect("connected");
         stream.set_nodelay(true).expect("no delay");
         stream.set_read_timeout(Some(STUCK)).expect("a time-out");
@@ -141,9 +147,13 @@ fn is_reset(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionReset | BrokenPipe | UnexpectedEof)
 }
 
-/// Some clients on the path at once, with connections without a socket or with none.
-fn run(percent: u64, seed: u64, socketless: bool, time: Duration) -> Option<Tally> {
-    let count = setting("AFPA_BAD_PATH_CLIENTS", 4);
+/// So many clients on the path at once, with connections without a socket or with none; each does its `work`.
+fn run(
+    (percent, seed): (u64, u64),
+    socketless: bool,
+    count: u64,
+    work: &(dyn Fn(&Bench, u64) -> Tally + Sync),
+) -> Option<Tally> {
     let world = World::lossy(percent, seed)?;
     world.file("long.bin", &vec![b'z'; LONG]);
     let bench = Bench::over(world, Settings::default())?;
@@ -160,8 +170,7 @@ fn run(percent: u64, seed: u64, socketless: bool, time: Duration) -> Option<Tall
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
         let bench = &bench;
-        let start =
-            |i| scope.spawn(move || inside(client, || traffic(bench, seed * count + i, time)));
+        let start = |i| scope.spawn(move || inside(client, || work(bench, i)));
         let clients: Vec<_> = (0..count).map(start).collect();
         clients.into_iter().for_each(|client| tally.add(client.join().expect("no panic")));
     });
@@ -192,8 +201,10 @@ fn setting(name: &str, default: u64) -> u64 {
 fn bad_path(percent: u64) {
     let time = Duration::from_secs(setting("AFPA_BAD_PATH_SECONDS", 6));
     let seed = setting("AFPA_SEED", 1);
-    let Some(tally) = run(percent, seed, true, time) else { return };
-    run(percent, seed, false, time);
+    let count = setting("AFPA_BAD_PATH_CLIENTS", 4);
+    let work = |bench: &Bench, client| traffic(bench, seed * count + client, time);
+    let Some(tally) = run((percent, seed), true, count, &work) else { return };
+    run((percent, seed), false, count, &work);
     assert!(tally.hits > 0 && tally.misses > 0);
     assert_eq!(tally.reset, 0, "{tally:?}");
 }
@@ -211,4 +222,22 @@ fn a_path_that_loses_3_percent() {
 #[test]
 fn a_path_that_loses_8_percent() {
     bad_path(8);
+}
+
+/// So many connections, by IPv4 and IPv6, on all cores, some at a time: none gets a wrong byte, none stands still, none is
+/// reset. `AFPA_BAD_PATH_CONNECTIONS=1000000` is for nights; `AFPA_BAD_PATH_LOSS` in a hundred packets.
+#[test]
+fn many_connections_on_a_bad_path() {
+    let most = setting("AFPA_BAD_PATH_CONNECTIONS", 2000);
+    let (percent, seed) = (setting("AFPA_BAD_PATH_LOSS", 3), setting("AFPA_SEED", 1));
+    let count = setting("AFPA_BAD_PATH_CLIENTS", 64);
+    let begun = AtomicU64::new(0);
+    let work = |bench: &Bench, client: u64| {
+        let server = if client.is_multiple_of(2) { SERVER_V4 } else { SERVER_V6 };
+        let go_on = || begun.fetch_add(1, Ordering::Relaxed) < most;
+        traffic_while(bench, seed * count + client, server, go_on)
+    };
+    let Some(tally) = run((percent, seed), true, count, &work) else { return };
+    assert_eq!((u64::from(tally.connections), tally.reset), (most, 0), "{tally:?}");
+    assert!(tally.hits > tally.misses, "{tally:?}");
 }
