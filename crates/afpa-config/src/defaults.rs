@@ -150,7 +150,7 @@ impl FastPath {
     fn read(mut s: Section<'_, '_>) -> Self {
         FastPath {
             mode: s.choice("mode", FastPathMode::Auto),
-            connections: s.choice("connections", Connections::Kernel),
+            connections: s.choice("connections", Connections::Known),
             memory: s.size("memory", 64 * MIB, 128 * KIB..=2 * GIB),
             answer_max: s.size("answer_max", LONG_ENOUGH, ONE_SEGMENT..=68 * KIB),
             log_every: s.count("log_every", 1, 0..=1_000_000),

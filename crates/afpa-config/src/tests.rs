@@ -461,7 +461,7 @@ fn the_explanation_names_what_is_in_force_and_why_a_line_a_setting() {
         "site[1].root = \"/srv\" (afpa.toml:8)",
         "site[2].hosts = [\"b.org\"] (afpa.toml:10)",
         "site[2].path[1].status = 204 (afpa.toml:14)",
-        "fast_path.connections = \"kernel\" (default)",
+        "fast_path.connections = \"known\" (default)",
     ] {
         assert!(said.lines().any(|said| said == line), "{line} is missing in\n{said}");
     }

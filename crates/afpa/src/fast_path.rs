@@ -28,8 +28,7 @@ pub(crate) fn settings(config: &Config, hierarchy: &Hierarchy) -> FastPathSettin
             FastPathMode::Auto => FastPathUse::Auto,
             FastPathMode::On => FastPathUse::On,
         },
-        // Half of it is enough for answers of one segment; the rest is for those of several.
-        objects: wanted.memory / (8 * KIB),
+        objects: wanted.memory / memory_of_an_answer(socketless),
         answer_max: wanted.answer_max,
         last_answer_max: last_answer_max(wanted.answer_max),
         memory: wanted.memory,
@@ -50,6 +49,12 @@ pub(crate) fn settings(config: &Config, hierarchy: &Hierarchy) -> FastPathSettin
         request_limits: config.limits.of_requests(),
         sites: sites(config, hierarchy),
     }
+}
+
+/// Less than half of it is enough for answers of one segment; the rest is for those of several. An object has two where a
+/// connection may begin without a socket: one goes on with it, the other one ends it.
+fn memory_of_an_answer(socketless: bool) -> usize {
+    if socketless { 5 * KIB } else { 8 * KIB }
 }
 
 /// Whether connections begin without a socket, and those of which clients.
@@ -169,9 +174,11 @@ mod tests {
             settings(&loaded.config, &loaded.routes.hierarchy)
         };
         let sizes = |of: FastPathSettings| (of.objects, of.last_answer_max, of.flows);
-        assert_eq!(sizes(read("")), (8192, 34 * KIB, 65_536));
+        assert_eq!(sizes(read("")), (13_107, 34 * KIB, 65_536));
+        let kernel = read("[fast_path]\nconnections = \"kernel\"\n");
+        assert_eq!(sizes(kernel), (8192, 34 * KIB, 65_536));
         let more = "[fast_path]\nmemory = \"256MiB\"\nanswer_max = \"68KiB\"\n[limits]\nconnections = 100000\n";
-        assert_eq!(sizes(read(more)), (32_768, 68 * KIB, 100_000));
+        assert_eq!(sizes(read(more)), (52_428, 68 * KIB, 100_000));
         let one = read("[fast_path]\nanswer_max = \"1460B\"\n");
         assert_eq!(
             one.last_answer_max,

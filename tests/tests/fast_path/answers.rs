@@ -361,6 +361,7 @@ fn objects_beyond_the_limit_are_left_to_user_mode() {
     let server = lab.server(&tree, |launch| {
         launch.set(|settings| {
             settings.set("fast_path.memory", "\"128KiB\"");
+            settings.set("fast_path.connections", "\"kernel\""); // one place an object
         });
     });
     let mut client = server.connect();

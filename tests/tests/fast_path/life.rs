@@ -172,6 +172,7 @@ fn connections_that_only_the_kernel_answers_are_not_idle() {
     let server = lab.server(&tree, |launch| {
         launch.set(|settings| {
             settings.head_time(Duration::from_secs(1)).idle_time(Duration::from_secs(4));
+            settings.set("fast_path.connections", "\"kernel\""); // user mode closes no others
         });
     });
     warm(&server, "/hello.txt");
@@ -195,6 +196,7 @@ fn between_answers_of_the_kernel_a_connection_may_rest_for_the_idle_time() {
     let server = lab.server(&tree, |launch| {
         launch.set(|settings| {
             settings.head_time(Duration::from_secs(1)).idle_time(Duration::from_secs(60));
+            settings.set("fast_path.connections", "\"kernel\""); // user mode closes no others
         });
     });
     warm(&server, "/hello.txt");

@@ -1,14 +1,16 @@
 //! `afpa serve` whose clients' connections begin without a socket.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use afpa_netlab::Bed;
 use afpa_testkit::tree::patterned;
-use afpa_testkit::{Asked, Client, ReceiveError, Server, Tree, eventually};
+use afpa_testkit::{Asked, Client, Endpoint, ReceiveError, Server, Tree, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::lab::{Lab, answers, stats, warm};
+use crate::lab::{Lab, PORT, answers, stats, warm};
 
 const LARGE: usize = 300_000;
 
@@ -61,10 +63,15 @@ fn open(server: &Server) -> Client {
 
 #[track_caller]
 fn open_with(server: &Server, content: &str) -> Client {
+    open_to(server, server.endpoint(), content)
+}
+
+#[track_caller]
+fn open_to(server: &Server, endpoint: &Endpoint, content: &str) -> Client {
     let mut found = None;
     eventually("a connection without a socket", || {
         let before = opened(server);
-        let mut client = server.connect();
+        let mut client = Client::connect(endpoint).expect("connected");
         assert_eq!(client.get("/hello.txt").text(), content);
         let is_new = opened(server) > before;
         found = is_new.then_some(client);
@@ -85,6 +92,173 @@ fn ends_or_says(client: &mut Client, right: &str) {
         }
         Err(other) => panic!("{other:?}"),
     }
+}
+
+/// Connections that user mode does not see.
+fn without_socket(server: &Server) -> u64 {
+    stats(server)["connections"]["without_socket"].as_u64().expect("a count")
+}
+
+/// Where connections begin, in words.
+fn sockets(server: &Server) -> String {
+    stats(server)["fast_path"]["sockets"].as_str().unwrap_or_default().to_owned()
+}
+
+const BY_DEFAULT: &str = "those of clients that are let in begin without one";
+
+/// By both families, and the start and the statistics say so.
+#[test]
+fn by_default_connections_of_known_clients_begin_without_a_socket() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let v6 = Endpoint::Tcp(SocketAddr::new(IpAddr::V6(Bed::SERVER_V6), PORT));
+    let mut server = lab.server(&tree, |launch| {
+        launch.listen(v6.clone());
+    });
+    warm(&server, "/hello.txt");
+    assert!(server.log().contains(&format!("  sockets    {BY_DEFAULT}")), "{}", server.log());
+    assert_eq!(sockets(&server), BY_DEFAULT);
+    assert_eq!(without_socket(&server), 0);
+    let endpoint = server.endpoint().clone();
+    let mut clients =
+        [&endpoint, &v6, &endpoint, &v6].map(|endpoint| open_to(&server, endpoint, "hello"));
+    assert_eq!(without_socket(&server), 4);
+    for client in &mut clients[..2] {
+        assert_eq!(client.get("/large.bin").body.len(), LARGE);
+    }
+    assert_eq!(without_socket(&server), 2, "two have sockets now");
+    drop(clients);
+    eventually("they are gone", || without_socket(&server) == 0);
+    server.signal(Signal::TERM);
+    assert!(server.wait(Duration::from_secs(20)).is_some_and(|status| status.success()));
+}
+
+/// The start and the statistics name the reason and its remedy, for as long as it holds.
+#[test]
+fn a_host_that_does_not_let_them_be_right_says_why() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let cookies = |on: &str| {
+        lab.on_the_server(|| fs::write("/proc/sys/net/ipv4/tcp_syncookies", on)).expect("set");
+    };
+    cookies("0");
+    let server = lab.server(&tree, |_| ());
+    let why = "all connections have sockets of the kernel's: the kernel's TCP takes no cookies here \
+               (net.ipv4.tcp_syncookies is 0) (sysctl net.ipv4.tcp_syncookies=1)";
+    assert!(server.log().contains(&format!("  sockets    {why}")), "{}", server.log());
+    assert_eq!(server.log().matches("all connections have").count(), 1, "{}", server.log());
+    assert_eq!(sockets(&server), why);
+    warm(&server, "/hello.txt");
+    for _ in 0..20 {
+        assert_eq!(server.connect().get("/hello.txt").text(), "hello");
+    }
+    assert_eq!(opened(&server), 0);
+    cookies("1");
+    eventually("it is noticed", || sockets(&server) == BY_DEFAULT);
+    drop(open(&server));
+    cookies("0");
+    eventually("the other way round, too", || sockets(&server) == why);
+}
+
+/// With a configuration in which connections begin elsewhere.
+#[track_caller]
+fn reload_with(server: &Server, connections: &str, before: &str) {
+    let text = fs::read_to_string(server.configuration()).expect("a file");
+    let (old, new) =
+        (format!("connections = \"{before}\""), format!("connections = \"{connections}\""));
+    assert!(text.contains(&old), "{text}");
+    let reloads = server.log().matches("reloaded").count();
+    fs::write(server.configuration(), text.replace(&old, &new)).expect("written");
+    server.signal(Signal::HUP);
+    eventually("it has reloaded", || server.log().matches("reloaded").count() > reloads);
+}
+
+/// Open ones become the kernel's at their next request, and no request is lost.
+#[test]
+fn a_reload_gives_all_connections_sockets_and_takes_that_back() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let server = server(&lab, &tree, &[]);
+    let mut clients = [(); 4].map(|()| open(&server));
+    reload_with(&server, "kernel", "known");
+    assert_eq!(sockets(&server), "");
+    let before = opened(&server);
+    for client in &mut clients {
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+        assert_eq!(client.get("/large.bin").body.len(), LARGE);
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+    }
+    assert_eq!(without_socket(&server), 0);
+    for _ in 0..10 {
+        assert_eq!(server.connect().get("/hello.txt").text(), "hello");
+    }
+    assert_eq!(opened(&server), before);
+    reload_with(&server, "everyone", "kernel");
+    assert!(server.log().contains("connections takes effect at the next start"));
+    reload_with(&server, "known", "everyone");
+    drop(open(&server));
+    for client in &mut clients {
+        assert_eq!(client.get("/hello.txt").text(), "hello");
+    }
+}
+
+/// Of open ones without a word from their clients, and of those that ask at that moment.
+#[test]
+fn an_upgrade_ends_them_or_answers() {
+    let Some(lab) = lab() else { return };
+    let tree = site();
+    let mut server = server(&lab, &tree, &[]);
+    let mut clients = [(); 4].map(|()| open(&server));
+    let first = u64::from(server.pid());
+    server.signal(Signal::USR2);
+    clients[..2].iter_mut().for_each(|client| ends_or_says(client, "hello"));
+    eventually("the next process serves", || {
+        let output = server.command(&["stats", "--json"]);
+        let stats = serde_json::from_slice::<Value>(&output.stdout).ok();
+        stats.and_then(|stats| stats["pid"].as_u64()).is_some_and(|pid| pid != first)
+    });
+    clients.iter_mut().for_each(|client| ends_or_says(client, "hello"));
+    assert!(server.wait(Duration::from_secs(60)).is_some_and(|status| status.success()));
+    clients.iter_mut().for_each(|client| ends_or_says(client, "hello"));
+    drop(open(&server));
+    assert_eq!(lab.attached(), 4, "taken over, not added to");
+    let next = stats(&server)["pid"].as_u64().expect("a number");
+    let next = rustix::process::Pid::from_raw(next as i32).expect("a process id");
+    rustix::process::kill_process(next, Signal::TERM).expect("it is there");
+    eventually("nothing is left", || lab.attached() == 0);
+}
+
+/// Those without a socket count, and beyond the limit user mode refuses, in its own words.
+#[test]
+fn all_clients_together_have_no_more_connections_than_they_may() {
+    let Some(lab) = lab() else { return };
+    const MOST: u64 = 40;
+    let tree = site();
+    let settings = [("limits.connections", "40"), ("limits.connections_per_client", "40")];
+    let server = server(&lab, &tree, &settings);
+    let mut clients = Vec::new();
+    let mut is_refused = || {
+        let mut client = server.connect();
+        let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+        match client.try_receive(Asked::Body) {
+            Ok(response) if response.status == 200 => clients.push(client),
+            Ok(response) => {
+                assert!(sent && response.status == 503, "{response:?}");
+                return true;
+            }
+            Err(_) => return true,
+        }
+        clients.len() as u64 >= 3 * MOST
+    };
+    eventually("one is refused", &mut is_refused);
+    assert!((clients.len() as u64) < 3 * MOST, "{}", clients.len());
+    assert!(without_socket(&server) >= MOST / 2, "{:#}", stats(&server)["connections"]);
+    clients.truncate(clients.len() / 2);
+    eventually("there is room again", || {
+        let mut client = server.connect();
+        let sent = client.try_send("GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n").is_ok();
+        sent && client.try_receive(Asked::Body).is_ok_and(|response| response.status == 200)
+    });
 }
 
 /// A request a connection, for objects of the kernel and for others, and all of them are in the log.

@@ -22,8 +22,20 @@ pub(super) fn modes(programs: &Programs) -> Vec<Box<dyn Server>> {
         serve("afpa", "AFPA in user mode", &["--fast-path", "off"]),
         serve("afpa-readiness", "AFPA in user mode, waiting by epoll", READINESS),
         serve("afpa-completion", "AFPA in user mode, waiting by io_uring", COMPLETION),
-        serve("afpa-kernel", "AFPA with small objects in softirq", &["--fast-path", "on"]),
-        Box::new(Socketless { program: program.clone() }),
+        Box::new(Configured {
+            name: "afpa-kernel",
+            about: "AFPA with small objects in softirq",
+            file: "afpa-kernel.toml",
+            text: include_str!("../../../servers/afpa-kernel.toml"),
+            program: program.clone(),
+        }),
+        Box::new(Configured {
+            name: "afpa-socketless",
+            about: "AFPA with small objects, and connections, in softirq",
+            file: "afpa-socketless.toml",
+            text: include_str!("../../../servers/afpa-socketless.toml"),
+            program: program.clone(),
+        }),
         Box::new(Attached { program: program.clone() }),
         serve("afpa-copy", "AFPA in user mode, all objects pinned: sent with a copy", COPY),
         serve("afpa-sendfile", "AFPA in user mode, none pinned: sent without a copy", SENDFILE),
@@ -79,18 +91,22 @@ impl Server for Serve {
     }
 }
 
-/// As `afpa-kernel`, with connections that begin without a socket.
-struct Socketless {
+/// AFPA with a file of settings.
+struct Configured {
+    name: &'static str,
+    about: &'static str,
+    file: &'static str,
+    text: &'static str,
     program: PathBuf,
 }
 
-impl Server for Socketless {
+impl Server for Configured {
     fn name(&self) -> &str {
-        "afpa-socketless"
+        self.name
     }
 
     fn about(&self) -> &str {
-        "AFPA with small objects, and connections, in softirq"
+        self.about
     }
 
     fn lacks(&self) -> Option<String> {
@@ -102,8 +118,7 @@ impl Server for Socketless {
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let text = include_str!("../../../servers/afpa-socketless.toml");
-        let file = template::write(setup, "afpa-socketless.toml", text)?;
+        let file = template::write(setup, self.file, self.text)?;
         let mut launch = Launch::new(&self.program).args(["serve", "--config"]).arg(&file);
         if template::is_root() {
             launch = launch.args(["--user", "root"]); // as the others
