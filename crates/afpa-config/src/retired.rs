@@ -37,7 +37,7 @@ pub(crate) const RETIRED: &[(&str, &str, Now)] = &[
     ("cache", "kept_percent", Constant("50", "half of the room stays for files that no hint names")),
     ("shared_cache", "objects", Constant("1000000", "`limit` bounds their memory")),
     ("coherency", "max_watches", Constant("65536", "`unwatched_max_age` covers the directories beyond")),
-    ("fast_path", "objects", Constant("one for each 8 KiB of `memory`", "`memory` bounds them")),
+    ("fast_path", "objects", Constant("one for each 5 KiB of `memory`", "`memory` bounds them")),
     ("fast_path", "last_answer_max", Constant("34KiB, or `answer_max` where that is more", "user mode is faster with longer ones")),
     ("fast_path", "retired", Constant("a quarter of `memory`", "it is a share of `memory`")),
     ("fast_path", "transfers", Constant("4096", "they fill a link of 10 Gbit/s")),
