@@ -37,10 +37,14 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         return; // the programs look at 2,560 bytes of a payload
     }
     let mut parser = PARSER.lock().expect("no earlier failure");
-    let (verdicts, framings) = (parser.judge(&[data]), parser.frame(&[data]));
-    if let Err(difference) = agree::property::agree(&WORLD, data, verdicts[0]) {
-        panic!("{difference}");
+    for may_close in [true, false] {
+        parser.let_close(may_close);
+        let verdict = parser.judge(&[data])[0];
+        if let Err(difference) = agree::property::agree(&WORLD, data, verdict) {
+            panic!("without a socket: {may_close}; {difference}");
+        }
     }
+    let framings = parser.frame(&[data]);
     if let Err(difference) = agree::unsafe_targets::agree(data, parser.unsafe_targets(&[data])[0]) {
         panic!("{difference}");
     }

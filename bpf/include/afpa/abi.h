@@ -34,6 +34,8 @@
 #define AFPA_FIELD_UNKNOWN 0x80000000 /* class of the request fields that are not in `fields` */
 #define AFPA_OTHER_TAG_WHOLE 0x40000000 /* rule of an object: If-None-Match with another tag gets the whole answer */
 #define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
+#define AFPA_WEIGHTS_AS_OURS 0x08000000 /* rule of an object: Accept-Encoding with weights chooses as user mode does */
+#define AFPA_FIELD_HOP 0x04000000 /* class of Upgrade, and of connection options that name a field which no server here reads */
 #define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets the answer to a request that asks for the connection's end */
 #define AFPA_PAGE 6144            /* bytes of a longer answer in one page: with the rest of its entry, the kernel's memory for it is full */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
@@ -492,13 +494,14 @@ enum afpa_kind {
 
 /* checked: a header block and its meaning, so that its next copy is only compared. */
 enum afpa_verdict_flags {
-	AFPA_BLOCK_ONE_REQUEST = 1,   /* certainly one request without a body, and the connection stays */
+	AFPA_BLOCK_ONE_REQUEST = 1,   /* certainly one request without a body; the connection stays, or AFPA_BLOCK_CLOSE says that it does not */
 	AFPA_BLOCK_ANSWERABLE = 2,    /* and no field asks for anything that only user mode does */
-	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards or several lines */
+	AFPA_BLOCK_CODING_UNSURE = 4, /* Accept-Encoding with weights, wildcards, unknown codings or several lines */
 	AFPA_BLOCK_MATCH_UNSURE = 8,  /* conditions other than one plain validator */
 	AFPA_BLOCK_HOST = 16,         /* exactly one Host line so far */
 	AFPA_BLOCK_CLOSE = 32,        /* Connection: close */
 	AFPA_BLOCK_KEEP = 64,         /* Connection: keep-alive */
+	AFPA_BLOCK_CODING_WEIGHED = 128, /* and yet `choices` has user mode's choice */
 };
 
 struct afpa_block {
@@ -509,6 +512,7 @@ struct afpa_block {
 	__u16 modified_since_at, modified_since_length;
 	__u32 fields;                 /* classes of the fields that are not read here */
 	__u32 host;                   /* as in struct afpa_site */
+	__u32 choices;                /* of weights: two bits for each set of stored codings (gzip 1, br 2, zstd 4), the number of the best */
 };
 
 struct afpa_checked {
@@ -517,7 +521,6 @@ struct afpa_checked {
 	__u32 listener;
 	__u32 length;                 /* of the block, final blank line included; 0: vacant */
 	struct afpa_block block;
-	__u32 reserved;
 	__u8 bytes[AFPA_CHECKED_MAX];
 };
 

@@ -41,6 +41,19 @@ struct line {
 	__u32 next;                  /* start of the line that follows */
 };
 
+/* A walk over a list in a field's value: http/lists.h. */
+struct list {
+	__u64 name, before;          /* of the member in hand, in lower case: its last eight bytes, and those before them; the last in the lowest bits */
+	__u64 parameter;             /* the bytes behind its ';', in the same way */
+	__u32 at, length;            /* the value */
+	__u32 name_length, parameter_length;
+	__u32 options;               /* they are connection options, and not codings */
+	__u16 weights[4];            /* of each coding that is named, by its number, in thousandths, and one more; 0: it is not */
+	__u16 others;                /* of `*` */
+	__u8 has_parameter, blank, odd;
+	__u8 sure;                   /* every member was read, and is known */
+};
+
 /* Where a scan of a head stands. */
 struct scan {
 	__u32 at, start, end;
@@ -54,6 +67,7 @@ struct scan {
 	__u32 size;                  /* of a response, or of its head */
 	__u32 coding_at;             /* where the next coding of Accept-Encoding is read */
 	struct line line;
+	struct list list;
 	struct afpa_block block;
 };
 
@@ -65,6 +79,7 @@ struct request {
 	__u32 head;                  /* method is HEAD */
 	__u32 may_close;             /* the connection may be closed here: it has no socket */
 	__u32 old;                   /* the version is HTTP/1.0 */
+	__u32 absolute;              /* the target is in absolute form: it names a host */
 	__u32 entry, entry_sequence; /* where its block is remembered; a sequence of 0: nowhere */
 	struct afpa_block block;
 };

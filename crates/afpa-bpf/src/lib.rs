@@ -39,8 +39,8 @@ pub use cache::pages::PAGE_BYTES;
 pub use cache::pin::{Objects, Usage};
 pub use cache::room::VARIANT_BYTES;
 pub use cache::variant::{
-    AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_UNKNOWN, Freshness, LONGEST_ANSWER,
-    PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant,
+    AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_HOP, FIELD_UNKNOWN, Freshness,
+    LONGEST_ANSWER, PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant, WEIGHTS_AS_OURS,
 };
 pub use clock::Clock;
 pub use conn::SiteNumber;

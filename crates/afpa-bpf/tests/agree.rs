@@ -28,7 +28,7 @@ mod agree {
 
 use agree::framing::Taken;
 use agree::generator::{Chance, head};
-use agree::heads::{LINES, REQUEST_LINES, browser, for_user_mode, ordinary, padded};
+use agree::heads::{LINES, REQUEST_LINES, browser, closing, for_user_mode, ordinary, padded};
 use agree::in_kernel::{How, Judge};
 use agree::property::{Certainty, Verdict, agree, user_mode};
 use agree::user_space::Parser;
@@ -53,7 +53,8 @@ fn world() -> World {
 fn written() -> Vec<Vec<u8>> {
     let mut heads: Vec<Vec<u8>> =
         corpus::all().into_iter().flat_map(|case| [case.wire(), case.head]).collect();
-    heads.extend(ordinary().into_iter().chain(for_user_mode()).map(|head| head.bytes));
+    let clients = ordinary().into_iter().chain(closing()).chain(for_user_mode());
+    heads.extend(clients.map(|head| head.bytes));
     let with = |request_line: &str, lines: &[&str]| {
         [&[request_line], lines, &["", ""]].concat().join("\r\n").into_bytes()
     };
@@ -82,7 +83,7 @@ fn compare(world: &World, heads: &[Vec<u8>], verdicts: &[Verdict]) -> Tally {
                 eprintln!("b\"{}\"\n    {difference}", head.escape_ascii());
             }
         }
-        tally.note(*verdict, user_mode(world, head).is_ok());
+        tally.note(*verdict, user_mode(world, head, verdict.may_close).is_ok());
     }
     assert_eq!(differences, 0, "heads on which the parsers differ, of {}", heads.len());
     tally
@@ -129,6 +130,8 @@ fn written_heads() {
     if let Some(mut parser) = Parser::start(folder.path(), &world) {
         let tally = compare(&world, &heads, &parser.judge(&heads));
         tally.print("corpus and odd lines, in user space");
+        parser.let_close(true);
+        compare(&world, &heads, &parser.judge(&heads)).print("the same without a socket");
         assert!(tally.by_programs > 200, "the comparison is not empty");
     }
     let Some(mut judge) = Judge::load(folder.path(), &world) else { return };
@@ -169,6 +172,148 @@ fn fields_that_may_matter_are_left_to_the_server() {
     }
 }
 
+/// Members of Accept-Encoding, good and bad, and blanks around them.
+const CODINGS: [&str; 16] = [
+    "gzip",
+    "br",
+    "zstd",
+    "identity",
+    "*",
+    "deflate",
+    "x-gzip",
+    "compress",
+    "xz",
+    "GZip",
+    "Br",
+    "gzipx",
+    "",
+    "gz ip",
+    "identityx",
+    "b",
+];
+const WEIGHTS: [&str; 24] = [
+    "",
+    "",
+    "",
+    ";q=1",
+    ";q=0",
+    ";q=0.5",
+    ";q=0.8",
+    "; q=0.3",
+    " ;q=0.999",
+    ";q=1.0",
+    ";q=1.000",
+    ";q=1.001",
+    ";q=0.001",
+    ";Q=0.5",
+    ";q=.5",
+    ";q=0.",
+    ";q=",
+    ";",
+    ";q=2",
+    ";q=0.5;x=1",
+    ";x=1",
+    ";q = 0.5",
+    ";q=0.12a",
+    ";q=0.0000",
+];
+
+/// Weights, wildcards and unknown codings give the coding that user mode chooses, from each set of stored ones.
+#[test]
+fn weights_choose_as_user_mode_does() {
+    let stored = (0..8).map(|more| format!("/{}", "x".repeat(15 + more)).into_bytes());
+    let world = World::new(stored.clone());
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let mut judge = Judge::load(folder.path(), &world);
+    let mut chance = Chance(0x1405_7b7e_f767_814f);
+    let paths: Vec<String> = stored.map(|path| String::from_utf8(path).expect("ASCII")).collect();
+    let (mut asked, mut answered) = (0, 0);
+    for _ in 0..40 {
+        let heads: Vec<Vec<u8>> = (0..1000)
+            .map(|_| {
+                let members: Vec<String> = (0..chance.below(7))
+                    .map(|_| format!("{}{}", chance.pick(&CODINGS), chance.pick(&WEIGHTS)))
+                    .collect();
+                let comma = chance.pick(&[",", ", ", " ,"]);
+                let (path, list) = (chance.pick(&paths), members.join(comma));
+                format!("GET {path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {list}\r\n\r\n")
+                    .into_bytes()
+            })
+            .collect();
+        let verdicts = parser.judge(&heads);
+        let tally = compare(&world, &heads, &verdicts);
+        (asked, answered) = (asked + tally.heads, answered + tally.by_programs);
+        if let Some(judge) = &mut judge {
+            same_in_kernel(judge, &heads[..100], &verdicts);
+        }
+    }
+    println!("{answered} of {asked} heads with odd lists are answered by the programs");
+    assert_eq!(answered, asked, "whatever the list is, the choice is certain");
+}
+
+/// The end of such a request is certain, so the connection does not stay with user mode (H6).
+#[test]
+fn odd_requests_with_a_certain_end() {
+    let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
+    let Some(mut parser) = Parser::start(folder.path(), &world) else { return };
+    let mut certain = |line: &str, field: &str| {
+        let head = format!("{line}\r\nHost: a\r\n{field}\r\n\r\n").into_bytes();
+        let verdict = parser.judge(&[&head])[0];
+        assert_eq!(agree(&world, &head, verdict), Ok(()), "{line} {field}");
+        let framing = parser.frame(&[&[&head[..], &head].concat()])[0];
+        let both = framing.is_sure() && framing.requests == 2;
+        assert_eq!(
+            both,
+            verdict.certainty > Certainty::Unsure,
+            "{line} {field}: alone and behind one"
+        );
+        (verdict.certainty, verdict.answers())
+    };
+    let get = "GET /index.html HTTP/1.1";
+    for (line, field, answered) in [
+        (get, "Connection: TE", true),
+        (get, "Connection:", true),
+        (get, "Connection: keep-alive, TE", true),
+        (get, "Content-Length: 0", true),
+        (
+            get,
+            "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
+            true,
+        ),
+        ("GET / HTTP/1.1", "Connection: Upgrade\r\nUpgrade: websocket", false),
+        ("GET /dir/ HTTP/1.1", "Content-Length: 0", false),
+        ("GET /index.html HTTP/1.0", "Connection: Keep-Alive", false),
+        ("GET http://a/index.html HTTP/1.1", "X: y", false),
+        ("HEAD HTTPS://a:1?b HTTP/1.1", "X: y", false),
+    ] {
+        let expected = if answered { Certainty::Answerable } else { Certainty::One };
+        let (certainty, answers) = certain(line, field);
+        assert!(certainty >= expected && answers == answered, "{line} {field}: {certainty:?}");
+    }
+    for (line, field) in [
+        (get, "Connection: close"),
+        (get, "Connection: TE, close"),
+        (get, "Connection: x"),
+        (get, "Content-Length: 1"),
+        (get, "Transfer-Encoding: chunked"),
+        (get, "Expect: 100-continue"),
+        ("GET /index.html HTTP/1.0", "X: y"),
+        ("GET /index.html HTTP/1.0", "Connection: keep-alive, close"),
+        ("GET ftp://a/ HTTP/1.1", "X: y"),
+        ("\r\n\r\nGET / HTTP/1.1", "X: y"),
+    ] {
+        assert_eq!(certain(line, field), (Certainty::Unsure, false), "{line} {field}");
+    }
+    let one = b"\r\nGET /index.html HTTP/1.1\r\nHost: a\r\n\r\n";
+    let framing = parser.frame(&[one])[0];
+    assert!(
+        framing.is_sure() && framing.requests == 1,
+        "one empty line is passed over: {framing:?}"
+    );
+    assert_eq!(agree::framing::agree(one, &framing), Ok(()));
+}
+
 /// Found by `generated_heads`: word tricks that took a neighbour of a character for the character.
 #[test]
 fn hosts_of_almost_the_right_characters() {
@@ -203,6 +348,9 @@ fn generated_heads() {
     let mut tally = Tally::default();
     while tally.heads < wanted() {
         let heads: Vec<_> = (0..ROUND).map(|_| head(&seeds, &mut chance)).collect();
+        parser.let_close(true);
+        compare(&world, &heads, &parser.judge(&heads));
+        parser.let_close(false);
         let verdicts = parser.judge(&heads);
         tally.add(&compare(&world, &heads, &verdicts));
         if let Some(judge) = &mut judge {
@@ -292,6 +440,7 @@ fn fits_a_packet(head: &[u8]) -> bool {
     (1..3000).contains(&head.len())
 }
 
+/// Recorded heads of the programs that people use: which ones the kernel answers.
 #[test]
 fn real_clients_are_answered() {
     let (folder, world) = (tempfile::tempdir().expect("a folder"), world());
@@ -303,13 +452,25 @@ fn real_clients_are_answered() {
             let outcome = if verdict.answers() { "answered" } else { verdict.reason.text() };
             println!("{:44} {:>5} bytes  {outcome}", head.client, head.bytes.len());
         }
-        verdicts.iter().filter(|verdict| verdict.answers()).count()
+        let answered = verdicts.iter().filter(|verdict| verdict.answers()).count();
+        let stays = verdicts.iter().filter(|verdict| verdict.certainty > Certainty::Unsure).count();
+        (answered, stays)
     };
-    let (fit, unfit) = (ordinary(), for_user_mode());
-    let answered = share(&fit, &mut parser);
-    println!("{answered} of {} ordinary heads are answered by the programs\n", fit.len());
-    assert_eq!(answered, fit.len(), "the fast path is for all of them");
-    assert_eq!(share(&unfit, &mut parser), 0, "these ask for what only user mode does");
+    let (fit, ends, unfit) = (ordinary(), closing(), for_user_mode());
+    println!("with a socket, and without one:");
+    assert_eq!(share(&fit, &mut parser).0, fit.len(), "the fast path is for all of them");
+    println!("for user mode:");
+    let (answered, stays) = share(&unfit, &mut parser);
+    assert_eq!(answered, 0, "these ask for what only user mode does");
+    assert_eq!(stays, unfit.len(), "and yet the connection comes back");
+    println!("for user mode, with a socket:");
+    assert_eq!(share(&ends, &mut parser), (0, 0), "their sockets have to be closed");
+    parser.let_close(true);
+    println!("the same without one:");
+    assert_eq!(share(&ends, &mut parser).0, ends.len(), "here the programs close, too");
+    let all = fit.len() + ends.len() + unfit.len();
+    println!("{} of {all} heads are answered", fit.len() + ends.len());
+    assert!((fit.len() + ends.len()) * 100 >= all * 95);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::{
-    AGE_DIGITS, AcceptedCodings, Coding, ETAG_MAX, FastPath, Freshness, NOT_MODIFIED_MAX, Response,
-    TTL_DIGITS, Ttl, Variant,
+    AGE_DIGITS, AcceptedCodings, Coding, ETAG_MAX, FIELD_HOP, FastPath, Freshness,
+    NOT_MODIFIED_MAX, Response, TTL_DIGITS, Ttl, Variant,
 };
 use afpa_cache::{Key, Object};
 use afpa_framework::{Now, clock};
@@ -51,7 +51,8 @@ impl ServerAnswers {
         let codings = accepted(place)?;
         let number = self.hosts().number(&self.fast_path.listeners, site, &place.host)?;
         let path = found.target.into();
-        Some(PinTarget { site: number, path, codings, matter: found.matter })
+        // A request that offers another protocol does not use the cache.
+        Some(PinTarget { site: number, path, codings, matter: found.matter | FIELD_HOP })
     }
 
     /// Notes an answer of a URL whose answers vary. False: it must not be pinned, since user mode may give another one.

@@ -27,6 +27,17 @@ struct cached {
 	bool has_age;    /* it is one */
 };
 
+/* The stored coding that user mode chooses by weights, unknown codings and wildcards (Q6). 0: unsure. */
+static __always_inline __u32 choose_by_weight(const struct afpa_object *object, const struct afpa_block *block,
+					      const __u32 *slot)
+{
+	__u32 stored = !!slot[1] | !!slot[2] << 1 | !!slot[3] << 2;
+
+	if (!(block->flags & AFPA_BLOCK_CODING_WEIGHED) || !(object->fields & AFPA_WEIGHTS_AS_OURS))
+		return 0;
+	return slot[block->choices >> (2 * stored) & 3];
+}
+
 /* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
 static __always_inline __u32 choose_variant(const struct afpa_object *object, const struct afpa_block *block)
 {
@@ -35,7 +46,7 @@ static __always_inline __u32 choose_variant(const struct afpa_object *object, co
 	if (!(slot[1] | slot[2] | slot[3]))
 		return slot[0];
 	if (block->flags & AFPA_BLOCK_CODING_UNSURE)
-		return 0;
+		return choose_by_weight(object, block, slot);
 	if (block->codings & 4 && slot[2])
 		return slot[2];
 	if (block->codings & 8 && slot[3])

@@ -50,7 +50,8 @@ __noinline int afpa_derive_others(struct __sk_buff *skb, struct work *work, cons
 	p->payload_at = s->payload_at;
 	p->have = have;
 	p->length = have + s->length;
-	p->at = p->requests = p->head_bits = 0;
+	p->requests = p->head_bits = 0;
+	p->at = have ? 0 : empty_line(work, p->length);
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
 		taken = afpa_take_request(skb, work);
 	if (taken == TAKEN_LAST)

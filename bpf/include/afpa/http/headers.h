@@ -11,6 +11,7 @@
 #define AFPA_HTTP_BLOCK_H
 
 #include <afpa/http/fields.h>
+#include <afpa/http/lists.h>
 
 #define BLOCK_AT_MAX (AFPA_HEAD_MAX - AFPA_CHECKED_MAX)
 #define LINES_MAX 64
@@ -203,7 +204,7 @@ __noinline int afpa_read_codings(struct work *work)
 		return 0;
 	scan = &work->scan;
 	end = scan->line.value_at + scan->line.value_length;
-	first = scan->block.codings == 1;
+	first = scan->block.codings == 1 && !(scan->block.flags & AFPA_BLOCK_CODING_UNSURE);
 	scan->block.codings = 1;
 	scan->coding_at = scan->line.value_at;
 	for (int i = 0; i < CODING_TOKENS; i++) {
@@ -225,8 +226,13 @@ __noinline int afpa_read_codings(struct work *work)
 			break;
 		*(volatile __u32 *)&scan->coding_at = at + (work->head[at + 1] == ' ' ? 2 : 1);
 	}
-	if (!sure || !first)
-		scan->block.flags |= AFPA_BLOCK_CODING_UNSURE;
+	if (sure && first)
+		return 0;
+	scan->block.flags |= AFPA_BLOCK_CODING_UNSURE;
+	if (first)
+		afpa_weigh_codings(work);
+	else
+		scan->block.flags &= ~AFPA_BLOCK_CODING_WEIGHED;
 	return 0;
 }
 
@@ -278,8 +284,8 @@ static __always_inline void read_modified_since(struct scan *scan)
 }
 
 /*
- * "keep-alive", the default, or "close", in any case; every other connection option changes the connection in ways
- * that are not known here.
+ * "keep-alive", the default, or "close", in any case; or a list of these and of options that say nothing about the connection's end
+ * (H6). False: any other option may change the connection in ways that are not known here.
  */
 static __always_inline bool read_connection(struct work *work, struct scan *scan)
 {
@@ -288,15 +294,29 @@ static __always_inline bool read_connection(struct work *work, struct scan *scan
 
 	if (at > LAST_WORD - 8)
 		return false;
-	if (line->value_length == 5) {
-		scan->block.flags |= AFPA_BLOCK_CLOSE;
-		return ((load8(work->head + at) | EVERY_BYTE(0x20)) & 0xffffffffffULL) == N('c', 'l', 'o', 's', 'e', 0, 0, 0);
+	if (line->value_length == 10 &&
+	    (load8(work->head + at) | EVERY_BYTE(0x20)) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i') &&
+	    (work->head[at + 8] | 0x20) == 'v' && (work->head[at + 9] | 0x20) == 'e') {
+		scan->block.flags |= AFPA_BLOCK_KEEP;
+		return true;
 	}
-	if (line->value_length != 10)
+	if (line->value_length == 5 &&
+	    ((load8(work->head + at) | EVERY_BYTE(0x20)) & 0xffffffffffULL) == N('c', 'l', 'o', 's', 'e', 0, 0, 0)) {
+		scan->block.flags |= AFPA_BLOCK_CLOSE;
+		return true;
+	}
+	return afpa_read_options(work);
+}
+
+/* Content-Length: of a method that has no content it may be 0, which says the same. Others may matter to a server as any field. */
+static __always_inline bool read_content_length(struct work *work, struct scan *scan)
+{
+	if (!afpa_read_length(work, scan->line.value_at))
 		return false;
-	scan->block.flags |= AFPA_BLOCK_KEEP;
-	return (load8(work->head + at) | EVERY_BYTE(0x20)) == N('k', 'e', 'e', 'p', '-', 'a', 'l', 'i') &&
-	       (work->head[at + 8] | 0x20) == 'v' && (work->head[at + 9] | 0x20) == 'e';
+	if (scan->framed)
+		return true;
+	scan->block.fields |= field_classes();
+	return scan->content_length == 0;
 }
 
 /* Take one field's effect on the request. False: not certainly one request without a body. */
@@ -325,10 +345,11 @@ static __always_inline bool read_field(struct work *work, struct scan *scan)
 		   named(line, NAME_IF_UNMODIFIED_SINCE) || named(line, NAME_AUTHORIZATION)) {
 		scan->block.flags &= ~AFPA_BLOCK_ANSWERABLE;
 	} else if (named(line, NAME_CONTENT_LENGTH)) {
-		return scan->framed && afpa_read_length(work, line->value_at);
-	} else if (named(line, NAME_TRANSFER_ENCODING) ||
-		   named(line, NAME_EXPECT) || named(line, NAME_UPGRADE)) {
+		return read_content_length(work, scan);
+	} else if (named(line, NAME_TRANSFER_ENCODING) || named(line, NAME_EXPECT)) {
 		return false;
+	} else if (named(line, NAME_UPGRADE)) {
+		scan->block.fields |= AFPA_FIELD_HOP; /* an offer: the response says whether the protocol changes */
 	} else {
 		scan->block.fields |= field_classes();
 	}

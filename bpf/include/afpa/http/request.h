@@ -20,6 +20,15 @@
 #define VERSION_HTTP N('H', 'T', 'T', 'P', '/', '1', '.', '1')
 #define VERSION_OLD N('H', 'T', 'T', 'P', '/', '1', '.', '0')
 
+/* Does a target of these first bytes begin as an absolute form does (RFC 9112, 3.2.2), in letters of any case? */
+static __always_inline bool is_absolute(__u64 start)
+{
+	__u64 folded = start | EVERY_BYTE(0x20);
+
+	return (folded & 0xffffffffffffffULL) == N('h', 't', 't', 'p', ':', '/', '/', 0) ||
+	       folded == N('h', 't', 't', 'p', 's', ':', '/', '/');
+}
+
 /* Bytes of the method and the space behind it. Methods that may have content count only if `framed`. */
 static __always_inline __u32 method_size(__u64 start, bool framed)
 {
@@ -41,7 +50,7 @@ static __always_inline __u32 method_size(__u64 start, bool framed)
 }
 
 /*
- * "GET /target HTTP/1.1\r\n". The target is hashed as it lies, not decoded: an object pinned under a
+ * "GET /target HTTP/1.1\r\n", or HTTP/1.0, or a target in absolute form. The target is hashed as it lies, not decoded: an object pinned under a
  * path answers exactly these bytes, any other spelling goes to user mode. AFPA_ANSWERED: parsed.
  */
 __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 framed)
@@ -61,7 +70,8 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	opaque(target);
 	if (target > 8)
 		return AFPA_PASS_METHOD;
-	if (work->head[target] != '/')
+	request->absolute = work->head[target] != '/';
+	if (request->absolute && !is_absolute(load8(work->head + target)))
 		return AFPA_PASS_REQUEST_LINE;
 	request->path_length = TARGET_MAX;
 	for (__u32 i = 0; i < TARGET_MAX; i += 8) {
@@ -93,7 +103,7 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	opaque(at);
 	if (size == 0 || at > BLOCK_AT_MAX - 10)
 		return AFPA_PASS_REQUEST_LINE;
-	request->old = load8(work->head + at) == VERSION_OLD && request->may_close && !framed;
+	request->old = load8(work->head + at) == VERSION_OLD;
 	if ((load8(work->head + at) != VERSION_HTTP && !request->old) || !crlf_at(work, at + 8))
 		return AFPA_PASS_REQUEST_LINE;
 	request->path_hash = hash;
@@ -104,18 +114,19 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 }
 
 /*
- * May the connection stay, or be closed here, as the request wants? HTTP/1.0 wants it closed, unless it says otherwise; then
- * the answer would say so, too, which none that is stored does (RFC 9112, 9.3).
+ * By version and connection options: does the connection stay, or may it be closed here, as the request wants? HTTP/1.0 wants it closed, unless it says otherwise; then the answer would say so, too, which none that is stored
+ * does (RFC 9112, 9.3), but the connection stays. REQUEST_UNSURE: its socket must be closed, which is user mode's.
  */
-static __always_inline bool ends_as_it_may(struct request *request)
+static __always_inline enum certainty end_of_connection(struct request *request)
 {
-	if (request->old && request->block.flags & AFPA_BLOCK_KEEP)
-		return false;
-	if (request->old)
-		request->block.flags |= AFPA_BLOCK_CLOSE;
-	if (request->block.flags & AFPA_BLOCK_CLOSE)
-		return request->may_close && !(request->block.flags & AFPA_BLOCK_KEEP);
-	return true;
+	__u32 flags = request->block.flags;
+
+	if (request->old && !(flags & AFPA_BLOCK_KEEP))
+		flags |= AFPA_BLOCK_CLOSE;
+	request->block.flags = flags;
+	if (flags & AFPA_BLOCK_CLOSE)
+		return request->may_close && !(flags & AFPA_BLOCK_KEEP) ? REQUEST_ANSWERABLE : REQUEST_UNSURE;
+	return request->old ? REQUEST_ONE : REQUEST_ANSWERABLE;
 }
 
 /* Is anything pinned under this hash, on any site? Almost always right, one load. */
@@ -133,17 +144,24 @@ static __always_inline bool path_may_be_pinned(__u64 hash)
 static __always_inline enum certainty derive_request(struct work *work, __u32 length,
 						      const struct afpa_listener *listener, enum afpa_reason *reason)
 {
+	enum certainty end;
+
 	*reason = afpa_parse_request_line(work, length, false);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
 	*reason = check_block(work, listener);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
-	if (!ends_as_it_may(&work->request)) {
+	end = end_of_connection(&work->request);
+	if (end == REQUEST_UNSURE) {
 		*reason = AFPA_PASS_HEADER;
-		return REQUEST_UNSURE; /* its socket must be closed, which is user mode's */
+		return REQUEST_UNSURE;
 	}
-	if (!path_may_be_pinned(work->request.path_hash))
+	if (work->request.absolute)
+		*reason = AFPA_PASS_REQUEST_LINE; /* it names its host itself */
+	else if (end == REQUEST_ONE)
+		*reason = AFPA_PASS_VARIANT;
+	else if (!path_may_be_pinned(work->request.path_hash))
 		*reason = AFPA_PASS_NOT_PINNED;
 	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))
 		*reason = AFPA_PASS_FIELD;
@@ -212,9 +230,16 @@ static __always_inline __u64 derive_framing(struct work *work, __u32 length, con
 	content = method_size(load8(work->head), false) == 0;
 	scan_block(work, listener, content);
 	if ((scan->block.flags & (AFPA_BLOCK_ONE_REQUEST | AFPA_BLOCK_CLOSE)) != AFPA_BLOCK_ONE_REQUEST ||
+	    (work->request.old && !(scan->block.flags & AFPA_BLOCK_KEEP)) ||
 	    scan->content_length > REQUEST_CONTENT_MAX)
 		return NO_FRAMING;
 	return content ? scan->content_length : 0;
+}
+
+/* Bytes of the empty line before the first request in `work->head`: one is passed over (RFC 9112, 2.2). */
+static __always_inline __u32 empty_line(const struct work *work, __u32 length)
+{
+	return length > 2 && crlf_at(work, 0) ? 2 : 0;
 }
 
 #define PIPELINED_MAX 8 /* requests of one segment that are counted */

@@ -117,6 +117,10 @@ impl AcceptedCodings {
 
 /// Class of the request fields that have no other class.
 pub const FIELD_UNKNOWN: u32 = afpa_abi::FIELD_UNKNOWN as u32;
+/// Class of Upgrade, and of connection options that name a field which no server here reads.
+pub const FIELD_HOP: u32 = afpa_abi::FIELD_HOP as u32;
+/// Among the classes that do not matter: Accept-Encoding with weights chooses as AFPA's own server does.
+pub const WEIGHTS_AS_OURS: u32 = afpa_abi::WEIGHTS_AS_OURS as u32;
 const OTHER_TAG_WHOLE: u32 = afpa_abi::OTHER_TAG_WHOLE as u32;
 const TAG_WINS: u32 = afpa_abi::TAG_WINS as u32;
 const OLD_ALIKE: u32 = afpa_abi::OLD_ALIKE as u32;
@@ -126,7 +130,7 @@ const RULES: u32 = OTHER_TAG_WHOLE | TAG_WINS | OLD_ALIKE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinRules {
     /// Classes of request fields that do not matter to it, as
-    /// [`let_fields_matter`](crate::Listeners::let_fields_matter) numbered them.
+    /// [`let_fields_matter`](crate::Listeners::let_fields_matter) numbered them; with [`FIELD_HOP`] and [`WEIGHTS_AS_OURS`].
     pub fields: u32,
     /// If-None-Match with another tag gets the whole answer.
     pub other_tag_gets_whole: bool,

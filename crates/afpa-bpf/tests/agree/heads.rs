@@ -19,6 +19,11 @@ pub fn ordinary() -> Vec<Head> {
     heads
 }
 
+/// Heads of clients that want the connection to end: on a connection without a socket the programs answer every one.
+pub fn closing() -> Vec<Head> {
+    read(include_str!("clients_that_close.txt"))
+}
+
 /// Heads of clients that ask for things that only user mode does.
 pub fn for_user_mode() -> Vec<Head> {
     read(include_str!("clients_for_user_mode.txt"))
@@ -124,6 +129,15 @@ pub const LINES: &[&str] = &[
     "Connection: upgrade",
     "Connection: ",
     "Connection: TE",
+    "Connection: TE, close",
+    "Connection: te , Keep-Alive",
+    "Connection: Upgrade, HTTP2-Settings",
+    "Connection: ,, keep-alive,",
+    "Connection: keep-alive; timeout=5",
+    "Connection: keep alive",
+    "Connection: host",
+    "Connection: te, x",
+    "Connection: keep-alive, Upgrade",
     "Connection: keep-alivf",
     "Connection: keep-alive ",
     "Connection: keep-alive,",
@@ -131,6 +145,10 @@ pub const LINES: &[&str] = &[
     "Proxy-Connection: close",
     "Keep-Alive: timeout=5",
     "Content-Length: 0",
+    "Content-Length: 00",
+    "Content-Length: 0000000000",
+    "Content-Length: 00000000000",
+    "Content-Length:",
     "Content-Length: 5",
     "Content-Length: +0",
     "Content-Length: 0, 0",
@@ -185,6 +203,16 @@ pub const LINES: &[&str] = &[
     "Accept-Encoding: compress, gzip",
     "Accept-Encoding: gzip\t, br",
     "accept-encoding: zstd",
+    "Accept-Encoding: gzip;q=1.0,deflate;q=0.6,identity;q=0.3",
+    "Accept-Encoding: gzip;q=1, br;q=0.999, *;q=0.1",
+    "Accept-Encoding: identity;q=1, *;q=0",
+    "Accept-Encoding: compress, gzip, bzip2, xz, lzma, zstd",
+    "Accept-Encoding: br;q=0.5 ; x, zstd; q=0.5, gzip ;Q=1.",
+    "Accept-Encoding: *, br;q=0",
+    "Accept-Encoding: gzip;q=0.0001, br;q=1.001, zstd;q=",
+    "Accept-Encoding: gzip, gzip;q=0, x-gzip;q=0.3",
+    "Accept-Encoding: identity; q=0.5, gzip;q=0.5, br;q=.5",
+    "Accept-Encoding: gzip;q=0.8;q=0.9, Zstd;q=0.2, BR;q=0.3",
     "Accept-Encoding: br ",
     "Accept-Encoding:  br",
     "If-None-Match: \"b-1\"",
@@ -302,6 +330,14 @@ pub const REQUEST_LINES: &[&str] = &[
     "GET /index.html",
     "GET\t/index.html HTTP/1.1",
     "GET http://server/index.html HTTP/1.1",
+    "GET HTTPS://server:443 HTTP/1.1",
+    "HEAD Http://s?q HTTP/1.1",
+    "GET http:/server/ HTTP/1.1",
+    "GET http:// HTTP/1.1",
+    "GET http://u@h/ HTTP/1.1",
+    "GET ftp://server/ HTTP/1.1",
+    "POST http://server/ HTTP/1.0",
+    "HEAD /index.html HTTP/1.0",
     "GET //index.html HTTP/1.1",
     "GET /./index.html HTTP/1.1",
     "GET /x/../index.html HTTP/1.1",
@@ -324,6 +360,9 @@ pub const REQUEST_LINES: &[&str] = &[
     "GET /index.html\0 HTTP/1.1",
     "GET /index.htm\r HTTP/1.1",
     "\r\nGET / HTTP/1.1",
+    "\r\nPOST / HTTP/1.1",
+    "\r\n\r\nGET / HTTP/1.1",
+    "\nGET / HTTP/1.1",
     " GET / HTTP/1.1",
     "PRI * HTTP/2.0",
     "GET /\x7f HTTP/1.1",

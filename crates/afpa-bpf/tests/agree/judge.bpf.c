@@ -47,7 +47,8 @@ int agree_framing(struct __sk_buff *skb)
 	p = &work->passing;
 	p->payload_at = s.payload_at;
 	p->length = s.length;
-	p->have = p->at = p->requests = p->head_bits = 0;
+	p->have = p->requests = p->head_bits = 0;
+	p->at = empty_line(work, p->length);
 	p->listener = p->any_host_site = 1;
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++)
 		taken = afpa_take_request(skb, work);

@@ -3,12 +3,12 @@
 //! The programs may leave anything to user mode. User mode would have answered in the same way every request that
 //! they answer. Bytes that they take for one request are one for user mode too, or it refuses them as a whole.
 
-use afpa_abi::{OTHER_TAG_WHOLE, Reason, TAG_WINS, kind};
+use afpa_abi::{FIELD_HOP, OTHER_TAG_WHOLE, Reason, TAG_WINS, WEIGHTS_AS_OURS, kind};
 use afpa_http::request::FieldClasses;
 use afpa_http::{
-    BodyLength, Coding, FieldSlots, HttpDate, Known, Method, Precondition, Ranges, Refusal,
-    Request, RequestLimits, Target, Validators, Version, coding, conditional, range, request,
-    target,
+    BodyLength, Coding, CodingSet, FieldSlots, HttpDate, Known, Method, Precondition, Ranges,
+    Refusal, Request, RequestLimits, Target, Validators, Version, coding, conditional, range,
+    request, target,
 };
 
 use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
@@ -35,6 +35,8 @@ pub struct Verdict {
     site: u32,
     slot: u32,
     changed: bool,
+    /// The connection may be closed by the programs: it has no socket.
+    pub may_close: bool,
 }
 
 impl Verdict {
@@ -52,7 +54,13 @@ impl Verdict {
             changed: word >> 10 & 1 == 1,
             site: word >> 12 & 15,
             slot: word >> 16,
+            may_close: false,
         }
+    }
+
+    /// On a connection that the programs may close, or not.
+    pub fn of_connection(self, may_close: bool) -> Self {
+        Self { may_close, ..self }
     }
 
     pub fn answers(&self) -> bool {
@@ -70,13 +78,16 @@ pub struct Answer {
 }
 
 /// The answer that user mode would give from the cache, or why it would not.
-pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
+pub fn user_mode(world: &World, input: &[u8], may_close: bool) -> Result<Answer, String> {
     let mut slots = FieldSlots::new();
     let request = match request::parse(input, &mut slots, &LIMITS) {
         Ok(Some(request)) => request,
         other => return Err(format!("no request: {:?}", other.map(|_| "incomplete"))),
     };
-    one_whole_request(&request, input)?;
+    one_whole_request(&request, input, may_close)?;
+    if request.version == Version::Http10 && request.keep_alive {
+        return Err("the answer says that the connection stays".into());
+    }
     let site = site_of(&request);
     let mut scratch = Vec::new();
     let Target::Origin { path, .. } = request.target else {
@@ -85,6 +96,12 @@ pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
     let name = target::normalise(path, &mut scratch).map_err(|error| error.to_string())?;
     let object = world.find(site, name).ok_or("no such object")?;
     only_what_does_not_matter(&request, object.unimportant())?;
+    if object.codings() != CodingSet::IDENTITY
+        && object.unimportant() & WEIGHTS_AS_OURS as u32 == 0
+        && !names_only(&request)
+    {
+        return Err("its server may weigh codings in another way".into());
+    }
     let coding = coding::choose(&request, object.codings());
     let validators = Validators { etag: &object.etag(coding), last_modified: MODIFIED };
     let kind = match (conditional::evaluate(&request, &validators), request.method) {
@@ -104,10 +121,9 @@ pub fn user_mode(world: &World, input: &[u8]) -> Result<Answer, String> {
 }
 
 /// Fields that the parsers read. All others have classes, or may mean anything.
-const READ: [Known; 13] = [
+const READ: [Known; 12] = [
     Known::Host,
     Known::Connection,
-    Known::ContentLength,
     Known::TransferEncoding,
     Known::Expect,
     Known::Upgrade,
@@ -128,6 +144,10 @@ fn only_what_does_not_matter(request: &Request<'_, '_>, unimportant: u32) -> Res
             return Err(format!("{name} may matter"));
         }
     }
+    let hop = request.has(Known::Upgrade) || names_fields(request);
+    if hop && unimportant & FIELD_HOP as u32 == 0 {
+        return Err("the connection may change".into());
+    }
     let date = request.only(Known::IfModifiedSince);
     let odd_date = date.is_some_and(|date| date != HttpDate::new(MODIFIED).as_bytes());
     match request.has(Known::IfNoneMatch) && odd_date && unimportant & TAG_WINS as u32 == 0 {
@@ -136,14 +156,38 @@ fn only_what_does_not_matter(request: &Request<'_, '_>, unimportant: u32) -> Res
     }
 }
 
-/// Exactly one GET or HEAD of HTTP/1.1, after which the connection stays and nothing follows.
-fn one_whole_request(request: &Request<'_, '_>, input: &[u8]) -> Result<(), String> {
+/// Whether a connection option names a field that is neither TE nor Upgrade.
+fn names_fields(request: &Request<'_, '_>) -> bool {
+    let options = request.values(Known::Connection).flat_map(|value| value.split(|b| *b == b','));
+    let known = ["", "close", "keep-alive", "te", "upgrade"];
+    options
+        .map(<[u8]>::trim_ascii)
+        .any(|option| !known.iter().any(|known| option.eq_ignore_ascii_case(known.as_bytes())))
+}
+
+/// Whether Accept-Encoding only names codings that the programs know, each once.
+fn names_only(request: &Request<'_, '_>) -> bool {
+    let members = request.values(Known::AcceptEncoding).flat_map(|line| line.split(|b| *b == b','));
+    let mut members: Vec<&[u8]> = members.map(<[u8]>::trim_ascii).collect();
+    let known: [&[u8]; 5] = [b"gzip", b"br", b"zstd", b"deflate", b"identity"];
+    let all = members.len();
+    members.retain(|member| known.contains(member));
+    members.sort_unstable();
+    members.dedup();
+    members.len() == all
+}
+
+/// Exactly one GET or HEAD, after which the connection stays, or may be closed, and nothing follows.
+fn one_whole_request(
+    request: &Request<'_, '_>,
+    input: &[u8],
+    may_close: bool,
+) -> Result<(), String> {
     let fits = request.head_len == input.len()
-        && request.version == Version::Http11
         && matches!(request.method, Method::Get | Method::Head)
         && request.body == BodyLength::None
         && !request.expect_continue
-        && request.keep_alive;
+        && (request.keep_alive || may_close);
     if fits { Ok(()) } else { Err(format!("not one plain request: {request:?}")) }
 }
 
@@ -164,11 +208,11 @@ pub fn agree(world: &World, input: &[u8], verdict: Verdict) -> Result<(), String
     if verdict.certainty == Certainty::Unsure {
         return Ok(());
     }
-    one_response_follows(input)?;
+    one_response_follows(input, verdict.may_close)?;
     if !verdict.answers() {
         return Ok(());
     }
-    let user_mode = user_mode(world, input);
+    let user_mode = user_mode(world, input, verdict.may_close);
     let owner = world.owner(verdict.slot);
     let kernel = owner.map(|(object, coding)| Answer {
         site: object.site,
@@ -186,11 +230,11 @@ pub fn agree(world: &World, input: &[u8], verdict: Verdict) -> Result<(), String
 
 /// The programs wait for the end of one response of user mode: that of a whole request, or a refusal
 /// for properties that they leave to it: the bytes of the target and the value of Host.
-fn one_response_follows(input: &[u8]) -> Result<(), String> {
+fn one_response_follows(input: &[u8], may_close: bool) -> Result<(), String> {
     let target = input.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
     let mut slots = FieldSlots::new();
     match request::parse(input, &mut slots, &LIMITS) {
-        Ok(Some(request)) => one_whole_request(&request, input),
+        Ok(Some(request)) => one_whole_request(&request, input, may_close),
         Ok(None) => Err("one request for the programs, incomplete for user mode".into()),
         Err(Refusal::HostInvalid | Refusal::TargetBytes) => Ok(()),
         Err(_) if target.iter().any(u8::is_ascii_control) => Ok(()),

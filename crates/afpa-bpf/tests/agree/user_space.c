@@ -6,6 +6,7 @@
  * Commands on standard input, numbers in host byte order:
  *     'U' table:u8 length:u32 key value    put an entry into a table (see `tables`)
  *     'B' count:u32 (length:u32 head)*     judge heads; answers `count` words on standard output
+ *     'C' may_close:u8                     are later heads those of a connection that may be closed here?
  *     'F' count:u32 (length:u32 bytes)*    read requests that go up together; answers four words for each
  *     'N' count:u32 (length:u32 bytes)*    the place of an unsafe request's target; answers `count` words, 0 without one
  */
@@ -177,6 +178,8 @@ static void frame(struct work *work, const __u8 *bytes, __u32 length)
 	__u32 taken = TAKEN_ONE, words[4];
 
 	*p = (struct passing){ .length = length, .listener = 1, .any_host_site = 1 };
+	memcpy(work->head, bytes, length < AFPA_HEAD_MAX ? length : AFPA_HEAD_MAX);
+	p->at = empty_line(work, length);
 	for (int i = 0; i < PIPELINED_MAX && taken == TAKEN_ONE; i++) {
 		__u32 there = length - p->at < AFPA_HEAD_MAX ? length - p->at : AFPA_HEAD_MAX;
 
@@ -239,6 +242,9 @@ int main(void)
 			break;
 		case 'B':
 			batch();
+			break;
+		case 'C':
+			own_work()->request.may_close = getchar();
 			break;
 		case 'F':
 			frames();

@@ -11,23 +11,33 @@ use crate::compiled::Compiled;
 const BATCH: usize = 4096;
 
 /// `user_space.c`, compiled and running.
-pub struct Parser(Compiled);
+pub struct Parser {
+    child: Compiled,
+    may_close: bool,
+}
 
 impl Parser {
     /// Compiles it into `folder`. None, said aloud, where there is no C compiler.
     pub fn start(folder: &Path, world: &World) -> Option<Self> {
-        let mut parser = Self(Compiled::start("crates/afpa-bpf/tests/agree/user_space.c", folder)?);
+        let child = Compiled::start("crates/afpa-bpf/tests/agree/user_space.c", folder)?;
+        let mut parser = Self { child, may_close: false };
         parser.fill(world);
         Some(parser)
     }
 
     fn fill(&mut self, world: &World) {
         for entry in world.entries() {
-            self.0.write(&[b'U', entry.table as u8]);
-            self.0.write(&(entry.value.len() as u32).to_ne_bytes());
-            self.0.write(&entry.key);
-            self.0.write(&entry.value);
+            self.child.write(&[b'U', entry.table as u8]);
+            self.child.write(&(entry.value.len() as u32).to_ne_bytes());
+            self.child.write(&entry.key);
+            self.child.write(&entry.value);
         }
+    }
+
+    /// From now on heads are judged as those of connections that the programs may close, or may not.
+    pub fn let_close(&mut self, may_close: bool) {
+        self.child.write(&[b'C', u8::from(may_close)]);
+        self.may_close = may_close;
     }
 
     /// The parser's verdict on each head.
@@ -36,7 +46,9 @@ impl Parser {
     }
 
     fn judge_batch<B: AsRef<[u8]>>(&mut self, heads: &[B]) -> Vec<Verdict> {
-        self.ask(b"B", heads, 1).into_iter().map(Verdict::new).collect()
+        let may_close = self.may_close;
+        let verdict = |word| Verdict::new(word).of_connection(may_close);
+        self.ask(b"B", heads, 1).into_iter().map(verdict).collect()
     }
 
     /// The framing that the parser reads in each segment of requests that go up together.
@@ -57,14 +69,14 @@ impl Parser {
 
     /// The words that a batch is answered with.
     fn ask<B: AsRef<[u8]>>(&mut self, command: &[u8], batch: &[B], words: usize) -> Vec<u32> {
-        self.0.write(command);
-        self.0.write(&(batch.len() as u32).to_ne_bytes());
+        self.child.write(command);
+        self.child.write(&(batch.len() as u32).to_ne_bytes());
         for bytes in batch {
-            self.0.write(&(bytes.as_ref().len() as u32).to_ne_bytes());
-            self.0.write(bytes.as_ref());
+            self.child.write(&(bytes.as_ref().len() as u32).to_ne_bytes());
+            self.child.write(bytes.as_ref());
         }
         let mut answer = vec![0; batch.len() * words * 4];
-        self.0.read(&mut answer);
+        self.child.read(&mut answer);
         let (fours, _) = answer.as_chunks::<4>();
         fours.iter().copied().map(u32::from_ne_bytes).collect()
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use self::outcome::{outcome, world};
 use crate::support::{ETAG, SERVER_V4, SITE, Sample};
-use afpa_bpf::{Coding, Reason, Response, Settings, Variant};
+use afpa_bpf::{Coding, PinRules, Reason, Response, Settings, Variant, WEIGHTS_AS_OURS};
 
 #[test]
 fn get_head_and_conditions() {
@@ -90,6 +90,12 @@ fn codings_follow_accept_encoding() {
         ("Accept-Encoding: zstd\r\n", "identity"),
         ("Accept-Encoding: deflate\r\n", "identity"),
         ("Accept-Encoding: identity\r\n", "identity"),
+        ("Accept-Encoding: gzip;q=0.5\r\n", "gzip"),
+        ("Accept-Encoding: GZIP\r\n", "gzip"),
+        ("Accept-Encoding: *\r\n", "br"),
+        ("Accept-Encoding: *, br;q=0.9, zstd\r\n", "gzip"),
+        ("Accept-Encoding: compress, xz, br;q=0.1\r\n", "br"),
+        ("Accept-Encoding: \r\n", "identity"),
     ] {
         let reply = outcome(
             &world,
@@ -98,19 +104,65 @@ fn codings_follow_accept_encoding() {
         );
         assert_eq!(reply.expect(field).field("Content-Encoding"), Some(coding), "{field}");
     }
+    let field = "Accept-Encoding: br\r\nAccept-Encoding: gzip";
+    let request = format!("GET /coded HTTP/1.1\r\nHost: server\r\n{field}\r\n\r\n");
+    let why = outcome(&world, &fast_path, &request);
+    assert_eq!(why.expect_err(field), [Reason::PassVariant]);
+    // A server that may weigh in another way: the rule is not given.
+    let fields = PinRules::default().fields & !WEIGHTS_AS_OURS;
+    let rules = PinRules { fields, ..PinRules::default() };
+    fast_path.objects.pin_with(SITE, b"/coded", &variants, &rules).expect("pinned");
     for field in [
         "Accept-Encoding: gzip;q=0.5",
         "Accept-Encoding: *",
         "Accept-Encoding: ",
-        "Accept-Encoding: br\r\nAccept-Encoding: gzip",
         "Accept-Encoding: GZIP",
+        "Accept-Encoding: compress, br",
     ] {
-        let why = outcome(
-            &world,
-            &fast_path,
-            &format!("GET /coded HTTP/1.1\r\nHost: server\r\n{field}\r\n\r\n"),
-        );
+        let request = format!("GET /coded HTTP/1.1\r\nHost: server\r\n{field}\r\n\r\n");
+        let why = outcome(&world, &fast_path, &request);
         assert_eq!(why.expect_err(field), [Reason::PassVariant], "{field}");
+    }
+}
+
+/// The end of an odd request that goes up is certain, so the kernel answers the next one (H6), on a new connection, too.
+#[test]
+fn odd_requests_leave_the_connection_to_the_kernel() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let plain = "Host: a\r\n";
+    let head = |line: &str, fields: &str| format!("{line}\r\n{plain}{fields}\r\n");
+    let get = "GET /kernel.html?user HTTP/1.1";
+    let odd = [
+        head(get, "Connection: TE\r\n"),
+        head(get, "Connection:\r\n"),
+        head(get, "Connection: keep-alive, TE\r\nTE: trailers\r\n"),
+        head(get, "Content-Length: 0\r\n"),
+        head(
+            get,
+            "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
+        ),
+        head("GET /kernel.html HTTP/1.0", "Connection: Keep-Alive\r\n"),
+        head("GET http://a/kernel.html HTTP/1.1", ""),
+        head("\r\nGET /kernel.html HTTP/1.1", ""),
+    ];
+    for request in odd {
+        for earlier in [false, true] {
+            fast_path.clock.beat();
+            let mut client = world.connect(SERVER_V4);
+            if earlier {
+                assert!(client.get("/kernel.html").is_from_kernel(), "{request}");
+            }
+            client.send(&request);
+            let reply = client.receive();
+            assert_eq!(reply.body, b"from nginx", "{request}");
+            assert!(client.get("/kernel.html").is_from_kernel(), "{request:?}, {earlier}");
+        }
+    }
+    for fields in ["Connection: x\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n"] {
+        let mut client = world.connect(SERVER_V4);
+        client.send(head(get, fields));
+        assert_eq!(client.receive().body, b"from nginx", "{fields}");
+        assert!(!client.get("/kernel.html").is_from_kernel(), "{fields}");
     }
 }
 

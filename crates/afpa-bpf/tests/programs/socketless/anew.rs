@@ -92,7 +92,7 @@ fn the_same_tuple_anew_after_a_bypassed_connection() {
     let Some(bench) = Bench::new() else { return };
     let mut client = bench.open();
     for _ in 0..3 {
-        // HTTP/1.0 leaves the connection to user mode for ever.
+        // HTTP/1.0 without Host leaves the connection to user mode for ever.
         client.push(&client.data("GET /user.html HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
         client.take_response();
         client.acknowledge();
