@@ -137,7 +137,7 @@ struct afpa_shared {
 	__u32 handshake;              /* enum afpa_handshake; 0: all SYNs are the kernel's */
 	__u32 window_scale;           /* shift of the window that is announced: the one that the kernel's TCP would announce here */
 	__u32 assigned_sets;          /* entries of the `assigned` map */
-	__u32 reserved;
+	__u32 old_kept;               /* written by the programs: HTTP/1.0 that keeps its connection has asked for a pinned object, and there was no answer for it */
 
 	/* Police: conn/police.h. */
 	__u32 police;                 /* bits of enum afpa_police_part; 0: no client is refused */
@@ -237,6 +237,7 @@ struct afpa_object_key {
 struct afpa_object {
 	__u32 slot[AFPA_CODINGS];     /* index of the variant in `slots`; 0: not stored in this coding */
 	__u32 closing[AFPA_CODINGS];  /* the same of the answers to requests that ask for the connection's end */
+	__u32 old_kept[AFPA_CODINGS]; /* the same of the answers to HTTP/1.0 that keeps its connection: they say so, too */
 	__u32 fields;                 /* classes of request fields that do not matter to it, and the two rules */
 	__u32 reserved;
 };

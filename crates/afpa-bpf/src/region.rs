@@ -122,6 +122,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).firewall_interval) }
     }
 
+    pub(crate) fn old_kept(&self) -> &AtomicU32 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).old_kept) }
+    }
+
     pub(crate) fn paused(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).paused) }

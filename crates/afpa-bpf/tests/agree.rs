@@ -283,7 +283,7 @@ fn odd_requests_with_a_certain_end() {
         ),
         ("GET / HTTP/1.1", "Connection: Upgrade\r\nUpgrade: websocket", false),
         ("GET /dir/ HTTP/1.1", "Content-Length: 0", false),
-        ("GET /index.html HTTP/1.0", "Connection: Keep-Alive", false),
+        ("GET /index.html HTTP/1.0", "Connection: Keep-Alive", true),
         ("GET http://a/index.html HTTP/1.1", "X: y", false),
         ("HEAD HTTPS://a:1?b HTTP/1.1", "X: y", false),
     ] {

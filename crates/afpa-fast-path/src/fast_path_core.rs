@@ -308,9 +308,14 @@ impl FastPathCore {
         }
     }
 
-    /// Pins anew the answers whose time in the kernel is over, if they are still fresh; the others are taken back.
+    /// Pins anew the answers whose time in the kernel is over, if they are still fresh; the others are taken back. Of files, pins
+    /// anew those of which there is more to pin now.
     pub(crate) fn renew(&self) {
         let current = self.current.load();
+        if let Some(current) = current.as_ref().filter(|_| self.fast_path.objects.wants_old_kept())
+        {
+            current.files.renew();
+        }
         if let Some(answers) = current.as_ref().and_then(|current| current.answers.as_ref()) {
             answers.renew();
         }

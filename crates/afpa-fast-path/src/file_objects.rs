@@ -1,8 +1,8 @@
 //! Files as the kernel pins them: under every URL that host and path alone lead to, with all their codings.
 
-use afpa_bpf::{Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, Response, Variant};
+use afpa_bpf::{ANSWER_MAX, Coding, ETAG_MAX, FastPath, NOT_MODIFIED_MAX, Response, Variant};
 use afpa_cache::{Coverage, Key, Object, Payload};
-use afpa_http::{HttpDate, ResponseHead, target};
+use afpa_http::{Connection, HttpDate, ResponseHead, target};
 use afpa_module_http::HttpHeader;
 
 use crate::kernel_cache::{PinCopy, PinTarget, Pinnable};
@@ -40,21 +40,42 @@ impl Pinnable<HttpHeader> for FileObjects {
         pin: &mut dyn FnMut(&PinCopy<'_>),
     ) {
         let modified = HttpDate::new(object.header().last_modified);
-        let closing = fast_path.socketless.may_close().then(|| ClosingHeads::of(object));
         let longest = fast_path.objects.longest_answer();
-        let variants = variants(object, modified.as_bytes(), longest, closing.as_ref());
-        pin(&PinCopy { variants: &variants, until: None });
+        let open = variants(object, modified.as_bytes(), longest);
+        let closing = fast_path.socketless.may_close();
+        let closing = closing.then(|| EndingHeads::of(object, Connection::Close));
+        let closed = closing.iter().flat_map(|heads| {
+            open.iter().map(|variant| Variant { closing: true, ..ended(variant, heads, longest) })
+        });
+        let all: Vec<_> = open.iter().copied().chain(closed).collect();
+        let old = gets_old_kept(fast_path).then(|| EndingHeads::of(object, Connection::KeepAlive));
+        let old_kept: Vec<_> = old
+            .iter()
+            .flat_map(|heads| open.iter().map(|variant| ended(variant, heads, ANSWER_MAX)))
+            .collect();
+        pin(&PinCopy { variants: &all, old_kept: &old_kept, until: None });
+    }
+
+    fn is_wanted_anew(&self, fast_path: &FastPath) -> bool {
+        fast_path.objects.wants_old_kept()
     }
 }
 
-/// The heads of an object's answers to requests that ask for the connection's end.
-struct ClosingHeads(Vec<(afpa_http::Coding, Vec<u8>, Vec<u8>)>);
+/// Whether objects are pinned with answers to HTTP/1.0 that keeps its connection: once somebody has asked so, and while no more than
+/// half of the room is taken, so that such clients put no object aside.
+fn gets_old_kept(fast_path: &FastPath) -> bool {
+    let objects = &fast_path.objects;
+    objects.wants_old_kept() && objects.free_slots() * 2 > objects.room().0
+}
 
-impl ClosingHeads {
-    fn of(object: &Object<HttpHeader>) -> Self {
+/// The heads of an object's answers that say what becomes of the connection.
+struct EndingHeads(Vec<(afpa_http::Coding, Vec<u8>, Vec<u8>)>);
+
+impl EndingHeads {
+    fn of(object: &Object<HttpHeader>, end: Connection) -> Self {
         let codings = afpa_http::Coding::ALL.into_iter();
         let made = codings.filter_map(|coding| object.header().variant(coding));
-        let heads = made.map(|made| (made.coding, made.ok.closing(), made.not_modified.closing()));
+        let heads = made.map(|made| (made.coding, made.ok.with(end), made.not_modified.with(end)));
         Self(heads.collect())
     }
 
@@ -66,13 +87,11 @@ impl ClosingHeads {
 }
 
 /// All codings, including those that are too long to be answered and those that are still to be made: the
-/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these. With heads that
-/// close, the answers to requests that want that, too.
+/// kernel chooses among them as a worker does, and passes the request up when it chooses one of these.
 fn variants<'o>(
     object: &'o Object<HttpHeader>,
     last_modified: &'o [u8; HttpDate::LEN],
     longest: usize,
-    closing: Option<&'o ClosingHeads>,
 ) -> Vec<Variant<'o>> {
     let header = object.header();
     let codings = afpa_http::Coding::ALL.into_iter();
@@ -106,26 +125,22 @@ fn variants<'o>(
                 .filter(|_| comparable),
         }
     });
-    let kept: Vec<_> = made.chain(due).collect();
-    let Some(closing) = closing else { return kept };
-    let closed: Vec<_> = kept.iter().map(|variant| closed(variant, closing, longest)).collect();
-    kept.into_iter().chain(closed).collect()
+    made.chain(due).collect()
 }
 
-/// The variant `kept` for requests that ask for the connection's end.
-fn closed<'o>(kept: &Variant<'o>, closing: &'o ClosingHeads, longest: usize) -> Variant<'o> {
+/// The variant `open` for requests whose answers have these heads.
+fn ended<'o>(open: &Variant<'o>, heads: &'o EndingHeads, longest: usize) -> Variant<'o> {
     let coding =
-        afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == kept.coding);
-    let heads = coding.and_then(|coding| closing.heads(coding));
+        afpa_http::Coding::ALL.into_iter().find(|coding| coding_of(*coding) == open.coding);
+    let heads = coding.and_then(|coding| heads.heads(coding));
     let with = |answer: Option<Response<'o>>, head: Option<&'o [u8]>, limit: usize| {
         let answer = Response { head: head?, ..answer? };
         (answer.head.len() + answer.body.len() <= limit).then_some(answer)
     };
     Variant {
-        closing: true,
-        whole: with(kept.whole, heads.map(|(ok, _)| ok), longest),
-        not_modified: with(kept.not_modified, heads.map(|(_, head)| head), NOT_MODIFIED_MAX),
-        ..*kept
+        whole: with(open.whole, heads.map(|(ok, _)| ok), longest),
+        not_modified: with(open.not_modified, heads.map(|(_, head)| head), NOT_MODIFIED_MAX),
+        ..*open
     }
 }
 

@@ -40,6 +40,11 @@ pub(crate) trait Pinnable<H>: Send + Sync {
         Ok(())
     }
 
+    /// Whether objects that were pinned before are to be pinned once more: there is more to pin of them now.
+    fn is_wanted_anew(&self, _fast_path: &FastPath) -> bool {
+        false
+    }
+
     /// Whether the kernel may have it at all.
     fn is_for_kernel(&self, key: &Key, object: &Object<H>) -> bool;
 
@@ -69,6 +74,8 @@ pub(crate) struct PinTarget {
 /// The part of an object that is pinned.
 pub(crate) struct PinCopy<'o> {
     pub(crate) variants: &'o [Variant<'o>],
+    /// The answers to HTTP/1.0 that keeps its connection, as far as there are any.
+    pub(crate) old_kept: &'o [Variant<'o>],
     /// When the kernel stops answering with it by itself.
     pub(crate) until: Option<Instant>,
 }
@@ -132,6 +139,8 @@ struct PinnedEntry {
     until: Option<Instant>,
     places: Vec<PinnedTarget>,
     used: Use,
+    /// It was pinned when all was wanted of it that is wanted now.
+    anew: bool,
 }
 
 /// An object that found no room.
@@ -180,11 +189,14 @@ impl<H> KernelCache<H> {
         }
     }
 
-    /// The objects with which the kernel does not answer any more because their time is over. The caller offers them again:
+    /// The objects with which the kernel does not answer any more because their time is over, and those of which there is
+    /// more to pin now. The caller offers them again:
     /// those that user mode may still send are pinned anew, the others are taken back.
     pub(crate) fn ended(&self, now: Instant) -> Vec<Key> {
         let pinned = self.lock();
-        let over = |held: &PinnedEntry| held.until.is_some_and(|until| until <= now);
+        let anew = self.source.is_wanted_anew(&self.fast_path);
+        let over =
+            |held: &PinnedEntry| held.until.is_some_and(|until| until <= now) || anew && !held.anew;
         let ended = pinned.objects.iter().filter(|(_, held)| over(held));
         ended.map(|(key, _)| key.clone()).collect()
     }
@@ -276,6 +288,7 @@ impl<H> KernelCache<H> {
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
         let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
         let (mut places, mut until) = (Vec::new(), None);
+        let anew = self.source.is_wanted_anew(&self.fast_path);
         self.source.with_copy(&self.fast_path, (key, object), &mut |copy| {
             until = copy.until;
             let new = targets
@@ -291,7 +304,8 @@ impl<H> KernelCache<H> {
             }
         }
         if !places.is_empty() {
-            pinned.put(key.clone(), PinnedEntry { object: object.id(), until, places, used });
+            let entry = PinnedEntry { object: object.id(), until, places, used, anew };
+            pinned.put(key.clone(), entry);
         }
     }
 
@@ -307,19 +321,21 @@ impl<H> KernelCache<H> {
             self.counts.too_long.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let demand = Demand::of(copy.variants);
+        let demand = Demand::of(copy.variants.iter().chain(copy.old_kept));
         let rules = PinRules::default();
         let fields = rules.fields & !target.matter;
         let rules = PinRules { fields, codings: target.codings, ..rules };
         let result = match demand.fits(&self.free(pinned, self.room)) {
             true => {
-                self.fast_path.objects.pin_with(target.site, &target.path, copy.variants, &rules)
+                let variants = (copy.variants, copy.old_kept);
+                self.fast_path.objects.pin_all(target.site, &target.path, variants, &rules)
             }
             false => Err(PinError::Full),
         };
         match result {
             Ok(versions) => {
-                for (version, variant) in versions.iter().zip(copy.variants) {
+                let variants = copy.variants.iter().chain(copy.old_kept);
+                for (version, variant) in versions.iter().zip(variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());
                     let target = Arc::clone(&target.path);
                     let described = AnswerDescription { target, origin: self.origin, object, head };

@@ -17,12 +17,12 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    pub(crate) fn of(variants: &[Variant<'_>]) -> Self {
-        let lengths = variants.iter().filter_map(|variant| variant.whole.as_ref());
+    pub(crate) fn of<'v>(variants: impl Iterator<Item = &'v Variant<'v>> + Clone) -> Self {
+        let lengths = variants.clone().filter_map(|variant| variant.whole.as_ref());
         let lengths = lengths.map(|whole| whole.head.len() + whole.body.len());
         let pages = |length: usize| if length > ANSWER_MAX { length.div_ceil(PAGE) } else { 0 };
         Self {
-            slots: variants.len(),
+            slots: variants.count(),
             pages: lengths.clone().map(pages).sum(),
             length: lengths.max().unwrap_or_default(),
         }

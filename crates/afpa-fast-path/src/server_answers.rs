@@ -154,7 +154,7 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         let closing =
             fast_path.socketless.may_close().then(|| variant(&copy, freshness, true, longest));
         let variants: Vec<Variant<'_>> = std::iter::once(kept).chain(closing).collect();
-        pin(&PinCopy { variants: &variants, until: Some(end(&copy)) });
+        pin(&PinCopy { variants: &variants, old_kept: &[], until: Some(end(&copy)) });
     }
 }
 

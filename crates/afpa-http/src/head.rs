@@ -62,10 +62,10 @@ impl ResponseHead {
         self.date_offset
     }
 
-    /// The complete head as [`bytes`](ResponseHead::bytes) has it, with `Connection: close`.
-    pub fn closing(&self) -> Vec<u8> {
+    /// The complete head as [`bytes`](ResponseHead::bytes) has it, with this Connection field.
+    pub fn with(&self, connection: Connection) -> Vec<u8> {
         let mut head = self.bytes[..self.bytes.len() - 2].to_vec();
-        head.extend_from_slice(Connection::Close.ending());
+        head.extend_from_slice(connection.ending());
         head
     }
 

@@ -138,6 +138,49 @@ fn same(
     one
 }
 
+/// HTTP/1.0 that keeps its connection: the kernel gets the answers when somebody has asked so, and they are user mode's.
+#[test]
+fn old_clients_that_keep_their_connection_get_the_same() {
+    let Some(lab) = Lab::new() else { return };
+    let tree = site();
+    let with = lab.server(&tree, |_| ());
+    let without = lab.server_on(PORT + 1, &tree, |_| ());
+    let targets = ["/hello.txt", "/odd.css", "/with%20space.txt", "/folder/"];
+    settle(&with, &targets);
+    settle(&without, &targets);
+    targets.iter().for_each(|target| warm(&with, target));
+    let (mut kernel, mut user) = (with.connect(), without.connect());
+    let request = |method: &str, target: &str, lines: &str| {
+        format!("{method} {target} HTTP/1.0\r\nHost: test\r\nConnection: Keep-Alive\r\n{lines}\r\n")
+    };
+    for target in targets {
+        eventually("the kernel answers", || {
+            let before = answers(&with);
+            kernel.exchange(request("GET", target, ""));
+            answers(&with) > before
+        });
+        let etag = kernel.get(target).field("ETag").expect("an entity tag").to_owned();
+        for (method, lines) in [
+            ("GET", String::new()),
+            ("HEAD", String::new()),
+            ("GET", "Accept-Encoding: gzip;q=1.0,deflate;q=0.6,identity;q=0.3\r\n".to_owned()),
+            ("GET", "Accept-Encoding: compress, br\r\n".to_owned()),
+            ("GET", format!("If-None-Match: {etag}\r\n")),
+        ] {
+            let (before, bytes) = (answers(&with), request(method, target, &lines));
+            let [one, other] = [&mut kernel, &mut user].map(|c| compared(c.exchange(&bytes)));
+            assert_eq!(one, other, "{bytes}");
+            assert_eq!(one.field("Connection"), Some("keep-alive"), "{bytes}");
+            assert_eq!(answers(&with), before + 1, "{bytes}");
+        }
+    }
+    // A file that changes takes these answers along.
+    tree.replace("hello.txt", "other");
+    eventually("the new version comes", || {
+        kernel.exchange(request("GET", "/hello.txt", "")).text() == "other"
+    });
+}
+
 #[test]
 fn a_large_file_is_not_modified_in_the_kernel() {
     let Some(lab) = Lab::new() else { return };

@@ -38,11 +38,26 @@ static __always_inline __u32 choose_by_weight(const struct afpa_object *object, 
 	return slot[block->choices >> (2 * stored) & 3];
 }
 
-/* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
-static __always_inline __u32 choose_variant(const struct afpa_object *object, const struct afpa_block *block)
+/* Has the object answers to HTTP/1.0? Those for connections that are kept come when one has been asked for (Q8). */
+static __always_inline bool may_be_old(const struct afpa_object *object, const struct afpa_block *block)
 {
-	const __u32 *slot = block->flags & AFPA_BLOCK_CLOSE ? object->closing : object->slot;
+	if (block->flags & AFPA_BLOCK_CLOSE)
+		return object->fields & AFPA_OLD_ALIKE;
+	if (!object->old_kept[0] && !*(volatile __u32 *)&shared.old_kept)
+		*(volatile __u32 *)&shared.old_kept = 1;
+	return true;
+}
 
+/* Best stored coding the client names, in the server's order: br, zstd, gzip, identity. 0: unsure. */
+static __always_inline __u32 choose_variant(const struct afpa_object *object, const struct request *request)
+{
+	const struct afpa_block *block = &request->block;
+	const __u32 *slot = object->slot;
+
+	if (block->flags & AFPA_BLOCK_CLOSE)
+		slot = object->closing;
+	else if (request->old)
+		slot = object->old_kept;
 	if (!(slot[1] | slot[2] | slot[3]))
 		return slot[0];
 	if (block->flags & AFPA_BLOCK_CODING_UNSURE)
@@ -205,9 +220,9 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	rules = object->fields;
 	if (request->block.fields & ~rules)
 		return AFPA_PASS_FIELD;
-	if (request->old && !(rules & AFPA_OLD_ALIKE))
+	if (request->old && !may_be_old(object, &request->block))
 		return AFPA_PASS_VARIANT;
-	cached->index = choose_variant(object, &request->block);
+	cached->index = choose_variant(object, request);
 	if (cached->index == 0)
 		return AFPA_PASS_VARIANT;
 	cached->slot = bpf_map_lookup_elem(&slots, &cached->index);

@@ -114,19 +114,16 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 }
 
 /*
- * By version and connection options: does the connection stay, or may it be closed here, as the request wants? HTTP/1.0 wants it closed, unless it says otherwise; then the answer would say so, too, which none that is stored
- * does (RFC 9112, 9.3), but the connection stays. REQUEST_UNSURE: its socket must be closed, which is user mode's.
+ * May the connection stay, or be closed here, as the request wants? HTTP/1.0 wants it closed, unless it says otherwise
+ * (RFC 9112, 9.3).
  */
-static __always_inline enum certainty end_of_connection(struct request *request)
+static __always_inline bool ends_as_it_may(struct request *request)
 {
-	__u32 flags = request->block.flags;
-
-	if (request->old && !(flags & AFPA_BLOCK_KEEP))
-		flags |= AFPA_BLOCK_CLOSE;
-	request->block.flags = flags;
-	if (flags & AFPA_BLOCK_CLOSE)
-		return request->may_close && !(flags & AFPA_BLOCK_KEEP) ? REQUEST_ANSWERABLE : REQUEST_UNSURE;
-	return request->old ? REQUEST_ONE : REQUEST_ANSWERABLE;
+	if (request->old && !(request->block.flags & AFPA_BLOCK_KEEP))
+		request->block.flags |= AFPA_BLOCK_CLOSE;
+	if (request->block.flags & AFPA_BLOCK_CLOSE)
+		return request->may_close && !(request->block.flags & AFPA_BLOCK_KEEP);
+	return true;
 }
 
 /* Is anything pinned under this hash, on any site? Almost always right, one load. */
@@ -144,23 +141,18 @@ static __always_inline bool path_may_be_pinned(__u64 hash)
 static __always_inline enum certainty derive_request(struct work *work, __u32 length,
 						      const struct afpa_listener *listener, enum afpa_reason *reason)
 {
-	enum certainty end;
-
 	*reason = afpa_parse_request_line(work, length, false);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
 	*reason = check_block(work, listener);
 	if (*reason != AFPA_ANSWERED)
 		return REQUEST_UNSURE;
-	end = end_of_connection(&work->request);
-	if (end == REQUEST_UNSURE) {
+	if (!ends_as_it_may(&work->request)) {
 		*reason = AFPA_PASS_HEADER;
-		return REQUEST_UNSURE;
+		return REQUEST_UNSURE; /* its socket must be closed, which is user mode's */
 	}
 	if (work->request.absolute)
 		*reason = AFPA_PASS_REQUEST_LINE; /* it names its host itself */
-	else if (end == REQUEST_ONE)
-		*reason = AFPA_PASS_VARIANT;
 	else if (!path_may_be_pinned(work->request.path_hash))
 		*reason = AFPA_PASS_NOT_PINNED;
 	else if (!(work->request.block.flags & AFPA_BLOCK_ANSWERABLE))

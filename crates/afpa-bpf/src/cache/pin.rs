@@ -108,10 +108,27 @@ impl Objects {
         variants: &[Variant<'_>],
         rules: &PinRules,
     ) -> Result<Vec<u64>, PinError> {
+        self.pin_all(site, path, (variants, &[]), rules)
+    }
+
+    /// Whether HTTP/1.0 that keeps its connection has asked for a pinned object that has no answers for it.
+    pub fn wants_old_kept(&self) -> bool {
+        self.region.old_kept().load(Ordering::Relaxed) != 0
+    }
+
+    /// [`pin_with`](Self::pin_with), and with `old_kept`, the answers to HTTP/1.0 that keeps its connection. Their versions
+    /// stand behind the others.
+    pub fn pin_all(
+        &self,
+        site: SiteNumber,
+        path: &[u8],
+        (variants, old_kept): (&[Variant<'_>], &[Variant<'_>]),
+        rules: &PinRules,
+    ) -> Result<Vec<u64>, PinError> {
+        let all = || variants.iter().chain(old_kept);
         let mut pinned = self.lock_pinned();
         let key = ObjectKey { codings: rules.codings(), ..self.object_key(site, path) };
-        let drafts = variants
-            .iter()
+        let drafts = all()
             .map(|variant| {
                 Draft::new(site, path, &self.as_answered(variant), self.longest_answer())
             })
@@ -138,14 +155,20 @@ impl Objects {
         }
         let mut object = Object { fields: rules.word(), ..Object::ZERO };
         let mut versions = Vec::with_capacity(drafts.len());
-        for ((mut draft, variant), lot) in drafts.into_iter().zip(variants).zip(&lots) {
+        for (((at, mut draft), variant), lot) in
+            drafts.into_iter().enumerate().zip(all()).zip(&lots)
+        {
             if !rules.head[variant.coding as usize] {
                 draft.slot.whole.head_length = 0; // too long for the fast path, that is
             }
             draft.slot.codings = u32::from(key.codings);
             let version = pinned.next_version();
             self.write(draft, version, lot);
-            let slots = if variant.closing { &mut object.closing } else { &mut object.slot };
+            let slots = match variant.closing {
+                _ if at >= variants.len() => &mut object.old_kept,
+                true => &mut object.closing,
+                false => &mut object.slot,
+            };
             slots[variant.coding as usize] = lot.slot;
             versions.push(version);
         }

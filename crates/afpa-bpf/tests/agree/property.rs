@@ -7,8 +7,8 @@ use afpa_abi::{FIELD_HOP, OTHER_TAG_WHOLE, Reason, TAG_WINS, WEIGHTS_AS_OURS, ki
 use afpa_http::request::FieldClasses;
 use afpa_http::{
     BodyLength, Coding, CodingSet, FieldSlots, HttpDate, Known, Method, Precondition, Ranges,
-    Refusal, Request, RequestLimits, Target, Validators, Version, coding, conditional, range,
-    request, target,
+    Refusal, Request, RequestLimits, Target, Validators, coding, conditional, range, request,
+    target,
 };
 
 use super::world::{ANY_HOST, HOSTS, MODIFIED, World};
@@ -85,9 +85,6 @@ pub fn user_mode(world: &World, input: &[u8], may_close: bool) -> Result<Answer,
         other => return Err(format!("no request: {:?}", other.map(|_| "incomplete"))),
     };
     one_whole_request(&request, input, may_close)?;
-    if request.version == Version::Http10 && request.keep_alive {
-        return Err("the answer says that the connection stays".into());
-    }
     let site = site_of(&request);
     let mut scratch = Vec::new();
     let Target::Origin { path, .. } = request.target else {

@@ -167,8 +167,8 @@ fn object_entry(object: &Pinned, hash: u64, first: u32) -> Entry {
     key.put(offset_of!(ObjectKey, path_length), &(object.target.len() as u16).to_ne_bytes());
     let slot = |coding| if object.codings().contains(coding) { first + coding as u32 } else { 0 };
     let slots = [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd].map(slot);
-    // The answers that close a connection are the same here.
-    let words = slots.into_iter().chain(slots).chain([object.unimportant(), 0]);
+    // The answers that close a connection, and those to HTTP/1.0 that keeps it, are the same here.
+    let words = slots.into_iter().chain(slots).chain(slots).chain([object.unimportant(), 0]);
     let value = words.flat_map(u32::to_ne_bytes).collect();
     Entry { table: Table::Objects, key: key.0, value }
 }
