@@ -178,8 +178,14 @@ impl Objects {
             self.remove(&mut pinned, &key, path)?;
             return Err(error.into());
         }
+        let count = lots.len();
         match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
-            Some(older) => self.retire(&mut pinned, older.lots),
+            Some(older) => {
+                if older.lots.len() < count {
+                    self.region.pins().fetch_add(1, Ordering::Relaxed); // more requests are answered
+                }
+                self.retire(&mut pinned, older.lots);
+            }
             None => {
                 self.mark_path(&mut pinned, key.path_hash);
                 self.region.pins().fetch_add(1, Ordering::Relaxed);
