@@ -35,6 +35,12 @@ pub struct Answer {
 /// Why bytes are not a response. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
+    /// A response of HTTP/1.0.
+    #[error(
+        "answer is one of HTTP/1.0, which ends each connection (let the server speak HTTP/1.1: \
+         python3 -m http.server does with --protocol HTTP/1.1)"
+    )]
+    Old,
     /// Not `HTTP/1.1 NNN reason`.
     #[error("status line is not one of HTTP/1.1")]
     StatusLine,
@@ -189,20 +195,26 @@ impl Answer {
     }
 
     /// Whether it is the same response, except for Date, on a connection that ends with it: `Connection: close` stands
-    /// where the other one may have `Connection: keep-alive`, and nothing else differs.
+    /// where the other one may have `Connection: keep-alive` and `Keep-Alive`, and nothing else differs.
     pub fn same_but_closing(&self, other: &Self, with_body: bool) -> bool {
         let lines = |answer: &Self| {
             let (head, _) = answer.undated_head();
             let text = String::from_utf8_lossy(&head).into_owned();
-            let is_connection = |line: &&str| line.to_ascii_lowercase().starts_with("connection:");
+            let is_of_connection = |line: &&str| {
+                let line = line.to_ascii_lowercase();
+                line.starts_with("connection:") || line.starts_with("keep-alive:")
+            };
             text.split("\r\n")
-                .filter(|line| !is_connection(line))
+                .filter(|line| !is_of_connection(line))
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         };
         let closes =
             self.field("connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
-        closes && lines(self) == lines(other) && (!with_body || self.body() == other.body())
+        closes
+            && !self.has("keep-alive")
+            && lines(self) == lines(other)
+            && (!with_body || self.body() == other.body())
     }
 
     /// The head with a blank Date, and what else moves, and where these stand.
@@ -299,6 +311,9 @@ fn lines(head: &[u8]) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn status(line: &[u8]) -> Result<u16, Malformed> {
+    if line.starts_with(b"HTTP/1.0 ") {
+        return Err(Malformed::Old);
+    }
     let code = line.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.split_first_chunk::<3>());
     let (code, rest) = code.ok_or(Malformed::StatusLine)?;
     let plain = rest.first().is_none_or(|byte| *byte == b' ') && rest.iter().all(is_text);
@@ -388,7 +403,7 @@ mod tests {
     #[test]
     fn what_needs_leniency_is_refused() {
         let table = [
-            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", Malformed::Old),
             ("HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
             ("HTTP/1.1 2000\r\nContent-Length: 0\r\n\r\n", Malformed::StatusLine),
             ("HTTP/1.1 100 Continue\r\n\r\n", Malformed::Interim),

@@ -150,6 +150,7 @@ fn statistics(
     let usage = filler.fast_path.objects.usage();
     let mut reasons = Map::new();
     let (mut answered, mut refused) = (0, Value::Null);
+    let mut passed = Map::new();
     if let Ok(counters) = filler.fast_path.stats.counters() {
         answered = counters.answered();
         refused = json!({
@@ -157,6 +158,9 @@ fn statistics(
             "client_rate": counters[Reason::DropClientRate],
             "total_rate": counters[Reason::DropTotalRate],
         });
+        for (words, count) in counters.passes() {
+            passed.insert(words.to_owned(), count.into());
+        }
         reasons.extend(
             counters.iter().map(|(reason, count)| (reason.text().to_owned(), count.into())),
         );
@@ -194,6 +198,7 @@ fn statistics(
         "busy": standing.busy,
         "translated": filler.fast_path.flows.translated_flows().ok(),
         "unfit": unfit,
+        "went_to_the_server": passed,
         "reasons": reasons,
     })
 }

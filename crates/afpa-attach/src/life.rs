@@ -16,9 +16,9 @@ use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 
-use crate::filler::{Filler, Sink, learn as learn_targets, spawn};
+use crate::filler::{Filler, FillerBounds, Sink, learn as learn_targets, spawn};
 use crate::health::{self, Health};
-use crate::names::{Listening, learn, register, sites};
+use crate::names::{Listening, check_hosts, learn, register, sites};
 use crate::paths::AttachSocket;
 use crate::say::say;
 use crate::settings::{AttachSettings, map_sizes};
@@ -97,6 +97,8 @@ const BEAT: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_secs(1);
 /// Flows without a packet for this long are swept.
 const IDLE: Duration = Duration::from_secs(20);
+/// Reasons that are told at the end.
+const MOST_TOLD: usize = 5;
 /// How long connections get to end where nothing can be pinned.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
@@ -110,6 +112,7 @@ impl Attachment {
         if settings.listen.iter().any(|address| address.port() != settings.port()) {
             bail!("{} have different ports: attach to each port by itself", settings.addresses());
         }
+        check_hosts(&settings.hosts)?;
         let mut claim = PortClaim::default();
         claim.lock(settings.port()).map_err(taken)?;
         let all = interfaces_of_others().context("interfaces cannot be listed")?;
@@ -173,7 +176,12 @@ impl Attachment {
         check_readable(&root, &settings)?;
         let most = map_sizes().objects as usize;
         let scope = (settings.scope.clone(), settings.keeps.clone());
-        let bounds = (most, settings.revalidate);
+        let bounds = FillerBounds {
+            most,
+            revalidate: settings.revalidate,
+            idle: settings.server_timeout,
+            named: !settings.hosts.is_empty(),
+        };
         let filler = Arc::new(Filler::new(fast_path, root, scope, sites, bounds));
         let sink = Arc::new(Sink(Arc::clone(&filler)));
         let watcher = Watcher::start(&filler.root, sink, WatchSettings::default())?;
@@ -283,6 +291,16 @@ impl Attachment {
         self.admission_refused = refused;
     }
 
+    /// Why requests went to the server, the most frequent reasons.
+    fn tell_passes(&self) {
+        let Ok(counters) = self.filler.fast_path.stats.counters() else { return };
+        let mut passes = counters.passes();
+        passes.truncate(MOST_TOLD);
+        for (words, count) in passes {
+            say(&format!("  {count} went to the server: {words}"));
+        }
+    }
+
     /// Stops answering, and leaves no connection broken.
     fn end(&mut self, drain: bool, signals: &SignalFd) {
         drop(self.self_check.take());
@@ -295,6 +313,7 @@ impl Attachment {
         self.socket.remove();
         let answered = self.filler.fast_path.stats.counters().map(|counters| counters.answered());
         say(&format!("{} requests were answered in the kernel", answered.unwrap_or_default()));
+        self.tell_passes();
         let deadline = Instant::now() + LAST_WAIT;
         let translated = loop {
             let fast_path = &self.filler.fast_path;

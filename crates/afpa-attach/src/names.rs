@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_bpf::{FastPath, Interface, SiteNumber};
+use afpa_http::Host;
 use afpa_http::request::CLASSED;
 use anyhow::bail;
 
@@ -195,7 +196,22 @@ pub(crate) fn learn(
     Ok(true)
 }
 
-/// Names as clients write them: with the port, unless it is 80.
+/// # Errors
+/// When a name is none that a client could send as Host.
+pub(crate) fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
+    for name in hosts {
+        if Host::parse(name.as_bytes()).is_err() {
+            bail!("--host {name:?} is no name: write one such as www.example.org, without http://");
+        }
+    }
+    Ok(())
+}
+
+fn port_of(name: &str) -> Option<u16> {
+    Host::parse(name.as_bytes()).ok()?.port()
+}
+
+/// Names as clients write them: with the port, unless it is 80, or the operator gave one.
 pub(crate) fn sites(settings: &AttachSettings, addresses: &[SocketAddr]) -> Vec<Hosts> {
     let port = match settings.port() {
         80 => String::new(),
@@ -203,7 +219,11 @@ pub(crate) fn sites(settings: &AttachSettings, addresses: &[SocketAddr]) -> Vec<
     };
     if !settings.hosts.is_empty() {
         let sites = settings.hosts.iter().zip(1..);
-        let sites = sites.map(|(name, site)| (site, vec![format!("{name}{port}")]));
+        let named = |name: &str| match port_of(name) {
+            Some(_) => name.to_owned(), // as behind a balancer with a port of its own
+            None => format!("{name}{port}"),
+        };
+        let sites = sites.map(|(name, site)| (site, vec![named(name)]));
         return sites.map(|(site, names)| Hosts { site, names }).collect();
     }
     let name = |address: &SocketAddr| match address.ip() {
@@ -270,6 +290,25 @@ mod tests {
         let two = names("10.0.0.1:80 [fd00::1]:80", &[], &all);
         assert_eq!(two, [["localhost", "10.0.0.1", "[fd00::1]"]]);
         assert_eq!(names("[::]:80", &["a.org", "b.org"], &all), [["a.org"], ["b.org"]]);
+        assert_eq!(names("[::]:81", &["a.org:81", "[::1]"], &all), [["a.org:81"], ["[::1]:81"]]);
+    }
+
+    #[test]
+    fn a_name_may_have_a_port_and_nothing_else() {
+        let spelled = |listen: &str, host: &str| {
+            let settings = settings(listen, &[host]);
+            let spelled = spellings(&settings, &sites(&settings, &[]));
+            spelled.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(spelled("0.0.0.0:81", "a.org:81"), ["a.org", "a.org:81"]);
+        assert_eq!(spelled("0.0.0.0:81", "a.org"), ["a.org", "a.org:81"]);
+        assert_eq!(spelled("0.0.0.0:80", "a.org:80"), ["a.org", "a.org:80"]);
+        assert_eq!(spelled("0.0.0.0:80", "a.org:8080"), ["a.org:8080"]);
+        let check = |host: &str| check_hosts(&[host.to_owned()]);
+        assert!(check("a.org").is_ok() && check("a.org:81").is_ok() && check("[::1]:81").is_ok());
+        for odd in ["http://a.org", "a.org/", "", "a b", "a.org:port", "*.a.org"] {
+            assert!(check(odd).is_err(), "{odd:?}");
+        }
     }
 
     #[test]

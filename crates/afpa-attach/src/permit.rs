@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use afpa_http::date;
+use afpa_http::{Host, date};
 
 use crate::answer::Answer;
 
@@ -19,11 +19,22 @@ pub struct Permit {
 }
 
 /// Why a response may not be pinned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refused {
     /// Only 200 is pinned.
-    #[error("its status is not 200")]
-    Status,
+    #[error("its status is {0}, not 200")]
+    Status(u16),
+    /// A redirect to another host.
+    #[error("it redirects to another host (--host {0}, if that is this site's name)")]
+    OtherHost(String),
+    /// The server ends the connection with it, as with every other answer.
+    #[error(
+        "it ends its connection (let the server keep connections open: gunicorn does with -k gthread)"
+    )]
+    Closes,
+    /// More than the time for which the server keeps the connection.
+    #[error("its Keep-Alive has more than a timeout, such as requests that are left")]
+    Counts,
     /// There must be exactly one Date, which the programs update.
     #[error("it has no Date")]
     Date,
@@ -86,7 +97,7 @@ pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
 /// Accept-Encoding.
 pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
     if answer.status() != 200 {
-        return Err(Refused::Status);
+        return Err(other_host(answer).unwrap_or(Refused::Status(answer.status())));
     }
     answer.date().ok_or(Refused::Date)?;
     if let Some(name) = PRIVATE.iter().find(|name| answer.has(name)) {
@@ -103,13 +114,43 @@ pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
 /// `keep-alive` is what every HTTP/1.1 connection does; any other option, and parameters that count
 /// down, belong to one connection.
 fn hop(answer: &Answer) -> Result<(), Refused> {
-    if answer.values("connection").any(|value| !value.eq_ignore_ascii_case(b"keep-alive")) {
-        return Err(Refused::Field("Connection"));
+    for value in answer.values("connection") {
+        match value {
+            value if value.eq_ignore_ascii_case(b"close") => return Err(Refused::Closes),
+            value if !value.eq_ignore_ascii_case(b"keep-alive") => {
+                return Err(Refused::Field("Connection"));
+            }
+            _ => {}
+        }
     }
-    if answer.has("keep-alive") {
-        return Err(Refused::Field("Keep-Alive"));
+    timeout(answer).map(|_| ())
+}
+
+/// The seconds for which the server keeps an idle connection, as its Keep-Alive says (RFC 9112, C.2.2). Rule A6.
+///
+/// # Errors
+/// When the field says anything else, or more.
+pub fn timeout(answer: &Answer) -> Result<Option<u32>, Refused> {
+    if !answer.has("keep-alive") {
+        return Ok(None);
     }
-    Ok(())
+    let seconds = answer.field("keep-alive").and_then(|value| {
+        let (name, seconds) = str::from_utf8(value).ok()?.split_once('=')?;
+        let digits =
+            (1..=5).contains(&seconds.len()) && seconds.bytes().all(|b| b.is_ascii_digit());
+        let known = name.eq_ignore_ascii_case("timeout") && digits;
+        seconds.parse().ok().filter(|seconds| known && *seconds > 0)
+    });
+    seconds.map(Some).ok_or(Refused::Counts)
+}
+
+/// The host that a redirect names, other than the one that was asked.
+fn other_host(answer: &Answer) -> Option<Refused> {
+    let location = str::from_utf8(answer.field("location")?).ok()?;
+    let rest = location.split_once("://")?.1;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = Host::parse(authority.as_bytes()).ok()?;
+    Some(Refused::OtherHost(host.name().to_owned()))
 }
 
 fn varies(answer: &Answer) -> Result<bool, Refused> {
@@ -180,9 +221,10 @@ mod tests {
 
     #[test]
     fn what_may_be_kept_and_how_long() {
-        let table: [(&str, bool, Option<u64>); 12] = [
+        let table: [(&str, bool, Option<u64>); 13] = [
             ("", false, None),
             ("Connection: keep-alive\r\n", false, None),
+            ("Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n", false, None),
             ("Vary: accept-encoding\r\n", true, None),
             ("Cache-Control: public, immutable\r\n", false, None),
             ("Cache-Control: max-age=60\r\n", false, Some(60)),
@@ -215,9 +257,15 @@ mod tests {
             ("Location: /\r\n", Refused::Field("Location")),
             ("Warning: 110 - x\r\n", Refused::Field("Warning")),
             ("Age: 3\r\n", Refused::Field("Age")),
-            ("Connection: close\r\n", Refused::Field("Connection")),
+            ("Connection: close\r\n", Refused::Closes),
             ("Connection: keep-alive, x\r\n", Refused::Field("Connection")),
-            ("Keep-Alive: timeout=5, max=99\r\n", Refused::Field("Keep-Alive")),
+            ("Keep-Alive: timeout=5, max=99\r\n", Refused::Counts),
+            ("Keep-Alive: timeout=0\r\n", Refused::Counts),
+            ("Keep-Alive: timeout=+5\r\n", Refused::Counts),
+            ("Keep-Alive: timeout=\r\n", Refused::Counts),
+            ("Keep-Alive: timeout=5\r\nKeep-Alive: timeout=5\r\n", Refused::Counts),
+            ("Keep-Alive: max=5\r\n", Refused::Counts),
+            ("Keep-Alive:\r\n", Refused::Counts),
             ("Vary: *\r\n", Refused::Vary),
             ("Vary: Cookie\r\n", Refused::Vary),
             ("Vary: Accept-Encoding, Cookie\r\n", Refused::Vary),
@@ -240,9 +288,17 @@ mod tests {
         for (fields, reason) in table {
             assert_eq!(verdict("200 OK", fields), Err(reason), "{fields:?}");
         }
-        for status in ["203 X", "206 X", "301 X", "401 X", "404 X", "500 X"] {
-            assert_eq!(verdict(status, ""), Err(Refused::Status), "{status}");
+        for status in [203, 206, 301, 401, 404, 500] {
+            let found = verdict(&format!("{status} X"), "");
+            assert_eq!(found, Err(Refused::Status(status)));
         }
+        let redirect = |to: &str| verdict("301 X", &format!("Location: {to}\r\n"));
+        for to in
+            ["https://www.example.org/", "http://www.example.org:8080/a?b", "x://www.example.org"]
+        {
+            assert_eq!(redirect(to), Err(Refused::OtherHost("www.example.org".into())), "{to}");
+        }
+        assert_eq!(redirect("/deep/"), Err(Refused::Status(301)));
         let undated = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         let undated = Answer::read(undated.as_bytes(), Asked::Get).unwrap().unwrap();
         assert_eq!(permit(&undated), Err(Refused::Date));

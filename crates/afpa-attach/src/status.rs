@@ -27,9 +27,16 @@ impl Status {
         if !self.said && !standing.busy {
             self.said = true;
             let known = standing.known;
+            if standing.pinned == 0 {
+                let why = standing.unfit.first().map(|(why, _)| why.as_str());
+                let none =
+                    "no file below --root has an extension of --ext, or its folder may not be read";
+                say(&format!("! the kernel answers nothing: {}", why.unwrap_or(none)));
+            }
             say(&format!("{}; {} of {known} objects pinned", watcher.summary(), standing.pinned));
             for (why, count) in &standing.unfit {
-                say(&format!("  {count} not: {why}"));
+                let urls = if *count == 1 { "URL" } else { "URLs" };
+                say(&format!("  {count} {urls} not: {why}"));
             }
         }
         if !self.terminal {

@@ -71,7 +71,7 @@ pub use rtx::{Rtx, RtxThread};
 pub use settings::{
     Admission, BYPASS_AFTER, FIREWALL_INTERVAL, FLOOD_SYNS, Settings, longest_answer,
 };
-pub use stats::{Counters, Stats};
+pub use stats::{Counters, Stats, words};
 pub use time::{boot_ns, monotonic_ns};
 pub use unavailable::Unavailable;
 

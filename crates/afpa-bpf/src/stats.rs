@@ -1,8 +1,10 @@
 //! Counts of every way out of the programs, summed over the processors.
 
 pub(crate) mod counters;
+mod words;
 
 pub use counters::Counters;
+pub use words::words;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

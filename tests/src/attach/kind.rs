@@ -19,6 +19,8 @@ pub enum Kind {
     DebianNginx,
     /// Debian's Apache with all that Debian's own configuration says.
     DebianApache,
+    /// A server of files in Node.js, whose connections end after two idle seconds, as its answers say.
+    Node,
 }
 
 impl Kind {
@@ -28,6 +30,7 @@ impl Kind {
     pub(super) fn program(self) -> Option<PathBuf> {
         let path = match self {
             Self::Nginx | Self::DebianNginx => nginx::PROGRAM,
+            Self::Node => "/usr/bin/node",
             _ => "/usr/sbin/apache2",
         };
         Some(PathBuf::from(path)).filter(|path| path.exists())
@@ -37,6 +40,7 @@ impl Kind {
         let file = configuration.display().to_string();
         match self {
             Self::Nginx | Self::DebianNginx => vec!["-c".into(), file],
+            Self::Node => vec![file],
             _ => {
                 vec!["-D".into(), "FOREGROUND".into(), "-f".into(), file]
             }
@@ -76,6 +80,9 @@ impl Kind {
                      location /secret/ {{ return 401; }} {inside}"
                 ),
             ),
+            Self::Node => {
+                NODE.replace("ROOT", &format!("{at}/www")).replace("PORT", &PORT.to_string())
+            }
             Self::Apache | Self::DeferringApache | Self::DebianApache => {
                 let modules = "/usr/lib/apache2/modules";
                 let names = [
@@ -130,6 +137,38 @@ impl Kind {
         }
     }
 }
+
+/// Validators as Express has them.
+const NODE: &str = r#"
+const fs = require("fs"), http = require("http");
+const fields = { cookie: ["Set-Cookie", "a=b"], nostore: ["Cache-Control", "no-store"],
+    private: ["Cache-Control", "private"], vary: ["Vary", "Cookie"] };
+const server = http.createServer((request, response) => {
+    let path = decodeURIComponent(request.url.split("?")[0]);
+    if (path.endsWith("/")) path += "index.html";
+    const folder = path.split("/")[1];
+    fs.readFile("ROOT" + path, (error, content) => {
+        if (error || folder == "secret" || request.method != "GET" && request.method != "HEAD") {
+            response.writeHead(folder == "secret" ? 401 : 404, { "Content-Length": 0 });
+            return response.end();
+        }
+        const stat = fs.statSync("ROOT" + path), tag = `W/"${stat.size}-${stat.mtimeMs}"`;
+        const date = stat.mtime.toUTCString();
+        if (fields[folder]) response.setHeader(...fields[folder]);
+        response.setHeader("ETag", tag);
+        response.setHeader("Last-Modified", date);
+        const tags = request.headers["if-none-match"], since = request.headers["if-modified-since"];
+        const bare = tag => tag.trim().replace(/^W\//, "");
+        const same = tags ? tags == "*" || tags.split(",").some(other => bare(other) == bare(tag))
+                          : since && Date.parse(since) >= Date.parse(date);
+        if (same) { response.statusCode = 304; return response.end(); }
+        response.setHeader("Content-Length", content.length);
+        response.end(request.method == "HEAD" ? undefined : content);
+    });
+});
+server.keepAliveTimeout = 2000;
+server.listen(PORT, "0.0.0.0");
+"#;
 
 /// The directives of Debian's apache2.conf, and of the modules that it enables, that affect answers.
 const DEBIAN_APACHE: &str = "\

@@ -122,7 +122,7 @@ pub(crate) fn all_answers(lab: &Lab, requests: &[String]) -> Vec<Response> {
     requests.iter().map(|request| ask(&mut lab.connect(), request)).collect()
 }
 
-fn same_answers_with_and_without(kind: Kind) {
+pub(crate) fn same_answers_with_and_without(kind: Kind) {
     let lab = lab!(kind);
     corpus(&lab);
     let requests = requests(&lab);
@@ -159,7 +159,7 @@ fn get(path: &str, fields: &str) -> String {
     format!("GET {path} HTTP/1.1\r\n{HOST}{fields}\r\n")
 }
 
-fn the_kernel_answers_what_is_everybodys(kind: Kind) {
+pub(crate) fn the_kernel_answers_what_is_everybodys(kind: Kind) {
     let lab = lab!(kind);
     corpus(&lab);
     let attached = lab.attach(&[]);

@@ -28,6 +28,7 @@ mod health;
 mod kept;
 mod life;
 mod long;
+mod named;
 mod one;
 mod others;
 mod pause;
@@ -37,6 +38,7 @@ mod self_check;
 mod socketless;
 mod start;
 mod strangers;
+mod timeout;
 
 use afpa_testkit::Client;
 

@@ -22,6 +22,7 @@ impl Filler {
         match said {
             // The turns of names and decoys go on.
             Ok(true) if state.ledger.confirm(job, asked) => {
+                state.unfit.forget(&job.path);
                 state.claims.insert(job.path.clone(), claims);
             }
             Ok(true) => {}
@@ -30,7 +31,7 @@ impl Filler {
                 self.unpin(&mut state, &gone);
             }
             Err(error) => {
-                state.note(&error.to_string());
+                state.note(&job.path, &error.to_string());
                 state.ledger.confirm_later(job, Instant::now());
             }
         }

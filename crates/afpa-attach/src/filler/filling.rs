@@ -11,6 +11,7 @@ use super::{Filler, Work, spelled};
 use crate::answer::Answer;
 use crate::gather::{Ask, AskError, Gathered, Unfit, Wanted, gather};
 use crate::ledger::Job;
+use crate::permit::Refused;
 use crate::walk::walk;
 
 /// Everything is asked for again after this time, because a new configuration of the server goes unnoticed.
@@ -25,7 +26,7 @@ impl Filler {
                     let mut state = self.lock();
                     let room = state.ledger.add(path, Instant::now());
                     if !room {
-                        state.note("no room for more objects");
+                        state.no_room += 1;
                     }
                     room && !state.ended
                 }),
@@ -66,13 +67,16 @@ impl Filling<'_> {
         let mut state = self.filler.lock();
         match outcome {
             Ok(()) => {}
-            Err(FillError::Gone) => state.ledger.forget(&self.job),
+            Err(FillError::Gone) => {
+                state.unfit.forget(&self.job.path);
+                state.ledger.forget(&self.job);
+            }
             Err(FillError::Unfit(why)) => {
-                state.note(&why);
+                state.note(&self.job.path, &why);
                 state.ledger.refuse(&self.job, false, now);
             }
             Err(FillError::NotNow(why)) => {
-                state.note(&why);
+                state.note(&self.job.path, &why);
                 state.ledger.refuse(&self.job, true, now);
             }
         }
@@ -80,6 +84,7 @@ impl Filling<'_> {
 
     fn attempt(&mut self) -> Result<(), FillError> {
         let path = self.job.path.clone();
+        self.filler.lock().unfit.forget(&path);
         let folder = path.ends_with(b"/");
         let versions = if folder { self.index_files(&path)? } else { vec![self.version(&path)?] };
         let target = String::from_utf8(spelled(&path)).map_err(|_| FillError::Gone)?;
@@ -101,8 +106,11 @@ impl Filling<'_> {
                 stored.map(|(_, content)| content).all(|content| content == answer.content())
             };
             match gather(self.server, &wanted, &fits, &sibling) {
-                Ok(found) => gathered.push((hosts.site, found)),
-                Err(unfit) => self.note_unfit(unfit)?,
+                Ok(found) => match self.filler.heed_timeout(&found) {
+                    Ok(()) => gathered.push((hosts.site, found)),
+                    Err(why) => self.note_unfit(Unfit::Timeout(why), &hosts.names)?,
+                },
+                Err(unfit) => self.note_unfit(unfit, &hosts.names)?,
             }
         }
         if gathered.is_empty() {
@@ -136,7 +144,7 @@ impl Filling<'_> {
             let fast_path = &self.filler.fast_path;
             let pinned = fast_path.objects.pin_with(*site, target.as_bytes(), &variants, &rules);
             if let Err(error) = pinned {
-                state.note(&error.to_string());
+                state.note(&self.job.path, &error.to_string());
             }
         }
         let claims = gathered.iter().map(|(_, found)| found.claim.clone()).collect();
@@ -145,15 +153,32 @@ impl Filling<'_> {
     }
 
     /// Another site may allow what this one refuses. Without an answer, the attempt ends.
-    fn note_unfit(&self, unfit: Unfit) -> Result<(), FillError> {
+    fn note_unfit(&self, unfit: Unfit, names: &[String]) -> Result<(), FillError> {
+        let why = self.why(&unfit, names);
         match unfit {
-            Unfit::Ask(AskError::Unreachable(_)) => Err(FillError::NotNow(unfit.to_string())),
-            Unfit::Content => Err(FillError::NotNow(unfit.to_string())),
-            _ if self.filler.sites().len() == 1 => Err(FillError::Unfit(unfit.to_string())),
+            Unfit::Ask(AskError::Unreachable(_)) | Unfit::Content => Err(FillError::NotNow(why)),
+            _ if self.filler.sites().len() == 1 => Err(FillError::Unfit(why)),
             _ => {
-                self.filler.lock().note(&unfit.to_string());
+                self.filler.lock().note(&self.job.path, &why);
                 Ok(())
             }
+        }
+    }
+
+    /// The reason, with the name by which the server was asked where that may be the reason.
+    fn why(&self, unfit: &Unfit, names: &[String]) -> String {
+        let name = names.first().map(String::as_str).unwrap_or_default();
+        let host = name.rsplit_once(':').map_or(name, |(host, _)| host);
+        match unfit {
+            Unfit::Refused(Refused::OtherHost(to)) if to.eq_ignore_ascii_case(host) => {
+                "it redirects, perhaps to HTTPS, where the kernel does not answer".to_owned()
+            }
+            Unfit::Content | Unfit::Refused(Refused::Status(_)) if !self.filler.named => {
+                format!("{unfit} (asked for Host {name}: name the site with --host)")
+            }
+            Unfit::Ask(_) => unfit.to_string(),
+            _ if self.filler.sites().len() > 1 => format!("{unfit} (for Host {name})"),
+            _ => unfit.to_string(),
         }
     }
 

@@ -232,10 +232,11 @@ impl Filler {
             outcome = said.and(outcome);
         }
         let mut state = self.lock();
+        state.unfit.forget(&job.target);
         let kept = match outcome {
             Ok(kept) => kept,
             Err(why) => {
-                state.note(&why);
+                state.note(&job.target, &why);
                 return state.kept.refuse(job, Instant::now());
             }
         };
@@ -283,6 +284,7 @@ impl Filler {
             };
             match gather(server, &wanted, &|_| true, &|_, _| true) {
                 Ok(found) => match allowed(&found.first, asked.unix) {
+                    Ok(_) if let Err(refused) = self.heed_timeout(&found) => why = refused,
                     Ok(allowed) => kept.push(Kept::new(hosts.site, found, asked, allowed)),
                     Err(refused) => why = refused.to_string(),
                 },
@@ -324,7 +326,7 @@ impl Filler {
                 }
             },
             Err(error) => {
-                state.note(&error.to_string());
+                state.note(&job.target, &error.to_string());
                 state.kept.confirm_later(job, Instant::now());
             }
         }
@@ -378,7 +380,7 @@ impl Filler {
         let Some(kept) = state.answers.get_mut(target) else { return true };
         let failed: Vec<String> =
             kept.iter_mut().filter_map(|kept| kept.pin(self, target).err()).collect();
-        failed.iter().for_each(|why| state.note(why));
+        failed.iter().for_each(|why| state.note(target, why));
         failed.is_empty()
     }
 

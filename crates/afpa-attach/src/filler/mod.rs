@@ -4,8 +4,9 @@ mod change;
 mod confirming;
 mod filling;
 mod keeping;
+mod unfit;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use afpa_http::target;
 use afpa_self_check::{Checked, Difference};
 
 use crate::Scope;
-use crate::gather::Claim;
+use crate::gather::{Claim, Gathered};
 use crate::kept::{KeptScope, KeptTable, Target};
 use crate::ledger::{Job, Ledger, Path};
 use crate::say::say;
@@ -24,6 +25,7 @@ use crate::say::say;
 pub use self::change::Sink;
 use self::keeping::Kept;
 pub(crate) use self::keeping::learn;
+use self::unfit::Reasons;
 
 /// A site of the programs, and the Host values that select it.
 #[derive(Clone, Debug)]
@@ -45,6 +47,10 @@ pub struct Filler {
     /// Which answers that no file stands behind are kept.
     pub keeps: KeptScope,
     revalidate: Duration,
+    /// The time after which idle connections without a socket are closed.
+    idle: Duration,
+    /// Whether the operator named the site.
+    named: bool,
     sites: Mutex<Arc<Vec<Hosts>>>,
     state: Mutex<FillerState>,
     wake: Condvar,
@@ -54,8 +60,10 @@ struct FillerState {
     ledger: Ledger,
     /// Trees to be walked.
     walks: Vec<Vec<u8>>,
-    /// Why objects were not pinned, and how often.
-    unfit: BTreeMap<String, u64>,
+    /// Why objects were not pinned.
+    unfit: Reasons,
+    /// Paths that a walk found no room for.
+    no_room: u64,
     /// The claims of each pinned path, which the server must go on to confirm.
     claims: HashMap<Path, Vec<Claim>>,
     kept: KeptTable,
@@ -78,7 +86,7 @@ pub struct Standing {
     pub pinned: usize,
     /// Whether requests to the server are under way or waiting.
     pub busy: bool,
-    /// Reasons why something was not pinned, and how often since the start.
+    /// Reasons why something is not pinned, and of how many URLs, the most frequent one first.
     pub unfit: Vec<(String, u64)>,
 }
 
@@ -89,12 +97,15 @@ impl Filler {
         root: DocumentRoot,
         (scope, keeps): (Scope, KeptScope),
         sites: Vec<Hosts>,
-        (most, revalidate): (usize, Duration),
+        bounds: FillerBounds,
     ) -> Self {
+        let FillerBounds { most, revalidate, idle, named } = bounds;
+        let most_unfit = most + keeps.most;
         let state = FillerState {
             ledger: Ledger::new(most, revalidate),
             walks: vec![b"/".to_vec()],
-            unfit: BTreeMap::new(),
+            unfit: Reasons::new(most_unfit),
+            no_room: 0,
             claims: HashMap::new(),
             kept: KeptTable::new(keeps.most, keeps.clients),
             answers: HashMap::new(),
@@ -105,7 +116,7 @@ impl Filler {
         };
         let sites = Mutex::new(Arc::new(sites));
         let (state, wake) = (Mutex::new(state), Condvar::new());
-        Self { fast_path, root, scope, keeps, revalidate, sites, state, wake }
+        Self { fast_path, root, scope, keeps, revalidate, idle, named, sites, state, wake }
     }
 
     /// Sites, and their names.
@@ -133,7 +144,27 @@ impl Filler {
         let gone = state.kept.everything_changed(Instant::now());
         self.drop_kept(state, &gone);
         state.walks = vec![b"/".to_vec()];
+        state.unfit.forget_all();
+        state.no_room = 0;
         self.wake.notify_all();
+    }
+
+    /// An answer that says how long the server keeps idle connections must not say too much (A6). Then its requests are
+    /// shown to the server more often. To be called before it is pinned.
+    ///
+    /// # Errors
+    /// When connections that begin without a socket end earlier.
+    fn heed_timeout(&self, found: &Gathered) -> Result<(), String> {
+        let Some(longest) = found.timeout() else { return Ok(()) };
+        if self.fast_path.socketless.may_close() && self.idle < Duration::from_secs(longest.into())
+        {
+            return Err(format!(
+                "its Keep-Alive says {longest} seconds, and connections without a socket end earlier \
+                 (--server-timeout {longest})"
+            ));
+        }
+        self.fast_path.flows.refresh_within(SHOWN_WITHIN);
+        Ok(())
     }
 
     /// The server does not answer any more: neither does the kernel, from now on.
@@ -208,7 +239,7 @@ impl Filler {
             known,
             pinned,
             busy: state.working || due || !state.walks.is_empty(),
-            unfit: state.unfit.iter().map(|(why, count)| (why.clone(), *count)).collect(),
+            unfit: state.unfit(),
         }
     }
 
@@ -254,6 +285,23 @@ impl Filler {
     }
 }
 
+/// What the filler goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct FillerBounds {
+    /// Paths that it knows at most.
+    pub most: usize,
+    /// The server confirms each answer within this time.
+    pub revalidate: Duration,
+    /// The time after which idle connections without a socket are closed.
+    pub idle: Duration,
+    /// Whether the operator named the site, so that it is known for which Host it is to be asked.
+    pub named: bool,
+}
+
+/// A server that says for how long it keeps idle connections sees a request of each busy one at least this often. So its
+/// connections end at most this much earlier than it says; clients leave a second for the way.
+const SHOWN_WITHIN: Duration = Duration::from_millis(500);
+
 /// An entry that is due this soon counts as busy. No thread sleeps longer.
 const NEAR: Duration = Duration::from_secs(1);
 
@@ -275,8 +323,16 @@ impl FillerState {
         confirm.or_else(walk).or_else(|| self.ledger.next(now).map(Work::Fill))
     }
 
-    fn note(&mut self, why: &str) {
-        *self.unfit.entry(why.to_owned()).or_default() += 1;
+    fn note(&mut self, url: &[u8], why: &str) {
+        self.unfit.note(url, why);
+    }
+
+    fn unfit(&self) -> Vec<(String, u64)> {
+        let mut unfit = self.unfit.counts();
+        if self.no_room > 0 {
+            unfit.push(("no room for more objects".to_owned(), self.no_room));
+        }
+        unfit
     }
 }
 

@@ -102,6 +102,12 @@ pub enum Unfit {
     /// Head and content are longer than answers of the kernel may be.
     #[error("it is too long")]
     Length,
+    /// The kernel could not keep the promise of its Keep-Alive.
+    #[error("{0}")]
+    Timeout(String),
+    /// Every coding that the kernel could store is refused.
+    #[error("it is compressed on the way: {0}")]
+    Coded(&'static str),
     /// The same request got different answers.
     #[error("its answers differ: {0}")]
     Differs(&'static str),

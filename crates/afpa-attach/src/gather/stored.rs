@@ -8,6 +8,7 @@ use afpa_http::request::FieldClasses;
 use super::claim::Claim;
 use crate::answer::Answer;
 use crate::kept::Copy;
+use crate::permit::timeout;
 
 /// Everything that may be answered for a target.
 #[derive(Debug)]
@@ -70,6 +71,13 @@ impl Gathered {
         let answers = self.variants.iter().filter_map(|stored| stored.answers.as_ref());
         let mut tags = answers.filter_map(|answers| answers.whole.field("etag"));
         tags.any(|tag| tag.starts_with(b"W/"))
+    }
+
+    /// The longest time for which an answer says that the server keeps idle connections, in seconds.
+    pub fn timeout(&self) -> Option<u32> {
+        let stored = self.variants.iter().flat_map(|s| [&s.answers, &s.closing]).flatten();
+        let answers = stored.flat_map(|a| [Some(&a.whole), a.not_modified.as_ref()]).flatten();
+        answers.filter_map(|answer| timeout(answer).ok().flatten()).max()
     }
 
     /// The rules in the form that is pinned.

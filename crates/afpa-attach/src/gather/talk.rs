@@ -192,30 +192,36 @@ impl<'a> Talk<'a> {
         Ok(Some(Answers { whole, not_modified, head: class.answers.head }))
     }
 
-    /// Asks in every form. `classes` holds the answer without Accept-Encoding.
+    /// Asks in every form. `classes` holds the answer without Accept-Encoding. Without a plan, the first reason is the error.
     pub(super) fn classify(
         &mut self,
         classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
     ) -> Result<Vec<(Coding, Class)>, Unfit> {
         let mut results: Vec<(Form, Class)> = Vec::new();
+        let mut why = None;
         for form in forms() {
             let text = form.text.clone();
             let class = match self.coded(text.as_deref()) {
                 Err(AskError::Unreachable(error)) => return Err(AskError::from(error).into()),
                 // Its end is not marked in a way that could be trusted.
-                Err(AskError::Malformed(_)) => None,
+                Err(AskError::Malformed(_)) => Err("its length is not told"),
                 Ok(answer) => {
                     let known = classes.iter().position(|class| class.answers.whole.same(&answer));
                     match known {
-                        Some(known) => Some(known),
+                        Some(known) => Ok(known),
                         None => self.admit(text.as_deref(), answer, classes, sibling)?,
                     }
                 }
             };
-            results.push((form, class));
+            why = why.or(class.err());
+            results.push((form, class.ok()));
         }
-        Ok(plan(&results))
+        let plan = plan(&results);
+        match why.filter(|_| plan.is_empty()) {
+            Some(why) => Err(Unfit::Coded(why)),
+            None => Ok(plan),
+        }
     }
 
     /// Whether the server distinguishes all classes by their tags. Apache, when it compresses, accepts the tag of
@@ -245,36 +251,39 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// A new answer: it becomes a class of its own, if it may be pinned.
+    /// A new answer: it becomes a class of its own, or there is a reason why it may not be pinned.
     fn admit(
         &mut self,
         text: Option<&str>,
         answer: Answer,
         classes: &mut Vec<AnswerClass>,
         sibling: &dyn Fn(Coding, &Answer) -> bool,
-    ) -> Result<Class, Unfit> {
+    ) -> Result<Result<usize, &'static str>, Unfit> {
         let coding = match answer.field("content-encoding") {
             Some(b"gzip") => Coding::Gzip,
             Some(b"br") => Coding::Brotli,
             Some(b"zstd") => Coding::Zstd,
-            _ => return Ok(None),
+            Some(b"deflate") => return Ok(Err(DEFLATE)),
+            Some(_) => return Ok(Err("with a coding that the kernel does not store")),
+            None => return Ok(Err("its head depends on codings that it does not have")),
         };
         let lifetime = match self.wanted.permit(&answer) {
             Ok(Permit { lifetime, .. }) if answer.len() <= self.wanted.longest => lifetime,
-            _ => return Ok(None),
+            Ok(_) => return Ok(Err("it is too long then")),
+            Err(_) => return Ok(Err("it may not be kept then")),
         };
         if !sibling(coding, &answer) {
-            return Ok(None);
+            return Ok(Err("it is not the file that is stored for this coding"));
         }
         match self.settle(text, answer) {
             Ok(answers) => {
                 let text = text.map(str::to_owned);
                 classes.push(AnswerClass { text, answers, closing: None, lifetime });
             }
-            Err(Unfit::Differs(_)) => return Ok(None),
+            Err(Unfit::Differs(why)) => return Ok(Err(coded(why))),
             Err(other) => return Err(other),
         }
-        Ok(Some(classes.len() - 1))
+        Ok(Ok(classes.len() - 1))
     }
 
     /// HEAD and conditional requests for one answer.
@@ -289,7 +298,7 @@ impl<'a> Talk<'a> {
         // then.
         let head = ask(Asked::Head, &[])?.same_head(&whole);
         if !head && !whole.is_chunked() {
-            return Err(Unfit::Differs("to HEAD"));
+            return Err(Unfit::Differs(TO_HEAD));
         }
         if !ask(Asked::Get, &[("If-None-Match", NO_TAG)])?.same(&whole) {
             return Err(Unfit::Differs("to a tag that does not match"));
@@ -336,6 +345,23 @@ impl AnswerClass {
         tag.or_else(|| Some(("If-Modified-Since", text("last-modified")?)))
     }
 }
+
+/// The programs read `deflate`, and take it for no coding at all.
+const DEFLATE: &str = "also with deflate, which the kernel does not store (leave it out: in lighttpd, \
+                       deflate.allowed-encodings = ( \"gzip\" ))";
+
+/// The reason, of an answer that has a coding.
+fn coded(why: &'static str) -> &'static str {
+    match why {
+        TO_HEAD => {
+            "HEAD gets another head than GET then (store the coded file beside the other one, \
+                    or leave compression to AFPA)"
+        }
+        other => other,
+    }
+}
+
+const TO_HEAD: &str = "to HEAD";
 
 fn is_date(value: &[u8]) -> bool {
     value.len() == DATE_LENGTH && date::parse(value).is_some()

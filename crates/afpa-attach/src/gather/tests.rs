@@ -278,3 +278,60 @@ fn a_claim_is_confirmed_until_something_changes() {
         assert!(!claim.confirm(&mut Scripted(server, 2)).unwrap());
     }
 }
+
+#[test]
+fn a_timeout_that_stays_the_same_is_part_of_the_answer_and_a_counter_is_not() {
+    let fields = "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n";
+    let gathered_all = gathered(|_| ok(fields, "content")).unwrap();
+    assert_eq!(gathered_all.timeout(), Some(5));
+    let head = gathered_all.variants()[0].whole.unwrap().head.to_vec();
+    assert!(String::from_utf8(head).unwrap().contains("Keep-Alive: timeout=5\r\n"));
+    assert_eq!(gathered(|_| ok("", "content")).unwrap().timeout(), None);
+    let mut left = 5;
+    let moving = |_: &str| {
+        left -= 1;
+        ok(&format!("Keep-Alive: timeout={left}\r\n"), "content")
+    };
+    assert!(matches!(gathered(moving), Err(Unfit::Differs("each time"))));
+    let counting = |_: &str| ok("Keep-Alive: timeout=5, max=100\r\n", "content");
+    assert!(matches!(gathered(counting), Err(Unfit::Refused(_))));
+}
+
+/// As Node.js does: the field goes where the connection ends.
+#[test]
+fn an_answer_that_ends_its_connection_has_no_timeout() {
+    let hosts = ["one".to_owned()];
+    let wanted = Wanted { hosts: &hosts, target: "/a", longest: 1460, closes: true, kept: false };
+    for stays in [false, true] {
+        let server = |_: usize, request: &str| {
+            let closes = request.contains("Connection: close") || request.contains("HTTP/1.0\r\n");
+            let timeout = if !closes || stays { "Keep-Alive: timeout=5\r\n" } else { "" };
+            let option = if closes { "close" } else { "keep-alive" };
+            ok(&format!("Connection: {option}\r\n{timeout}"), "content")
+        };
+        let found = gather(&mut Scripted(server, 1), &wanted, &|_| true, &|_, _| true).unwrap();
+        let closing = found.variants().into_iter().find(|variant| variant.closing).unwrap();
+        assert_eq!(closing.whole.is_some(), !stays);
+        assert_eq!(found.timeout(), Some(5));
+    }
+}
+
+#[test]
+fn a_reason_is_named_for_compression_that_the_kernel_cannot_follow() {
+    let said = |coding: &'static str, head: &'static str| {
+        let server = move |request: &str| {
+            let named = request.contains(&format!("Encoding: {coding}"))
+                || request.contains(&format!(", {coding}"));
+            let vary = "Vary: Accept-Encoding\r\n";
+            match (named, request.starts_with("HEAD")) {
+                (true, true) => ok(&format!("{vary}Content-Encoding: {coding}\r\n{head}"), ""),
+                (true, false) => ok(&format!("{vary}Content-Encoding: {coding}\r\n"), "packed"),
+                (false, _) => ok(vary, "content"),
+            }
+        };
+        gathered(server).map(|_| ()).map_err(|unfit| unfit.to_string())
+    };
+    let deflate = said("deflate", "").unwrap_err();
+    assert!(deflate.starts_with("it is compressed on the way: also with deflate"), "{deflate}");
+    assert_eq!(said("gzip", "X: y\r\n"), Ok(()), "requests that do not name it are answered");
+}

@@ -213,6 +213,14 @@ impl Flows {
         self.region.refresh_ns().store(refresh.as_nanos() as u64, Ordering::Relaxed);
     }
 
+    /// Lower [`Settings::refresh`] to this time, if it is longer, or never.
+    pub fn refresh_within(&self, most: Duration) {
+        let most = most.as_nanos() as u64;
+        let shorter = |now: u64| (now == 0 || now > most).then_some(most);
+        let word = self.region.refresh_ns();
+        let _shorter = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
+    }
+
     /// Change [`Settings::bypass_after`]. Connections that were left to user mode stay there.
     pub fn set_bypass_after(&self, passes: u32) {
         self.region.bypass_after().store(passes.min(BYPASS_AFTER_MAX), Ordering::Relaxed);
