@@ -97,7 +97,7 @@ const BEAT: Duration = Duration::from_millis(250);
 const TICK: Duration = Duration::from_secs(1);
 /// Flows without a packet for this long are swept.
 const IDLE: Duration = Duration::from_secs(20);
-/// Reasons that are told at the end.
+/// Reasons in the message at the end.
 const MOST_TOLD: usize = 5;
 /// How long connections get to end where nothing can be pinned.
 const LAST_WAIT: Duration = Duration::from_secs(10);

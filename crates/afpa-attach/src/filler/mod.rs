@@ -285,7 +285,7 @@ impl Filler {
     }
 }
 
-/// What the filler goes by.
+/// Bounds and times of the filler.
 #[derive(Clone, Copy, Debug)]
 pub struct FillerBounds {
     /// Paths that it knows at most.
