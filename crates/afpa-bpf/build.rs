@@ -12,6 +12,7 @@ const PREBUILT: &str = "../../bpf/prebuilt/afpa.bpf.o";
 fn main() {
     println!("cargo:rerun-if-changed=../../bpf");
     println!("cargo:rerun-if-env-changed=AFPA_BPF_PREBUILT");
+    compile_explain();
     println!("cargo:rustc-check-cfg=cfg(afpa_bpf_compiled)");
     let object =
         PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("afpa.bpf.o");
@@ -23,6 +24,21 @@ fn main() {
         println!("cargo:warning=no clang: using the prebuilt eBPF object");
         std::fs::copy(PREBUILT, &object).expect("the prebuilt object is part of the source tree");
     }
+}
+
+/// The programs' parser as a library, for `afpa explain`.
+fn compile_explain() {
+    println!("cargo:rerun-if-changed=explain");
+    println!("cargo:rerun-if-changed=tests/agree/user_space.c");
+    println!("cargo:rerun-if-changed=tests/agree/verdict.h");
+    cc::Build::new()
+        .file("explain/explain.c")
+        .include(INCLUDE)
+        .include("tests/agree")
+        .opt_level(2)
+        .flag("-fno-strict-aliasing")
+        .flag("-Wno-unused-parameter")
+        .compile("afpa_explain");
 }
 
 /// As in `bpf/prebuilt/clang-version`: other compilers make other, equally good objects.

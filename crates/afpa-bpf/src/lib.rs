@@ -14,6 +14,7 @@ mod clock;
 mod conn;
 mod dry_run;
 mod entries;
+pub mod explain;
 mod found;
 mod kernel;
 mod load;

@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::attach::{Attach, Detach};
 use crate::commands::doctor::Doctor;
+use crate::commands::explain::Explain;
 use crate::commands::pause::Pause;
 
 pub use serve::{Proxy, Running, Serve};
@@ -73,6 +74,11 @@ pub enum Command {
     /// Reads a configuration file; it does not ask a running process. The exit status is 0 if there is a
     /// request set, 1 if the answer would be 404 or 421.
     Route(Route),
+    /// Tell whether the kernel would answer a request, and why not
+    ///
+    /// Judges recorded heads, or the lines of an access log, by the parser of the kernel's programs. It asks no running
+    /// process, and takes no rights.
+    Explain(Explain),
     /// Ask the running afpa whether it answers
     ///
     /// For health checks of containers and scripts. Prints `ok`; the exit status is 0 if it answered within five seconds, 1

@@ -5,8 +5,8 @@ use afpa_router::Action;
 
 use crate::privileges::Identity;
 use afpa_config::{
-    AccessTarget, CacheMode, Config, Connections, FastPathMode, Hierarchy, KIB, Listen,
-    SiteSettings,
+    AccessTarget, CacheMode, Choice as _, Config, Connections, FastPathMode, Hierarchy, KIB,
+    Listen, SiteSettings,
 };
 
 /// Connections that the kernel keeps track of, 200 bytes each: those without a socket are in no limit.
@@ -108,6 +108,15 @@ fn tcp_address(listen: &Listen) -> Option<std::net::SocketAddr> {
         Listen::Tcp(address) => Some(*address),
         Listen::Unix(_) => None,
     }
+}
+
+/// The choice of `--connections`.
+///
+/// # Errors
+/// When there is no such choice.
+pub(crate) fn connections(text: &str) -> Result<Connections, String> {
+    let found = Connections::ALL.iter().find(|known| known.word() == text);
+    found.copied().ok_or_else(|| "write kernel, known, flood or everyone".to_owned())
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Route(options)) => return commands::route::route(&options),
         Some(Command::Doctor(options)) => return commands::doctor::doctor(&options),
         Some(Command::Adapt(options)) => return commands::adapt::adapt(&options),
+        Some(Command::Explain(options)) => {
+            commands::explain::explain(&options).and_then(|text| commands::print(&text))
+        }
         Some(Command::Check(options)) => commands::check(&options),
         Some(Command::Health(options)) => commands::health(&options),
         Some(Command::Stats(options)) => commands::stats(&options),

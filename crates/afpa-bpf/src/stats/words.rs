@@ -39,14 +39,13 @@ pub fn words(reason: Reason) -> Option<&'static str> {
         Reason::PassClosing => "its connection was ending (nothing to change)",
         Reason::PassMethod => "its method is not GET or HEAD (nothing to change)",
         Reason::PassRequestLine => {
-            "its request line is unusual, of another version, or longer than 448 bytes (`afpa explain`)"
+            "its request line is unusual, of HTTP/1.0, or longer than 448 bytes (HTTP/1.0: --connections known)"
         }
         Reason::PassHeadLength => {
             "its head is longer than 2,560 bytes, or came in parts (fewer or shorter cookies)"
         }
         Reason::PassHeader => {
-            "it has an unusual line, or asks for the connection's end or more (`afpa explain`; --connections known \
-             answers Connection: close)"
+            "it has an unusual line, or asks for more than to keep the connection (Connection: close: --connections known)"
         }
         Reason::PassField => {
             "a field of it may matter to the answer: credentials, a range, or one that is not known (--allow-field NAME \

@@ -8,7 +8,7 @@ use afpa_attach::kept::KeptScope;
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
 use afpa_bpf::longest_answer;
 use afpa_cache::root::SymlinkPolicy;
-use afpa_config::{Choice, Connections, prefixes_of_files};
+use afpa_config::{Connections, prefixes_of_files};
 use afpa_police::{Class, Classes, Limits, NotAPrefix, PoliceSettings, Prefix, Rate};
 use anyhow::bail;
 use clap::{ArgAction, Args};
@@ -16,7 +16,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::confine::Confinement;
 use crate::control;
-use crate::fast_path::{admission, pin_dir_owner};
+use crate::fast_path::{admission, connections, pin_dir_owner};
 use crate::privileges::{self, Identity};
 
 /// `afpa attach`.
@@ -239,11 +239,6 @@ fn read_police(options: &Attach) -> anyhow::Result<ReadPolice> {
 fn cached_path(text: &str) -> Result<String, String> {
     let is_path = text.starts_with('/') && !text.contains(['?', '#']);
     is_path.then(|| text.to_owned()).ok_or_else(|| "write a path, such as /api".to_owned())
-}
-
-fn connections(text: &str) -> Result<Connections, String> {
-    let found = Connections::ALL.iter().find(|known| known.word() == text);
-    found.copied().ok_or_else(|| "write kernel, known, flood or everyone".to_owned())
 }
 
 /// The fault of the classes, and the remedy.

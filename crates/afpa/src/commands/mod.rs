@@ -3,6 +3,7 @@
 pub mod adapt;
 pub mod attach;
 pub mod doctor;
+pub mod explain;
 pub mod pause;
 mod probe;
 pub mod route;
