@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build static packages check test test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
+.PHONY: help run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -41,6 +41,9 @@ test: ## run every test (what CI runs)
 test-kernels: ## load and try the programs in Debian's stock kernels 6.1 and 6.12, in an emulator
 	@scripts/setup build test kernels
 	@scripts/test build kernels
+
+test-reach: build ## real clients before real servers, as root, ten minutes (ARGS="--servers node --clients curl")
+	@scripts/test-reach $(ARGS)
 
 test-packages: packages ## install the packages in fresh Debian roots and containers, as root, ten minutes
 	@scripts/setup build packages test-packages
