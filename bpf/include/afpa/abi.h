@@ -36,6 +36,7 @@
 #define AFPA_TAG_WINS 0x20000000  /* rule of an object: If-None-Match decides alone, whatever If-Modified-Since says */
 #define AFPA_WEIGHTS_AS_OURS 0x08000000 /* rule of an object: Accept-Encoding with weights chooses as user mode does */
 #define AFPA_FIELD_HOP 0x04000000 /* class of Upgrade, and of connection options that name a field which no server here reads */
+#define AFPA_TAG_WEAKLY 0x02000000 /* rule of an object: If-None-Match compares weakly; else a tag with W/ is for user mode */
 #define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets the answer to a request that asks for the connection's end */
 #define AFPA_PAGE 6144            /* bytes of a longer answer in one page: with the rest of its entry, the kernel's memory for it is full */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use afpa_abi::{
     FIELD_NAME_MAX, OLD_ALIKE, OTHER_TAG_WHOLE, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Reason,
-    Shared, Slot, kind,
+    Shared, Slot, TAG_WEAKLY, kind,
 };
 
 use crate::cache::variant::Coding;
@@ -145,7 +145,7 @@ fn object(target: &[u8], modified: &[u8; 29], assumed: &Assumed<'_>) -> bool {
     let slots = all.map(|coding| if stored(coding) { 4 + coding as u32 } else { 0 });
     // A file of our own server; or one of another, whose decoys changed nothing.
     let classes = |fields: &[(String, u32)]| fields.iter().fold(0, |all, (_, class)| all | class);
-    let of_another = (OTHER_TAG_WHOLE | OLD_ALIKE) as u32;
+    let of_another = (OTHER_TAG_WHOLE | OLD_ALIKE | TAG_WEAKLY) as u32;
     let rules = assumed.fields.map_or(!0, |fields| classes(fields) | of_another);
     let words = slots.into_iter().chain(slots).chain([rules, 0]);
     let value: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();

@@ -138,6 +138,15 @@ __noinline int afpa_evaluate_conditions(struct work *work, struct afpa_slot *slo
 	return same_date(work, slot) ? true : CONDITION_UNSURE;
 }
 
+/* Has the entity tag of If-None-Match a `W/`? Where one was passed over, its slash stands before the tag, else white space or the colon. */
+static __always_inline bool asks_weakly(const struct work *work)
+{
+	__u32 at = work->request.block_at + work->request.block.none_match_at - 1;
+
+	opaque(at);
+	return at <= AFPA_HEAD_MAX - 32 && work->head[at] == '/';
+}
+
 static __always_inline const struct afpa_answer *answer_of(const struct afpa_slot *slot, enum afpa_kind kind)
 {
 	return kind == AFPA_KIND_NOT_MODIFIED ? &slot->not_modified : &slot->whole;
@@ -242,7 +251,8 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 
 		if (unmodified == CONDITION_UNSURE ||
 		    (unmodified == CONDITION_TAG_ALONE && !(rules & AFPA_TAG_WINS)) ||
-		    (!unmodified && !(rules & AFPA_OTHER_TAG_WHOLE)))
+		    (!unmodified && !(rules & AFPA_OTHER_TAG_WHOLE)) ||
+		    (!(rules & AFPA_TAG_WEAKLY) && request->block.none_match_at && asks_weakly(work)))
 			return AFPA_PASS_CONDITION;
 		if (unmodified)
 			cached->kind = AFPA_KIND_NOT_MODIFIED;

@@ -51,7 +51,8 @@ impl Talk<'_> {
     /// Whether the answer stays the same with decoys of all fields at once. These few questions find most answers that
     /// depend on the client, before all others are asked.
     pub(super) fn seems_alike(&mut self, whole: &Answer) -> Result<bool, AskError> {
-        let answers = Answers { whole: whole.clone(), not_modified: None, head: false };
+        let answers =
+            Answers { whole: whole.clone(), not_modified: None, head: false, weakly: true };
         let class = AnswerClass { text: None, answers, closing: None, lifetime: None };
         let fields = self.wanted.fields(std::slice::from_ref(&class));
         self.all_together(&class, fields)

@@ -63,6 +63,8 @@ pub(crate) struct Answers {
     pub(crate) not_modified: Option<Answer>,
     /// Whether HEAD gets the head of `whole`.
     pub(crate) head: bool,
+    /// Whether a tag gets the 304 with `W/` as well; if not, without it alone.
+    pub(crate) weakly: bool,
 }
 
 impl Gathered {
@@ -91,6 +93,7 @@ impl Gathered {
             other_tag_gets_whole: self.rules.other_tag,
             // nginx wants the date to fit as well.
             tag_wins: false,
+            tag_weakly: self.variants.iter().all(|stored| stored.compares_weakly()),
             old_alike: self.old_alike,
             codings: None,
             head,
@@ -116,6 +119,11 @@ impl Gathered {
 }
 
 impl Stored {
+    fn compares_weakly(&self) -> bool {
+        let both = [&self.answers, &self.closing].into_iter().flatten();
+        both.into_iter().all(|answers| answers.weakly || answers.not_modified.is_none())
+    }
+
     fn variant(&self) -> Variant<'_> {
         self.variant_of(self.answers.as_ref(), false)
     }

@@ -189,7 +189,8 @@ impl<'a> Talk<'a> {
             not_modified =
                 Some(answer).filter(|answer| fits && answer.same_but_closing(kept, false));
         }
-        Ok(Some(Answers { whole, not_modified, head: class.answers.head }))
+        let (head, weakly) = (class.answers.head, class.answers.weakly);
+        Ok(Some(Answers { whole, not_modified, head, weakly }))
     }
 
     /// Asks in every form. `classes` holds the answer without Accept-Encoding. Without a plan, the first reason is the error.
@@ -307,28 +308,36 @@ impl<'a> Talk<'a> {
         let weak = tag.as_ref().map(|tag| format!("W/{tag}"));
         let date = whole.field("last-modified").filter(|value| is_date(value));
         let date = date.map(|date| String::from_utf8_lossy(date).into_owned());
-        let tags = [weak, tag].into_iter().flatten();
-        let tags: Vec<(&str, String)> = tags.map(|tag| ("If-None-Match", tag)).collect();
+        let condition = |tag: Option<String>| tag.map(|tag| ("If-None-Match", tag));
+        let (weak, tag) = (condition(weak), condition(tag));
         let date = date.map(|date| ("If-Modified-Since", date));
-        let mut conditions: Vec<Vec<&(&str, String)>> = tags.iter().map(|tag| vec![tag]).collect();
-        if let Some(date) = &date {
-            conditions.extend(tags.iter().map(|tag| vec![tag, date])); // as browsers ask
-            conditions.push(vec![date]);
-        }
-        let mut seen: Vec<Answer> = Vec::new();
-        for condition in conditions {
-            let fields: Vec<_> =
-                condition.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            for asked in [Asked::Get, Asked::Head] {
-                seen.push(ask(asked, &fields)?);
+        let mut seen = |conditions: &[Vec<&Condition>]| {
+            let mut seen: Vec<Answer> = Vec::new();
+            for condition in conditions {
+                let fields: Vec<_> =
+                    condition.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                for asked in [Asked::Get, Asked::Head] {
+                    seen.push(ask(asked, &fields)?);
+                }
             }
-        }
-        let first = seen.first().cloned();
+            Ok::<_, AskError>(seen)
+        };
+        let mut plain = beside(tag.as_ref(), date.as_ref());
+        plain.extend(date.as_ref().map(|date| vec![date]));
+        let (seen_plain, seen_weak) = (seen(&plain)?, seen(&beside(weak.as_ref(), date.as_ref()))?);
+        let first = seen_plain.first().cloned();
+        let all = |seen: &[Answer], first: &Answer| {
+            seen.iter().all(|answer| answer.status() == 304 && answer.same(first))
+        };
         let not_modified = first.filter(|first| {
             let fits = first.date_offset().is_some() && first.len() <= NOT_MODIFIED_MAX;
-            fits && seen.iter().all(|answer| answer.status() == 304 && answer.same(first))
+            fits && all(&seen_plain, first)
         });
-        Ok(Answers { whole, not_modified, head })
+        let weakly = not_modified.as_ref().is_none_or(|first| all(&seen_weak, first));
+        // A server that gives a weak tag, and does not take it, has no comparison that the programs know.
+        let strong = whole.field("etag").is_none_or(|tag| !tag.starts_with(b"W/"));
+        let not_modified = not_modified.filter(|_| weakly || strong);
+        Ok(Answers { whole, not_modified, head, weakly })
     }
 }
 
@@ -359,6 +368,15 @@ fn coded(why: &'static str) -> &'static str {
         }
         other => other,
     }
+}
+
+/// A field with its value.
+type Condition = (&'static str, String);
+
+/// A condition alone, and beside the date, as browsers ask.
+fn beside<'c>(tag: Option<&'c Condition>, date: Option<&'c Condition>) -> Vec<Vec<&'c Condition>> {
+    let both = tag.zip(date).map(|(tag, date)| vec![tag, date]);
+    [tag.map(|tag| vec![tag]), both].into_iter().flatten().collect()
 }
 
 const TO_HEAD: &str = "to HEAD";

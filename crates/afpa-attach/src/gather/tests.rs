@@ -59,6 +59,7 @@ fn validators_that_the_server_honours() {
     let [variant] = gathered.variants()[..] else { panic!("{gathered:?}") };
     assert_eq!((variant.coding, variant.etag), (Coding::Identity, &b"\"tag\""[..]));
     assert!(variant.not_modified.is_some() && variant.last_modified.is_some());
+    assert!(gathered.rules().tag_weakly);
 }
 
 #[test]
@@ -67,9 +68,16 @@ fn a_server_that_compares_strongly_answers_conditions_itself() {
         true => format!("HTTP/1.1 304 Not Modified\r\n{DATE}ETag: \"tag\"\r\n\r\n"),
         false => ok("ETag: \"tag\"\r\n", "content"),
     };
-    let gathered = gathered(server).unwrap();
-    let [variant] = gathered.variants()[..] else { panic!("{gathered:?}") };
-    assert!(variant.not_modified.is_none() && variant.whole.is_some());
+    let found = gathered(server).unwrap();
+    let [variant] = found.variants()[..] else { panic!("{found:?}") };
+    assert!(variant.not_modified.is_some() && variant.whole.is_some());
+    assert!(!found.rules().tag_weakly, "a tag with W/ is for the server");
+    // Its own tag is weak: no tag that the programs compare is sure.
+    let weak = |request: &str| match request.contains(": \"tag\"") {
+        true => format!("HTTP/1.1 304 Not Modified\r\n{DATE}ETag: W/\"tag\"\r\n\r\n"),
+        false => ok("ETag: W/\"tag\"\r\n", "content"),
+    };
+    assert!(gathered(weak).unwrap().variants()[0].not_modified.is_none());
 }
 
 #[test]

@@ -101,8 +101,12 @@ mod tests {
     fn age_and_dates_change_and_nothing_else() {
         let (old, new) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:41 GMT");
         let (old_end, new_end) = (&old.replace("08:", "09:"), &new.replace("08:", "09:"));
-        let answers =
-            Answers { whole: answer(old, old_end, "body"), not_modified: None, head: true };
+        let answers = Answers {
+            whole: answer(old, old_end, "body"),
+            not_modified: None,
+            head: true,
+            weakly: true,
+        };
         let heard = answer(new, new_end, "body");
         let copy = Copy::of((Coding::Identity, false), Some(&answers), &heard, 2);
         let freshness = Freshness { born: 1, fresh_for: 2, digits: 2, ttl: None, asked: 3 };
@@ -128,7 +132,12 @@ mod tests {
             assert_eq!(copy.variant(freshness).not_modified.is_some(), fits, "{filler}");
         }
         // An Expires that is no date stays as it is.
-        let odd = Answers { whole: answer(old, "0", "body"), not_modified: None, head: true };
+        let odd = Answers {
+            whole: answer(old, "0", "body"),
+            not_modified: None,
+            head: true,
+            weakly: true,
+        };
         let copy = Copy::of((Coding::Identity, false), Some(&odd), &heard, 1);
         let head =
             String::from_utf8_lossy(copy.variant(freshness).whole.unwrap().head).into_owned();

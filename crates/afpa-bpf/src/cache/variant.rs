@@ -124,7 +124,8 @@ pub const WEIGHTS_AS_OURS: u32 = afpa_abi::WEIGHTS_AS_OURS as u32;
 const OTHER_TAG_WHOLE: u32 = afpa_abi::OTHER_TAG_WHOLE as u32;
 const TAG_WINS: u32 = afpa_abi::TAG_WINS as u32;
 const OLD_ALIKE: u32 = afpa_abi::OLD_ALIKE as u32;
-const RULES: u32 = OTHER_TAG_WHOLE | TAG_WINS | OLD_ALIKE;
+const TAG_WEAKLY: u32 = afpa_abi::TAG_WEAKLY as u32;
+const RULES: u32 = OTHER_TAG_WHOLE | TAG_WINS | OLD_ALIKE | TAG_WEAKLY;
 
 /// Which requests for an object are answered, beyond what its variants say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,8 @@ pub struct PinRules {
     pub other_tag_gets_whole: bool,
     /// If-None-Match decides alone, whatever If-Modified-Since says.
     pub tag_wins: bool,
+    /// If-None-Match compares weakly (RFC 9110, 13.1.2). If not, requests with a weak tag are left to user mode.
+    pub tag_weakly: bool,
     /// HTTP/1.0 gets the answer of an HTTP/1.1 request that asks for the connection's end.
     pub old_alike: bool,
     /// Only requests that accept exactly these codings are answered: for a server's answer that varies by them.
@@ -152,6 +155,7 @@ impl Default for PinRules {
             fields,
             other_tag_gets_whole: true,
             tag_wins: true,
+            tag_weakly: true,
             old_alike: true,
             codings: None,
             head: [true; 4],
@@ -169,7 +173,8 @@ impl PinRules {
         let whole = if self.other_tag_gets_whole { OTHER_TAG_WHOLE } else { 0 };
         let wins = if self.tag_wins { TAG_WINS } else { 0 };
         let old = if self.old_alike { OLD_ALIKE } else { 0 };
-        self.fields & !RULES | whole | wins | old
+        let weakly = if self.tag_weakly { TAG_WEAKLY } else { 0 };
+        self.fields & !RULES | whole | wins | weakly | old
     }
 }
 

@@ -37,6 +37,41 @@ fn get_head_and_conditions() {
     assert_eq!(ask(both).status, 200, "If-None-Match wins, RFC 9110 13.2.2");
 }
 
+/// As before h2o: the tag that it gave is the kernel's, the same with `W/` its own.
+#[test]
+fn weak_tags_are_left_to_a_server_that_compares_strongly() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let whole = format!("HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Length: 1\r\n\r\n", "x".repeat(29));
+    let not_modified = format!("HTTP/1.1 304 Not Modified\r\nDate: {}\r\n\r\n", "x".repeat(29));
+    let variant = Variant {
+        coding: Coding::Identity,
+        closing: false,
+        etag: b"\"v1\"",
+        last_modified: None,
+        freshness: None,
+        whole: Some(Response { head: whole.as_bytes(), date_offset: 23, body: b"x" }),
+        not_modified: Some(Response { head: not_modified.as_bytes(), date_offset: 33, body: b"" }),
+    };
+    for tag_weakly in [false, true] {
+        let rules = PinRules { tag_weakly, ..PinRules::default() };
+        fast_path.objects.pin_with(SITE, b"/strong", &[variant], &rules).expect("pinned");
+        for (tag, weak, status) in [
+            ("\"v1\"", false, 304),
+            ("W/\"v1\"", true, 304),
+            ("\"v2\"", false, 200),
+            ("W/\"v2\"", true, 200),
+            ("\"/v1\"", false, 200),
+        ] {
+            let request =
+                format!("GET /strong HTTP/1.1\r\nHost: server\r\nIf-None-Match:{tag}\r\n\r\n");
+            let found = outcome(&world, &fast_path, &request).map(|reply| reply.status);
+            let expected =
+                if weak && !tag_weakly { Err(vec![Reason::PassCondition]) } else { Ok(status) };
+            assert_eq!(found.map_err(|why| why.to_vec()), expected, "{tag_weakly} {tag}");
+        }
+    }
+}
+
 #[test]
 fn date_is_right_to_the_second() {
     let Some((world, fast_path)) = world(Settings::default()) else { return };
