@@ -47,6 +47,11 @@ pub enum Refused {
     /// Cache-Control or Pragma.
     #[error("its {0} forbids it")]
     Forbidden(&'static str),
+    /// max-age=0, as Express has it by default.
+    #[error(
+        "its Cache-Control says max-age=0 (let it say more: express.static(folder, {{ maxAge: \"1m\" }}))"
+    )]
+    Stale,
     /// Expires or max-age end too soon.
     #[error("it expires too soon")]
     Expires,
@@ -179,7 +184,7 @@ fn max_age(answer: &Answer) -> Result<Option<Duration>, Refused> {
             b"max-age" | b"s-maxage" => {
                 let seconds = argument.and_then(seconds).ok_or(FORBIDDEN)?;
                 if seconds == 0 {
-                    return Err(FORBIDDEN);
+                    return Err(Refused::Stale);
                 }
                 let seconds = Duration::from_secs(seconds);
                 lifetime = Some(lifetime.map_or(seconds, |lifetime| lifetime.min(seconds)));
@@ -275,8 +280,8 @@ mod tests {
             ("Cache-Control: no-cache=\"set-cookie\"\r\n", CONTROL),
             ("Cache-Control: private\r\n", CONTROL),
             ("Cache-Control: private=\"a,b\"\r\n", CONTROL),
-            ("Cache-Control: max-age=0\r\n", CONTROL),
-            ("Cache-Control: max-age=60, s-maxage=0\r\n", CONTROL),
+            ("Cache-Control: public, max-age=0\r\n", Refused::Stale),
+            ("Cache-Control: max-age=60, s-maxage=0\r\n", Refused::Stale),
             ("Cache-Control: max-age=soon\r\n", CONTROL),
             ("Cache-Control: max-age\r\n", CONTROL),
             ("Pragma: no-cache\r\n", Refused::Forbidden("Pragma")),
