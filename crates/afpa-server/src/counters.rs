@@ -11,6 +11,7 @@ pub use tls::TlsCounters;
 
 /// Counters of one core. The module counts requests, because the engine does not know what a request is.
 #[derive(Debug, Default)]
+#[repr(align(128))] // no line of them is another core's as well
 pub struct WorkerCounters {
     /// How often the core has read the clock. A core whose count does not change for seconds hangs.
     pub ticks: Counter,
@@ -18,6 +19,8 @@ pub struct WorkerCounters {
     pub accepted: Counter,
     /// Connections open now.
     pub open: Counter,
+    /// Connections passed on to workers that had fewer.
+    pub passed: Counter,
     /// Connections refused because of a limit.
     pub refused: Counter,
     /// Connections ended by a time-out.

@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::listener::{BoundListener, ListenerSettings};
 use crate::pipe;
 use crate::settings::{HelperStart, Settings};
+use crate::worker::share::{Loads, Share};
 use crate::worker::{Command, Worker, WorkerContext};
 
 /// Why a command to the engine failed.
@@ -49,6 +50,9 @@ pub enum EngineError {
 pub struct Engine<M: Module> {
     workers: Vec<Handle<M>>,
     limits: Limits,
+    /// The core of each worker, if all have cores of their own.
+    cores: Vec<u32>,
+    loads: Arc<Loads>,
     listeners: HashMap<u64, BoundListener>,
     next_listener: AtomicU64,
 }
@@ -91,15 +95,23 @@ impl<M: Module> Engine<M> {
             start_helpers(settings.workers.max(1), settings).map_err(start)?.into_iter();
         let module = Arc::new(module);
         let limits = Limits::default();
+        let workers = settings.workers.max(1);
+        let cores = own_cores(workers);
+        let loads = Arc::new(Loads::new(workers));
+        let (commands, orders): (Vec<_>, Vec<_>) =
+            (0..workers).map(|_| unbounded_channel()).unzip();
         let mut engine = Self {
             workers: Vec::new(),
             limits: limits.clone(),
+            cores: if workers > 1 { cores.clone() } else { Vec::new() },
+            loads: Arc::clone(&loads),
             listeners: HashMap::new(),
             next_listener: AtomicU64::new(0),
         };
-        for index in 0..settings.workers.max(1) {
+        for (index, orders) in orders.into_iter().enumerate() {
             let counters = Arc::new(WorkerCounters::default());
-            let (commands, orders) = unbounded_channel();
+            let share =
+                engine.cores.get(index).map(|core| (*core, Arc::clone(&loads), commands.clone()));
             let Some(helpers) = helpers.next() else { break };
             let start = Start {
                 index,
@@ -107,6 +119,8 @@ impl<M: Module> Engine<M> {
                 largest_head,
                 counters: Arc::clone(&counters),
                 limits: limits.clone(),
+                core: cores.get(index).copied(),
+                share,
                 ring: rings.take(),
                 helpers,
                 orders,
@@ -115,6 +129,7 @@ impl<M: Module> Engine<M> {
             let thread = start
                 .spawn(move |context| module(context))
                 .map_err(|source| EngineError::Start { index, source })?;
+            let Some(commands) = commands.get(index).cloned() else { break };
             engine.workers.push(Handle { commands, counters, thread: Some(thread) });
         }
         Ok(engine)
@@ -126,6 +141,7 @@ impl<M: Module> Engine<M> {
     /// [`EngineError::Listen`] when the sockets cannot be handed out.
     pub fn listen(&mut self, listener: BoundListener) -> Result<(), EngineError> {
         let refused = |source| EngineError::Listen { address: listener.address.clone(), source };
+        listener.prefer(&self.cores);
         listener.listen().map_err(refused)?;
         let id = self.next_listener.fetch_add(1, Ordering::Relaxed);
         for (index, worker) in self.workers.iter().enumerate() {
@@ -223,6 +239,7 @@ impl<M: Module> Engine<M> {
 
     /// Ends every worker and connection now, and the connections that still wait to be accepted.
     pub fn stop(&mut self) {
+        self.loads.stop();
         self.order_all(|| Command::Stop);
         self.listeners.clear();
         for worker in &mut self.workers {
@@ -264,6 +281,10 @@ struct Start<M> {
     largest_head: usize,
     counters: Arc<WorkerCounters>,
     limits: Limits,
+    /// The core that is its own.
+    core: Option<u32>,
+    /// The parts of its share, if there are several workers with cores of their own.
+    share: Option<(u32, Arc<Loads>, Vec<UnboundedSender<Command<M>>>)>,
     ring: Option<PreparedRing>,
     helpers: Helpers,
     orders: UnboundedReceiver<Command<M>>,
@@ -284,7 +305,9 @@ impl<M: Module> Start<M> {
     }
 
     fn work(self, module: impl FnOnce(WorkerContext) -> M, report: mpsc::Sender<io::Result<()>>) {
-        pin_to_core(self.index, self.settings.workers);
+        if let Some(core) = self.core {
+            pin_to_core(core);
+        }
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -305,7 +328,10 @@ impl<M: Module> Start<M> {
             let module = module(context);
             let (counters, limits) = (self.counters, self.limits);
             let (settings, head) = (self.settings, self.largest_head);
-            let worker = Worker::new(module, settings, head, counters, limits, ring, self.helpers);
+            let share =
+                self.share.map(|(core, loads, all)| Share::new(self.index, core, loads, all));
+            let own = (limits, share);
+            let worker = Worker::new(module, settings, head, counters, own, ring, self.helpers);
             std::rc::Rc::new(worker).run(self.orders, dropped).await;
         });
         // Work that still runs on helper threads is abandoned: a stop does not wait for a disk.
@@ -327,19 +353,19 @@ fn enable(ring: PreparedRing) -> Option<Ring> {
     ring.enable().inspect_err(tell).ok()
 }
 
-/// Pins a worker to a core of its own if there is exactly one core for each. Otherwise the scheduler places
-/// the workers better.
-fn pin_to_core(index: usize, workers: usize) {
-    let Ok(allowed) = sched_getaffinity(None) else { return };
+/// The core of each worker, if there is exactly one for each. Otherwise the scheduler places the workers better.
+fn own_cores(workers: usize) -> Vec<u32> {
+    let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
     if allowed.count() as usize != workers {
-        return;
+        return Vec::new();
     }
-    let core = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).nth(index);
-    if let Some(core) = core {
-        let mut own = CpuSet::new();
-        own.set(core);
-        if let Err(error) = sched_setaffinity(None, &own) {
-            tracing::debug!(%error, core, "a worker could not be pinned to its core");
-        }
+    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| cpu as u32).collect()
+}
+
+fn pin_to_core(core: u32) {
+    let mut own = CpuSet::new();
+    own.set(core as usize);
+    if let Err(error) = sched_setaffinity(None, &own) {
+        tracing::debug!(%error, core, "a worker could not be pinned to its core");
     }
 }

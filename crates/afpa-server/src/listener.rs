@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
 use afpa_tls::ListenerTls;
+use rustix::net::sockopt::set_socket_incoming_cpu;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::socket_file::{self, SocketFile};
@@ -64,6 +65,9 @@ enum Sockets {
     /// The file is dropped first: as long as it is there, the socket listens, and no process takes it for stale.
     Unix(#[allow(dead_code, reason = "kept for its drop")] SocketFile, UnixListener),
 }
+
+/// The value of `SO_INCOMING_CPU` that prefers none.
+pub(crate) const NO_CORE: u32 = u32::MAX;
 
 /// One worker's share of a [`BoundListener`].
 #[derive(Debug)]
@@ -176,6 +180,18 @@ impl BoundListener {
             asked => asked?,
         }
         sockets.iter().try_for_each(|socket| SockRef::from(socket).listen(self.backlog))
+    }
+
+    /// Has the kernel prefer, for a connection whose packets arrive on a worker's core, the socket of that worker. Of a
+    /// socket that the process before had on a core, the preference ends if the workers have no `cores` of their own.
+    pub(crate) fn prefer(&self, cores: &[u32]) {
+        for (index, socket) in self.tcp_sockets().enumerate() {
+            let core = index.checked_rem(cores.len()).and_then(|worker| cores.get(worker));
+            if core.is_some() || self.is_adopted {
+                // Kernels before 6.2 take it and hash all the same; one that refuses it hashes, too.
+                let _ = set_socket_incoming_cpu(socket, core.copied().unwrap_or(NO_CORE));
+            }
+        }
     }
 
     /// Accepts connections with these settings.

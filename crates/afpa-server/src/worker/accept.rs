@@ -13,15 +13,16 @@ use afpa_framework::{Client, Module, Peer, Preface, preface};
 use afpa_police::Police;
 use afpa_tls::ListenerTls;
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_incoming_cpu;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use rustix::process::getpid;
 use tokio::sync::oneshot;
 
+use super::share::{Accepted, Change, Place, Preference, Share};
 use super::{Worker, handshake};
 use crate::connection::{Connection, say_last_words};
-use crate::io::WorkerIo;
 use crate::limits::Admission;
-use crate::listener::{ListenerSettings, WorkerSocket};
+use crate::listener::{ListenerSettings, NO_CORE, WorkerSocket};
 use crate::transport::{Direction, Socket, Stream, Transport};
 
 /// The accept loops of a worker, by the number of their listener.
@@ -49,7 +50,7 @@ impl Accepting {
             let (stop, stopped) = oneshot::channel();
             let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
             let task = tokio::task::spawn_local(async move {
-                match Acceptor::new(socket) {
+                match Acceptor::new(socket, worker.clock.cached_now().steady_ms()) {
                     Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
                     Err(error) => {
                         tracing::error!(%error, "a core cannot accept connections on a listening socket");
@@ -88,24 +89,32 @@ impl Accepting {
 }
 
 /// A listening socket of any family.
-struct Acceptor(Socket);
+struct Acceptor {
+    socket: Socket,
+    /// Of one that may prefer connections that arrive on the worker's core.
+    preference: Option<Preference>,
+}
 
 impl Acceptor {
-    fn new(socket: WorkerSocket) -> io::Result<Self> {
+    fn new(socket: WorkerSocket, now_ms: u64) -> io::Result<Self> {
+        let preference = match &socket {
+            WorkerSocket::Tcp(_) => Some(Preference::new(now_ms)),
+            WorkerSocket::Unix(_) => None,
+        };
         let mut socket = Socket::new(match socket {
             WorkerSocket::Tcp(socket) => socket.into(),
             WorkerSocket::Unix(socket) => socket.into(),
         });
         socket.register()?;
-        Ok(Self(socket))
+        Ok(Self { socket, preference })
     }
 
     /// The next connection; `others_only`: of another process.
-    async fn accept(&mut self, io: &Rc<WorkerIo>, others_only: bool) -> io::Result<(Stream, Peer)> {
+    async fn accept(&mut self, others_only: bool) -> io::Result<(OwnedFd, Peer)> {
         const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
         let accept = |socket: BorrowedFd<'_>| Ok((acceptfrom_with(socket, FLAGS)?, false));
         let (socket, peer) = loop {
-            let accepted = poll_fn(|cx| self.0.poll(cx, Direction::Receive, accept)).await?;
+            let accepted = poll_fn(|cx| self.socket.poll(cx, Direction::Receive, accept)).await?;
             if !others_only || is_of_another(&accepted.0) {
                 break accepted;
             }
@@ -116,8 +125,56 @@ impl Acceptor {
             // A Unix socket, whose client has no address.
             Some(Err(_)) | None => Peer { client: Client::Unix, port: 0 },
         };
-        Ok((Stream::new(socket, Rc::clone(io)), peer))
+        Ok((socket, peer))
     }
+
+    /// Serves a connection here, or passes it on to a worker that has fewer.
+    fn place<M: Module>(
+        &mut self,
+        worker: &Rc<Worker<M>>,
+        (socket, peer): (OwnedFd, Peer),
+        settings: &RefCell<ListenerSettings>,
+    ) {
+        let (Some(share), Some(preference)) = (&worker.share, &mut self.preference) else {
+            return welcome(
+                worker,
+                Stream::new(socket, Rc::clone(&worker.io)),
+                peer,
+                settings,
+                None,
+            );
+        };
+        let now_ms = worker.clock.cached_now().steady_ms();
+        let (change, kept) = match share.is_full(worker.limits.connections.open()) {
+            Some(other) => {
+                let settings = settings.borrow().clone();
+                let left = share.pass(other, Accepted { socket, peer, settings }).err();
+                worker.counters.passed.add(u64::from(left.is_none()));
+                (preference.passed(now_ms), left.map(|accepted| accepted.socket))
+            }
+            None => (preference.kept(now_ms), Some(socket)),
+        };
+        if let Some(change) = change {
+            let core = match change {
+                Change::Withdraw => NO_CORE,
+                Change::Restore => share.core,
+            };
+            // A kernel that does not take it goes on as before.
+            let _ = self.socket.descriptor().map(|socket| set_socket_incoming_cpu(socket, core));
+        }
+        if let Some(socket) = kept {
+            let stream = Stream::new(socket, Rc::clone(&worker.io));
+            welcome(worker, stream, peer, settings, Some(share.take()));
+        }
+    }
+}
+
+/// Serves a connection that another worker has accepted.
+pub(super) fn take_over<M: Module>(worker: &Rc<Worker<M>>, accepted: Accepted) {
+    let Accepted { socket, peer, settings } = accepted;
+    let stream = Stream::new(socket, Rc::clone(&worker.io));
+    let place = worker.share.as_ref().map(Share::taken);
+    welcome(worker, stream, peer, &RefCell::new(settings), place);
 }
 
 /// Accepts until the order to stop, then accepts the connections that are already in the queue: closing a
@@ -134,15 +191,19 @@ async fn accept_until<M: Module>(
         tokio::select! {
             biased;
             _ = &mut stopped => break,
-            accepted = acceptor.accept(&worker.io, others_only) => match accepted {
-                Ok((stream, peer)) => welcome(&worker, stream, peer, &settings),
+            accepted = acceptor.accept(others_only) => match accepted {
+                Ok(accepted) => acceptor.place(&worker, accepted, &settings),
                 Err(error) => recover(&worker, &error, &mut told_ms).await,
             },
         }
     }
-    while let Some(accepted) = now_or_never(acceptor.accept(&worker.io, others_only)).await {
+    while let Some(accepted) = now_or_never(acceptor.accept(others_only)).await {
         match accepted {
-            Ok((stream, peer)) => welcome(&worker, stream, peer, &settings),
+            Ok((socket, peer)) => {
+                let stream = Stream::new(socket, Rc::clone(&worker.io));
+                let place = worker.share.as_ref().map(Share::take);
+                welcome(&worker, stream, peer, &settings, place);
+            }
             Err(_) => break,
         }
     }
@@ -171,6 +232,8 @@ struct Arrival {
     /// Without TLS: whether it may begin with the preface of HTTP/2.
     http2: bool,
     tls: Option<ListenerTls>,
+    /// In the count of this worker.
+    place: Option<Place>,
 }
 
 fn welcome<M: Module, T: Transport + 'static>(
@@ -178,10 +241,11 @@ fn welcome<M: Module, T: Transport + 'static>(
     stream: T,
     peer: Peer,
     settings: &RefCell<ListenerSettings>,
+    place: Option<Place>,
 ) {
     let settings = settings.borrow();
     let ListenerSettings { number: listener, address, http2, .. } = *settings;
-    let from = Arrival { peer, listener, address, http2, tls: settings.tls.clone() };
+    let from = Arrival { peer, listener, address, http2, tls: settings.tls.clone(), place };
     if settings.expects_preface(peer.client) {
         let worker = Rc::clone(worker);
         tokio::task::spawn_local(async move { introduce(worker, stream, from).await });
@@ -228,7 +292,7 @@ fn admit<M: Module, T: Transport + 'static>(
 fn begin<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
     stream: T,
-    Arrival { peer, listener, http2, tls, .. }: Arrival,
+    Arrival { peer, listener, http2, tls, place, .. }: Arrival,
     input: Vec<u8>,
     admission: Admission,
 ) {
@@ -239,14 +303,14 @@ fn begin<M: Module, T: Transport + 'static>(
             let connection = connection.that_may_be_h2(http2);
             tokio::task::spawn_local(async move {
                 connection.run().await;
-                drop(admission);
+                drop((admission, place));
             });
         }
         Some(settings) => {
             let worker = Rc::clone(worker);
             tokio::task::spawn_local(async move {
                 handshake::serve(worker, stream, from, settings, input).await;
-                drop(admission);
+                drop((admission, place));
             });
         }
     }

@@ -6,6 +6,7 @@ use afpa_framework::Helpers;
 
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::settings::Settings;
+use crate::worker::share::Accepted;
 
 /// A command to a core. The engine sends it; the core executes it between two events.
 pub(crate) enum Command<M> {
@@ -13,6 +14,8 @@ pub(crate) enum Command<M> {
     Listen(u64, Vec<WorkerSocket>, ListenerSettings),
     /// Accept the connections of these sockets with other settings from now on.
     Relisten(u64, ListenerSettings),
+    /// Serve a connection that another worker has accepted.
+    Take(Box<Accepted>),
     /// Accept the connections that wait on these sockets, then close them. Their connections end after the due answers.
     Unlisten(u64),
     /// Change the module and the settings, and have other helpers if there are any; requests in flight are not disturbed.

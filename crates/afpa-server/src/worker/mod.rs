@@ -6,6 +6,7 @@ mod command;
 mod completion;
 pub(crate) mod early;
 mod handshake;
+pub(crate) mod share;
 mod table;
 
 use std::cell::{Cell, RefCell};
@@ -30,6 +31,7 @@ use crate::turns::Turns;
 pub(crate) use clock::Clock;
 pub(crate) use command::Command;
 use handshake::HandshakeTurns;
+use share::Share;
 pub(crate) use table::Table;
 
 /// The handles that a core gives to its module.
@@ -50,6 +52,8 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) clock: Clock,
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) limits: Limits,
+    /// Its share of the connections, if each worker has a core of its own.
+    pub(crate) share: Option<Share<M>>,
     pub(crate) helpers: RefCell<Helpers>,
     /// Receive buffer. A connection uses it from the arrival of data to its next wait.
     pub(crate) scratch: RefCell<Box<[u8]>>,
@@ -88,7 +92,7 @@ impl<M: Module> Worker<M> {
         settings: Settings,
         largest_head: usize,
         counters: Arc<WorkerCounters>,
-        limits: Limits,
+        (limits, share): (Limits, Option<Share<M>>),
         ring: CoreRing,
         helpers: Helpers,
     ) -> Self {
@@ -100,6 +104,7 @@ impl<M: Module> Worker<M> {
             io: Rc::new(WorkerIo::new(ring, Arc::clone(&counters))),
             counters,
             limits,
+            share,
             scratch: RefCell::new(vec![0; ARRIVAL + largest_head].into_boxed_slice()),
             h2_head: RefCell::default(),
             largest_head,
@@ -130,13 +135,15 @@ impl<M: Module> Worker<M> {
         self.turns.set_round(self.settings.borrow().long_sends);
         let mut sweep = tokio::time::interval(self.sweep_interval());
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut orders_end = false;
         loop {
             tokio::select! {
-                command = commands.recv() => match command {
+                command = commands.recv(), if !orders_end => match command {
                     Some(Command::Listen(id, sockets, settings)) => {
                         accepting.start(&self, id, sockets, settings);
                     }
                     Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
+                    Some(Command::Take(accepted)) => accept::take_over(&self, *accepted),
                     Some(Command::Unlisten(id)) => {
                         if let Some(listener) = accepting.stop(id).await {
                             self.module.borrow_mut().leave(listener);
@@ -159,16 +166,27 @@ impl<M: Module> Worker<M> {
                         self.module.borrow_mut().drain();
                         tokio::task::spawn_local(Rc::clone(&self).end_idle(idle));
                     }
+                    None if self.draining.get() => orders_end = true,
                     Some(Command::Stop) | None => break,
                 },
                 () = self.turns.next_round(|| self.clock.now().steady_ms()) => {
                     self.counters.waits.add(self.turns.take_waits());
                 }
                 () = dropped.notified() => self.module.borrow_mut().release_dropped(),
-                _ = sweep.tick() => self.on_tick(),
+                _ = sweep.tick() => {
+                    self.on_tick();
+                    // An order to stop would not arrive any more.
+                    if orders_end && self.share.as_ref().is_some_and(Share::stops) {
+                        break;
+                    }
+                }
             }
             if self.draining.get() && self.table.is_empty() {
-                break;
+                if orders_end || self.share.is_none() {
+                    break;
+                }
+                // Another worker may have passed a connection on, which is among the commands that are still to come.
+                commands.close();
             }
         }
         self.module.borrow_mut().tick(self.clock.now());

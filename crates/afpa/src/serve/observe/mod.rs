@@ -240,6 +240,7 @@ impl Observed {
                     "worker": index,
                     "open": worker.open.get(),
                     "accepted": worker.accepted.get(),
+                    "passed": worker.passed.get(),
                     "responses": http.responses(),
                     "hits": http.hits.get(),
                     "misses": http.misses.get(),
