@@ -1,10 +1,11 @@
 //! Limits on open connections, in total and per client.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::BuildHasher as _;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afpa_framework::Client;
 
@@ -20,9 +21,19 @@ pub(crate) struct Limits {
 /// Connection counts that all cores share. They change when a connection opens or closes, never on a hit.
 #[derive(Debug, Default)]
 pub struct ConnectionLimits {
-    open: AtomicUsize,
-    per_client: Mutex<HashMap<IpAddr, usize>>,
+    open: Padded<AtomicUsize>,
+    /// A client is always in the same one, so that cores with different clients seldom meet at a lock.
+    per_client: [Padded<Mutex<HashMap<IpAddr, usize>>>; SHARDS],
+    /// Chooses it.
+    hasher: RandomState,
 }
+
+/// On lines of its own; processors fetch them in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+const SHARDS: usize = 32;
 
 /// The right to have one connection open, until this is dropped.
 #[derive(Debug)]
@@ -39,15 +50,15 @@ impl ConnectionLimits {
         total: usize,
         per_client: usize,
     ) -> Option<Admission> {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= total {
-            self.open.fetch_sub(1, Ordering::Relaxed);
+        if self.open.0.fetch_add(1, Ordering::Relaxed) >= total {
+            self.open.0.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
         // From here on, dropping `admission` undoes the count.
         let mut admission = Admission { limits: Arc::clone(self), client: None };
         if let Client::Ip(address) = client {
             let address = accounted_to(address);
-            let mut counts = self.per_client.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = self.counts(address);
             // A client that is refused leaves no entry behind.
             if counts.get(&address).copied().unwrap_or(0) >= per_client {
                 drop(counts);
@@ -61,15 +72,21 @@ impl ConnectionLimits {
 
     /// Connections open now.
     pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.open.0.load(Ordering::Relaxed)
+    }
+
+    /// The counts among which that of a client is.
+    fn counts(&self, address: IpAddr) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        let shard = self.hasher.hash_one(address) as usize % SHARDS;
+        self.per_client[shard].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.limits.open.fetch_sub(1, Ordering::Relaxed);
+        self.limits.open.0.fetch_sub(1, Ordering::Relaxed);
         let Some(client) = self.client else { return };
-        let mut counts = self.limits.per_client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.limits.counts(client);
         if let Entry::Occupied(mut entry) = counts.entry(client) {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {
@@ -95,6 +112,12 @@ fn accounted_to(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    impl ConnectionLimits {
+        fn remembers_nobody(&self) -> bool {
+            self.per_client.iter().all(|counts| counts.0.lock().expect("not poisoned").is_empty())
+        }
+    }
+
     fn ip(text: &str) -> Client {
         Client::Ip(text.parse().expect("an address"))
     }
@@ -111,7 +134,7 @@ mod tests {
         assert!(limits.admit(ip("10.0.0.2"), 3, 2).is_none(), "total");
         drop((first, second, third));
         assert_eq!(limits.open(), 0);
-        assert!(limits.per_client.lock().expect("not poisoned").is_empty());
+        assert!(limits.remembers_nobody());
     }
 
     /// The kernel may have as many of its connections as it may have at all.
@@ -122,7 +145,7 @@ mod tests {
             assert!(limits.admit(ip(client), 9, 0).is_none());
         }
         assert_eq!(limits.open(), 0);
-        assert!(limits.per_client.lock().expect("not poisoned").is_empty());
+        assert!(limits.remembers_nobody());
     }
 
     #[test]
