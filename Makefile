@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites
+.PHONY: help run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -71,6 +71,9 @@ bench-proxy: lab ## measure the proxy beside HAProxy and nginx, as root, five mi
 
 bench-sites: lab ## what ten thousand sites cost, beside nginx (ARGS="--shared --certificates 5000")
 	@$(TARGET_DIR)/release/afpa-lab sites $(ARGS)
+
+bench-cores: lab ## how rates grow with the cores of the server, as root (ARGS="--cores 1,2")
+	@$(TARGET_DIR)/release/afpa-lab cores $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

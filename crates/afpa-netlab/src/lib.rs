@@ -2,6 +2,7 @@
 //!
 //! - [`Namespace`], [`Bed`]: network namespaces joined by veth pairs, set up by one call and
 //!   removed when dropped, or by the next run when their owner was killed.
+//! - [`Star`]: a server with several clients, for servers of several cores.
 //! - [`inject`]: a packet forwarder that loses, delays, reorders, duplicates and limits.
 //! - [`load`]: a closed-loop HTTP/1.1 client in TC that saturates any server from one core.
 //! - [`reflect`]: the upper bound, a TC program that answers every request by a constant.
@@ -23,6 +24,7 @@ mod object;
 mod privilege;
 mod reaper;
 pub mod reflect;
+mod star;
 mod tool;
 pub mod units;
 
@@ -33,3 +35,4 @@ pub use limits::use_all_open_files;
 pub use namespace::Namespace;
 pub use privilege::missing_privilege;
 pub use reaper::{Reaped, reap};
+pub use star::{Lane, Star};

@@ -10,6 +10,7 @@ mod answers;
 pub mod bed;
 pub mod bench;
 pub mod choice;
+pub mod cores;
 pub mod diff;
 pub mod environment;
 pub mod fast_path;

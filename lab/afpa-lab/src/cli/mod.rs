@@ -5,6 +5,7 @@ mod ask;
 mod bench;
 mod compare;
 mod contexts;
+mod cores;
 mod fast_path;
 mod hold;
 mod interrupt;
@@ -48,6 +49,7 @@ enum Command {
     Adaptive(adaptive::Adaptive),
     Hold(hold::Hold),
     Compare(compare::Compare),
+    Cores(cores::Cores),
     Proxy(proxy::Proxy),
     Sites(sites::Sites),
     List(list::List),
@@ -67,6 +69,7 @@ impl Cli {
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Sites(sites) => sites.run()?,
+            Command::Cores(cores) => cores.run()?,
             Command::Ask(ask) => ask.run()?,
             Command::Hold(hold) => hold.run()?,
             Command::List(list) => list.run(),
