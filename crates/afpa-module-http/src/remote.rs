@@ -36,7 +36,7 @@ pub struct Remote {
     /// The parts of the request that the exchange needs.
     pub(crate) job: Box<Job>,
     /// How the shared cache is used.
-    pub(crate) plan: Option<Box<Plan>>,
+    pub(crate) plan: Option<Plan>,
     /// The request goes to the server before the handshake of the client is complete, with Early-Data (RFC 8470).
     pub(crate) is_early: bool,
     /// The job asks for the page of this error, not for an answer to the request.
@@ -419,8 +419,7 @@ impl Remote {
             Some(plan) => {
                 let (bytes, limits) = (&self.request.head[..], self.request.limits);
                 let head = ClientHead { bytes, limits };
-                // In a box: a request that is only passed on needs no memory for it.
-                Box::pin(afpa_shared_cache::run(*plan, head, &mut self.job, &core, client)).await
+                afpa_shared_cache::run(plan, head, &mut self.job, &core, client).await
             }
         };
         let mut error = None;

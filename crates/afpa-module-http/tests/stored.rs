@@ -26,14 +26,14 @@ use sink::{Sink, now};
 
 const LENGTH: usize = 512;
 
-/// A server that answers every request on its one connection alike; its place.
-fn server() -> String {
+/// A server that answers every request on its one connection alike, with this Cache-Control; its place.
+fn server(control: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let place = listener.local_addr().expect("bound").to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\nServer: s\r\nContent-Type: text/html\r\nContent-Length: {LENGTH}\r\n\
          Last-Modified: Sat, 01 Sep 2001 00:00:00 GMT\r\nETag: \"3b9aca00-200\"\r\n\
-         Cache-Control: max-age=3600\r\n\r\n"
+         Cache-Control: {control}\r\n\r\n"
     );
     let answer = [head.as_bytes(), &[b'x'; LENGTH]].concat();
     std::thread::spawn(move || {
@@ -60,13 +60,17 @@ struct Bench {
 
 impl Bench {
     fn new(keeps: bool) -> Self {
+        Self::before("max-age=3600", keeps)
+    }
+
+    fn before(control: &str, keeps: bool) -> Self {
         let arena = Arena::new(64 << 20).expect("an arena");
         let responses = Responses::new(CacheSettings::default(), arena);
         let policy = Arc::new(CachePolicy::default());
         let scope = responses.scope("", &policy);
         let cache = SiteCache { responses: Arc::clone(&responses), policy, scope };
         let caches = vec![keeps.then_some(cache); 4];
-        let global = global(&server(), Arc::clone(&responses), caches);
+        let global = global(&server(control), Arc::clone(&responses), caches);
         let counters = Arc::new(HttpCounters::default());
         let mut http = Http::new(
             Arc::new(global),
@@ -198,6 +202,21 @@ fn a_stored_miss_allocates_what_is_kept_and_little_more() {
     println!("allocations of a miss: {passed_on} passed on, {stored} stored");
     assert_eq!(bench.responses.stats().stored, 2000);
     assert!(stored - passed_on < MOST, "{stored} stored, {passed_on} passed on");
+}
+
+/// The mode of caches by default looks at every answer. For one that it does not keep, that may cost little.
+#[test]
+fn a_miss_that_is_not_kept_allocates_three_times_at_most() {
+    for control in ["no-store", "private", "no-transform"] {
+        let passed_on = Bench::before(control, false).allocations();
+        let mut bench = Bench::before(control, true);
+        let not_kept = bench.allocations();
+        println!(
+            "allocations of a miss, {control}: {passed_on} without a cache, {not_kept} with one"
+        );
+        assert_eq!(bench.responses.stats().stored, 0);
+        assert!(not_kept <= 3.0, "{control}: {not_kept}");
+    }
 }
 
 /// Allocations of a stored miss beyond those of one that is passed on: six of the kept response (key, label, head,

@@ -35,12 +35,13 @@ pub(crate) async fn run<C: ClientStream>(
             exchange::run(job, core, client, Some(&mut tap)).await
         }
         What::Head(fetching) | What::Fetch(fetching) => {
-            let fetch = fetching.fetch(&cache.responses);
+            let fetch = fetching.fetch();
             let question = Question::new((cache, &fetching, &fetch), head, job, now);
             exchange::run(job, core, client, Some(&mut Comparing(&question))).await
         }
-        What::Post { host, labels, own, fetching } => {
-            let fetch = fetching.fetch(&cache.responses);
+        What::Post { about, fetching } => {
+            let (host, labels, own) = *about;
+            let fetch = fetching.fetch();
             let question = &Question::new((cache, &fetching, &fetch), head, job, now);
             let (invalidating, goes_on) = (invalidating(host, labels), &goes_on);
             let mut tap = Posted { invalidating, own, question, goes_on, storing: None };

@@ -23,7 +23,7 @@ pub(crate) fn validate(
     tokio::task::spawn_local(async move {
         let head = ClientHead { bytes: &bytes, limits };
         let stored = fetching.stored.clone();
-        let (fetch, leads) = cache.responses.join(&fetching.fetch(&cache.responses));
+        let (fetch, leads) = cache.responses.join(&fetching.fetch());
         if leads {
             let mut round = Round { cache: &cache, fetching, head, tries: 0 };
             let mut nobody = Nobody::default();

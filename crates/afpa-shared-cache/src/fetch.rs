@@ -15,19 +15,22 @@ pub(crate) mod send;
 pub(crate) mod tap;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use afpa_cache::{Moment, Object};
 use afpa_proxy::exchange::Failure;
+use smallvec::SmallVec;
 
 use crate::store::stored::{Draft, StoredResponse};
 
 /// A question to a server that is under way.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    /// The primary key that is asked for.
-    pub(crate) primary: Arc<[u8]>,
+    /// The primary key that is asked for: here, because most answers are not kept, and most keys are short.
+    primary: SmallVec<[u8; 96]>,
+    /// The same as a key of the cache, once an answer is kept.
+    key: OnceLock<Arc<[u8]>>,
     /// Hash of the primary key.
     pub(crate) hash: u64,
     /// A moment before the server was asked.
@@ -113,11 +116,26 @@ pub(crate) enum Next {
 pub(crate) struct Seat(Option<usize>);
 
 impl Fetch {
-    pub(crate) fn new((primary, hash): (&Arc<[u8]>, u64), since: Moment) -> Arc<Self> {
-        let primary = Arc::clone(primary);
+    pub(crate) fn new((primary, hash): (&[u8], u64), since: Moment) -> Arc<Self> {
+        let (primary, key) = (SmallVec::from_slice(primary), OnceLock::new());
         let (is_listed, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
         let state = Mutex::default();
-        Arc::new(Self { primary, hash, since, is_listed, is_decided, state })
+        Arc::new(Self { primary, key, hash, since, is_listed, is_decided, state })
+    }
+
+    /// Another one with the same key.
+    pub(crate) fn again(&self, since: Moment) -> Arc<Self> {
+        Self::new((&self.primary, self.hash), since)
+    }
+
+    /// The primary key that is asked for.
+    pub(crate) fn primary(&self) -> &[u8] {
+        &self.primary
+    }
+
+    /// The primary key as a key of the cache.
+    pub(crate) fn key(&self) -> &Arc<[u8]> {
+        self.key.get_or_init(|| self.primary.as_slice().into())
     }
 
     /// Notes whether requests can find it. Returns whether they could.

@@ -78,7 +78,7 @@ impl Round<'_> {
         let SiteCache { responses, policy, .. } = self.cache;
         loop {
             self.tries += 1;
-            let fetch = self.fetching.fetch(responses);
+            let fetch = self.fetching.fetch();
             let now = client.cached_now();
             let alone = !self.fetching.collapses
                 || self.tries > TRIES
@@ -103,7 +103,7 @@ impl Round<'_> {
                 cache_status: policy.status_field.then_some(outcome),
                 hsts: job.hsts.as_deref(),
                 edits: job.edits.as_ref().map(KeptEdits::as_edits),
-                variant: &|names| variant(&self.fetching.primary, names, head),
+                variant: &|names| variant(joined.primary(), names, head),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
             };
             let followed = follow(&joined, client, who).await;

@@ -26,7 +26,7 @@ pub enum Found<'v> {
     /// Only a stored response is wanted, and there is none.
     NotThere,
     /// A server has to be asked.
-    Plan(Box<Plan>),
+    Plan(Plan),
     /// It was a purge, of so many answers.
     Purged(usize),
     /// It is a purge, but not from this client.
@@ -86,7 +86,7 @@ pub fn look_up<'v>(
     if survey.control(policy).only_if_cached {
         return Found::NotThere;
     }
-    let primary = room.primary.as_slice().into();
+    let primary = room.primary.as_slice();
     planned(plan::for_miss(&wanted, &survey, Miss { primary, since, stored, base, why, at_once }))
 }
 
@@ -100,7 +100,7 @@ fn is_uncoded(policy: &CachePolicy, request: &Request<'_, '_>, survey: &Survey) 
 
 /// Without a plan the request is not the cache's affair.
 fn planned(plan: Option<Plan>) -> Found<'static> {
-    plan.map_or(Found::Bypass, |plan| Found::Plan(Box::new(plan)))
+    plan.map_or(Found::Bypass, |plan| Found::Plan(plan))
 }
 
 fn bypass(responses: &Responses) -> Found<'static> {

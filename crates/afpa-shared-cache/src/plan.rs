@@ -14,7 +14,6 @@ use crate::fetch::Fetch;
 use crate::key::{self, Place};
 use crate::request::{CacheRequest, Own, SiteCache, Survey};
 use crate::store::partial::Ranged;
-use crate::store::responses::Responses;
 use crate::store::stored::StoredResponse;
 
 /// How a server is asked.
@@ -33,12 +32,14 @@ pub(crate) enum What {
     /// With a method that may change stored responses.
     Invalidate { host: Vec<u8>, labels: Vec<Vec<u8>> },
     /// With POST, whose answer may be kept, too.
-    Post { host: Vec<u8>, labels: Vec<Vec<u8>>, own: Own, fetching: Fetching },
+    Post { about: Box<(Vec<u8>, Vec<Vec<u8>>, Own)>, fetching: Fetching },
 }
 
 #[derive(Debug)]
 pub(crate) struct Fetching {
-    pub(crate) primary: Arc<[u8]>,
+    /// The first one.
+    fetch: Arc<Fetch>,
+    /// A moment before the server is asked.
     pub(crate) since: Moment,
     pub(crate) requested: Requested,
     pub(crate) why: Forward,
@@ -57,15 +58,18 @@ pub(crate) struct Fetching {
 }
 
 impl Fetching {
-    /// A fetch of that.
-    pub(crate) fn fetch(&self, responses: &Responses) -> Arc<Fetch> {
-        Fetch::new((&self.primary, responses.hash(&self.primary)), self.since)
+    /// A fetch that no request has joined.
+    pub(crate) fn fetch(&self) -> Arc<Fetch> {
+        match Arc::strong_count(&self.fetch) {
+            1 if self.fetch.is_open() && self.fetch.since == self.since => Arc::clone(&self.fetch),
+            _ => self.fetch.again(self.since),
+        }
     }
 }
 
 /// The facts that are known when a server has to be asked.
-pub(crate) struct Miss {
-    pub(crate) primary: Arc<[u8]>,
+pub(crate) struct Miss<'a> {
+    pub(crate) primary: &'a [u8],
     pub(crate) since: Moment,
     pub(crate) stored: Option<Arc<Object<StoredResponse>>>,
     pub(crate) base: Option<Arc<Object<StoredResponse>>>,
@@ -77,7 +81,7 @@ pub(crate) struct Miss {
 pub(crate) fn for_miss(
     wanted: &CacheRequest<'_, '_, '_>,
     survey: &Survey,
-    miss: Miss,
+    miss: Miss<'_>,
 ) -> Option<Plan> {
     let CacheRequest { cache, request, .. } = *wanted;
     let Miss { primary, since, stored, base, why, at_once } = miss;
@@ -102,7 +106,7 @@ pub(crate) fn for_miss(
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     let fetching = Fetching {
-        primary,
+        fetch: Fetch::new((primary, cache.responses.hash(primary)), since),
         since,
         requested,
         why,
@@ -143,7 +147,7 @@ pub(crate) fn for_unsafe_method(wanted: &CacheRequest<'_, '_, '_>) -> Option<Pla
         Some(fetching) => {
             let scheme = [scheme(request, wanted.origin), b"://"].concat();
             let own = Own { scheme, path, query: query.map(<[u8]>::to_vec) };
-            What::Post { host, labels, own, fetching }
+            What::Post { about: Box::new((host, labels, own)), fetching }
         }
     };
     Some(Plan { cache: cache.clone(), what })
@@ -167,7 +171,7 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
     }
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     Some(Fetching {
-        primary: primary.into(),
+        fetch: Fetch::new((&primary, responses.hash(&primary)), since),
         since,
         requested,
         why: Forward::UriMiss,

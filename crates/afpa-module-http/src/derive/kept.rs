@@ -18,7 +18,7 @@ pub(super) enum Kept {
     /// No server is asked: the answer is an error page.
     Instead(Status),
     /// A server is asked, in this way if the cache has a part in it.
-    Ask(Option<Box<Plan>>),
+    Ask(Option<Plan>),
 }
 
 /// Looks the request up, and answers it if the cache can.

@@ -33,7 +33,7 @@ pub struct Missed<'m, 's, 'b> {
     /// The site and request set that it belongs to.
     pub(super) scope: Option<(SiteId, Option<RequestSetId>)>,
     /// How the shared cache is used, if it is.
-    pub(super) plan: Option<Box<Plan>>,
+    pub(super) plan: Option<Plan>,
     /// The results of checks of the client.
     pub(super) learnt: Option<Learnt>,
     pub(super) global: &'m Arc<Global>,
@@ -239,7 +239,7 @@ fn not_sent(
 pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) asked: Asked<'m, 's, 'b>,
     pub(super) head: &'b [u8],
-    pub(super) plan: Option<Box<Plan>>,
+    pub(super) plan: Option<Plan>,
     /// Which answers are compressed; `None`: none.
     pub(super) codings: Option<&'m Arc<CodingRules>>,
     /// The limits of the place; `None`: those of the server group.

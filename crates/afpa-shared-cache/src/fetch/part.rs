@@ -80,7 +80,7 @@ impl Question<'_> {
     ) -> Option<Arc<Object<StoredResponse>>> {
         let Part { draft, variant, since, start, complete, data } = part;
         let cache = self.cache.responses.cache();
-        let key = key_of(if draft.vary().is_empty() { &self.fetch.primary } else { variant });
+        let key = key_of(if draft.vary().is_empty() { self.fetch.key() } else { variant });
         let held = cache.get(&key);
         let held = held.as_ref().map(|held| held.header());
         if held.is_some_and(|held| held.response().is_some()) {

@@ -54,7 +54,7 @@ impl Posted<'_> {
         let tags = draft.map(Draft::tags).unwrap_or_default();
         let tags = tags.iter().map(|tag| &**tag);
         let labels: Vec<&[u8]> =
-            std::iter::once(label_of(&question.fetch.primary)).chain(tags).collect();
+            std::iter::once(label_of(question.fetch.primary())).chain(tags).collect();
         // The moment is taken before the journal is looked at, so that no purge falls between the two.
         let before = cache.moment();
         let is_current = !cache.is_purged_since(question.fetching.since, &labels, |_| false);

@@ -76,25 +76,25 @@ impl<'a> Question<'a> {
 impl Question<'_> {
     /// The place of an answer. If it is purged after the moment `since`, it is not listed.
     pub(crate) fn place<'p>(&'p self, variant: &'p Arc<[u8]>, since: Moment) -> ListPlace<'p> {
-        ListPlace { primary: &self.fetch.primary, variant, since }
+        ListPlace { primary: self.fetch.key(), variant, since }
     }
 
     /// The key of the request among responses that vary by these fields.
     pub(crate) fn variant(&self, names: &[Box<str>]) -> Vec<u8> {
-        variant(&self.fetch.primary, names, self.head)
+        variant(self.fetch.primary(), names, self.head)
     }
 
     /// The key of a response to it.
     pub(crate) fn key(&self, draft: &Draft) -> Arc<[u8]> {
         match draft.vary().is_empty() {
-            true => Arc::clone(&self.fetch.primary),
+            true => Arc::clone(self.fetch.key()),
             false => self.variant(draft.vary()).into(),
         }
     }
 
     pub(crate) fn circumstances(&self, now: Now) -> Circumstances<'_> {
         let (policy, asked_at) = (&*self.cache.policy, self.asked_at);
-        let host = host_of(label_of(&self.fetch.primary));
+        let host = host_of(label_of(self.fetch.primary()));
         let rules = self.rules.as_deref();
         Circumstances { policy, asked_at, now, host, rules }
     }

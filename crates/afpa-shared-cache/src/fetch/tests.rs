@@ -15,7 +15,7 @@ fn draft() -> Arc<Draft> {
 }
 
 fn fetch() -> Arc<Fetch> {
-    Fetch::new((&Arc::from(*b"key"), 0), Moment::default())
+    Fetch::new((b"key", 0), Moment::default())
 }
 
 fn context() -> Context<'static> {

@@ -221,7 +221,8 @@ impl Responses {
     /// from now on, and `true`.
     pub(crate) fn join(&self, new: &Arc<Fetch>) -> (Arc<Fetch>, bool) {
         let mut fetches = self.fetches();
-        let entry = fetches.entry(new.hash, |held| held.primary == new.primary, |held| held.hash);
+        let entry =
+            fetches.entry(new.hash, |held| held.primary() == new.primary(), |held| held.hash);
         let mut held = match entry {
             Entry::Vacant(place) => {
                 new.set_listed(true);
@@ -232,7 +233,7 @@ impl Responses {
         };
         let fetch = held.get_mut();
         let others = |text: &[u8]| !text.starts_with(b"u");
-        let label = label_of(&fetch.primary);
+        let label = label_of(fetch.primary());
         if fetch.is_open() && !self.cache.is_purged_since(fetch.since, &[label], others) {
             return (Arc::clone(fetch), false);
         }
