@@ -7,8 +7,9 @@ use afpa_http::Status;
 
 use crate::scope_stats::ScopeTable;
 
-/// Counters of one core.
+/// Counters of one core. No line of them is another core's as well; processors fetch lines in pairs.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct HttpCounters {
     /// Requests answered from the core's view of the cache.
     pub hits: Counter,

@@ -47,7 +47,9 @@ pub struct ScopeReport {
 
 const CLASSES: usize = 5;
 
+/// On a line of its own, because the tables of several cores lie side by side.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Counts {
     responses: [Counter; CLASSES],
     in_flight: Counter,

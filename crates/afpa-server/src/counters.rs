@@ -9,9 +9,10 @@ use afpa_framework::Counter;
 use crate::io::{Leaving, Reason, Strategy};
 pub use tls::TlsCounters;
 
-/// Counters of one core. The module counts requests, because the engine does not know what a request is.
+/// Counters of one core. The module counts requests, because the engine does not know what a request is. No line of them is
+/// another core's as well; processors fetch lines in pairs.
 #[derive(Debug, Default)]
-#[repr(align(128))] // no line of them is another core's as well
+#[repr(align(128))]
 pub struct WorkerCounters {
     /// How often the core has read the clock. A core whose count does not change for seconds hangs.
     pub ticks: Counter,
