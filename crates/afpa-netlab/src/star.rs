@@ -35,7 +35,7 @@ impl Star {
     ///
     /// # Errors
     ///
-    /// When a step fails; what was made until then is removed.
+    /// When a step fails; the parts that were made until then are removed.
     pub fn create(lanes: &[Lane], congestion: &str, sources: u32) -> Result<Self> {
         ensure!((1..=MOST).contains(&lanes.len()), "1 to {MOST} lanes");
         ensure!((1..=200).contains(&sources), "1 to 200 client addresses");

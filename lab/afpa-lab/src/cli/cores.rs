@@ -1,15 +1,13 @@
 //! `afpa-lab cores`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_lab::cores::{self, Candidate, Settings};
 use afpa_lab::work::Work;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
-
-use super::bench::needs_bed;
-use super::say;
 
 /// Measure how rates grow with the cores of the server: user mode, the kernel, and nginx if it is here.
 ///
@@ -57,7 +55,9 @@ pub(super) struct Cores {
 
 impl Cores {
     pub(super) fn run(&self) -> Result<()> {
-        needs_bed()?;
+        if let Some(reason) = afpa_netlab::missing_privilege() {
+            bail!("it needs namespaces: {reason}");
+        }
         let beside = || Ok::<_, anyhow::Error>(std::env::current_exe()?.with_file_name("afpa"));
         let afpa = self.afpa.clone().map_or_else(beside, Ok)?;
         let here = Candidate::all(&afpa, self.before.as_deref(), &self.nginx);
@@ -77,7 +77,10 @@ impl Cores {
             once: self.once,
         };
         let work = Work::create()?;
-        let results = cores::measure(&settings, work.path(), |line| say!("{line}"))?;
+        let results = cores::measure(&settings, work.path(), |line| {
+            // A terminal that is gone is no reason to stop measuring.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        })?;
         println!("{}", results.table());
         if let Some(file) = &self.json {
             std::fs::write(file, serde_json::to_string_pretty(&results)?)?;

@@ -50,7 +50,7 @@ pub struct Settings {
 pub struct Results {
     environment: Environment,
     lanes: Vec<Lane>,
-    /// What a client asked for.
+    /// The requests of a client, in words.
     load: String,
     turns: Vec<Turn>,
 }

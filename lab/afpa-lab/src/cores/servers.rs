@@ -85,7 +85,7 @@ impl Process {
         };
         let log = File::create(folder.join(LOG))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        // A thread inside, on those cores: what it starts inherits both.
+        // From a thread inside, on those cores: a process inherits both.
         let spawned = star.server().run(|| {
             let mut set = CpuSet::new();
             cores.iter().for_each(|&core| set.set(core));
