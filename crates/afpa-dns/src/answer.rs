@@ -1,0 +1,478 @@
+//! From a question to its answer (RFC 1034 section 4.3.2, and those that changed it).
+
+use std::net::IpAddr;
+
+use crate::cookie::{Secrets, WHOLE};
+use crate::message::{Full, Section, Writer};
+use crate::name::{LONGEST_NAME, Name, wire_length};
+use crate::proof;
+use crate::query::{Parsed, Query, RD, Rcode};
+use crate::rtype;
+use crate::zone::{Encloser, Found, Node, RrSet, Zone, minimum_of};
+use crate::zones::Zones;
+
+const IN: u16 = 1;
+const ANY_CLASS: u16 = 255;
+const SMALLEST: u16 = 512;
+/// Aliases that follow each other in one answer.
+const MOST_ALIASES: usize = 16;
+const AA: u8 = 0x04;
+const TC: u8 = 0x02;
+const QR: u8 = 0x80;
+const DO: u32 = 0x8000;
+const COOKIE: u16 = 10;
+
+/// How a question came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// In a datagram, so that its sender may be forged and its answer has to be short.
+    Udp,
+    /// On a connection.
+    Tcp,
+}
+
+/// The client of a question.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// Its address.
+    pub address: IpAddr,
+    /// How its question came.
+    pub transport: Transport,
+    /// Seconds since 1970, for cookies.
+    pub now: u32,
+}
+
+/// The settings of answers.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The longest answer by UDP, and what is offered as EDNS's size.
+    pub udp_size: u16,
+    /// The secrets of cookies.
+    pub secrets: Secrets,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { udp_size: 1232, secrets: Secrets::default() }
+    }
+}
+
+/// An answer that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its code.
+    pub rcode: Rcode,
+    /// The type that was asked for; 0 without a question.
+    pub rtype: u16,
+    /// It does not fit: the client is to ask by TCP.
+    pub is_truncated: bool,
+    /// The client's cookie proves that its address is its own.
+    pub is_proven: bool,
+}
+
+/// Writes the answer to a question behind `out`.
+pub fn answer(
+    zones: &Zones,
+    settings: &Settings,
+    asker: Asker,
+    query: &Query<'_>,
+    out: &mut Vec<u8>,
+) -> Answered {
+    let mut answer = Answer::begin(settings, asker, query, out);
+    let rcode = answer.derive(zones);
+    answer.finish(rcode)
+}
+
+/// Writes an answer that has an error alone.
+pub fn refuse(
+    settings: &Settings,
+    asker: Asker,
+    query: &Query<'_>,
+    rcode: Rcode,
+    out: &mut Vec<u8>,
+) -> Answered {
+    Answer::begin(settings, asker, query, out).finish(rcode)
+}
+
+/// Writes an answer without records that has the client ask by TCP.
+pub fn ask_by_tcp(
+    settings: &Settings,
+    asker: Asker,
+    query: &Query<'_>,
+    out: &mut Vec<u8>,
+) -> Answered {
+    let mut answer = Answer::begin(settings, asker, query, out);
+    answer.flags |= TC;
+    answer.finish(Rcode::NoError)
+}
+
+/// Reads a message and answers it; `None`: no answer is due.
+pub fn respond(
+    zones: &Zones,
+    settings: &Settings,
+    asker: Asker,
+    message: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<Answered> {
+    match Query::parse(message) {
+        Parsed::Query(query) => Some(answer(zones, settings, asker, &query, out)),
+        Parsed::Wrong(query, rcode) => Some(refuse(settings, asker, &query, rcode, out)),
+        Parsed::Silence => None,
+    }
+}
+
+struct Answer<'a, 'b> {
+    settings: &'a Settings,
+    asker: Asker,
+    query: &'a Query<'a>,
+    out: Writer<'b>,
+    empty: crate::message::Mark,
+    /// Bytes that EDNS will take.
+    opt: usize,
+    flags: u8,
+    /// Targets whose addresses belong to the additional section.
+    targets: Vec<Name>,
+}
+
+impl<'a, 'b> Answer<'a, 'b> {
+    fn begin(
+        settings: &'a Settings,
+        asker: Asker,
+        query: &'a Query<'a>,
+        out: &'b mut Vec<u8>,
+    ) -> Self {
+        let limit = match asker.transport {
+            Transport::Tcp => usize::from(u16::MAX),
+            Transport::Udp => {
+                let asked = query.edns.map_or(SMALLEST, |edns| edns.size.max(SMALLEST));
+                usize::from(asked.min(settings.udp_size.max(SMALLEST)))
+            }
+        };
+        let mut out = Writer::new(out, limit);
+        if !query.name.is_empty() {
+            out.question(query.name, query.rtype, query.class);
+        }
+        let cookie = |edns: crate::query::Edns<'_>| {
+            let cookie = edns.cookie.filter(|_| settings.secrets.is_there());
+            11 + cookie.map_or(0, |_| 4 + WHOLE)
+        };
+        let opt = query.edns.map_or(0, cookie);
+        out.reserve(opt);
+        let empty = out.mark();
+        Self { settings, asker, query, out, empty, opt, flags: 0, targets: Vec::new() }
+    }
+
+    fn derive(&mut self, zones: &Zones) -> Rcode {
+        let Query { name, rtype, class, .. } = *self.query;
+        if name.is_empty() {
+            return Rcode::NoError;
+        }
+        match rtype {
+            rtype::OPT | 0 => return Rcode::FormErr,
+            rtype::AXFR if self.asker.transport == Transport::Udp => return Rcode::NotImp,
+            // Transfers by TCP are decided elsewhere; here nobody gets one.
+            rtype::AXFR => return Rcode::Refused,
+            128..=250 | 253 | 254 => return Rcode::NotImp,
+            _ => {}
+        }
+        if class != IN && class != ANY_CLASS {
+            return Rcode::Refused;
+        }
+        let mut lower = [0; LONGEST_NAME];
+        let Some(lower) = lower.get_mut(..name.len()) else { return Rcode::FormErr };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let Some(zone) = zones.of(lower, rtype) else { return Rcode::Refused };
+        match self.within(zone, lower) {
+            Ok(rcode) => rcode,
+            Err(Full) => {
+                self.out.go_back(self.empty);
+                self.flags |= TC;
+                Rcode::NoError
+            }
+        }
+    }
+
+    fn within(&mut self, zone: &Zone, lower: &[u8]) -> Result<Rcode, Full> {
+        let query = *self.query;
+        let rtype = if query.rtype == rtype::IXFR { rtype::SOA } else { query.rtype };
+        // The name that is looked for, as it is written and in lower case; it changes with each alias.
+        let mut alias: Option<(Name, Name)> = None;
+        for _ in 0..MOST_ALIASES {
+            let (written, sought) = match &alias {
+                None => (query.name, lower),
+                Some((written, lower)) => (written.wire(), lower.wire()),
+            };
+            let is_first = alias.is_none();
+            let Some(found) = zone.find(sought) else { return Ok(Rcode::ServFail) };
+            let next = match found {
+                Found::Cut(node)
+                    if !(rtype == rtype::DS && node.owner.wire().eq_ignore_ascii_case(sought)) =>
+                {
+                    if is_first {
+                        self.refer(zone, node)?;
+                        return Ok(Rcode::NoError);
+                    }
+                    self.flags |= AA;
+                    self.refer(zone, node)?;
+                    return Ok(Rcode::NoError);
+                }
+                Found::Exact(node) | Found::Cut(node) => {
+                    self.flags |= AA;
+                    match self.at_node(zone, node, None, (written, sought), rtype)? {
+                        Some(next) => next,
+                        None => return Ok(Rcode::NoError),
+                    }
+                }
+                Found::Wildcard(node, encloser) => {
+                    self.flags |= AA;
+                    match self.at_node(zone, node, Some(encloser), (written, sought), rtype)? {
+                        Some(next) => next,
+                        None => return Ok(Rcode::NoError),
+                    }
+                }
+                Found::Dname(node) => {
+                    self.flags |= AA;
+                    let Some(set) = node.set(rtype::DNAME) else { return Ok(Rcode::ServFail) };
+                    self.set(Section::Answer, node.owner.wire(), set)?;
+                    let Some(target) = below_dname(written, node, set) else {
+                        return Ok(Rcode::YxDomain);
+                    };
+                    let head = (rtype::CNAME, IN, set.ttl);
+                    self.out.record(Section::Answer, written, head, target.wire())?;
+                    if rtype == rtype::CNAME {
+                        return Ok(Rcode::NoError);
+                    }
+                    target
+                }
+                Found::Nothing(encloser) => {
+                    self.flags |= AA;
+                    self.negative(zone)?;
+                    self.prove(zone, &proof::of_nothing(zone, sought, encloser))?;
+                    return Ok(Rcode::NxDomain);
+                }
+            };
+            let lower = next.lower();
+            if !lower.is_within(zone.apex().wire()) {
+                return Ok(Rcode::NoError);
+            }
+            alias = Some((next, lower));
+        }
+        Ok(Rcode::NoError)
+    }
+
+    /// The answer of a name that is there, or whose wildcard is. `Some`: the name that it is an alias of.
+    fn at_node(
+        &mut self,
+        zone: &Zone,
+        node: &Node,
+        wildcard: Option<Encloser<'_>>,
+        (written, sought): (&[u8], &[u8]),
+        rtype: u16,
+    ) -> Result<Option<Name>, Full> {
+        let set = match rtype {
+            // RFC 8482 section 4.1: one set is enough.
+            rtype::ANY => {
+                node.sets.iter().find(|set| !set.data.is_empty() && !rtype::is_of_dnssec(set.rtype))
+            }
+            rtype::RRSIG => return self.signatures(zone, node, written).map(|()| None),
+            rtype => node.set(rtype),
+        };
+        if let Some(set) = set {
+            self.set(Section::Answer, written, set)?;
+            if let Some(encloser) = wildcard {
+                self.prove(zone, &proof::of_wildcard(zone, sought, encloser))?;
+            }
+            self.note_targets(set);
+            self.additional(zone)?;
+            return Ok(None);
+        }
+        if let Some(set) = node.set(rtype::CNAME) {
+            self.set(Section::Answer, written, set)?;
+            if let Some(encloser) = wildcard {
+                self.prove(zone, &proof::of_wildcard(zone, sought, encloser))?;
+            }
+            return Ok(set.data.first().and_then(|data| Name::from_wire(data)));
+        }
+        self.negative(zone)?;
+        self.prove(zone, &proof::of_no_data(zone, node, sought, wildcard))?;
+        Ok(None)
+    }
+
+    /// Signatures alone, as a client of type RRSIG wants them: those of the first set that has some.
+    fn signatures(&mut self, zone: &Zone, node: &Node, owner: &[u8]) -> Result<(), Full> {
+        let Some(set) = node.sets.iter().find(|set| !set.signatures.is_empty()) else {
+            return self.negative(zone);
+        };
+        for data in &set.signatures {
+            self.out.record(Section::Answer, owner, (rtype::RRSIG, IN, set.ttl), data)?;
+        }
+        Ok(())
+    }
+
+    /// Says that the name servers of a zone below have the answer.
+    fn refer(&mut self, zone: &Zone, cut: &Node) -> Result<(), Full> {
+        let Some(servers) = cut.set(rtype::NS) else { return Ok(()) };
+        let owner = cut.owner.wire();
+        for data in &servers.data {
+            self.out.record(Section::Authority, owner, (rtype::NS, IN, servers.ttl), data)?;
+        }
+        if self.wants_signatures() {
+            match cut.set(rtype::DS) {
+                Some(set) => self.set(Section::Authority, owner, set)?,
+                None => self.prove(zone, &proof::of_no_ds(zone, cut))?,
+            }
+        }
+        self.note_targets(servers);
+        // Without the addresses of servers below the cut nobody could go on (RFC 9471).
+        let (below, others): (Vec<Name>, Vec<Name>) =
+            self.targets.drain(..).partition(|target| target.is_within(owner));
+        for target in below {
+            self.addresses(zone, &target)?;
+        }
+        self.targets = others;
+        self.additional(zone)
+    }
+
+    fn note_targets(&mut self, set: &RrSet) {
+        let Some(at) = rtype::target(set.rtype) else { return };
+        for data in &set.data {
+            let rest = data.get(at..).unwrap_or_default();
+            let name = wire_length(rest).and_then(|length| rest.get(..length));
+            // A dot stands for no server, or for the owner, which is in the answer.
+            let Some(name) = name.filter(|name| name.len() > 1).and_then(Name::from_wire) else {
+                continue;
+            };
+            if !self.targets.contains(&name) {
+                self.targets.push(name);
+            }
+        }
+    }
+
+    /// Addresses that spare the client a question. They may be left out.
+    fn additional(&mut self, zone: &Zone) -> Result<(), Full> {
+        for target in std::mem::take(&mut self.targets) {
+            let mark = self.out.mark();
+            if self.addresses(zone, &target).is_err() {
+                self.out.go_back(mark);
+            }
+        }
+        Ok(())
+    }
+
+    fn addresses(&mut self, zone: &Zone, target: &Name) -> Result<(), Full> {
+        let lower = target.lower();
+        if !lower.is_within(zone.apex().wire()) {
+            return Ok(());
+        }
+        let node = match zone.find(lower.wire()) {
+            Some(Found::Exact(node) | Found::Wildcard(node, _)) => Some(node),
+            Some(Found::Cut(_)) => zone.node(lower.wire()),
+            _ => None,
+        };
+        let sets = [rtype::A, rtype::AAAA];
+        let sets =
+            node.into_iter().flat_map(|node| sets.iter().filter_map(|rtype| node.set(*rtype)));
+        for set in sets {
+            if (set.rtype, target.wire().to_ascii_lowercase())
+                == (self.query.rtype, self.query.name.to_ascii_lowercase())
+            {
+                continue;
+            }
+            self.set(Section::Additional, target.wire(), set)?;
+        }
+        Ok(())
+    }
+
+    /// The zone's SOA, which says for how long there is no such thing (RFC 2308 section 3).
+    fn negative(&mut self, zone: &Zone) -> Result<(), Full> {
+        let Some(set) = zone.top().and_then(|top| top.set(rtype::SOA)) else { return Ok(()) };
+        let minimum = set.data.first().and_then(|data| minimum_of(data)).unwrap_or(0);
+        self.set_for(Section::Authority, zone.apex().wire(), set, set.ttl.min(minimum))
+    }
+
+    fn prove(&mut self, zone: &Zone, nodes: &[&Node]) -> Result<(), Full> {
+        if !self.wants_signatures() {
+            return Ok(());
+        }
+        let kind = if zone.nsec3().is_some() { rtype::NSEC3 } else { rtype::NSEC };
+        for (index, node) in nodes.iter().enumerate() {
+            let is_there = nodes
+                .get(..index)
+                .is_some_and(|before| before.iter().any(|other| std::ptr::eq(*other, *node)));
+            if let Some(set) = node.set(kind).filter(|_| !is_there) {
+                self.set(Section::Authority, node.owner.wire(), set)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, section: Section, owner: &[u8], set: &RrSet) -> Result<(), Full> {
+        self.set_for(section, owner, set, set.ttl)
+    }
+
+    fn set_for(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        set: &RrSet,
+        ttl: u32,
+    ) -> Result<(), Full> {
+        for data in &set.data {
+            self.out.record(section, owner, (set.rtype, IN, ttl), data)?;
+        }
+        if self.wants_signatures() {
+            for data in &set.signatures {
+                self.out.record(section, owner, (rtype::RRSIG, IN, ttl), data)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_signatures(&self) -> bool {
+        self.query.edns.is_some_and(|edns| edns.wants_signatures)
+    }
+
+    fn finish(mut self, rcode: Rcode) -> Answered {
+        let query = *self.query;
+        let is_proven = self.write_opt(rcode);
+        let [first, second, opcode_and_rd, ..] = query.header;
+        let flags = QR | opcode_and_rd & (0x78 | RD) | self.flags;
+        let is_truncated = self.flags & TC != 0;
+        self.out.finish([first, second], [flags, rcode as u8 & 15]);
+        Answered { rcode, rtype: query.rtype, is_truncated, is_proven }
+    }
+
+    /// Writes EDNS, and says whether the client's cookie is one of ours.
+    fn write_opt(&mut self, rcode: Rcode) -> bool {
+        let Some(edns) = self.query.edns else { return false };
+        let Asker { address, now, .. } = self.asker;
+        let secrets = &self.settings.secrets;
+        let cookie = edns.cookie.and_then(|cookie| secrets.renew(cookie, address, now));
+        let mut data = Vec::new();
+        if let Some(cookie) = cookie {
+            data.reserve(4 + WHOLE);
+            data.extend_from_slice(&COOKIE.to_be_bytes());
+            data.extend_from_slice(&(WHOLE as u16).to_be_bytes());
+            data.extend_from_slice(&cookie);
+        }
+        let flags = if edns.wants_signatures { DO } else { 0 };
+        let ttl = (rcode as u32 >> 4) << 24 | flags;
+        self.out.release(self.opt);
+        let head = (rtype::OPT, self.settings.udp_size, ttl);
+        // There is room: it was kept from the beginning.
+        let _ = self.out.record(Section::Additional, &[0], head, &data);
+        edns.cookie.is_some_and(|cookie| secrets.prove(cookie, address, now))
+    }
+}
+
+/// The name that DNAME makes of one below it (RFC 6672); `None`: it is too long.
+fn below_dname(name: &[u8], node: &Node, set: &RrSet) -> Option<Name> {
+    let kept = name.len().checked_sub(node.owner.wire().len())?;
+    let wire = [name.get(..kept)?, set.data.first()?].concat();
+    Name::from_wire(&wire)
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

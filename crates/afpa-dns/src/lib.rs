@@ -1,0 +1,40 @@
+//! Authoritative answers of the DNS, without a socket, a clock or a file.
+//!
+//! ```text
+//!  text of a zone file ─► entries ─► file (data by `domain`) ─► build ─► Zone ─► Zones
+//!                                                                                 │
+//!  message ─► query ─► answer ── find: exact, cut, DNAME, wildcard, nothing ──────┘
+//!                        └─► proof (NSEC, NSEC3) ─► message (compression, limit) ─► bytes
+//! ```
+//!
+//! * [`name`]: names, their two forms and their order;
+//! * [`query`]: questions and their EDNS, from hostile bytes;
+//! * [`zone`], [`zones`]: what a zone has below a name, and which zone has it;
+//! * [`answer`]: the answer to a question (RFC 1034, 2308, 4035, 4592, 5155, 6672, 6891, 8482);
+//! * [`cookie`]: cookies that prove an address (RFC 7873, 9018);
+//! * [`file`]: zone files, with file, line and remedy of what is wrong in them;
+//! * [`transfer`]: whole zones for secondaries (RFC 5936), and the word that there is a new one (RFC 1996).
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod build;
+pub mod cookie;
+mod entries;
+pub mod file;
+mod message;
+pub mod name;
+mod nsec3;
+mod proof;
+pub mod query;
+pub mod rtype;
+pub mod transfer;
+pub mod zone;
+pub mod zones;
+
+pub use answer::{Answered, Asker, Settings, Transport, answer, ask_by_tcp, refuse, respond};
+pub use cookie::Secrets;
+pub use file::{Finding, ReadZone, read_zone};
+pub use name::{Name, NameError};
+pub use query::{Parsed, Query, Rcode};
+pub use zone::{Record, Zone};
+pub use zones::Zones;

@@ -1,0 +1,70 @@
+//! Whole zones for secondaries (RFC 5936), and the word that a zone is new (RFC 1996).
+
+use crate::message::{Section, Writer};
+use crate::query::Query;
+use crate::rtype;
+use crate::zone::Zone;
+
+const IN: u16 = 1;
+const AA: u8 = 0x04;
+const QR: u8 = 0x80;
+/// A message holds records up to about this length, so that pointers of its names reach everything before.
+const LONG: usize = 16_000;
+const NOTIFY: u8 = 4 << 3;
+
+/// The messages of a transfer: the zone's SOA, everything else, and the SOA again. Each one is at the end of what `send`
+/// gets, which returns whether to go on.
+pub fn transfer(zone: &Zone, query: &Query<'_>, mut send: impl FnMut(Vec<u8>) -> bool) {
+    let soa = zone.records().next();
+    let mut records = zone.records().chain(soa).peekable();
+    let mut is_first = true;
+    while records.peek().is_some() {
+        let mut out = Vec::with_capacity(LONG);
+        let mut writer = Writer::new(&mut out, usize::from(u16::MAX));
+        if is_first {
+            writer.question(query.name, query.rtype, query.class);
+        }
+        is_first = false;
+        while let Some((node, rtype, ttl, data)) = records.peek() {
+            if writer.len() > LONG {
+                break;
+            }
+            let head = (*rtype, IN, *ttl);
+            if writer.record(Section::Answer, node.owner.wire(), head, data).is_err()
+                && writer.count(Section::Answer) > 0
+            {
+                break;
+            }
+            records.next();
+        }
+        let [first, second, ..] = query.header;
+        writer.finish([first, second], [QR | AA, 0]);
+        if !send(out) {
+            return;
+        }
+    }
+}
+
+/// A message that tells a secondary of the zone's serial number.
+pub fn notify(zone: &Zone, id: u16) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, 512);
+    writer.question(zone.apex().wire(), rtype::SOA, IN);
+    if let Some(set) = zone.top().and_then(|top| top.set(rtype::SOA)) {
+        for data in &set.data {
+            // It is only a hint, and may be left out.
+            let _ =
+                writer.record(Section::Answer, zone.apex().wire(), (rtype::SOA, IN, set.ttl), data);
+        }
+    }
+    writer.finish(id.to_be_bytes(), [NOTIFY | AA, 0]);
+    out
+}
+
+/// Whether a message is a secondary's answer to such a message.
+pub fn is_answer_to_notify(message: &[u8], id: u16) -> bool {
+    match message {
+        [a, b, flags, ..] => [*a, *b] == id.to_be_bytes() && flags & 0xf8 == QR | NOTIFY,
+        _ => false,
+    }
+}
