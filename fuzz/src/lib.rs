@@ -6,6 +6,9 @@
 /// The target of translations of nginx's configurations; an ordinary test of afpa-adapt has the file.
 #[cfg(not(test))]
 pub mod adapt;
+/// Targets of DNS; an ordinary test of afpa-dns has the file.
+#[cfg(not(test))]
+pub mod dns;
 /// The target of FastCGI; an ordinary test of afpa-fastcgi has the file.
 #[cfg(not(test))]
 pub mod fastcgi;

@@ -198,6 +198,8 @@ impl<'a, 'b> Answer<'a, 'b> {
         let rtype = if query.rtype == rtype::IXFR { rtype::SOA } else { query.rtype };
         // The name that is looked for, as it is written and in lower case; it changes with each alias.
         let mut alias: Option<(Name, Name)> = None;
+        // Proofs belong to the authority, so they wait until the answer is whole.
+        let mut proofs: Vec<&Node> = Vec::new();
         for _ in 0..MOST_ALIASES {
             let (written, sought) = match &alias {
                 None => (query.name, lower),
@@ -209,24 +211,28 @@ impl<'a, 'b> Answer<'a, 'b> {
                 Found::Cut(node)
                     if !(rtype == rtype::DS && node.owner.wire().eq_ignore_ascii_case(sought)) =>
                 {
-                    if is_first {
-                        self.refer(zone, node)?;
-                        return Ok(Rcode::NoError);
+                    if !is_first {
+                        self.flags |= AA;
                     }
-                    self.flags |= AA;
-                    self.refer(zone, node)?;
+                    self.refer(zone, node, &proofs)?;
                     return Ok(Rcode::NoError);
                 }
                 Found::Exact(node) | Found::Cut(node) => {
                     self.flags |= AA;
-                    match self.at_node(zone, node, None, (written, sought), rtype)? {
+                    match self.at_node(zone, (node, None), (written, sought), rtype, &mut proofs)? {
                         Some(next) => next,
                         None => return Ok(Rcode::NoError),
                     }
                 }
                 Found::Wildcard(node, encloser) => {
                     self.flags |= AA;
-                    match self.at_node(zone, node, Some(encloser), (written, sought), rtype)? {
+                    match self.at_node(
+                        zone,
+                        (node, Some(encloser)),
+                        (written, sought),
+                        rtype,
+                        &mut proofs,
+                    )? {
                         Some(next) => next,
                         None => return Ok(Rcode::NoError),
                     }
@@ -241,34 +247,37 @@ impl<'a, 'b> Answer<'a, 'b> {
                     let head = (rtype::CNAME, IN, set.ttl);
                     self.out.record(Section::Answer, written, head, target.wire())?;
                     if rtype == rtype::CNAME {
+                        self.prove(zone, &proofs)?;
                         return Ok(Rcode::NoError);
                     }
                     target
                 }
                 Found::Nothing(encloser) => {
                     self.flags |= AA;
+                    proofs.extend(proof::of_nothing(zone, sought, encloser));
                     self.negative(zone)?;
-                    self.prove(zone, &proof::of_nothing(zone, sought, encloser))?;
+                    self.prove(zone, &proofs)?;
                     return Ok(Rcode::NxDomain);
                 }
             };
             let lower = next.lower();
             if !lower.is_within(zone.apex().wire()) {
-                return Ok(Rcode::NoError);
+                break;
             }
             alias = Some((next, lower));
         }
+        self.prove(zone, &proofs)?;
         Ok(Rcode::NoError)
     }
 
     /// The answer of a name that is there, or whose wildcard is. `Some`: the name that it is an alias of.
-    fn at_node(
+    fn at_node<'z>(
         &mut self,
-        zone: &Zone,
-        node: &Node,
-        wildcard: Option<Encloser<'_>>,
+        zone: &'z Zone,
+        (node, wildcard): (&'z Node, Option<Encloser<'z>>),
         (written, sought): (&[u8], &[u8]),
         rtype: u16,
+        proofs: &mut Vec<&'z Node>,
     ) -> Result<Option<Name>, Full> {
         let set = match rtype {
             // RFC 8482 section 4.1: one set is enough.
@@ -278,24 +287,23 @@ impl<'a, 'b> Answer<'a, 'b> {
             rtype::RRSIG => return self.signatures(zone, node, written).map(|()| None),
             rtype => node.set(rtype),
         };
-        if let Some(set) = set {
-            self.set(Section::Answer, written, set)?;
-            if let Some(encloser) = wildcard {
-                self.prove(zone, &proof::of_wildcard(zone, sought, encloser))?;
-            }
-            self.note_targets(set);
-            self.additional(zone)?;
+        let alias = node.set(rtype::CNAME);
+        let Some(found) = set.or(alias) else {
+            proofs.extend(proof::of_no_data(zone, node, sought, wildcard));
+            self.negative(zone)?;
+            self.prove(zone, proofs)?;
             return Ok(None);
+        };
+        self.set(Section::Answer, written, found)?;
+        if let Some(encloser) = wildcard {
+            proofs.extend(proof::of_wildcard(zone, sought, encloser));
         }
-        if let Some(set) = node.set(rtype::CNAME) {
-            self.set(Section::Answer, written, set)?;
-            if let Some(encloser) = wildcard {
-                self.prove(zone, &proof::of_wildcard(zone, sought, encloser))?;
-            }
-            return Ok(set.data.first().and_then(|data| Name::from_wire(data)));
+        if set.is_none() {
+            return Ok(found.data.first().and_then(|data| Name::from_wire(data)));
         }
-        self.negative(zone)?;
-        self.prove(zone, &proof::of_no_data(zone, node, sought, wildcard))?;
+        self.prove(zone, proofs)?;
+        self.note_targets(found);
+        self.additional(zone)?;
         Ok(None)
     }
 
@@ -311,8 +319,9 @@ impl<'a, 'b> Answer<'a, 'b> {
     }
 
     /// Says that the name servers of a zone below have the answer.
-    fn refer(&mut self, zone: &Zone, cut: &Node) -> Result<(), Full> {
+    fn refer(&mut self, zone: &Zone, cut: &Node, proofs: &[&Node]) -> Result<(), Full> {
         let Some(servers) = cut.set(rtype::NS) else { return Ok(()) };
+        self.prove(zone, proofs)?;
         let owner = cut.owner.wire();
         for data in &servers.data {
             self.out.record(Section::Authority, owner, (rtype::NS, IN, servers.ttl), data)?;
@@ -374,11 +383,6 @@ impl<'a, 'b> Answer<'a, 'b> {
         let sets =
             node.into_iter().flat_map(|node| sets.iter().filter_map(|rtype| node.set(*rtype)));
         for set in sets {
-            if (set.rtype, target.wire().to_ascii_lowercase())
-                == (self.query.rtype, self.query.name.to_ascii_lowercase())
-            {
-                continue;
-            }
             self.set(Section::Additional, target.wire(), set)?;
         }
         Ok(())

@@ -183,6 +183,15 @@ fn each_kind_of_name_has_its_answer() {
             &["sub NS"],
             &["ns.sub A", "ns1 A", "ns1 AAAA"],
         ),
+        (
+            "ns.sub.example.org.",
+            rtype::A,
+            "NOERROR",
+            false,
+            &none,
+            &["sub NS"],
+            &["ns.sub A", "ns1 A", "ns1 AAAA"],
+        ),
         ("sub.example.org.", rtype::DS, "NOERROR", true, &none, &soa, &none),
         (
             "x.old.example.org.",
@@ -404,6 +413,13 @@ fn proofs_of_a_signed_zone_are_there_when_they_are_asked_for() {
     assert_eq!(kinds(&no_data.sections[1]), ["example.org SOA", "www NSEC", "www RRSIG"]);
     let wild = ask("q.wild.example.org.", rtype::A, true);
     assert_eq!(kinds(&wild.sections[1]), ["*.wild NSEC", "*.wild RRSIG"]);
+    let chased = ask("q.w2.example.org.", rtype::A, true);
+    assert_eq!(
+        kinds(&chased.sections[0]),
+        ["q.w2 CNAME", "www A", "www RRSIG"],
+        "no proof among the answers"
+    );
+    assert!(!chased.sections[1].is_empty());
     let insecure = ask("x.sub.example.org.", rtype::A, true);
     assert_eq!(kinds(&insecure.sections[1]), ["sub NS", "sub NSEC", "sub RRSIG"]);
 }

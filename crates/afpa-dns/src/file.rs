@@ -6,8 +6,9 @@ use domain::base::Name as DomainName;
 use domain::base::rdata::ComposeRecordData as _;
 use domain::zonefile::inplace::{Entry as Scanned, Zonefile};
 
-use crate::build::{Fault, build};
+use crate::build::build;
 use crate::entries::{Entries, Entry, Unsplit};
+use crate::fault::Fault;
 use crate::name::Name;
 use crate::rtype;
 use crate::zone::{Record, Zone, minimum_of};
@@ -30,7 +31,7 @@ pub struct Finding {
     pub line: Option<usize>,
     /// The reason.
     pub cause: String,
-    /// What to do about it.
+    /// How to mend it.
     pub remedy: String,
     /// Whether the zone cannot be served.
     pub is_error: bool,

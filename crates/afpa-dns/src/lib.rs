@@ -9,7 +9,7 @@
 //!
 //! * [`name`]: names, their two forms and their order;
 //! * [`query`]: questions and their EDNS, from hostile bytes;
-//! * [`zone`], [`zones`]: what a zone has below a name, and which zone has it;
+//! * [`zone`], [`zones`]: names and sets of a zone, and the zone that has a name;
 //! * [`answer`]: the answer to a question (RFC 1034, 2308, 4035, 4592, 5155, 6672, 6891, 8482);
 //! * [`cookie`]: cookies that prove an address (RFC 7873, 9018);
 //! * [`file`]: zone files, with file, line and remedy of what is wrong in them;
@@ -20,6 +20,7 @@ pub mod answer;
 pub mod build;
 pub mod cookie;
 mod entries;
+pub mod fault;
 pub mod file;
 mod message;
 pub mod name;

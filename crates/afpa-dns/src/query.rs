@@ -1,4 +1,4 @@
-//! Questions: what a message asks, and what its EDNS says. Messages are hostile.
+//! Questions and their EDNS. Messages are hostile.
 
 use crate::name::wire_length;
 use crate::rtype;
@@ -88,7 +88,7 @@ pub struct Edns<'m> {
     pub cookie: Option<&'m [u8]>,
 }
 
-/// What a message is.
+/// A message that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'m> {
     /// A question.

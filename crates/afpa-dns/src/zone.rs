@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 
-use crate::build::Fault;
+use crate::fault::Fault;
 use crate::name::{Name, canonical, suffixes};
 use crate::nsec3::Nsec3;
 use crate::rtype;
