@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`Diagram`] | user mode |
 //! | [`Threads`] | measurements of the deferred-interrupt context |
+//! | [`Datagrams`] | protocols over datagrams, in user mode |
 //! | [`Softirq`] | the kernel's programs; a test compares their C with it |
 
 use crate::state::{Event as E, State as S};
@@ -84,6 +85,23 @@ impl Table for Softirq {
         (S::SendResponse, E::Deferred, S::DeriveDeferredResponse),
         (S::SendResponse, E::Sent, S::DeriveRequest),
         (S::SendResponse, E::SentLast, S::Closed),
+    ];
+    const IN_THREAD: &'static [S] = &[];
+}
+
+/// The table of protocols over datagrams in user mode. A datagram that is not answered is left to the sender, who asks again.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagrams;
+
+impl Table for Datagrams {
+    const ROWS: &'static [Row] = &[
+        (S::DeriveRequest, E::Request, S::DeriveCachedResponse),
+        (S::DeriveRequest, E::Refused, S::SendResponse),
+        (S::DeriveRequest, E::Deferred, S::DeriveDeferredResponse),
+        (S::DeriveCachedResponse, E::Hit, S::SendResponse),
+        (S::DeriveCachedResponse, E::Miss, S::DeriveDeferredResponse),
+        (S::DeriveDeferredResponse, E::Sent, S::DeriveRequest),
+        (S::SendResponse, E::Sent, S::DeriveRequest),
     ];
     const IN_THREAD: &'static [S] = &[];
 }

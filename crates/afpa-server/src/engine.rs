@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
 use crate::io::Rings;
-use crate::limits::Limits;
+use crate::limits::{ConnectionLimits, Limits};
 use crate::listener::{BoundListener, ListenerSettings};
 use crate::pipe;
 use crate::settings::{HelperStart, Settings};
@@ -216,6 +216,11 @@ impl<M: Module> Engine<M> {
     /// Connections open now.
     pub fn open_connections(&self) -> usize {
         self.limits.connections.open()
+    }
+
+    /// The count of open connections, in which those of other protocols take part.
+    pub fn connection_limits(&self) -> Arc<ConnectionLimits> {
+        Arc::clone(&self.limits.connections)
     }
 
     /// Stops accepting and lets requests in flight end. A worker ends with its last connection.
