@@ -16,6 +16,7 @@ use crate::error::AcmeError;
 use crate::program::Record;
 use crate::settings::{AcmeSettings, ChallengeKind, ExternalAccount};
 use crate::state::StateFolder;
+use crate::zone::RecordInZone;
 
 /// How long an authority may take to look at the answers, and to certify.
 const POLLS: Duration = Duration::from_secs(90);
@@ -26,6 +27,7 @@ const PATIENCE: RetryPolicy =
 enum Answer {
     Shown(#[expect(dead_code, reason = "held until the order has ended")] Shown),
     Record(Record),
+    InZone(#[expect(dead_code, reason = "held until the order has ended")] RecordInZone),
 }
 
 /// An authority at which there is an account.
@@ -155,9 +157,19 @@ impl<'s> Authority<'s> {
                 Answer::Shown(self.challenges.show_certificate(&name, made))
             }
             ChallengeKind::Dns01 => {
-                let program = self.settings.dns_program.as_deref().unwrap_or("afpa-dns".as_ref());
-                let record = format!("_acme-challenge.{name}");
-                Answer::Record(Record::set(program, record, proof.dns_value()).await?)
+                let value = proof.dns_value();
+                match (&self.settings.dns_program, self.challenges.zones()) {
+                    (None, Some(zones)) => {
+                        let name = self.settings.challenge_alias.as_ref().unwrap_or(&name);
+                        let record = format!("_acme-challenge.{name}");
+                        Answer::InZone(RecordInZone::set(zones, record, value)?)
+                    }
+                    (program, _) => {
+                        let program = program.as_deref().unwrap_or("afpa-dns".as_ref());
+                        let record = format!("_acme-challenge.{name}");
+                        Answer::Record(Record::set(program, record, value).await?)
+                    }
+                }
             }
         })
     }

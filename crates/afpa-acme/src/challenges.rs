@@ -1,9 +1,11 @@
 //! The responses and certificates that the authority is to find while a challenge is open.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+
+use crate::zone::ChallengeZones;
 
 /// The certificate by which TLS-ALPN-01 is answered (RFC 8737 section 3).
 #[derive(Debug, PartialEq, Eq)]
@@ -21,8 +23,14 @@ struct Open {
 }
 
 /// The open challenges, which workers look up without a lock. There are none most of the time.
-#[derive(Clone, Debug, Default)]
-pub struct Challenges(Arc<ArcSwap<Open>>);
+#[derive(Clone, Default)]
+pub struct Challenges(Arc<ArcSwap<Open>>, Arc<OnceLock<Arc<dyn ChallengeZones>>>);
+
+impl std::fmt::Debug for Challenges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Challenges").field(&self.0).finish_non_exhaustive()
+    }
+}
 
 impl Challenges {
     /// The path below which responses to HTTP-01 stand (RFC 8555 section 8.3), before the token.
@@ -30,6 +38,16 @@ impl Challenges {
 
     /// The protocol by which TLS-ALPN-01 is asked for (RFC 8737 section 4).
     pub const ALPN: &[u8] = b"acme-tls/1";
+
+    /// Records of DNS-01 are put into these zones from now on, unless a program sets them.
+    pub fn set_zones(&self, zones: Arc<dyn ChallengeZones>) {
+        // A process has the same ones for its life.
+        let _ = self.1.set(zones);
+    }
+
+    pub(crate) fn zones(&self) -> Option<Arc<dyn ChallengeZones>> {
+        self.1.get().cloned()
+    }
 
     /// The content of the response for a token; `None`: no challenge with that token is open.
     pub fn response(&self, token: &str) -> Option<Arc<str>> {

@@ -62,6 +62,14 @@ pub enum AcmeError {
         /// Its exit status and last line of output, or the error.
         why: String,
     },
+    /// No zone of this process can have the record.
+    #[error("the record {name} cannot be shown: {why}")]
+    Zone {
+        /// Its name.
+        name: String,
+        /// The reason.
+        why: String,
+    },
     /// The certificate that came is not usable.
     #[error("the authority sent a certificate that cannot be used: {0}")]
     Certificate(String),

@@ -26,6 +26,7 @@ mod manager;
 mod program;
 mod settings;
 mod state;
+mod zone;
 
 pub use certificate::Facts;
 pub use challenges::{AlpnCertificate, Challenges};
@@ -35,3 +36,4 @@ pub use error::AcmeError;
 pub use manager::{Clock, Manager, Pace, Shared, Status, Statuses};
 pub use settings::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT};
 pub use state::StateFolder;
+pub use zone::ChallengeZones;

@@ -42,6 +42,9 @@ pub struct AcmeSettings {
     pub challenge: ChallengeKind,
     /// The program that sets records in the DNS: `PROGRAM present NAME VALUE`, and `PROGRAM cleanup NAME VALUE`.
     pub dns_program: Option<PathBuf>,
+    /// The name below which the records of all names are put, when the zones of the process have them: other zones lead
+    /// there by CNAME.
+    pub challenge_alias: Option<String>,
     /// Which of its profiles the authority is to use, for example `shortlived`.
     pub profile: Option<String>,
     /// An account known from elsewhere.
@@ -62,6 +65,7 @@ impl AcmeSettings {
             state,
             challenge: ChallengeKind::Http01,
             dns_program: None,
+            challenge_alias: None,
             profile: None,
             external_account: None,
             certificates: Vec::new(),

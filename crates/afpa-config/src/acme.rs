@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use afpa_acme::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT, OnDemand};
+use afpa_dns::Name;
 
 use crate::choice::choice;
 use crate::finding::{Finding, Location};
@@ -43,6 +44,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> AcmeSettings {
     let state = s.path_or("state", "path", &[], STATE);
     let challenge = s.choice("challenge", AcmeChallenge::Http);
     let dns_program = s.optional_path("dns_program");
+    let challenge_alias = s.text_or("challenge_alias", "host name", "none", domain);
     let profile = s.text_or("profile", "word", "none", rules::any);
     let key_id = s.text_or("account_key_id", "word", "none", rules::any);
     let key_file = s.optional_path("account_key_file");
@@ -56,6 +58,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> AcmeSettings {
             AcmeChallenge::Dns => ChallengeKind::Dns01,
         },
         dns_program,
+        challenge_alias,
         profile,
         external_account: key_id
             .zip(key_file)
@@ -126,9 +129,37 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let cause = format!("{name} can be shown to be ours by the DNS alone");
         error("domains", cause, "write challenge = \"dns-01\" and `dns_program`, or each name");
     }
-    if is_dns && acme.dns_program.is_none() {
-        let cause = "no program sets the record in the DNS".to_owned();
-        error("challenge", cause, "write dns_program = \"/usr/local/bin/dns-record\"");
+    if is_dns && acme.dns_program.is_none() && config.zones.is_empty() {
+        let cause = "no program sets the record in the DNS, and no [[zone]] can have it".to_owned();
+        error(
+            "challenge",
+            cause,
+            "write dns_program = \"/usr/local/bin/dns-record\", or a [[zone]]",
+        );
+    }
+    if is_dns && acme.dns_program.is_none() && !config.zones.is_empty() {
+        let alias = acme.challenge_alias.as_deref();
+        for name in names() {
+            let bare = alias.unwrap_or(name.strip_prefix("*.").unwrap_or(name));
+            let record = format!("_acme-challenge.{bare}.");
+            let Ok(record) = Name::parse(&record, &Name::root()) else { continue };
+            if !config.zones.iter().any(|zone| record.is_within(zone.name.lower().wire())) {
+                let cause = format!("no [[zone]] has {record}, which shows that {name} is ours");
+                error(
+                    "domains",
+                    cause,
+                    "add the zone, or write challenge_alias = \"NAME\" of a zone that is here",
+                );
+            }
+        }
+    }
+    if acme.challenge_alias.is_some() && (!is_dns || acme.dns_program.is_some()) {
+        let cause = "`challenge_alias` is for dns-01 in a [[zone]] of this server".to_owned();
+        error(
+            "challenge_alias",
+            cause,
+            "write challenge = \"dns-01\" and no `dns_program`, or remove it",
+        );
     }
     let key = "on_demand_limit";
     if settings.differs("acme", Instance::default(), key) && acme.on_demand.names.is_empty() {

@@ -25,6 +25,7 @@ use crate::settings::INTERNALS;
 use crate::shared_cache::SharedCache;
 use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
+use crate::zones::{DnsSettings, ZoneSettings};
 
 impl Config {
     /// Reads every setting; the only caller checks the findings before it uses the result.
@@ -66,10 +67,15 @@ impl Config {
             resolver: groups::read_resolver(reader.section("resolver")),
             groups: Vec::new(),
             sites: Vec::new(),
+            dns: DnsSettings::read(reader.section("dns")),
+            zones: Vec::new(),
             internals: Internals::read(reader.section(INTERNALS)),
         };
         for item in reader.items("certificate", None) {
             config.certificates.push(CertificateFiles::read(reader, &item));
+        }
+        for item in reader.items("zone", None) {
+            config.zones.extend(ZoneSettings::read(reader, &item));
         }
         for item in reader.items("server_group", None) {
             config.groups.push(ServerGroup::read(reader, &item));

@@ -63,6 +63,8 @@ mod users;
 mod variables;
 mod whole_file;
 mod written;
+mod zone_checks;
+mod zones;
 
 #[cfg(test)]
 mod manual_test;
@@ -117,6 +119,7 @@ pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 pub use users::read_users;
 pub use variables::Variable;
 pub use written::Written;
+pub use zones::{DnsSettings, ReadZoneFile, ZoneSettings, read_zone_files};
 
 use reader::Reader;
 use variables::Around;
@@ -199,6 +202,7 @@ pub fn load_by(
     findings.extend(fallbacks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -259,6 +263,7 @@ fn parse(
     findings.extend(scripts::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
+    findings.extend(zone_checks::consistency(&config, &settings));
     let written = Written::of(document);
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))
 }
@@ -267,7 +272,7 @@ fn parse(
 const CREDENTIALS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";
+const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[zone]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

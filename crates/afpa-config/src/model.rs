@@ -34,6 +34,7 @@ use crate::settings::Instance;
 use crate::shared_cache::{CacheMode, SharedCache, SiteCache};
 use crate::tls::{CertificateFiles, ClientCertificates, Tls};
 use crate::units::Listen;
+use crate::zones::{DnsSettings, ZoneSettings};
 
 /// A configuration with every value resolved for this machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +85,10 @@ pub struct Config {
     pub groups: Vec<ServerGroup>,
     /// Every `[[site]]`; at least one.
     pub sites: Vec<SiteSettings>,
+    /// `[dns]`.
+    pub dns: DnsSettings,
+    /// Every `[[zone]]`.
+    pub zones: Vec<ZoneSettings>,
     /// `[internals]`.
     pub internals: Internals,
 }

@@ -18,6 +18,7 @@ mod hints;
 mod idle;
 mod includes;
 mod reach;
+mod zones;
 
 fn machine() -> Machine {
     Machine {

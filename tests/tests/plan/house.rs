@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "afpa-attach",
         &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-say", "afpa-self-check"],
     ),
+    ("afpa-dns", &[]),
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-fastcgi", &["afpa-http"]),
     ("afpa-h2", &["afpa-http"]),
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
     ),
     ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
+    ("afpa-module-dns", &["afpa-dns", "afpa-framework", "afpa-police", "afpa-server"]),
     (
         "afpa-module-http",
         &[
@@ -58,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "afpa-abi",
             "afpa-acme",
+            "afpa-dns",
             "afpa-framework",
             "afpa-h2",
             "afpa-http",
@@ -94,9 +97,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-bpf",
             "afpa-cache",
             "afpa-config",
+            "afpa-dns",
             "afpa-fast-path",
             "afpa-framework",
             "afpa-http",
+            "afpa-module-dns",
             "afpa-module-http",
             "afpa-otlp",
             "afpa-police",

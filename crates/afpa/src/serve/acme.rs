@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afpa_acme::{
-    AcmeSettings, Answer, Demand, Manager, OnDemand, Pace, Shared, StateFolder, Statuses,
+    AcmeSettings, Answer, ChallengeZones, Demand, Manager, OnDemand, Pace, Shared, StateFolder,
+    Statuses,
 };
 use anyhow::Context as _;
 
@@ -70,6 +71,11 @@ impl AcmeState {
             .context("the thread that orders certificates cannot be started")?;
         self.running = Some(Running { settings, folder, manager });
         Ok(())
+    }
+
+    /// Records of DNS-01 are put there, unless a program sets them.
+    pub(super) fn set_zones(&self, zones: Arc<dyn ChallengeZones>) {
+        self.shared.challenges.set_zones(zones);
     }
 
     /// Answers to HTTP-01, for a configuration that orders certificates.

@@ -20,6 +20,7 @@ mod admin;
 mod build;
 mod certificate_store;
 mod convert;
+mod dns;
 mod drop_thread;
 mod error_pages;
 mod guards;
@@ -38,6 +39,7 @@ mod tls;
 mod tls_of_groups;
 mod tls_of_sites;
 mod upgrade;
+mod zone_keeper;
 
 use crate::cli::Serve;
 use crate::logging;

@@ -8,6 +8,7 @@ use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
 use super::build::{Next, Opened, Records};
+use super::dns::PreparedDns;
 use super::listeners::{Listeners, Place, kernel_address};
 use super::serving::Serving;
 use super::start::{needs, update_prober};
@@ -25,8 +26,8 @@ impl Server {
     pub(super) fn reload(&mut self, options: &Serve) {
         self.notifier.reloading();
         match self.build(options) {
-            Ok(next) => {
-                self.swap(next);
+            Ok((next, dns)) => {
+                self.swap(next, dns);
                 tracing::info!("reloaded");
             }
             Err(error) => {
@@ -39,7 +40,7 @@ impl Server {
         self.notifier.ready();
     }
 
-    fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
+    fn build(&mut self, options: &Serve) -> anyhow::Result<(Next, PreparedDns)> {
         let loaded = options.configuration_by(Known {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
@@ -60,15 +61,17 @@ impl Server {
         let opening = (&mut self.handles, &mut self.tls);
         let place = Place { inherited: &mut Inherited::default(), owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
+        let dns = PreparedDns::new(&opened.config, &self.dns.addresses(), false)?;
         let spans = self.observed.spans.load();
         let running = Some((&self.config, &**spans));
         let before = self.observed.serving.load();
         let (arena, before) = (self.arena.clone(), Some(&*before.global));
-        Next::build(opened, arena, &self.watch_thread, &self.confinement, running, before)
+        let (watches, confinement) = (&self.watch_thread, &self.confinement);
+        Ok((Next::build(opened, arena, watches, confinement, running, before)?, dns))
     }
 
     /// From the running configuration to the next one. Nothing here may fail.
-    fn swap(&mut self, next: Next) {
+    fn swap(&mut self, next: Next, dns: PreparedDns) {
         let bound = next.listeners.tcp();
         let Next { config, routes, listeners, tls, acme, content, records } = next;
         let tls = self.tls.adopt(tls);
@@ -97,6 +100,11 @@ impl Server {
         }
         self.serve_sockets(&listeners.new);
         self.swap_listeners(listeners);
+        let limits = self.engine.connection_limits();
+        if let Err(error) = self.dns.adopt(dns, &config, limits, &self.confinement) {
+            tracing::error!("DNS is not answered as configured: {error:#}");
+        }
+        self.observed.dns.store(Arc::new(self.dns.counters()));
         if let Err(error) = self.acme.adopt(acme) {
             tracing::error!("certificates are not renewed: {error:#}");
         }

@@ -120,6 +120,7 @@ impl Signals {
         }
         server.pause_fast_path();
         server.engine.stop();
+        server.dns.stop();
         if let Some(fast_path) = server.fast_path.take() {
             fast_path.finish();
         }
@@ -160,6 +161,7 @@ impl Server {
     fn begin_drain(&mut self) {
         self.engine.drain();
         self.admin.drain();
+        self.dns.stop();
     }
 
     /// Waits until all connections have ended, as long as `[timeouts] shutdown` allows.

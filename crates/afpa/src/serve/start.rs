@@ -27,6 +27,7 @@ use super::admin::Administration;
 use super::build::{Next, Opened, Records};
 use super::certificate_store::CertificateStore;
 use super::convert;
+use super::dns::{DnsState, PreparedDns};
 use super::drop_thread::DropThread;
 use super::helpers::HelperDirectories;
 use super::listeners::{Place, bind, kernel_address};
@@ -70,6 +71,8 @@ pub(crate) struct Server {
     pub(super) watch_thread: Arc<WatchThread>,
     pub(super) tls: TlsState,
     pub(super) acme: AcmeState,
+    /// Answers DNS, while there are zones.
+    pub(super) dns: DnsState,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
@@ -97,6 +100,8 @@ impl Server {
             Notifier::default()
         });
         let mut acme_state = AcmeState::default();
+        let mut dns_state = DnsState::default();
+        acme_state.set_zones(dns_state.challenge_zones());
         let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
         let opening = (&mut handles, &mut tls_state);
@@ -117,6 +122,7 @@ impl Server {
             fast_path,
             rings,
             snapshot,
+            dns,
             ..
         } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
@@ -175,10 +181,13 @@ impl Server {
             spans: ArcSwap::from_pointee(spans),
             police,
             certificates: acme_state.statuses(),
+            dns: ArcSwap::default(),
         });
         for listener in listeners.new {
             engine.listen(listener)?;
         }
+        dns_state.adopt(dns, &config, engine.connection_limits(), &confinement)?;
+        observed.dns.store(Arc::new(dns_state.counters()));
         // An authority asks at once.
         acme_state.adopt(acme)?;
         tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
@@ -203,6 +212,7 @@ impl Server {
             watch_thread,
             tls: tls_state,
             acme: acme_state,
+            dns: dns_state,
             prober,
             fast_path,
             drop_thread: DropThread::default(),
@@ -237,6 +247,7 @@ struct Privileged {
     /// Some systems let nobody else make one.
     rings: Rings,
     snapshot: PreparedSnapshot,
+    dns: PreparedDns,
     starter: Option<Starter>,
 }
 
@@ -261,6 +272,7 @@ impl Privileged {
         let place = Place { inherited: &mut inherited, owner };
         let opened = Opened::open(loaded, (handles, tls), &[], place)?;
         let config = &opened.config;
+        let dns = PreparedDns::new(config, &[], predecessor.is_some())?;
         let place = Place { inherited: &mut inherited, owner: None };
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, place));
         let admin = admin.transpose()?;
@@ -301,6 +313,7 @@ impl Privileged {
             fast_path,
             rings,
             snapshot,
+            dns,
             starter: starter.ok(),
         })
     }

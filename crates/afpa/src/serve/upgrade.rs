@@ -116,5 +116,6 @@ impl Server {
         self.pause_fast_path();
         self.engine.drain_for_next(IDLE);
         self.admin.drain_for_next();
+        self.dns.stop();
     }
 }

@@ -1,6 +1,7 @@
 //! The statistics of a running server, as JSON for `afpa stats` and dashboards.
 
 mod certificates;
+mod dns;
 mod exposition;
 mod families;
 mod groups;
@@ -21,6 +22,7 @@ use afpa_acme::Statuses;
 use afpa_cache::CacheStats;
 use afpa_fast_path::FastPathView;
 use afpa_framework::Counter;
+use afpa_module_dns::DnsCounters;
 use afpa_module_http::{CompressorStats, HttpCounters};
 use afpa_police::Police;
 use afpa_server::counters::WorkerCounters;
@@ -31,6 +33,7 @@ use super::serving::Serving;
 use crate::access_log::AccessLog;
 use crate::span_export::SpanExport;
 use certificates::OrderedCertificates;
+use dns::AnsweredNames;
 pub(super) use exposition::Exposition;
 use groups::Groups;
 use police::Refused;
@@ -50,6 +53,8 @@ pub(crate) struct Observed {
     pub(super) fast_path: FastPathView,
     pub(super) police: Police,
     pub(super) certificates: Statuses,
+    /// Of each thread that answers DNS.
+    pub(super) dns: ArcSwap<Vec<Arc<DnsCounters>>>,
 }
 
 impl Observed {
@@ -94,6 +99,11 @@ impl Observed {
 
     fn certificates(&self) -> OrderedCertificates {
         OrderedCertificates(self.certificates.get())
+    }
+
+    /// Answers of DNS.
+    fn answered(&self) -> AnsweredNames {
+        AnsweredNames::look(&self.dns.load())
     }
 
     fn waiting(&self) -> Waiting<'_> {
@@ -225,6 +235,7 @@ impl Observed {
             },
             "tls": self.handshakes().to_json(),
             "certificates": self.certificates().to_json(),
+            "dns": self.answered().to_json(),
             "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),

@@ -1,0 +1,110 @@
+//! `[[zone]]` and `[dns]`.
+
+use std::fs;
+
+use super::{parsed, refused};
+use crate::zones::read_zone_files;
+
+const SITE: &str = "[[site]]\nroot = \"/srv/www\"\ntls = [\"[::]:443\"]\n";
+const ZONE: &str = "[[zone]]\nname = \"Example.org\"\nfile = \"example.org.zone\"\n";
+
+#[test]
+fn a_zone_has_defaults_as_name_servers_have() {
+    let text = format!(
+        "{ZONE}notify = [\"192.0.2.53\", \"[2001:db8::1]:5353\"]\ntransfer = [\"192.0.2.0/24\", \"2001:db8::1\"]\n{SITE}"
+    );
+    let loaded = parsed(&text).unwrap();
+    let [zone] = &loaded.config.zones[..] else { panic!("one zone") };
+    assert_eq!(zone.name.to_string(), "Example.org.");
+    assert_eq!(zone.listen, ["0.0.0.0:53".parse().unwrap()]);
+    assert_eq!(
+        zone.notify,
+        ["192.0.2.53:53".parse().unwrap(), "[2001:db8::1]:5353".parse().unwrap()]
+    );
+    assert_eq!((loaded.config.dns.rate, loaded.config.dns.udp_size), (200, 1232));
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn contradictions_are_told_with_a_remedy() {
+    for (text, cause, remedy) in [
+        (format!("{ZONE}{ZONE}"), "is there twice", "remove one"),
+        (format!("{ZONE}listen = []\n"), "nobody could ask", "listen = ["),
+        (format!("{ZONE}listen = [\"53\"]\n"), "listen", ""),
+        (
+            format!("{ZONE}notify = [\"ns2.example.org\"]\n"),
+            "no address of a secondary",
+            "192.0.2.53",
+        ),
+        ("[[zone]]\nname = \"a..b\"\nfile = \"x\"\n".to_owned(), "is no name", "example.org"),
+        (
+            "[[zone]]\nname = \".\"\nfile = \"x\"\n".to_owned(),
+            "the root is not ours",
+            "example.org",
+        ),
+        ("[dns]\nudp_size = 511\n".to_owned(), "out of range", "512"),
+        ("[dns]\nrate = 100001\n".to_owned(), "out of range", "100000"),
+    ] {
+        let message = refused(&format!("{text}{SITE}"));
+        assert!(message.contains(cause) && message.contains(remedy), "{text}: {message}");
+    }
+    let told = parsed(&format!("{ZONE}notify = [\"192.0.2.53\"]\n{SITE}")).unwrap().warnings;
+    assert!(matches!(&told[..], [one] if one.cause.contains("may not have it")), "{told:?}");
+}
+
+#[test]
+fn records_of_challenges_need_a_zone_that_can_have_them() {
+    let acme = |names: &str, more: &str| {
+        format!("[acme]\ndomains = [{names}]\nchallenge = \"dns-01\"\n{more}{ZONE}{SITE}")
+    };
+    for (names, more) in [
+        ("\"example.org\"", ""),
+        ("\"*.example.org\"", ""),
+        ("\"www.elsewhere.net\"", "challenge_alias = \"acme.example.org\"\n"),
+    ] {
+        let hosts = names.trim_matches('"').replace('*', "www");
+        let text = acme(names, more).replace("tls =", &format!("hosts = [\"{hosts}\"]\ntls ="));
+        parsed(&text).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let message = refused(&acme("\"www.elsewhere.net\"", ""));
+    assert!(
+        message.contains("no [[zone]] has _acme-challenge.www.elsewhere.net.")
+            && message.contains("challenge_alias"),
+        "{message}"
+    );
+    let message = refused(&format!(
+        "[acme]\ndomains = [\"example.org\"]\nchallenge_alias = \"a.example.org\"\n{ZONE}{SITE}"
+    ));
+    assert!(message.contains("`challenge_alias` is for dns-01"), "{message}");
+}
+
+#[test]
+fn an_included_file_is_in_the_folder_of_the_zone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir_all(path("zones/below")).unwrap();
+    fs::write(path("secret"), "a A 192.0.2.1\n").unwrap();
+    fs::write(path("zones/below/more"), "a A 192.0.2.1\n").unwrap();
+    std::os::unix::fs::symlink(path("secret"), path("zones/link")).unwrap();
+    let text = format!(
+        "[[zone]]\nname = \"example.org\"\nfile = \"{}\"\n{SITE}",
+        path("zones/z").display()
+    );
+    let zone = parsed(&text).unwrap().config.zones.remove(0);
+    let read = |include: &str| {
+        let text = format!("$TTL 60\n@ SOA a b 1 1 1 1 1\n@ NS ns.test.\n$INCLUDE {include}\n");
+        fs::write(path("zones/z"), text).unwrap();
+        read_zone_files(&zone)
+    };
+    let good = read("below/more");
+    assert!(good.read.zone.is_some(), "{:?}", good.read.findings);
+    assert_eq!(good.files, [path("zones/z"), path("zones/below/more")]);
+    for include in ["../secret", "/etc/passwd", "link", "below/../../secret", "missing"] {
+        let bad = read(include);
+        assert!(bad.read.zone.is_none(), "{include}");
+        let finding = &bad.read.findings[0];
+        assert!(finding.line == Some(4) && finding.cause.contains("cannot include"), "{finding:?}");
+    }
+    fs::remove_file(path("zones/z")).unwrap();
+    assert!(read_zone_files(&zone).read.findings[0].cause.contains("it cannot be read"));
+}

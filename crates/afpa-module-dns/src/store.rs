@@ -1,0 +1,162 @@
+//! The zones that are served. A change makes another value of all of them, which takes the place of the one before.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afpa_dns::{Name, Record, Settings, Zone, Zones};
+use afpa_framework::Network;
+use afpa_police::{Quota, QuotaTable};
+use arc_swap::ArcSwap;
+
+/// A zone, and who may have it whole.
+#[derive(Clone, Debug)]
+pub struct ServedZone {
+    /// The zone.
+    pub zone: Arc<Zone>,
+    /// Secondaries that may transfer it.
+    pub transfer: Arc<[Network]>,
+    /// Secondaries that get a NOTIFY of a new one.
+    pub notify: Arc<[SocketAddr]>,
+}
+
+/// How many answers a prefix of clients gets a second.
+#[derive(Debug)]
+pub struct Limiter {
+    quota: Quota,
+    table: QuotaTable,
+}
+
+impl Limiter {
+    /// So many answers a second for each prefix. `seed` is the secret of the table's hash.
+    pub fn new(per_second: u32, seed: u64) -> Self {
+        let quota = Quota { count: per_second, period: 1, burst: per_second };
+        Self { quota, table: QuotaTable::new(seed) }
+    }
+
+    /// Whether the prefix of this client has an answer left.
+    pub fn admits(&self, client: IpAddr, steady_ns: u64) -> bool {
+        self.table.take(0, prefix_of(client), self.quota, steady_ns).is_ok()
+    }
+}
+
+/// The /24 or /56 of an address: an attacker who forges it can forge its neighbours.
+fn prefix_of(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !0xff).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 72 << 72).into(),
+    }
+}
+
+/// All that the threads answer from.
+#[derive(Debug, Default)]
+pub struct Serving {
+    /// The zones, with the records that are added to them.
+    pub zones: Zones,
+    /// The settings of answers.
+    pub settings: Settings,
+    /// The limit of answers by UDP to clients that have not proven their address.
+    pub limiter: Option<Arc<Limiter>>,
+    /// By the zone's name in lower case.
+    pub transfer: HashMap<Box<[u8]>, Arc<[Network]>>,
+}
+
+/// Where zones are put, and from where the threads take them.
+#[derive(Debug, Default)]
+pub struct ZoneStore {
+    state: Mutex<State>,
+    serving: ArcSwap<Serving>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    zones: Vec<ServedZone>,
+    further: Vec<Record>,
+    settings: Settings,
+    limiter: Option<Arc<Limiter>>,
+}
+
+impl ZoneStore {
+    /// The value to answer from.
+    pub fn serving(&self) -> arc_swap::Guard<Arc<Serving>> {
+        self.serving.load()
+    }
+
+    /// Serves these zones, and no others.
+    pub fn replace(
+        &self,
+        zones: Vec<ServedZone>,
+        settings: Settings,
+        limiter: Option<Arc<Limiter>>,
+    ) {
+        self.change(|state| {
+            (state.zones, state.settings, state.limiter) = (zones, settings, limiter);
+        });
+    }
+
+    /// Serves another version of a zone that is served.
+    pub fn renew(&self, zone: Arc<Zone>) {
+        self.change(|state| {
+            let same = |served: &&mut ServedZone| served.zone.apex().lower() == zone.apex().lower();
+            if let Some(served) = state.zones.iter_mut().find(same) {
+                served.zone = zone;
+            }
+        });
+    }
+
+    /// Adds a record to the zone that has its name.
+    pub fn add(&self, record: Record) {
+        self.change(|state| {
+            if !state.further.contains(&record) {
+                state.further.push(record);
+            }
+        });
+    }
+
+    /// Removes a record that was added.
+    pub fn remove(&self, record: &Record) {
+        self.change(|state| state.further.retain(|other| other != record));
+    }
+
+    /// The zone that has a name, as its file has it.
+    pub fn zone_of(&self, name: &Name) -> Option<Arc<Zone>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let having = state.zones.iter().filter(|served| name.is_within(served.zone.apex().wire()));
+        having
+            .max_by_key(|served| served.zone.apex().wire().len())
+            .map(|served| Arc::clone(&served.zone))
+    }
+
+    /// The zones with their secondaries.
+    pub fn zones(&self) -> Vec<ServedZone> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).zones.clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        let mut own: HashMap<Box<[u8]>, Vec<Record>> = HashMap::new();
+        for record in &state.further {
+            let having = state.zones.iter().map(|served| served.zone.apex().lower());
+            let having = having.filter(|apex| record.owner.is_within(apex.wire()));
+            if let Some(apex) = having.max_by_key(|apex| apex.wire().len()) {
+                own.entry(apex.wire().into()).or_default().push(record.clone());
+            }
+        }
+        let zones =
+            state.zones.iter().map(|served| match own.get(served.zone.apex().lower().wire()) {
+                Some(further) => Arc::new(served.zone.with(further)),
+                None => Arc::clone(&served.zone),
+            });
+        let transfer = state
+            .zones
+            .iter()
+            .map(|served| (served.zone.apex().lower().wire().into(), Arc::clone(&served.transfer)));
+        self.serving.store(Arc::new(Serving {
+            zones: zones.collect(),
+            settings: state.settings.clone(),
+            limiter: state.limiter.clone(),
+            transfer: transfer.collect(),
+        }));
+    }
+}

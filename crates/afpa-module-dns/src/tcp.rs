@@ -1,0 +1,138 @@
+//! Questions on connections (RFC 7766): several may follow each other before the first is answered.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afpa_dns::transfer::transfer;
+use afpa_framework::datagram::walk;
+use afpa_framework::{Client, Datagram, State};
+use afpa_server::limits::Admission;
+use arc_swap::ArcSwap;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::module::Dns;
+use crate::server::TcpLimits;
+use crate::udp::now;
+
+/// When the system has no descriptors left, the next connection waits for so long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Answers are gathered up to this length before they are sent.
+const GATHERED: usize = 16 << 10;
+
+/// Takes connections until its task ends.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    limits: Arc<ArcSwap<TcpLimits>>,
+    module: impl Fn() -> Dns,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (stream, client) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let limits = limits.load_full();
+        let TcpLimits { connections, total, per_client, .. } = &*limits;
+        let ip = Client::Ip(client.ip());
+        let Some(admission) = connections.admit(ip, *total, *per_client) else { continue };
+        let module = module();
+        tokio::task::spawn_local(async move {
+            let connection =
+                Connection { stream, client, module, limits, _admission: Rc::new(admission) };
+            // Its end is the client's affair.
+            let _ = connection.serve().await;
+        });
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    client: SocketAddr,
+    module: Dns,
+    limits: Arc<TcpLimits>,
+    _admission: Rc<Admission>,
+}
+
+impl Connection {
+    async fn serve(mut self) -> io::Result<()> {
+        let mut input = Vec::new();
+        let mut out = Vec::new();
+        loop {
+            let mut at = 0;
+            while let Some((message, behind)) = message_at(&input, at) {
+                at = behind;
+                if let Some((query, zone)) = self.module.transfer(message, self.client.ip()) {
+                    self.send(&mut out).await?;
+                    let mut messages = Vec::new();
+                    transfer(&zone, &query, |message| {
+                        messages.push(message);
+                        true
+                    });
+                    self.module.counters().tcp.add(1);
+                    for message in messages {
+                        frame(&mut out, |out| out.extend_from_slice(&message));
+                        self.send(&mut out).await?;
+                    }
+                    continue;
+                }
+                let datagram = Datagram { client: self.client, is_connected: true, bytes: message };
+                let mut state = State::Closed;
+                frame(&mut out, |out| state = walk(&mut self.module, now(), datagram, out));
+                if state != State::SendResponse {
+                    // A connection of somebody who does not ask ends.
+                    return self.send(&mut out).await;
+                }
+                if out.len() >= GATHERED {
+                    self.send(&mut out).await?;
+                }
+            }
+            input.drain(..at);
+            self.send(&mut out).await?;
+            let more = timeout(self.limits.idle, self.stream.read_buf(&mut input)).await;
+            if more.map_or(Ok(0), |read| read)? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn send(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let sent = timeout(self.limits.write, self.stream.write_all(out)).await;
+        out.clear();
+        // An idle connection holds no memory for the longest answer that it ever had.
+        out.shrink_to(GATHERED);
+        sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// The message that begins at `at`, and where the next one begins.
+fn message_at(input: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let rest = input.get(at..)?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    Some((rest.get(..length)?, at + 2 + length))
+}
+
+/// Writes a message behind its length; none if there is nothing in it.
+fn frame(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    out.extend_from_slice(&[0; 2]);
+    // Pointers count from the start of the message, which the writer takes from where the buffer ends.
+    write(out);
+    let length = u16::try_from(out.len() - begin - 2).unwrap_or(0);
+    match out.get_mut(begin..begin + 2) {
+        Some(place) if length > 0 => place.copy_from_slice(&length.to_be_bytes()),
+        _ => out.truncate(begin),
+    }
+}

@@ -1,0 +1,209 @@
+//! DNS in the life of a server: sockets and zones of a configuration, and records of challenges.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use afpa_acme::ChallengeZones;
+use afpa_config::{Config, ZoneSettings, read_zone_files};
+use afpa_dns::{Name, Record, Secrets, Settings, rtype};
+use afpa_module_dns::{
+    BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
+};
+use afpa_server::limits::ConnectionLimits;
+use anyhow::{Context as _, bail};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use super::zone_keeper::{KeptZone, ZoneKeeper};
+use crate::confine::Confinement;
+
+/// A name server, while there are zones.
+pub(super) struct DnsState {
+    store: Arc<ZoneStore>,
+    /// Of cookies, for the life of the process.
+    secret: [u8; 16],
+    server: Option<DnsServer>,
+    keeper: Option<ZoneKeeper>,
+}
+
+/// The zones and sockets of a configuration.
+pub(super) struct PreparedDns {
+    zones: Vec<KeptZone>,
+    new: Vec<BoundZoneSockets>,
+    wanted: Vec<SocketAddr>,
+}
+
+impl Default for DnsState {
+    fn default() -> Self {
+        let mut random: StdRng = rand::make_rng();
+        Self { store: Arc::default(), secret: random.random(), server: None, keeper: None }
+    }
+}
+
+impl PreparedDns {
+    /// Reads the zones, and binds the addresses that are not `bound` yet. `is_shared`: a process of ours that ends has
+    /// them, too.
+    ///
+    /// # Errors
+    /// With the file or the address.
+    pub(super) fn new(
+        config: &Config,
+        bound: &[SocketAddr],
+        is_shared: bool,
+    ) -> anyhow::Result<Self> {
+        let zones = config.zones.iter().map(read).collect::<anyhow::Result<_>>()?;
+        let wanted = config.dns_addresses();
+        let new = wanted.iter().filter(|address| !bound.contains(address)).map(|address| {
+            BoundZoneSockets::bind(*address, config.workers, is_shared)
+                .with_context(|| format!("cannot answer DNS on {address}{REMEDY}"))
+        });
+        let new = new.collect::<anyhow::Result<_>>()?;
+        Ok(Self { zones, new, wanted })
+    }
+}
+
+const REMEDY: &str = " (ports below 1024 need root or CAP_NET_BIND_SERVICE; `ss -lunp` tells who has it. Where systemd-resolved \
+                      has 127.0.0.53, write the machine's own address in `listen`, not 0.0.0.0)";
+
+fn read(settings: &ZoneSettings) -> anyhow::Result<KeptZone> {
+    match KeptZone::of(settings.clone(), read_zone_files(settings)) {
+        Some(zone) => Ok(zone),
+        None => bail!(
+            "{} cannot be read any more: its check was good a moment ago",
+            settings.file.display()
+        ),
+    }
+}
+
+impl DnsState {
+    /// Answers for these zones from now on, and for no others.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(super) fn adopt(
+        &mut self,
+        prepared: PreparedDns,
+        config: &Config,
+        connections: Arc<ConnectionLimits>,
+        confinement: &Confinement,
+    ) -> anyhow::Result<()> {
+        let PreparedDns { zones, new, wanted } = prepared;
+        self.keeper = None;
+        let before = self.store.zones();
+        let served = zones.iter().map(|kept| ServedZone {
+            zone: Arc::clone(&kept.zone),
+            transfer: kept.settings.transfer.as_slice().into(),
+            notify: kept.settings.notify.as_slice().into(),
+        });
+        let settings = Settings {
+            udp_size: u16::try_from(config.dns.udp_size).unwrap_or(1232),
+            secrets: Secrets::new(vec![self.secret]),
+        };
+        let rate = u32::try_from(config.dns.rate).unwrap_or(0);
+        let seed = RandomState::new().hash_one(rate);
+        let limiter = (rate > 0).then(|| Arc::new(Limiter::new(rate, seed)));
+        self.store.replace(served.collect(), settings, limiter);
+        if zones.is_empty() {
+            self.server = None;
+            return Ok(());
+        }
+        let limits = TcpLimits {
+            connections,
+            total: config.limits.connections,
+            per_client: config.limits.connections_per_client,
+            idle: config.timeouts.idle,
+            write: config.timeouts.write,
+        };
+        match &self.server {
+            Some(server) => server.limit(limits),
+            None => {
+                let confinement = confinement.clone();
+                let begin = move || confinement.confine_worker();
+                let server = DnsServer::start(config.workers, &self.store, limits, begin);
+                self.server =
+                    Some(server.context("the threads that answer DNS cannot be started")?);
+            }
+        }
+        if let Some(server) = &mut self.server {
+            let bound: Vec<SocketAddr> = server.addresses().to_vec();
+            for gone in bound.iter().filter(|address| !wanted.contains(address)) {
+                server.unlisten(*gone);
+            }
+            for sockets in new {
+                server.listen(sockets);
+            }
+        }
+        let keeper = ZoneKeeper::start(zones, &before, Arc::clone(&self.store));
+        self.keeper = Some(keeper.context("the thread that watches zone files cannot be started")?);
+        Ok(())
+    }
+
+    /// The addresses that are answered on.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.server.as_ref().map(|server| server.addresses().to_vec()).unwrap_or_default()
+    }
+
+    /// The counts of its threads.
+    pub(super) fn counters(&self) -> Vec<Arc<DnsCounters>> {
+        self.server.as_ref().map(DnsServer::counters).unwrap_or_default()
+    }
+
+    /// Where records of challenges are put.
+    pub(super) fn challenge_zones(&self) -> Arc<dyn ChallengeZones> {
+        Arc::new(InStore(Arc::clone(&self.store)))
+    }
+
+    /// Answers no more.
+    pub(super) fn stop(&mut self) {
+        (self.keeper, self.server) = (None, None);
+    }
+}
+
+struct InStore(Arc<ZoneStore>);
+
+impl InStore {
+    /// The record, below the name that an alias in our zones leads to.
+    fn record(&self, name: &str, value: &str) -> Result<Record, String> {
+        const MOST_ALIASES: usize = 8;
+        let no_name = |error| format!("{name} is no name: {error}");
+        let mut owner = Name::parse(name, &Name::root()).map_err(no_name)?;
+        if !name.ends_with('.') {
+            owner = Name::parse(&format!("{name}."), &Name::root()).map_err(no_name)?;
+        }
+        for _ in 0..MOST_ALIASES {
+            let zone = self.0.zone_of(&owner).ok_or_else(|| format!("no [[zone]] has {owner}"))?;
+            let node = zone.node(owner.lower().wire());
+            let alias =
+                node.and_then(|node| node.set(rtype::CNAME)).and_then(|set| set.data.first());
+            if let Some(target) = alias.and_then(|data| Name::from_wire(data)) {
+                owner = target;
+                continue;
+            }
+            if zone.is_signed() {
+                return Err(format!(
+                    "{owner} is in a signed zone, for which AFPA has no keys: delegate it to a zone without signatures, \
+                     by NS or CNAME"
+                ));
+            }
+            let length =
+                u8::try_from(value.len()).map_err(|_| "the text is too long".to_owned())?;
+            let data = [&[length], value.as_bytes()].concat().into();
+            return Ok(Record { owner, rtype: rtype::TXT, ttl: 1, data });
+        }
+        Err(format!("{name} has too many aliases"))
+    }
+}
+
+impl ChallengeZones for InStore {
+    fn put(&self, name: &str, value: &str) -> Result<(), String> {
+        self.0.add(self.record(name, value)?);
+        Ok(())
+    }
+
+    fn take(&self, name: &str, value: &str) {
+        if let Ok(record) = self.record(name, value) {
+            self.0.remove(&record);
+        }
+    }
+}

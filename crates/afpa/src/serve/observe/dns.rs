@@ -1,0 +1,87 @@
+//! Answers of DNS: by code, by type, and those that were not given.
+
+use std::fmt;
+use std::sync::Arc;
+
+use afpa_framework::Counter;
+use afpa_module_dns::DnsCounters;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde_json::{Map, Value, json};
+
+use super::families::{by, counter, counters};
+
+/// The sums over all threads.
+pub(super) struct AnsweredNames {
+    is_served: bool,
+    rcodes: Vec<(&'static str, u64)>,
+    types: Vec<(&'static str, u64)>,
+    facts: [(&'static str, u64); 7],
+}
+
+impl AnsweredNames {
+    pub(super) fn look(threads: &[Arc<DnsCounters>]) -> Self {
+        let sum = |count: fn(&DnsCounters) -> &Counter| {
+            threads.iter().map(|counters| count(counters).get()).sum()
+        };
+        Self {
+            is_served: !threads.is_empty(),
+            rcodes: add(threads.iter().map(|counters| counters.by_rcode())),
+            types: add(threads.iter().map(|counters| counters.by_type())),
+            facts: [
+                ("udp", sum(|c| &c.udp)),
+                ("tcp", sum(|c| &c.tcp)),
+                ("truncated", sum(|c| &c.truncated)),
+                ("slipped", sum(|c| &c.slipped)),
+                ("dropped", sum(|c| &c.dropped)),
+                ("ignored", sum(|c| &c.ignored)),
+                ("transfers", sum(|c| &c.transfers)),
+            ],
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let map = |counts: &[(&'static str, u64)]| {
+            let counts = counts.iter().filter(|(_, count)| *count > 0);
+            counts.map(|(name, count)| ((*name).to_owned(), (*count).into())).collect::<Map<_, _>>()
+        };
+        let mut all = json!({ "rcodes": map(&self.rcodes), "types": map(&self.types) });
+        for (name, count) in self.facts {
+            all[name] = count.into();
+        }
+        all
+    }
+
+    /// A server without zones has none of these metrics.
+    pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        if !self.is_served {
+            return Ok(());
+        }
+        let [udp, tcp, (_, truncated), (_, slipped), (_, dropped), (_, ignored), (_, transfers)] =
+            self.facts;
+        let help = "Answers of DNS by their code";
+        counters(out, ("dns_answers", help), by("rcode", self.rcodes.iter().copied()))?;
+        let help = "Answers of DNS by the type that was asked for";
+        counters(out, ("dns_types", help), by("type", self.types.iter().copied()))?;
+        counters(out, ("dns_questions", "Questions by transport"), by("transport", [udp, tcp]))?;
+        counter(out, "dns_truncated", "Answers too long for a datagram", truncated)?;
+        let help = "Answers beyond the rate of a prefix that asked it to come by TCP";
+        counter(out, "dns_slipped", help, slipped)?;
+        counter(out, "dns_dropped", "Answers beyond that rate that were not given", dropped)?;
+        counter(out, "dns_ignored", "Datagrams that are no questions", ignored)?;
+        counter(out, "dns_transfers", "Zones that secondaries got", transfers)
+    }
+}
+
+/// The counts of all threads; each has the same names in the same order.
+fn add(
+    threads: impl Iterator<Item = impl Iterator<Item = (&'static str, u64)>>,
+) -> Vec<(&'static str, u64)> {
+    let mut sums: Vec<(&'static str, u64)> = Vec::new();
+    for (name, count) in threads.flatten() {
+        match sums.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, sum)) => *sum += count,
+            None => sums.push((name, count)),
+        }
+    }
+    sums
+}

@@ -1,0 +1,205 @@
+//! The thread that watches zone files: a changed one is read again, and a broken one leaves the zone as it was.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use afpa_config::{ReadZoneFile, ZoneSettings, read_zone_files};
+use afpa_dns::Zone;
+use afpa_module_dns::{ServedZone, ZoneStore, notify};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+
+/// An editor may write a file in several steps.
+const SETTLE: Duration = Duration::from_millis(50);
+/// Changes of which nothing tells, as those of a network file system.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// A zone, and the state of its files when it was read.
+pub(super) struct KeptZone {
+    pub(super) settings: ZoneSettings,
+    pub(super) zone: Arc<Zone>,
+    stamps: Vec<Stamp>,
+}
+
+/// The state of a file: a change of it changes this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    state: Option<(u64, u64, i64, i64, u64)>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Self {
+        let state = fs::metadata(path).ok().map(|found| {
+            (found.ino(), found.size(), found.mtime(), found.mtime_nsec(), found.dev())
+        });
+        Self { path: path.to_owned(), state }
+    }
+}
+
+impl KeptZone {
+    /// `None`: it cannot be served.
+    pub(super) fn of(settings: ZoneSettings, read: ReadZoneFile) -> Option<Self> {
+        let stamps = read.files.iter().map(|path| Stamp::of(path)).collect();
+        Some(Self { settings, zone: Arc::new(read.read.zone?), stamps })
+    }
+
+    fn has_changed(&self) -> bool {
+        self.stamps.iter().any(|stamp| Stamp::of(&stamp.path) != *stamp)
+    }
+}
+
+/// The thread. Dropping it ends it.
+pub(super) struct ZoneKeeper {
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ZoneKeeper {
+    /// Watches the files of these zones, and tells secondaries of those whose serial number is another one than `before`.
+    pub(super) fn start(
+        zones: Vec<KeptZone>,
+        before: &[ServedZone],
+        store: Arc<ZoneStore>,
+    ) -> io::Result<Self> {
+        for kept in &zones {
+            let same =
+                |served: &&ServedZone| served.zone.apex().lower() == kept.zone.apex().lower();
+            let known = before.iter().find(same).map(|served| served.zone.serial());
+            if known != Some(kept.zone.serial()) {
+                tell_secondaries(kept);
+            }
+        }
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let watched = watch(&zones).inspect_err(|error| {
+            tracing::warn!(%error, "zone files are not watched, and are looked at every {} s", LOOK.as_secs());
+        });
+        let mut work = Work { zones, store, stop: Arc::clone(&stop), watched: watched.ok() };
+        let thread = std::thread::Builder::new().name("afpa-zones".to_owned());
+        let thread = thread.spawn(move || work.go_on())?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for ZoneKeeper {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Watches the folders: an editor replaces a file, and then the file that was watched is another one.
+fn watch(zones: &[KeptZone]) -> io::Result<OwnedFd> {
+    let watched = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let flags =
+        WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::CREATE | WatchFlags::DELETE;
+    let files = zones.iter().flat_map(|zone| &zone.stamps);
+    let folders: HashSet<&Path> = files.filter_map(|stamp| stamp.path.parent()).collect();
+    for folder in folders {
+        inotify::add_watch(&watched, folder, flags)?;
+    }
+    Ok(watched)
+}
+
+struct Work {
+    zones: Vec<KeptZone>,
+    store: Arc<ZoneStore>,
+    stop: Arc<OwnedFd>,
+    watched: Option<OwnedFd>,
+}
+
+impl Work {
+    fn go_on(&mut self) {
+        while !self.wait(LOOK, true) {
+            // More may follow at once.
+            if self.wait(SETTLE, false) {
+                return;
+            }
+            self.read_events();
+            for index in 0..self.zones.len() {
+                self.look_at(index);
+            }
+        }
+    }
+
+    /// Waits for a change, and returns whether to end.
+    fn wait(&self, time: Duration, for_changes: bool) -> bool {
+        let mut fds = vec![PollFd::new(&*self.stop, PollFlags::IN)];
+        let watched = self.watched.as_ref().filter(|_| for_changes);
+        fds.extend(watched.map(|watched| PollFd::new(watched, PollFlags::IN)));
+        let time = Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(1),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        };
+        let _ = poll(&mut fds, Some(&time));
+        fds.first().is_some_and(|stop| !stop.revents().is_empty())
+    }
+
+    fn read_events(&self) {
+        let Some(watched) = &self.watched else { return };
+        let mut room = [const { std::mem::MaybeUninit::uninit() }; 4096];
+        let mut events = Reader::new(watched, &mut room);
+        while events.next().is_ok() {}
+    }
+
+    fn look_at(&mut self, index: usize) {
+        let Some(kept) = self.zones.get_mut(index).filter(|kept| kept.has_changed()) else {
+            return;
+        };
+        let read = read_zone_files(&kept.settings);
+        kept.stamps = read.files.iter().map(|path| Stamp::of(path)).collect();
+        let name = kept.settings.name.clone();
+        for finding in &read.read.findings {
+            match finding.is_error {
+                true => tracing::error!("{finding}; {}", finding.remedy),
+                false => tracing::warn!("{finding}; {}", finding.remedy),
+            }
+        }
+        let Some(zone) = read.read.zone else {
+            return tracing::error!(
+                "the zone {name} stays as it was, because its file has an error"
+            );
+        };
+        let (before, zone) = (kept.zone.serial(), Arc::new(zone));
+        kept.zone = Arc::clone(&zone);
+        self.store.renew(Arc::clone(&zone));
+        let serial = zone.serial();
+        tracing::info!(serial, "the zone {name} was read again");
+        if serial != before {
+            tell_secondaries(kept);
+        } else if !kept.settings.transfer.is_empty() {
+            tracing::warn!(
+                "{name} has changed, and its serial number has not: secondaries keep what they have"
+            );
+        }
+    }
+}
+
+/// Tells the secondaries, aside: they may take long, or be gone.
+fn tell_secondaries(kept: &KeptZone) {
+    for &secondary in &kept.settings.notify {
+        let zone = Arc::clone(&kept.zone);
+        let thread = std::thread::Builder::new().name("afpa-notify".to_owned());
+        let told = move || {
+            let name = zone.apex().clone();
+            match notify::tell(&zone, secondary) {
+                Ok(()) => tracing::debug!(%secondary, "knows of the new {name}"),
+                Err(error) => {
+                    tracing::warn!(%secondary, %error, "does not answer a NOTIFY of {name}; it will see the new serial number at its next refresh")
+                }
+            }
+        };
+        if let Err(error) = thread.spawn(told) {
+            tracing::warn!(%error, "a secondary is not told");
+        }
+    }
+}
