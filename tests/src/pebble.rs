@@ -24,6 +24,8 @@ pub struct Pebble {
     names: SocketAddr,
     records: SocketAddr,
     options: Options,
+    /// A name server in place of its own.
+    resolver: Option<SocketAddr>,
     processes: Vec<Running>,
 }
 
@@ -41,6 +43,11 @@ pub struct Options {
 impl Pebble {
     /// Starts it; `None` says SKIP, because it is not installed.
     pub fn start(options: Options) -> Option<Self> {
+        Self::start_with(options, None)
+    }
+
+    /// Starts it with a name server of the test's.
+    pub fn start_with(options: Options, resolver: Option<SocketAddr>) -> Option<Self> {
         if !Self::is_here() {
             return None;
         }
@@ -58,6 +65,7 @@ impl Pebble {
             names,
             records,
             options,
+            resolver,
             processes,
         };
         pebble.start_names();
@@ -137,7 +145,10 @@ impl Pebble {
         let file = path.join("pebble.json");
         fs::write(&file, configuration.to_string()).expect("written");
         let mut command = Command::new(program());
-        command.arg("-config").arg(file).args(["-dnsserver", &self.names.to_string()]);
+        command
+            .arg("-config")
+            .arg(file)
+            .args(["-dnsserver", &self.resolver.unwrap_or(self.names).to_string()]);
         command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_AUTHZREUSE", "0");
         command.env("PEBBLE_WFE_NONCEREJECT", refused_nonces.to_string());
         self.processes.push(quiet(&mut command));

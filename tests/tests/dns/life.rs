@@ -1,0 +1,167 @@
+//! Zones that change, rates, reloads.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use afpa_testkit::eventually;
+use rustix::process::Signal;
+
+use super::bed::{Bed, ZONE};
+use super::message::{Answer, Question};
+
+fn serial(bed: &Bed) -> String {
+    let answer = Question::new("example.org", 6).ask(bed.dns).answer;
+    answer.first().and_then(|soa| soa.split(' ').nth(5)).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_changed_file_is_served_and_a_broken_one_leaves_the_zone_as_it_was() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    assert_eq!(serial(&bed), "7");
+    fs::write(bed.file("example.org"), ZONE.replace("hostmaster 7", "hostmaster 8"))
+        .expect("written");
+    eventually("the new zone is served", || serial(&bed) == "8");
+
+    fs::write(bed.file("example.org"), format!("{ZONE}broken A 192.0.2\n")).expect("written");
+    let line = ZONE.lines().count() + 1;
+    let told =
+        format!("example.org.zone:{line}: broken.example.org.: the data of A cannot be read");
+    eventually("the log has the line of the fault", || bed.server.log().contains(&told));
+    assert_eq!(serial(&bed), "8");
+
+    // As editors do it.
+    let other = bed.folder.path().join("other");
+    fs::write(&other, ZONE.replace("hostmaster 7", "hostmaster 9")).expect("written");
+    fs::rename(other, bed.file("example.org")).expect("renamed");
+    eventually("the renamed file is served", || serial(&bed) == "9");
+}
+
+#[test]
+fn no_question_is_lost_while_the_configuration_is_read_again() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "[dns]\nrate = 0\n");
+    for round in 0..20 {
+        if round % 5 == 0 {
+            bed.server.signal(Signal::HUP);
+        }
+        for _ in 0..50 {
+            assert_eq!(Question::new("www.example.org", 1).ask(bed.dns).answer.len(), 1);
+        }
+    }
+    eventually("it was read again", || bed.server.log().contains("reloaded"));
+}
+
+#[test]
+fn a_reload_adds_zones_and_removes_them_and_refuses_broken_ones() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    let configuration = bed.server.configuration();
+    let text = fs::read_to_string(&configuration).expect("there");
+    let file = bed.file("other.test");
+    fs::write(&file, "$TTL 60\n@ SOA a b 1 1 1 1 1\n@ NS ns.example.org.\n@ A 192.0.2.77\n")
+        .expect("written");
+    let more = format!(
+        "{text}\n[[zone]]\nname = \"other.test\"\nfile = \"{}\"\nlisten = [\"{}\"]\n",
+        file.display(),
+        bed.dns
+    );
+    let other = || Question::new("other.test", 1).ask(bed.dns).rcode;
+    assert_eq!(other(), "REFUSED");
+    fs::write(&configuration, &more).expect("written");
+    bed.server.signal(Signal::HUP);
+    eventually("the zone is there", || other() == "NOERROR");
+    fs::write(&file, "@ A\n").expect("written");
+    bed.server.signal(Signal::HUP);
+    eventually("the reload fails", || bed.server.log().contains("the reload failed"));
+    assert_eq!(other(), "NOERROR", "the zone stays");
+    fs::write(&configuration, &text).expect("written");
+    bed.server.signal(Signal::HUP);
+    eventually("the zone is gone", || other() == "REFUSED");
+    assert_eq!(serial(&bed), "7");
+}
+
+/// Beyond the rate of the prefix every second question is answered with *ask by TCP*; a cookie exempts.
+#[test]
+fn a_prefix_gets_its_rate_and_a_client_with_a_cookie_more() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "[dns]\nrate = 5\n");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    socket.connect(bed.dns).expect("connected");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("set");
+    let question = Question::new("www.example.org", 1).bytes();
+    (0..40).for_each(|_| _ = socket.send(&question).expect("sent"));
+    let (mut whole, mut cut) = (0, 0);
+    let mut room = [0; 512];
+    while let Ok(length) = socket.recv(&mut room) {
+        match Answer::read(&room[..length]).tc {
+            true => cut += 1,
+            false => whole += 1,
+        }
+    }
+    assert!((5..30).contains(&whole), "{whole} {cut}");
+    let silent = 40 - whole - cut;
+    assert!(cut > 0 && cut - silent <= 1 && silent - cut <= 1, "{whole} {cut} {silent}");
+    assert_eq!(Question::new("www.example.org", 1).ask_by_tcp(bed.dns).answer.len(), 1);
+    let stats = bed.stats();
+    assert_eq!(stats["dns"]["slipped"], cut);
+    assert_eq!(stats["dns"]["dropped"], silent);
+    assert_eq!(stats["dns"]["tcp"], 1);
+
+    let cookie = |cookie: &[u8]| {
+        let mut message = question.clone();
+        message[11] = 1;
+        let length = cookie.len() as u8;
+        message.extend_from_slice(&[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, length + 4, 0, 10, 0, length]);
+        message.extend_from_slice(cookie);
+        message
+    };
+    let mut first = None;
+    eventually("the prefix has an answer left", || {
+        socket.send(&cookie(&[7; 8])).expect("sent");
+        let Ok(length) = socket.recv(&mut room) else { return false };
+        first = room.get(length - 24..length).map(<[u8]>::to_vec);
+        !Answer::read(&room[..length]).tc
+    });
+    let proven = cookie(&first.expect("a cookie"));
+    for _ in 0..50 {
+        socket.send(&proven).expect("sent");
+        let length = socket.recv(&mut room).expect("an answer to each");
+        assert_eq!(Answer::read(&room[..length]).answer.len(), 1);
+    }
+}
+
+#[test]
+fn metrics_tell_answers_by_code_and_type() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    for (name, rtype) in [("www.example.org", 1), ("nothing.example.org", 28), ("example.com", 15)]
+    {
+        Question::new(name, rtype).ask(bed.dns);
+    }
+    let stats = bed.stats();
+    let dns = &stats["dns"];
+    assert_eq!(dns["rcodes"]["NOERROR"], 1, "{dns}");
+    assert_eq!((&dns["rcodes"]["NXDOMAIN"], &dns["rcodes"]["REFUSED"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&dns["types"]["A"], &dns["types"]["AAAA"], &dns["types"]["MX"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    let said = bed.server.command(&["stats", "--all"]);
+    assert!(said.status.success());
+}
+
+#[test]
+fn check_tells_file_line_and_remedy() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    fs::write(bed.file("example.org"), format!("{ZONE}x MX mail\n")).expect("written");
+    let configuration = bed.server.configuration();
+    let output = super::bed::run(
+        afpa_testkit::server::program().to_str().expect("a path"),
+        &["check", configuration.to_str().expect("a path")],
+    );
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &super::bed::said(&output);
+    let line = ZONE.lines().count() + 1;
+    assert!(
+        said.contains(&format!("example.org.zone:{line}: x.example.org.: the data of MX")),
+        "{said}"
+    );
+    assert!(said.contains("10 mail"), "{said}");
+}

@@ -1,0 +1,9 @@
+//! AFPA as a name server: against other servers, with real clients, through its life.
+
+mod acme;
+mod bed;
+mod clients;
+mod differ;
+mod life;
+mod message;
+mod secondaries;

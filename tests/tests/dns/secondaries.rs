@@ -1,0 +1,67 @@
+//! Secondaries: AFPA gives the zone to those in `transfer` alone, and has those in `notify` ask at once.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use afpa_testkit::server::free_address;
+use afpa_testkit::{Running, eventually};
+
+use super::bed::{Bed, ZONE, are_here, readable_folder, run, said, signed};
+use super::message::{Answer, Question, exchange};
+
+#[test]
+fn who_is_named_gets_the_whole_zone_and_nobody_else() {
+    if !are_here(&["dig"]) {
+        return;
+    }
+    let bed = Bed::new(&[("example.org", ZONE)], "transfer = [\"127.0.0.1\"]\n", "");
+    let (at, port) = (format!("@{}", bed.dns.ip()), bed.dns.port().to_string());
+    let arguments = [&at, "-p", &port, "example.org", "AXFR", "+noall", "+answer"];
+    let zone = said(&run("dig", &arguments));
+    let records =
+        |text: &str| text.lines().filter(|line| !line.starts_with(';') && !line.is_empty()).count();
+    // The lines of the file but $TTL, and the SOA once more.
+    assert_eq!(records(&zone), ZONE.lines().count(), "{zone}");
+    let other = said(&run("dig", &[&["-b", "127.0.0.9"], &arguments[..]].concat()));
+    assert_eq!(records(&other), 0, "{other}");
+    let by_udp = Question::new("example.org", 252).ask(bed.dns);
+    assert_eq!(by_udp.rcode, "NOTIMP");
+    assert_eq!(bed.stats()["dns"]["transfers"], 1);
+}
+
+#[test]
+fn knot_as_a_secondary_has_each_version_soon() {
+    let text = signed(ZONE, &["-n", "-s", "abcd", "-t", "3"]);
+    let Some(text) = text.filter(|_| are_here(&["knotd"])) else { return };
+    let at = free_address();
+    let more = format!("transfer = [\"127.0.0.0/8\"]\nnotify = [\"{at}\"]\n");
+    let bed = Bed::new(&[("example.org", &text)], &more, "");
+    let folder = readable_folder();
+    let place = folder.path().display();
+    let configuration = format!(
+        "server:\n    listen: {}@{}\n    rundir: {place}\nlog:\n  - target: stderr\n    any: warning\n\
+         database:\n    storage: {place}\nremote:\n  - id: primary\n    address: {}@{}\n\
+         acl:\n  - id: told\n    address: 127.0.0.0/8\n    action: notify\n\
+         zone:\n  - domain: example.org\n    file: {place}/zone\n    master: primary\n    acl: told\n",
+        at.ip(),
+        at.port(),
+        bed.dns.ip(),
+        bed.dns.port()
+    );
+    let file = folder.path().join("knot.conf");
+    fs::write(&file, configuration).expect("written");
+    let mut command = Command::new("knotd");
+    command.arg("-c").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _knot = Running::start(&mut command);
+    eventually("Knot has the zone", || serial(at).as_deref() == Some("7"));
+    let newer = text.replace(" 7 3600 900 ", " 8 3600 900 ");
+    assert_ne!(newer, text);
+    fs::write(bed.file("example.org"), newer).expect("written");
+    eventually("Knot has the new version", || serial(at).as_deref() == Some("8"));
+}
+
+fn serial(at: SocketAddr) -> Option<String> {
+    let answer = Answer::read(&exchange(at, &Question::new("example.org", 6).bytes())?).answer;
+    answer.first()?.split(' ').nth(5).map(str::to_owned)
+}
