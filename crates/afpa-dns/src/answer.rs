@@ -200,6 +200,8 @@ impl<'a, 'b> Answer<'a, 'b> {
         let mut alias: Option<(Name, Name)> = None;
         // Proofs belong to the authority, so they wait until the answer is whole.
         let mut proofs: Vec<&Node> = Vec::new();
+        // The nodes of aliases that are in the answer: none is there twice, and one that comes again is a loop.
+        let (mut passed, mut written_dnames): (Vec<&Node>, Vec<&Node>) = (Vec::new(), Vec::new());
         for _ in 0..MOST_ALIASES {
             let (written, sought) = match &alias {
                 None => (query.name, lower),
@@ -219,6 +221,10 @@ impl<'a, 'b> Answer<'a, 'b> {
                 }
                 Found::Exact(node) | Found::Cut(node) => {
                     self.flags |= AA;
+                    if passed.iter().any(|other| std::ptr::eq(*other, node)) {
+                        break;
+                    }
+                    passed.push(node);
                     match self.at_node(zone, (node, None), (written, sought), rtype, &mut proofs)? {
                         Some(next) => next,
                         None => return Ok(Rcode::NoError),
@@ -240,7 +246,10 @@ impl<'a, 'b> Answer<'a, 'b> {
                 Found::Dname(node) => {
                     self.flags |= AA;
                     let Some(set) = node.set(rtype::DNAME) else { return Ok(Rcode::ServFail) };
-                    self.set(Section::Answer, node.owner.wire(), set)?;
+                    if !written_dnames.iter().any(|other| std::ptr::eq(*other, node)) {
+                        written_dnames.push(node);
+                        self.set(Section::Answer, node.owner.wire(), set)?;
+                    }
                     let Some(target) = below_dname(written, node, set) else {
                         return Ok(Rcode::YxDomain);
                     };

@@ -231,6 +231,15 @@ fn a_negative_answer_is_kept_for_the_shorter_time() {
 fn a_loop_of_aliases_ends() {
     let read = ask_in(&plain(), &question("loop.example.org.", rtype::A, None));
     assert_eq!(read.sections[0].len(), 1);
+    assert!(read.length < 80, "the record is there once: {}", read.length);
+    let growing = PLAIN.replace("old DNAME new", "old DNAME x.old");
+    let zones: Zones = [zone("example.org.", &growing)].into_iter().collect();
+    let mut out = Vec::new();
+    let message = question("a.old.example.org.", rtype::A, None);
+    respond(&zones, &Settings::default(), asker(Transport::Tcp), &message, &mut out);
+    let aliases = super::tests::read(&out).sections[0].len();
+    assert_eq!(aliases, 1 + MOST_ALIASES);
+    assert_eq!(u16::from_be_bytes([out[6], out[7]]) as usize, aliases, "each record is there once");
 }
 
 #[test]

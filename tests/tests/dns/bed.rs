@@ -11,23 +11,23 @@ use afpa_testkit::{Endpoint, Server, Tree};
 use tempfile::TempDir;
 
 /// A zone of everything that answers differ by.
-pub const ZONE: &str = include_str!("example.org.zone");
+pub(super) const ZONE: &str = include_str!("example.org.zone");
 
-pub struct Bed {
-    pub folder: TempDir,
+pub(super) struct Bed {
+    pub(super) folder: TempDir,
     _tree: Tree,
-    pub dns: SocketAddr,
-    pub server: Server,
+    pub(super) dns: SocketAddr,
+    pub(super) server: Server,
 }
 
 impl Bed {
     /// Serves these zones, by name and text; `more` is for each zone, `top` for the whole file.
-    pub fn new(zones: &[(&str, &str)], more: &str, top: &str) -> Self {
+    pub(super) fn new(zones: &[(&str, &str)], more: &str, top: &str) -> Self {
         Self::begin(zones, free_address(), more, top)
     }
 
     /// Serves these zones on this address.
-    pub fn listening(zones: &[(&str, &str)], at: &str) -> Self {
+    pub(super) fn listening(zones: &[(&str, &str)], at: &str) -> Self {
         Self::begin(zones, at.parse().expect("an address"), "", "")
     }
 
@@ -54,18 +54,18 @@ impl Bed {
         Self { folder, _tree: tree, dns, server }
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.zone"))
     }
 
-    pub fn stats(&self) -> serde_json::Value {
+    pub(super) fn stats(&self) -> serde_json::Value {
         let said = self.server.command(&["stats", "--json"]);
         serde_json::from_slice(&said.stdout).expect("JSON")
     }
 }
 
 /// A folder that the user without privileges can read as well.
-pub fn readable_folder() -> TempDir {
+pub(super) fn readable_folder() -> TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("rights");
@@ -73,7 +73,7 @@ pub fn readable_folder() -> TempDir {
 }
 
 /// Whether these programs are there; if not, this says SKIP.
-pub fn are_here(programs: &[&str]) -> bool {
+pub(super) fn are_here(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| {
         let looked = Command::new("which").arg(program).stdout(Stdio::null()).status();
         !looked.is_ok_and(|status| status.success())
@@ -85,16 +85,16 @@ pub fn are_here(programs: &[&str]) -> bool {
 }
 
 /// The output of a program that ends by itself.
-pub fn run(program: &str, arguments: &[&str]) -> Output {
+pub(super) fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).stdin(Stdio::null()).output().expect(program)
 }
 
-pub fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Signs a zone, with NSEC or with NSEC3; `None` says SKIP.
-pub fn signed(text: &str, options: &[&str]) -> Option<String> {
+pub(super) fn signed(text: &str, options: &[&str]) -> Option<String> {
     if !are_here(&["ldns-keygen", "ldns-signzone"]) {
         return None;
     }
@@ -114,6 +114,6 @@ pub fn signed(text: &str, options: &[&str]) -> Option<String> {
     Some(read(&folder.path().join("signed")))
 }
 
-pub fn read(path: &Path) -> String {
+pub(super) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

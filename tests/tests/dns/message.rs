@@ -11,19 +11,19 @@ use domain::rdata::AllRecordData;
 
 /// A question.
 #[derive(Clone, Debug)]
-pub struct Question {
-    pub name: String,
-    pub rtype: u16,
+pub(super) struct Question {
+    pub(super) name: String,
+    pub(super) rtype: u16,
     /// Bytes that an answer may have, and whether signatures are wanted; `None`: without EDNS.
-    pub edns: Option<(u16, bool)>,
+    pub(super) edns: Option<(u16, bool)>,
 }
 
 impl Question {
-    pub fn new(name: &str, rtype: u16) -> Self {
+    pub(super) fn new(name: &str, rtype: u16) -> Self {
         Self { name: name.to_owned(), rtype, edns: None }
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let name: Name<Vec<u8>> = self.name.parse().expect("a name");
         let mut message =
             vec![0xab, 0xcd, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(self.edns.is_some())];
@@ -38,13 +38,13 @@ impl Question {
         message
     }
 
-    pub fn ask(&self, server: SocketAddr) -> Answer {
+    pub(super) fn ask(&self, server: SocketAddr) -> Answer {
         Answer::read(
             &exchange(server, &self.bytes()).unwrap_or_else(|| panic!("no answer to {self:?}")),
         )
     }
 
-    pub fn ask_by_tcp(&self, server: SocketAddr) -> Answer {
+    pub(super) fn ask_by_tcp(&self, server: SocketAddr) -> Answer {
         let mut stream = TcpStream::connect(server).expect("connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         let bytes = self.bytes();
@@ -56,7 +56,7 @@ impl Question {
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub fn read_framed(stream: &mut TcpStream) -> Vec<u8> {
+pub(super) fn read_framed(stream: &mut TcpStream) -> Vec<u8> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).expect("a length");
     let mut message = vec![0; u16::from_be_bytes(length).into()];
@@ -65,7 +65,7 @@ pub fn read_framed(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 /// Sends a datagram, and waits for another one.
-pub fn exchange(server: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn exchange(server: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
     let own = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let socket = UdpSocket::bind(own).expect("bound");
     socket.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -78,18 +78,18 @@ pub fn exchange(server: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
 
 /// An answer: its code, its flags, and its sections as sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    pub rcode: String,
-    pub aa: bool,
-    pub tc: bool,
-    pub answer: BTreeSet<String>,
-    pub authority: BTreeSet<String>,
+pub(super) struct Answer {
+    pub(super) rcode: String,
+    pub(super) aa: bool,
+    pub(super) tc: bool,
+    pub(super) answer: BTreeSet<String>,
+    pub(super) authority: BTreeSet<String>,
     /// Without EDNS.
-    pub additional: BTreeSet<String>,
+    pub(super) additional: BTreeSet<String>,
 }
 
 impl Answer {
-    pub fn read(bytes: &[u8]) -> Self {
+    pub(super) fn read(bytes: &[u8]) -> Self {
         let message = Message::from_octets(bytes).expect("a message");
         let (_, answer, authority, additional) = message.sections().expect("sections");
         Self {

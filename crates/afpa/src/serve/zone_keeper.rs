@@ -77,6 +77,12 @@ impl ZoneKeeper {
                 tell_secondaries(kept);
             }
         }
+        for stamp in zones.iter().flat_map(|kept| &kept.stamps) {
+            if let Err(error) = fs::File::open(&stamp.path) {
+                let path = stamp.path.display();
+                tracing::warn!(%error, "{path} cannot be read by this user any more, so a change of it is seen at the next start only");
+            }
+        }
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let watched = watch(&zones).inspect_err(|error| {
             tracing::warn!(%error, "zone files are not watched, and are looked at every {} s", LOOK.as_secs());
