@@ -126,7 +126,10 @@ impl<'t> Entries<'t> {
 mod tests {
     use super::*;
 
-    fn entries(text: &str) -> Result<Vec<(usize, bool, Vec<&str>)>, Unsplit> {
+    /// The line, whether it begins with a blank, and the words.
+    type Shown<'t> = (usize, bool, Vec<&'t str>);
+
+    fn entries(text: &str) -> Result<Vec<Shown<'_>>, Unsplit> {
         let mut entries = Entries::of(text);
         let mut all = Vec::new();
         while let Some(Entry { line, begins_blank, words }) = entries.next_entry()? {
