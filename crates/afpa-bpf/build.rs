@@ -1,28 +1,34 @@
-//! Compiles `bpf/afpa.bpf.c`, or takes the prebuilt object of the same source where clang is missing.
+//! Compiles `bpf/afpa.bpf.c` and `bpf/dns.bpf.c`, or takes the prebuilt objects of the same sources where clang is missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const SOURCE: &str = "../../bpf/afpa.bpf.c";
+/// The objects, by the names of their sources.
+const OBJECTS: [&str; 2] = ["afpa", "dns"];
+const SOURCES: &str = "../../bpf";
 const INCLUDE: &str = "../../bpf/include";
-const PREBUILT: &str = "../../bpf/prebuilt/afpa.bpf.o";
+const PREBUILT: &str = "../../bpf/prebuilt";
 
 fn main() {
     println!("cargo:rerun-if-changed=../../bpf");
     println!("cargo:rerun-if-env-changed=AFPA_BPF_PREBUILT");
     compile_explain();
     println!("cargo:rustc-check-cfg=cfg(afpa_bpf_compiled)");
-    let object =
-        PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("afpa.bpf.o");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     if std::env::var_os("AFPA_BPF_PREBUILT").is_none() && clang_is_there() {
-        compile(&object);
+        for name in OBJECTS {
+            compile(&format!("{SOURCES}/{name}.bpf.c"), &out.join(format!("{name}.bpf.o")));
+        }
         println!("cargo:rustc-env=AFPA_CLANG={}", clang_version()); // for tests/programs/object.rs
         println!("cargo:rustc-cfg=afpa_bpf_compiled");
     } else {
-        println!("cargo:warning=no clang: using the prebuilt eBPF object");
-        std::fs::copy(PREBUILT, &object).expect("the prebuilt object is part of the source tree");
+        println!("cargo:warning=no clang: using the prebuilt eBPF objects");
+        for object in OBJECTS.map(|name| format!("{name}.bpf.o")) {
+            std::fs::copy(Path::new(PREBUILT).join(&object), out.join(&object))
+                .expect("the prebuilt objects are part of the source tree");
+        }
     }
 }
 
@@ -56,13 +62,13 @@ fn clang_is_there() -> bool {
 }
 
 /// Version 3 of the instruction set: 32-bit arithmetic and atomics, in every kernel that has tcx.
-fn compile(object: &Path) {
+fn compile(source: &str, object: &Path) {
     let include = format!("-I{INCLUDE}");
     // Line information must not depend on where the sources lie.
     let here = std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
     let nowhere = format!("-ffile-prefix-map={here}=.");
     SkeletonBuilder::new()
-        .source(SOURCE)
+        .source(source)
         .obj(object)
         .clang_args([include.as_str(), nowhere.as_str(), "-mcpu=v3", "-Wall", "-Werror"])
         .build()

@@ -1,4 +1,5 @@
-//! Makes Rust of the headers that the eBPF programs share with user mode: `abi.h` and `reasons.h`.
+//! Makes Rust of the headers that the eBPF programs share with user mode: `abi.h` and `reasons.h`, and those
+//! of the same names for DNS.
 
 mod header;
 mod layout;
@@ -11,13 +12,20 @@ use std::path::{Path, PathBuf};
 const HEADERS: &str = "../../bpf/include/afpa";
 
 fn main() {
-    let reasons = reasons::write(&text("reasons.h"));
-    let header = header::read(&text("abi.h")).unwrap_or_else(|refusal| panic!("abi.h, {refusal}"));
-    let layouts = rust::write(&header).unwrap_or_else(|why| panic!("abi.h: {why}"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    for (name, text) in [("reasons.rs", reasons), ("layouts.rs", layouts)] {
-        std::fs::write(out.join(name), text).expect("OUT_DIR is writable");
+    for (folder, name) in [("", ""), ("dns/", "dns_")] {
+        let reasons = reasons::write(&text(&format!("{folder}reasons.h")));
+        let layouts = layouts(&format!("{folder}abi.h"));
+        for (what, text) in [("reasons", reasons), ("layouts", layouts)] {
+            std::fs::write(out.join(format!("{name}{what}.rs")), text)
+                .expect("OUT_DIR is writable");
+        }
     }
+}
+
+fn layouts(path: &str) -> String {
+    let header = header::read(&text(path)).unwrap_or_else(|refusal| panic!("{path}, {refusal}"));
+    rust::write(&header).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
 fn text(name: &str) -> String {

@@ -25,6 +25,19 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/reasons.rs"));
 }
 
+/// What the programs that answer DNS share with user mode: `bpf/include/afpa/dns/abi.h` and `reasons.h` there.
+pub mod dns {
+    #![allow(missing_docs)] // some members say what they are by their names
+
+    use std::mem::{offset_of, size_of};
+
+    use crate::StructLayout;
+    use crate::plain::Plain;
+
+    include!(concat!(env!("OUT_DIR"), "/dns_layouts.rs"));
+    include!(concat!(env!("OUT_DIR"), "/dns_reasons.rs"));
+}
+
 /// The layout of a struct, for the comparison with the BTF of the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct StructLayout {

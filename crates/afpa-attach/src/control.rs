@@ -50,6 +50,21 @@ pub(crate) fn serve(
     Ok(())
 }
 
+/// As [`serve`], with operations of another kind: `answer` takes method and target.
+pub(crate) fn serve_with(
+    listener: UnixListener,
+    answer: impl Fn(&str, &str) -> (&'static str, String) + Send + 'static,
+) -> io::Result<()> {
+    spawn("control", move || {
+        for stream in listener.incoming().flatten() {
+            let _gone = converse(stream, |method, target| {
+                answer(&String::from_utf8_lossy(method), &String::from_utf8_lossy(target))
+            });
+        }
+    })?;
+    Ok(())
+}
+
 /// Asks the attachment behind `socket` to end.
 pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
@@ -64,10 +79,33 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
 }
 
 fn answer(
-    mut stream: UnixStream,
+    stream: UnixStream,
     statistics: impl Fn() -> Value,
     police: &Police,
     purge: impl Fn(&str) -> Result<String, String>,
+) -> io::Result<()> {
+    converse(stream, |method, target| match (method, target) {
+        (b"GET", b"/") => ("200 OK", OPERATIONS.to_owned()),
+        (b"GET", b"/stats") => ("200 OK", statistics().to_string()),
+        (b"POST", b"/stop") => ("200 OK", "stopping\n".to_owned()),
+        (b"GET", b"/deny") => ("200 OK", police.list_denied()),
+        (b"POST", target) => {
+            let target = String::from_utf8_lossy(target);
+            let purged = target.strip_prefix("/purge?").map(&purge);
+            match purged.or_else(|| police::order(police, &target)) {
+                Some(Ok(done)) => ("200 OK", done),
+                Some(Err(refused)) => ("400 Bad Request", refused),
+                None => ("404 Not Found", unknown()),
+            }
+        }
+        _ => ("404 Not Found", unknown()),
+    })
+}
+
+/// Reads a request, and writes what `answer` says to its method and target.
+fn converse(
+    mut stream: UnixStream,
+    answer: impl FnOnce(&[u8], &[u8]) -> (&'static str, String),
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
@@ -79,22 +117,9 @@ fn answer(
             count => request.extend_from_slice(buffer.get(..count).unwrap_or_default()),
         }
     }
-    let (status, content) = match request.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
-        [b"GET", b"/", ..] => ("200 OK", OPERATIONS.to_owned()),
-        [b"GET", b"/stats", ..] => ("200 OK", statistics().to_string()),
-        [b"POST", b"/stop", ..] => ("200 OK", "stopping\n".to_owned()),
-        [b"GET", b"/deny", ..] => ("200 OK", police.list_denied()),
-        [b"POST", target, ..] => {
-            let target = String::from_utf8_lossy(target);
-            let purged = target.strip_prefix("/purge?").map(purge);
-            match purged.or_else(|| police::order(police, &target)) {
-                Some(Ok(done)) => ("200 OK", done),
-                Some(Err(refused)) => ("400 Bad Request", refused),
-                None => ("404 Not Found", unknown()),
-            }
-        }
-        _ => ("404 Not Found", unknown()),
-    };
+    let mut words = request.split(|byte| *byte == b' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (status, content) = answer(method, target);
     let length = content.len();
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{content}")?;
     if request.starts_with(b"POST /stop ") {

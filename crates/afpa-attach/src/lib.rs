@@ -10,6 +10,7 @@
 //! - [`ledger`]: pinned paths and the places that they depend on. No I/O, no clock.
 //! - [`stranger`]: a client that the server knows nothing of, so that pinned answers are those that every client gets.
 //! - [`server`], [`walk`], [`filler`], [`health`]: the parts with sockets, files and the kernel.
+//! - [`dns`]: the same for name servers.
 //! - [`run`], [`detach`](fn@detach): the life of an attachment.
 //!
 //! Some rules of the server cannot be seen from outside, so the operator must name them ([`Scope::excluded`]): rules
@@ -21,6 +22,7 @@ pub mod codings;
 mod control;
 pub mod decoys;
 mod detach;
+pub mod dns;
 pub mod filler;
 pub mod gather;
 pub mod health;

@@ -12,6 +12,7 @@
 mod cache;
 mod clock;
 mod conn;
+pub mod dns;
 mod dry_run;
 mod entries;
 pub mod explain;
@@ -78,3 +79,6 @@ pub use unavailable::Unavailable;
 
 /// The eBPF object this crate was built with.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));
+
+/// The eBPF object of the programs that answer DNS.
+pub static DNS_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dns.bpf.o"));

@@ -11,7 +11,7 @@ mod rtnetlink;
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -38,11 +38,12 @@ pub struct Stranger {
     interface: String,
 }
 
-/// A connection that somebody wants.
-struct Wish {
-    to: SocketAddr,
-    patience: Duration,
-    reply: SyncSender<io::Result<TcpStream>>,
+/// A socket that somebody wants.
+enum Wish {
+    /// A connection.
+    Stream { to: SocketAddr, patience: Duration, reply: SyncSender<io::Result<TcpStream>> },
+    /// Datagrams to an address, and from it alone.
+    Datagrams { to: SocketAddr, reply: SyncSender<io::Result<UdpSocket>> },
 }
 
 impl Stranger {
@@ -104,10 +105,23 @@ impl Stranger {
     /// Those of connect(2).
     pub fn connect(&self, to: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
         let (reply, answer) = sync_channel(1);
-        let wish = Wish { to, patience, reply };
-        let sent = self.wishes.lock().unwrap_or_else(PoisonError::into_inner).send(wish);
-        sent.map_err(|_| gone())?;
+        self.wish(Wish::Stream { to, patience, reply })?;
         answer.recv().map_err(|_| gone())?
+    }
+
+    /// A socket for datagrams to and from `to`, at the stranger's address.
+    ///
+    /// # Errors
+    /// Those of connect(2).
+    pub fn datagrams(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+        let (reply, answer) = sync_channel(1);
+        self.wish(Wish::Datagrams { to, reply })?;
+        answer.recv().map_err(|_| gone())?
+    }
+
+    fn wish(&self, wish: Wish) -> io::Result<()> {
+        let sent = self.wishes.lock().unwrap_or_else(PoisonError::into_inner).send(wish);
+        sent.map_err(|_| gone())
     }
 }
 
@@ -115,11 +129,27 @@ fn gone() -> io::Error {
     io::Error::other("the stranger's thread has ended")
 }
 
-/// Opens connections until nobody is left to ask for one.
+/// Opens sockets until nobody is left to ask for one.
 fn live(wanted: &Receiver<Wish>) {
-    while let Ok(Wish { to, patience, reply }) = wanted.recv() {
-        let _nobody_waits = reply.send(TcpStream::connect_timeout(&to, patience));
+    while let Ok(wish) = wanted.recv() {
+        let _nobody_waits = match wish {
+            Wish::Stream { to, patience, reply } => {
+                reply.send(TcpStream::connect_timeout(&to, patience)).is_ok()
+            }
+            Wish::Datagrams { to, reply } => reply.send(datagrams(to)).is_ok(),
+        };
     }
+}
+
+/// A socket for datagrams to and from `to`.
+pub(crate) fn datagrams(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match to {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    Ok(socket)
 }
 
 /// Moves the calling thread into a new namespace, which the file stands for.

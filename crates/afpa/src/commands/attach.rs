@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use afpa_attach::dns::DnsSettings;
 use afpa_attach::kept::KeptScope;
 use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
 use afpa_bpf::longest_answer;
@@ -28,8 +29,24 @@ pub struct Attach {
     #[arg(short, long, value_name = "ADDR:PORT", required = true, help = LISTEN_HELP)]
     pub listen: Vec<SocketAddr>,
     /// Directory of the files that the server serves
-    #[arg(short, long, value_name = "DIR")]
-    pub root: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "dns")]
+    pub root: Option<PathBuf>,
+    /// The server is one for DNS: give its answers to UDP queries
+    #[arg(long, action = ArgAction::SetTrue, conflicts_with_all = ["root", "host", "exclude", "cache", "allow_field"], help_heading = "DNS")]
+    pub dns: bool,
+    /// Answers in a second to one /24 of IPv4, or /56 of IPv6; those beyond are left to the server, whose own rate limit decides.
+    /// 0: no limit
+    #[arg(long, value_name = "ANSWERS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000_000), requires = "dns", help_heading = "DNS")]
+    pub rate: u32,
+    /// Questions to the server in a second, below its own rate limit for one client
+    #[arg(long, value_name = "QUESTIONS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "dns", help_heading = "DNS")]
+    pub ask_rate: u32,
+    /// Seconds for which the server must have kept the order of several records before its answer is given in the kernel
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3600), requires = "dns", help_heading = "DNS")]
+    pub settle: u32,
+    /// Milliseconds from one look at a zone's serial to the next
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(10..=100), requires = "dns", help_heading = "DNS")]
+    pub poll: u32,
     /// Name by which clients call it; may be repeated [default: its addresses, and localhost]
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
@@ -148,10 +165,16 @@ pub struct Detach {
 pub fn attach(options: &Attach) -> anyhow::Result<()> {
     let identity = Identity::find(options.user.as_deref(), options.group.as_deref())?;
     let folder = control::prepare_folder(identity.as_ref())?;
+    if options.dns {
+        return afpa_attach::dns::run(dns_settings(options, folder), |rights| {
+            drop_rights(identity.as_ref(), rights)
+        });
+    }
+    let Some(root) = options.root.clone() else { bail!("--root DIR is missing") };
     let (socketless, admission) = admission(options.connections);
     let settings = AttachSettings {
         listen: options.listen.clone(),
-        root: options.root.clone(),
+        root,
         hosts: options.host.clone(),
         scope: Scope {
             extensions: options.ext.iter().map(|ext| ext.to_ascii_lowercase()).collect(),
@@ -184,22 +207,38 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         owner: identity.as_ref().map(pin_dir_owner),
     };
     afpa_attach::run(settings, read_police(options)?, |rights| {
-        let keep = match rights {
-            Rights::None => CapabilitySet::empty(),
-            Rights::NetAdmin => CapabilitySet::NET_ADMIN,
-        };
-        match &identity {
-            Some(identity) => identity.assume(keep)?,
-            None => privileges::restrict(keep)?,
-        }
-        if let Err(error) = Confinement::begin_alone() {
-            tracing::warn!(
-                %error,
-                "this process cannot be confined, and keeps rights that it does not need"
-            );
-        }
-        Ok(())
+        drop_rights(identity.as_ref(), rights)
     })
+}
+
+fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
+    DnsSettings {
+        listen: options.listen.clone(),
+        rate: options.rate,
+        ask_rate: options.ask_rate,
+        settle: Duration::from_secs(options.settle.into()),
+        poll: Duration::from_millis(options.poll.into()),
+        firewall_interval: Duration::from_millis(options.firewall_interval.into()),
+        folder,
+    }
+}
+
+fn drop_rights(identity: Option<&Identity>, rights: Rights) -> anyhow::Result<()> {
+    let keep = match rights {
+        Rights::None => CapabilitySet::empty(),
+        Rights::NetAdmin => CapabilitySet::NET_ADMIN,
+    };
+    match identity {
+        Some(identity) => identity.assume(keep)?,
+        None => privileges::restrict(keep)?,
+    }
+    if let Err(error) = Confinement::begin_alone() {
+        tracing::warn!(
+            %error,
+            "this process cannot be confined, and keeps rights that it does not need"
+        );
+    }
+    Ok(())
 }
 
 /// Reads which clients may connect: from the options, and from the files that they name.
@@ -306,6 +345,7 @@ Examples:
   afpa attach --listen 0.0.0.0:80 --listen '[::]:80' --root /var/www/html
   afpa attach --listen '[::]:8080' --root site --ext html,css --exclude /private
   afpa attach --listen 0.0.0.0:80 --root /var/www/html --cache /api --cache /news
+  afpa attach --dns --listen 192.0.2.1:53 --listen '[2001:db8::1]:53'
 
 afpa asks the server for each file, and again when the file changes; the kernel sends these answers. The
 server itself goes on to send answers that it marks as private, that it does not give to strangers, or that

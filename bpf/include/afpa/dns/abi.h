@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The interface between the programs that answer DNS and user mode: as abi.h, whose form it has, in a module of its own.
+ */
+#ifndef AFPA_DNS_ABI_H
+#define AFPA_DNS_ABI_H
+
+#define AFPA_DNS_NAME_MAX 64     /* longest name in wire form that is answered here; a multiple of 8 */
+#define AFPA_DNS_KEY_WORDS 9     /* words of 8 bytes in a key */
+#define AFPA_DNS_TAIL_MAX 1216   /* longest tail: what follows the question in an answer; a multiple of 64 */
+#define AFPA_DNS_TAIL_ROOM 1280  /* room for a tail, with zeros behind it */
+#define AFPA_DNS_ANSWER_MAX 1232 /* longest answer */
+#define AFPA_DNS_QUERY_MAX 512   /* longest query that is looked at, with its UDP header */
+#define AFPA_DNS_KEYS 32768      /* pinned keys */
+#define AFPA_DNS_TAILS 8192      /* pinned tails: many keys share one */
+#define AFPA_DNS_ZONES 8192      /* numbers of zones; each edition of a zone has one of its own */
+#define AFPA_DNS_SERVERS 64      /* addresses that are served */
+#define AFPA_DNS_CLIENTS 65536   /* clients whose way is remembered, and prefixes that have a budget */
+#define AFPA_DNS_WATCHES 4096    /* queries that went up though their answer is pinned */
+#define AFPA_DNS_LEASE 400000000 /* ns for which a zone may be answered after a poll of it was sent */
+
+/* A pinned answer in one word: these many bits, from the lowest. The rest is a fingerprint of the key. */
+#define AFPA_DNS_TAIL_BITS 20
+#define AFPA_DNS_ZONE_BITS 14
+#define AFPA_DNS_RULE_BITS 4
+
+/* What the answer depends on besides the name and its type. */
+enum afpa_dns_bit {
+	AFPA_DNS_EDNS = 1, /* there is an OPT record */
+	AFPA_DNS_DO = 2,   /* its flag that asks for signatures */
+	AFPA_DNS_CD = 4,
+	AFPA_DNS_AD = 8,
+	AFPA_DNS_RD = 16,
+};
+
+/* Bits of a pinned answer's rule. */
+enum afpa_dns_rule {
+	AFPA_DNS_FROM_512 = 0,      /* for clients with a buffer of so many bytes or more */
+	AFPA_DNS_FROM_1232 = 1,
+	AFPA_DNS_FROM_4096 = 2,
+	AFPA_DNS_FROM_MASK = 3,
+	AFPA_DNS_LOWER_ONLY = 4,    /* the server's answer depends on the case of the question */
+};
+
+/* A question with everything that decides about its answer. */
+struct afpa_dns_key {
+	__u8 name[AFPA_DNS_NAME_MAX]; /* wire form, lower case, zeros behind it */
+	__u16 type;                   /* network order */
+	__u8 name_length;
+	__u8 bits;                    /* enum afpa_dns_bit */
+	__u32 server;                 /* the number of the address that was asked */
+};
+
+/* What follows the question in an answer, and the answer's header. */
+struct afpa_dns_tail {
+	__u32 sum;        /* of the bytes, as from an even place, folded to 16 bits */
+	__u16 length;
+	__u16 reserved;
+	__u16 header[4];  /* flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, network order */
+	__u8 bytes[AFPA_DNS_TAIL_ROOM];
+};
+
+/* A served address. */
+struct afpa_dns_address {
+	__u8 address[16];
+};
+
+/* Whose way, or whose budget. */
+struct afpa_dns_client {
+	__u8 address[16];
+	__u32 server;
+};
+
+/* The way by which the server's own answer left to a client. */
+struct afpa_dns_way {
+	__u64 seen;           /* coarse monotonic ns */
+	__u32 interface;
+	__u8 destination[6], source[6];
+};
+
+/* A query on its way to the server. */
+struct afpa_dns_watch {
+	__u8 address[16];
+	__u32 server;
+	__u16 port, id;       /* network order */
+};
+
+/* What user mode says; the one entry of a map. */
+struct afpa_dns_config {
+	__u64 until;          /* monotonic ns: nothing is answered after that */
+	__u64 way_life;       /* ns for which a way is believed */
+	__u64 cost;           /* ns of a prefix's budget that an answer takes; 0: no limit */
+	__u64 burst;          /* ns of budget that a prefix may use ahead of time */
+	__u64 seed;
+	__u32 port;           /* host order */
+	__u32 clients;        /* enum afpa_dns_clients */
+};
+
+enum afpa_dns_clients {
+	AFPA_DNS_KNOWN,       /* those that the server itself has answered within `way_life` */
+	AFPA_DNS_GATEWAY,     /* also those behind a next hop by which it has answered anybody, if routes lead there */
+};
+
+/* What the programs tell user mode. */
+enum afpa_dns_event {
+	AFPA_DNS_MISSED,      /* a key is not pinned */
+	AFPA_DNS_DIFFERED,    /* the server's own answer is not what was pinned, which has been dropped */
+	AFPA_DNS_NOTIFIED,    /* the server tells or has learnt that some zone has changed */
+};
+
+struct afpa_dns_report {
+	struct afpa_dns_key key;
+	__u32 event;          /* enum afpa_dns_event */
+	__u32 reserved;
+};
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * DNS: a server's answers to UDP queries, in the softirq in which the query arrived.
+ *
+ *     derive request -> derive cached response -> send response
+ *
+ * or up to the server with a numbered reason: *derive deferred response*. DNS.md has the walk and the rules.
+ */
+#include <afpa/dns/compare.h>
+#include <afpa/dns/respond.h>
+
+/* --- ingress --- */
+
+static __always_inline int dns_pass(enum afpa_dns_reason reason)
+{
+	dns_count(reason);
+	return TCX_NEXT;
+}
+
+/* From the packet to the question. */
+static __always_inline enum afpa_dns_reason dns_derive(struct __sk_buff *skb, const struct datagram *d, struct dns_question *q)
+{
+	__u32 at = d->udp_at + UDP_LENGTH, length = d->length - UDP_LENGTH, name;
+	enum afpa_dns_reason reason;
+	struct dns_header header;
+	struct dns_end end = {};
+
+	if (d->length < UDP_LENGTH + DNS_SMALLEST || bpf_skb_load_bytes(skb, at, &header, sizeof(header)))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	reason = dns_derive_header(q, &header, length);
+	if (reason != AFPA_DNS_REASON_ANSWERED)
+		return reason;
+	name = q->key.name_length;
+	at += DNS_HEADER;
+	if (name - 1 >= AFPA_DNS_NAME_MAX || bpf_skb_load_bytes(skb, at, q->key.name, name))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	if (bpf_skb_load_bytes(skb, at + name, &end, q->edns ? DNS_TYPE_CLASS + DNS_OPT : DNS_TYPE_CLASS))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	reason = dns_derive_end(q, &end);
+	if (reason == AFPA_DNS_REASON_ANSWERED)
+		dns_derive_name(q);
+	return reason;
+}
+
+/* The query goes up though its answer is pinned. */
+static __always_inline void dns_remember(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
+					 const struct dns_question *q)
+{
+	struct afpa_dns_watch watch = { .server = client->server, .port = d->source_port };
+
+	__builtin_memcpy(watch.address, client->address, 16);
+	if (!bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, &watch.id, 2))
+		bpf_map_update_elem(&dns_watches, &watch, &q->key, BPF_ANY);
+}
+
+static __always_inline bool dns_served(const __u32 *address, __u32 *number)
+{
+	struct afpa_dns_address key;
+	__u32 *found;
+
+	put_address(key.address, address);
+	found = bpf_map_lookup_elem(&dns_servers, &key);
+	if (found)
+		*number = *found;
+	return found;
+}
+
+SEC("tcx/ingress")
+int afpa_dns_ingress(struct __sk_buff *skb)
+{
+	struct afpa_dns_client client = {};
+	struct afpa_dns_config *config;
+	enum afpa_dns_reason reason;
+	struct dns_found found = {};
+	struct dns_question q = {};
+	struct datagram d = {};
+	__u32 zero = 0;
+	__u64 now;
+
+	config = bpf_map_lookup_elem(&dns_configs, &zero);
+	if (!config || !parse_datagram(skb, &d, bpf_htons(config->port)) || d.destination_port != bpf_htons(config->port) ||
+	    !dns_served(d.destination, &client.server))
+		return TCX_NEXT;
+	now = bpf_ktime_get_coarse_ns();
+	if (now >= *(volatile __u64 *)&config->until)
+		return dns_pass(AFPA_DNS_REASON_PASS_NO_HEARTBEAT);
+	if (!d.plain || skb->pkt_type != PACKET_HOST || skb_field(skb, dev, rx_handler))
+		return dns_pass(AFPA_DNS_REASON_PASS_PACKET);
+	if (bpf_ntohs(d.source_port) < 1024)
+		return dns_pass(AFPA_DNS_REASON_PASS_PORT);
+	if (!d.check)
+		return dns_pass(AFPA_DNS_REASON_PASS_CHECKSUM);
+	q.key.server = client.server;
+	reason = dns_derive(skb, &d, &q);
+	if (reason != AFPA_DNS_REASON_ANSWERED)
+		return dns_pass(reason);
+	reason = dns_look_up(&q, config, now, &found);
+	if (reason == AFPA_DNS_REASON_PASS_NOT_PINNED)
+		dns_tell(&q.key, AFPA_DNS_MISSED);
+	if (reason != AFPA_DNS_REASON_ANSWERED)
+		return dns_pass(reason);
+	put_address(client.address, d.source);
+	reason = dns_find_way(skb, &client, config, now, &found.way);
+	if (reason == AFPA_DNS_REASON_ANSWERED && !dns_within_budget(&client, d.ipv6, config, now))
+		reason = AFPA_DNS_REASON_PASS_RATE;
+	if (reason != AFPA_DNS_REASON_ANSWERED) {
+		dns_remember(skb, &d, &client, &q);
+		return dns_pass(reason);
+	}
+	return dns_send(skb, &d, &q, &found);
+}
+
+/* --- egress --- */
+
+SEC("tcx/egress")
+int afpa_dns_egress(struct __sk_buff *skb)
+{
+	struct afpa_dns_client client = {};
+	struct afpa_dns_watch watch = {};
+	struct afpa_dns_config *config;
+	struct dns_header header;
+	struct datagram d = {};
+	__u32 zero = 0, kind;
+
+	if (skb->ingress_ifindex)
+		return TCX_NEXT; /* made here of a query, or forwarded */
+	config = bpf_map_lookup_elem(&dns_configs, &zero);
+	if (!config || !parse_datagram(skb, &d, bpf_htons(config->port)) || d.length < UDP_LENGTH + DNS_HEADER ||
+	    bpf_skb_load_bytes(skb, d.udp_at + UDP_LENGTH, &header, sizeof(header)))
+		return TCX_NEXT;
+	kind = bpf_ntohs(header.flags) & (DNS_QR | DNS_OPCODE);
+	if (d.destination_port == bpf_htons(config->port) && kind == DNS_NOTIFY)
+		dns_notice();
+	if (d.source_port != bpf_htons(config->port) || !dns_served(d.source, &client.server) || !(kind & DNS_QR))
+		return TCX_NEXT;
+	if ((kind == (DNS_QR | DNS_NOTIFY) || kind == (DNS_QR | DNS_UPDATE)) && !(bpf_ntohs(header.flags) & DNS_RCODE))
+		dns_notice();
+	put_address(client.address, d.destination);
+	dns_prove_way(skb, &client);
+	__builtin_memcpy(watch.address, client.address, 16);
+	watch.server = client.server;
+	watch.port = d.destination_port;
+	watch.id = header.id;
+	dns_compare(skb, &d, &header, &watch);
+	return TCX_NEXT;
+}

@@ -1,0 +1,278 @@
+//! The server's answers: what is pinned of them, and on what else they depend. No I/O.
+
+use std::collections::BTreeSet;
+
+use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsTail};
+
+use super::key::{HEADER, OPT};
+
+/// What is pinned of an answer: the header without id and RD, and all that follows the question.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tail {
+    /// Flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, as on the wire.
+    header: [u8; 8],
+    bytes: Vec<u8>,
+}
+
+/// Why an answer stays the server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Unfit {
+    /// It came late or never.
+    #[error("the server does not answer, or not each time")]
+    Silence,
+    /// It is no answer to the question as it was asked.
+    #[error("the answer repeats another question, or is none")]
+    Strange,
+    /// TC, which the server sets for each client.
+    #[error("the answer is cut off")]
+    Truncated,
+    /// Neither NOERROR nor NXDOMAIN.
+    #[error("the answer is an error")]
+    Error,
+    /// Too long.
+    #[error("the answer is too long")]
+    Long,
+    /// Asked again it is another one.
+    #[error("the answer changes from one question to the next")]
+    Unstable,
+    /// Asked by this machine it is another one.
+    #[error("the answer depends on the client")]
+    Client,
+    /// Nobody could see that it changes.
+    #[error("the server tells no serial for the zone")]
+    NoZone,
+    /// The zone has just changed.
+    #[error("the zone has just changed")]
+    Changing,
+    /// The table, or the part of it for names that do not exist.
+    #[error("the table is full")]
+    Full,
+    /// The server's own answers differed from the pinned one twice.
+    #[error("the server's own answers differed from what was pinned")]
+    Barred,
+}
+
+const RD: u8 = 0x01;
+
+impl Tail {
+    /// What an answer to this query has behind the question.
+    ///
+    /// # Errors
+    /// When it must not be given to others.
+    pub fn of(query: &[u8], answer: &[u8]) -> Result<Self, Unfit> {
+        let edns = query.get(11) == Some(&1);
+        let end = query.len().checked_sub(if edns { OPT } else { 0 }).ok_or(Unfit::Strange)?;
+        let question = |message: &[u8]| message.get(HEADER..end).map(<[u8]>::to_vec);
+        let (Some(header), Some(bytes)) = (answer.first_chunk::<HEADER>(), answer.get(end..))
+        else {
+            return Err(Unfit::Strange);
+        };
+        let &[i1, i2, f1, f2, 0, 1, a1, a2, n1, n2, r1, r2] = header else {
+            return Err(Unfit::Strange);
+        };
+        let same_rd = query.get(2).is_some_and(|flags| (flags ^ f1) & RD == 0);
+        if query.get(..2) != Some(&[i1, i2])
+            || f1 & 0xf8 != 0x80
+            || !same_rd
+            || question(query) != question(answer)
+        {
+            return Err(Unfit::Strange);
+        }
+        if f1 & 0x02 != 0 {
+            return Err(Unfit::Truncated);
+        }
+        if !matches!(f2 & 0x0f, 0 | 3) {
+            return Err(Unfit::Error);
+        }
+        if bytes.len() > DNS_TAIL_MAX {
+            return Err(Unfit::Long);
+        }
+        Ok(Self { header: [f1 & !RD, f2, a1, a2, n1, n2, r1, r2], bytes: bytes.to_vec() })
+    }
+
+    /// Whether it says that the name does not exist.
+    pub fn is_nxdomain(&self) -> bool {
+        self.header[1] & 0x0f == 3
+    }
+
+    /// As the programs have it.
+    pub fn to_abi(&self) -> DnsTail {
+        let mut tail = DnsTail { length: self.bytes.len() as u16, ..DnsTail::ZERO };
+        tail.header = std::array::from_fn(|at| {
+            u16::from_ne_bytes([self.header[2 * at], self.header[2 * at + 1]])
+        });
+        if let Some(place) = tail.bytes.get_mut(..self.bytes.len()) {
+            place.copy_from_slice(&self.bytes);
+        }
+        let (words, _) = tail.bytes.as_chunks::<2>();
+        let mut sum: u32 = words.iter().map(|word| u32::from(u16::from_ne_bytes(*word))).sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        tail.sum = sum;
+        tail
+    }
+}
+
+/// What an answer is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Some set has two records or more, whose order a server may change.
+    pub several: bool,
+    /// Owners, and names that records lead to: the zones of all of them may change the answer.
+    pub names: BTreeSet<Vec<u8>>,
+    /// Some record may lead to names that are not read here.
+    pub unread: bool,
+    /// Contents of SOA records, and their owners.
+    pub serials: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+const NS: u16 = 2;
+const CNAME: u16 = 5;
+const SOA: u16 = 6;
+const MX: u16 = 15;
+const SRV: u16 = 33;
+const DNAME: u16 = 39;
+const RRSIG: u16 = 46;
+const SVCB: u16 = 64;
+const HTTPS: u16 = 65;
+/// Types to which servers add nothing: A, PTR, HINFO, TXT, AAAA, LOC, DS, SSHFP, NSEC, DNSKEY, NSEC3, NSEC3PARAM, TLSA, SMIMEA, CDS,
+/// CDNSKEY, OPENPGPKEY, SPF, URI, CAA.
+const ALONE: [u16; 20] =
+    [1, 12, 13, 16, 28, 29, 43, 44, 47, 48, 50, 51, 52, 53, 59, 60, 61, 99, 256, 257];
+const OPT_TYPE: u16 = 41;
+
+impl Parts {
+    /// Reads an answer; None: it is malformed.
+    pub fn of(answer: &[u8]) -> Option<Self> {
+        let word = |at: usize| {
+            answer.get(at..at + 2).and_then(|two| Some(u16::from_be_bytes(two.try_into().ok()?)))
+        };
+        let mut parts = Self::default();
+        let mut sets = BTreeSet::new();
+        let (_, mut at) = name_at(answer, HEADER)?;
+        at += 4;
+        let records: u32 = [6, 8, 10].into_iter().filter_map(word).map(u32::from).sum();
+        for _ in 0..records {
+            let (owner, behind) = name_at(answer, at)?;
+            let (kind, length) = (word(behind)?, usize::from(word(behind + 8)?));
+            let content = behind + 10;
+            at = content + length;
+            answer.get(content..at)?;
+            if kind == OPT_TYPE {
+                continue;
+            }
+            let target = match kind {
+                NS | CNAME | DNAME => Some(content),
+                MX | SVCB | HTTPS => Some(content + 2),
+                SRV => Some(content + 6),
+                _ => None,
+            };
+            if let Some(target) = target {
+                parts.names.insert(name_at(answer, target)?.0);
+            }
+            if kind == SOA {
+                let serial = serial_at(answer, content)?;
+                parts.serials.push((owner.clone(), serial));
+            }
+            parts.unread |=
+                target.is_none() && kind != SOA && kind != RRSIG && !ALONE.contains(&kind);
+            let covered = if kind == RRSIG { word(content)? } else { 0 };
+            parts.several |= !sets.insert((owner.clone(), kind, covered));
+            parts.names.insert(owner);
+        }
+        (at == answer.len()).then_some(parts)
+    }
+}
+
+/// The contents of an SOA record with its names written out.
+fn serial_at(answer: &[u8], at: usize) -> Option<Vec<u8>> {
+    let (mut content, at) = name_at(answer, at)?;
+    let (mailbox, at) = name_at(answer, at)?;
+    content.extend(mailbox);
+    content.extend(answer.get(at..at + 20)?);
+    Some(content)
+}
+
+/// A name, in lower case and written out, and where it ends.
+fn name_at(message: &[u8], from: usize) -> Option<(Vec<u8>, usize)> {
+    let (mut name, mut at, mut end) = (Vec::new(), from, None);
+    loop {
+        let length = *message.get(at)?;
+        match length >> 6 {
+            0 => {
+                name.extend(message.get(at..=at + usize::from(length))?.to_ascii_lowercase());
+                at += 1 + usize::from(length);
+                if length == 0 {
+                    return Some((name, end.unwrap_or(at)));
+                }
+            }
+            3 => {
+                let to = usize::from(length & 0x3f) << 8 | usize::from(*message.get(at + 1)?);
+                end.get_or_insert(at + 2);
+                // Pointers lead to the front, so this ends.
+                at = Some(to).filter(|to| *to < at)?;
+            }
+            _ => return None,
+        }
+        if name.len() > 255 {
+            return None;
+        }
+    }
+}
+
+/// Whether the answer is one with authority, and without an error.
+pub fn is_authoritative(answer: &[u8]) -> bool {
+    let flags = (answer.get(2).copied().unwrap_or(0), answer.get(3).copied().unwrap_or(0));
+    flags.0 & 0x84 == 0x84 && matches!(flags.1 & 0x0f, 0 | 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::{self, Case};
+    use super::*;
+
+    fn asked() -> (Vec<u8>, Vec<u8>) {
+        let key = key::key(&key::read("www.example.org").unwrap(), 1, 16, 0).unwrap();
+        let query = key::query(&key, 0x1234, 512, Case::Upper);
+        let mut answer = query.clone();
+        answer[2] = 0x85;
+        answer[7] = 2;
+        for last in [1, 2] {
+            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 192, 0, 2, last]);
+        }
+        (query, answer)
+    }
+
+    #[test]
+    fn a_tail_is_what_follows_the_question() {
+        let (query, answer) = asked();
+        let tail = Tail::of(&query, &answer).unwrap();
+        assert_eq!(tail.bytes.len(), 32);
+        assert_eq!(tail.header, [0x84, 0, 0, 2, 0, 0, 0, 0]);
+        let abi = tail.to_abi();
+        assert_eq!((abi.length, abi.header[0]), (32, 0x84u16.to_le()));
+        let parts = Parts::of(&answer).unwrap();
+        assert!(parts.several && !parts.unread && parts.names.len() == 1, "{parts:?}");
+    }
+
+    #[test]
+    fn what_is_not_surely_the_answer_is_refused() {
+        let (query, answer) = asked();
+        let changed = |at: usize, to: u8| {
+            let mut answer = answer.clone();
+            answer[at] = to;
+            Tail::of(&query, &answer).err()
+        };
+        assert_eq!(changed(0, 0x13), Some(Unfit::Strange)); // id
+        assert_eq!(changed(2, 0x05), Some(Unfit::Strange)); // no answer
+        assert_eq!(changed(2, 0x84), Some(Unfit::Strange)); // RD
+        assert_eq!(changed(2, 0x87), Some(Unfit::Truncated));
+        assert_eq!(changed(3, 5), Some(Unfit::Error));
+        assert_eq!(changed(14, b'w'), Some(Unfit::Strange)); // another case
+        assert_eq!(Tail::of(&query, &answer[..20]), Err(Unfit::Strange));
+        for cut in 0..answer.len() {
+            assert_eq!(Parts::of(&answer[..cut]), None);
+        }
+    }
+}

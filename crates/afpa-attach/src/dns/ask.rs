@@ -1,0 +1,146 @@
+//! Questions to the server, by datagrams: as a stranger, and by this machine.
+
+use std::io::{ErrorKind, Read as _};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use afpa_bpf::dns::abi::DnsKey;
+
+use super::answer::{Parts, Tail, is_authoritative};
+use super::key;
+use super::learn::{Asking, PLAIN, Told, query};
+use crate::stranger::{Stranger, datagrams};
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// An answer with the question's id.
+    Answer(Vec<u8>),
+    /// Nothing in time.
+    Silence,
+    /// Nobody listens on the port.
+    Closed,
+}
+
+/// Sockets to one address of the server. Several, in turn, so that each process of the server is asked.
+pub(super) struct Asker {
+    address: SocketAddr,
+    stranger: Arc<Stranger>,
+    sockets: Vec<UdpSocket>,
+    turn: usize,
+    here: UdpSocket,
+    random: std::fs::File,
+}
+
+const SOCKETS: usize = 4;
+
+impl Asker {
+    pub(super) fn new(address: SocketAddr, stranger: &Arc<Stranger>) -> std::io::Result<Self> {
+        let sockets =
+            (0..SOCKETS).map(|_| stranger.datagrams(address)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            address,
+            stranger: Arc::clone(stranger),
+            sockets,
+            turn: 0,
+            here: datagrams(address)?,
+            random: std::fs::File::open("/dev/urandom")?,
+        })
+    }
+
+    /// A number that nobody can guess.
+    pub(super) fn random(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        let _never_fails = self.random.read_exact(&mut bytes);
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn ask(&mut self, query: &[u8], here: bool, patience: Duration) -> Reply {
+        self.turn = (self.turn + 1) % SOCKETS;
+        let socket = if here { Some(&self.here) } else { self.sockets.get(self.turn) };
+        match socket.map_or(Ok(Reply::Silence), |socket| exchange(socket, query, patience)) {
+            Ok(reply) => reply,
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Reply::Closed,
+            Err(_) => {
+                // The address may have gone and come back.
+                self.sockets.clear();
+                self.sockets
+                    .extend((0..SOCKETS).flat_map(|_| self.stranger.datagrams(self.address)));
+                Reply::Silence
+            }
+        }
+    }
+
+    /// The question of a key.
+    pub(super) fn ask_key(&mut self, key: &DnsKey, asking: Asking, patience: Duration) -> Told {
+        let id = self.random() as u16;
+        let query = query(key, id, asking);
+        match self.ask(&query, asking.here, patience) {
+            Reply::Answer(answer) => Some((query, answer)),
+            _ => None,
+        }
+    }
+
+    /// The SOA records that the server tells with authority, when asked for this name's.
+    pub(super) fn ask_soa(&mut self, name: &[u8], patience: Duration) -> Result<Soa, Reply> {
+        let Some(key) = key::key(name, 6, 0, 0) else { return Ok(Soa::None) };
+        let id = self.random() as u16;
+        let query = query(&key, id, PLAIN);
+        let answer = match self.ask(&query, false, patience) {
+            Reply::Answer(answer) => answer,
+            other => return Err(other),
+        };
+        if Tail::of(&query, &answer).is_err() || !is_authoritative(&answer) {
+            return Ok(Soa::None);
+        }
+        let serials = Parts::of(&answer).map(|parts| parts.serials).unwrap_or_default();
+        let above = serials.into_iter().find(|(owner, _)| key::is_below(name, owner));
+        Ok(above.map_or(Soa::None, |(apex, content)| Soa::Of { apex, content }))
+    }
+}
+
+/// Whose zone a name is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Soa {
+    /// This zone's.
+    Of { apex: Vec<u8>, content: Vec<u8> },
+    /// None that the server has.
+    None,
+}
+
+fn exchange(socket: &UdpSocket, query: &[u8], patience: Duration) -> std::io::Result<Reply> {
+    socket.set_nonblocking(true)?;
+    let mut buffer = [0; 4096];
+    loop {
+        // Answers that came too late, and errors that nobody waited for.
+        match socket.recv(&mut buffer) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(_) => break,
+        }
+    }
+    socket.set_nonblocking(false)?;
+    let deadline = Instant::now() + patience;
+    socket.send(query)?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Reply::Silence);
+        }
+        socket.set_read_timeout(Some(left))?;
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                let answer = buffer.get(..length).unwrap_or_default();
+                if answer.get(..2) == query.get(..2) {
+                    return Ok(Reply::Answer(answer.to_vec()));
+                }
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(Reply::Silence);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! The threads of an attachment to a name server: one polls zones, one asks for what clients asked for.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use afpa_bpf::dns::DnsPath;
+use afpa_bpf::dns::abi::{DnsConfig, DnsKey, dns_event};
+use afpa_bpf::monotonic_ns;
+
+use super::answer::Unfit;
+use super::ask::{Asker, Reply, Soa};
+use super::key;
+use super::learn::{self, Asking, Learnt};
+use super::pins::{Pin, Pins, Wanted, is_purged};
+use super::zones::{Order, ZoneName, Zones};
+use crate::filler::spawn;
+use crate::stranger::Stranger;
+
+/// What the threads share.
+pub(super) struct Engine {
+    pub(super) path: DnsPath,
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) settings: Pace,
+    state: Mutex<State>,
+    /// Something may have changed: poll now.
+    wake: Condvar,
+    pub(super) paused: AtomicBool,
+    ended: AtomicBool,
+    config: DnsConfig,
+    pub(super) asked: AtomicU64,
+}
+
+/// How fast it is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Questions a second, besides polls.
+    pub(super) rate: u32,
+    /// How long the order of several records must have been the same.
+    pub(super) settle: Duration,
+    /// The time between two polls of a zone.
+    pub(super) poll: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    zones: Zones,
+    pins: Pins,
+    wanted: Wanted,
+    /// Answers whose order has to be the same for a while: since when, and which.
+    settling: HashMap<DnsKey, (u64, Learnt)>,
+    /// Questions whose answers kept their order.
+    settled: HashMap<DnsKey, ()>,
+    /// Zones of names; None: the server has none.
+    homes: HashMap<(u32, Vec<u8>), Option<Vec<u8>>>,
+    confirmed: u64,
+    changed: u64,
+    poll_at_once: bool,
+}
+
+/// How long the server may take for an answer; for that to a poll.
+const PATIENCE: Duration = Duration::from_millis(300);
+const POLL_PATIENCE: Duration = Duration::from_millis(100);
+/// Nothing is answered that long after the last beat.
+const ALIVE: u64 = 1_500_000_000;
+const BEAT: Duration = Duration::from_millis(250);
+/// When a question is asked again whose zone has just changed, or is not known yet.
+const SOON: u64 = 250_000_000;
+/// Names whose zones are remembered.
+const HOMES: usize = 65_536;
+
+impl Engine {
+    pub(super) fn new(
+        path: DnsPath,
+        listen: Vec<SocketAddr>,
+        settings: Pace,
+        config: DnsConfig,
+    ) -> Self {
+        Self {
+            path,
+            listen,
+            settings,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            paused: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            config,
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Starts the threads.
+    pub(super) fn start(self: &Arc<Self>, stranger: &Arc<Stranger>) -> anyhow::Result<()> {
+        self.beat();
+        let askers = || self.listen.iter().map(|at| Asker::new(*at, stranger)).collect();
+        let (for_polls, for_keys): (std::io::Result<Vec<_>>, std::io::Result<Vec<_>>) =
+            (askers(), askers());
+        let (mut for_polls, mut for_keys) = (for_polls?, for_keys?);
+        let engine = Arc::clone(self);
+        spawn("beat", move || {
+            while !engine.is_ended() {
+                engine.beat();
+                std::thread::sleep(BEAT);
+            }
+        })?;
+        let engine = Arc::clone(self);
+        spawn("reports", move || engine.read_reports())?;
+        let engine = Arc::clone(self);
+        spawn("poll", move || engine.poll(&mut for_polls))?;
+        let engine = Arc::clone(self);
+        spawn("learn", move || engine.learn(&mut for_keys))?;
+        Ok(())
+    }
+
+    fn beat(&self) {
+        let still = self.paused.load(Ordering::Relaxed) || self.is_ended();
+        let until = if still { 0 } else { monotonic_ns() + ALIVE };
+        let _until_the_next = self.path.configure(&DnsConfig { until, ..self.config });
+    }
+
+    /// Stops answering at once, or goes on.
+    pub(super) fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+        self.beat();
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.beat();
+        self.path.detach();
+        self.wake.notify_all();
+    }
+
+    fn obey(&self, orders: &[Order]) {
+        for order in orders {
+            let _kernel_refuses = match order {
+                Order::Lease(zone, until) => self.path.lease(*zone, *until),
+                Order::End(zone) => self.path.lease(*zone, 0),
+            };
+        }
+    }
+
+    /// Answers of editions that have ended are taken back, and asked for again.
+    fn follow(&self, state: &mut State, orders: &[Order]) {
+        let ended = |edition: u32| orders.contains(&Order::End(edition));
+        if !orders.iter().any(|order| matches!(order, Order::End(_))) {
+            return;
+        }
+        let now = monotonic_ns();
+        for key in state.pins.choose(|_, pin| ended(pin.edition)) {
+            self.path.unpin(&key);
+            state.pins.remove(&key, now);
+            state.wanted.want(key);
+        }
+        state.homes.clear();
+    }
+
+    // --- reports ---
+
+    fn read_reports(&self) {
+        let Ok(reports) = self.path.reports() else { return };
+        while !self.is_ended() {
+            let Ok(reports) = reports.wait(BEAT) else {
+                std::thread::sleep(BEAT);
+                continue;
+            };
+            if reports.is_empty() {
+                continue;
+            }
+            let now = monotonic_ns();
+            let mut state = self.state();
+            for report in reports {
+                match u8::try_from(report.event) {
+                    Ok(dns_event::MISSED) => state.wanted.saw(report.key, now),
+                    Ok(dns_event::DIFFERED) => {
+                        state.changed += 1;
+                        state.pins.remove(&report.key, now);
+                        state.settled.remove(&report.key);
+                        match state.wanted.differed(report.key) {
+                            true => state.wanted.leave(report.key, Unfit::Barred, now),
+                            false => state.wanted.want(report.key),
+                        }
+                        state.poll_at_once = true;
+                    }
+                    _ => state.poll_at_once = true,
+                }
+            }
+            if state.poll_at_once {
+                self.wake.notify_all();
+            }
+        }
+    }
+
+    // --- polls ---
+
+    fn poll(&self, askers: &mut [Asker]) {
+        while !self.is_ended() {
+            let watched = self.state().zones.watched();
+            let began = Instant::now();
+            for (server, apex) in &watched {
+                let Some(asker) = askers.get_mut(*server as usize) else { continue };
+                let sent = monotonic_ns();
+                let told = asker.ask_soa(apex, POLL_PATIENCE);
+                self.polled(*server, apex, sent, told);
+            }
+            // Many zones are polled less often, but for their leases' sake not too seldom.
+            let pause = self.settings.poll.saturating_sub(began.elapsed());
+            let mut state = self.state();
+            state.zones.wake(monotonic_ns());
+            if !state.poll_at_once {
+                let waited = self.wake.wait_timeout(state, pause.max(Duration::from_millis(1)));
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            state.poll_at_once = false;
+        }
+    }
+
+    fn polled(&self, server: u32, apex: &[u8], sent: u64, told: Result<Soa, Reply>) {
+        let mut state = self.state();
+        let orders = match told {
+            Ok(Soa::Of { apex: found, content }) if found == apex => {
+                state.zones.polled(server, apex, sent, Some(content))
+            }
+            // Nobody listens: nothing is answered any more, at once.
+            Err(Reply::Closed) => state.zones.end_editions(sent, None),
+            // Its lease runs out, unless the next poll is better.
+            _ => state.zones.polled(server, apex, sent, None),
+        };
+        self.obey(&orders);
+        self.follow(&mut state, &orders);
+    }
+
+    // --- questions ---
+
+    fn learn(&self, askers: &mut [Asker]) {
+        let mut due = Instant::now();
+        while !self.is_ended() {
+            let next = self.state().wanted.next(monotonic_ns());
+            match next {
+                Some(key) => self.learn_one(askers, key, &mut due),
+                None => self.confirm_one(askers, &mut due),
+            }
+        }
+    }
+
+    /// Waits for the turn of the next question.
+    fn take_turn(&self, due: &mut Instant) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        let gap = Duration::from_secs(1) / self.settings.rate.max(1);
+        *due = (*due + gap).max(now.checked_sub(gap * 4).unwrap_or(now));
+        std::thread::sleep(due.saturating_duration_since(now));
+    }
+
+    fn learn_one(&self, askers: &mut [Asker], key: DnsKey, due: &mut Instant) {
+        let Some(asker) = askers.get_mut(key.server as usize) else { return };
+        let outcome = self.ask_all(asker, &key, due);
+        let now = monotonic_ns();
+        let mut state = self.state();
+        let (learnt, zone, edition) = match outcome {
+            Ok(found) => found,
+            Err(Unfit::Changing) => return state.wanted.want_at(key, now + SOON),
+            Err(why) => {
+                state.settling.remove(&key);
+                return state.wanted.leave(key, why, now);
+            }
+        };
+        if learnt.parts.several && !state.settled.contains_key(&key) {
+            let settle = self.settings.settle.as_nanos() as u64;
+            let (since, before) =
+                state.settling.entry(key).or_insert_with(|| (now, learnt.clone())).clone();
+            if before.tail != learnt.tail {
+                state.settling.remove(&key);
+                return state.wanted.leave(key, Unfit::Unstable, now);
+            }
+            if now.saturating_sub(since) < settle {
+                return state.wanted.want_at(key, now + settle.div_ceil(3).max(1_000_000));
+            }
+            state.settled.insert(key, ());
+        }
+        state.settling.remove(&key);
+        if state.zones.edition(&zone) != Some(edition) {
+            return state.wanted.want_at(key, now + SOON);
+        }
+        if let Err(why) = self.pin(&mut state, key, &learnt, edition, now) {
+            state.wanted.leave(key, why, now);
+        }
+    }
+
+    fn pin(
+        &self,
+        state: &mut State,
+        key: DnsKey,
+        learnt: &Learnt,
+        edition: u32,
+        now: u64,
+    ) -> Result<(), Unfit> {
+        let (number, new) = state.pins.add(key, &learnt.tail, edition, now)?;
+        let word = key::word(&key, self.config.seed, number, edition, learnt.rule);
+        let written = match new {
+            Some(number) => self.path.put_tail(number, &learnt.tail.to_abi()),
+            None => Ok(()),
+        };
+        written.and_then(|()| self.path.pin(&key, word)).map_err(|_| {
+            state.pins.remove(&key, now);
+            Unfit::Full
+        })
+    }
+
+    /// Everything that is asked about a question: its zones first, so that a change meanwhile is seen.
+    fn ask_all(
+        &self,
+        asker: &mut Asker,
+        key: &DnsKey,
+        due: &mut Instant,
+    ) -> Result<(Learnt, ZoneName, u32), Unfit> {
+        let server = key.server;
+        let apex = self.home(asker, server, key::name(key), due)?.ok_or(Unfit::NoZone)?;
+        let own = (server, Some(apex.clone()));
+        let all = (server, None);
+        let editions = || {
+            let state = self.state();
+            (state.zones.edition(&own), state.zones.edition(&all))
+        };
+        let before = editions();
+        let edition = before.0.ok_or(Unfit::Changing)?;
+        let letters = asker.random();
+        let settled = self.state().settled.contains_key(key);
+        let learnt = learn::learn(key, letters, settled, &mut |key: &DnsKey, asking: Asking| {
+            self.take_turn(due);
+            asker.ask_key(key, asking, PATIENCE)
+        })?;
+        let mut alone = !learnt.parts.unread;
+        for name in &learnt.parts.names {
+            let home = self.home(asker, server, name, due)?;
+            alone &= home.as_ref() == Some(&apex);
+        }
+        if alone {
+            return Ok((learnt, own, edition));
+        }
+        // The zones of these names may have been watched only from now on.
+        let edition = before.1.ok_or(Unfit::Changing)?;
+        Ok((learnt, all, edition))
+    }
+
+    /// The zone of a name on this server, which is watched from now on.
+    fn home(
+        &self,
+        asker: &mut Asker,
+        server: u32,
+        name: &[u8],
+        due: &mut Instant,
+    ) -> Result<Option<Vec<u8>>, Unfit> {
+        if let Some(known) = self.state().homes.get(&(server, name.to_vec())) {
+            return Ok(known.clone());
+        }
+        let mut found = None;
+        let mut rest = Some(name);
+        while let Some(asked) = rest {
+            self.take_turn(due);
+            match asker.ask_soa(asked, PATIENCE) {
+                Ok(Soa::Of { apex, .. }) => {
+                    found = Some(apex);
+                    break;
+                }
+                Ok(Soa::None) => rest = key::parent(asked),
+                Err(_) => return Err(Unfit::Silence),
+            }
+        }
+        let mut state = self.state();
+        if let Some(apex) = &found
+            && !state.zones.watch(server, apex)
+        {
+            return Err(Unfit::Full);
+        }
+        if state.homes.len() >= HOMES {
+            state.homes.clear();
+        }
+        state.homes.insert((server, name.to_vec()), found.clone());
+        Ok(found)
+    }
+
+    /// Confirms the next pinned answer of the round: some things change without a serial.
+    fn confirm_one(&self, askers: &mut [Asker], due: &mut Instant) {
+        let next = self.state().pins.next_of_round(monotonic_ns());
+        let Some((key, pin, over)) = next else {
+            return std::thread::sleep(Duration::from_millis(5));
+        };
+        let Some(asker) = askers.get_mut(key.server as usize) else { return };
+        if over {
+            self.take_back(&key, &pin);
+            return;
+        }
+        self.take_turn(due);
+        let buffer = 4096 - (asker.random() & 0xff) as u16;
+        let mut ask = |key: &DnsKey, asking: Asking| asker.ask_key(key, asking, PATIENCE);
+        match learn::confirm(&key, &pin.tail, buffer, &mut ask) {
+            Ok(()) => self.state().confirmed += 1,
+            Err(Unfit::Silence) => {} // the lease sees to that
+            Err(_) if self.take_back(&key, &pin) => {
+                let mut state = self.state();
+                state.changed += 1;
+                state.settled.remove(&key);
+                state.wanted.want(key);
+                state.poll_at_once = true;
+                self.wake.notify_all();
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// False: it is not pinned any more, or another one is.
+    fn take_back(&self, key: &DnsKey, pin: &Pin) -> bool {
+        let mut state = self.state();
+        let same = state.pins.is_pinned(key, pin);
+        if same {
+            self.path.unpin(key);
+            state.pins.remove(key, monotonic_ns());
+        }
+        same
+    }
+
+    // --- orders ---
+
+    /// Takes back the answers for a name, or for all names at and below it. Returns how many they were.
+    pub(super) fn purge(&self, name: &[u8], below: bool) -> usize {
+        let mut state = self.state();
+        let now = monotonic_ns();
+        let purged = state.pins.choose(|key, _| is_purged(key, name, below));
+        for key in &purged {
+            self.path.unpin(key);
+            state.pins.remove(key, now);
+            state.settled.remove(key);
+        }
+        state.homes.clear();
+        purged.len()
+    }
+
+    /// Asks for everything anew.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        let orders = state.zones.end_editions(monotonic_ns(), None);
+        self.obey(&orders);
+        self.follow(&mut state, &orders);
+        state.settled.clear();
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let state = self.state();
+        let (zones, current, changes) = state.zones.standing();
+        let (keys, tails, absent) = state.pins.standing();
+        let (wanted, unfit) = state.wanted.standing(monotonic_ns());
+        Standing {
+            zones,
+            current,
+            changes,
+            keys,
+            tails,
+            absent,
+            wanted,
+            unfit,
+            confirmed: state.confirmed,
+            changed: state.changed,
+        }
+    }
+}
+
+/// Numbers for the operator.
+pub(super) struct Standing {
+    pub(super) zones: usize,
+    pub(super) current: usize,
+    pub(super) changes: u64,
+    pub(super) keys: usize,
+    pub(super) tails: usize,
+    pub(super) absent: usize,
+    pub(super) wanted: usize,
+    pub(super) unfit: std::collections::BTreeMap<String, u64>,
+    pub(super) confirmed: u64,
+    pub(super) changed: u64,
+}

@@ -1,0 +1,238 @@
+//! Keys of questions: the programs' `dns/derive.h` in Rust, which a test compares with it. No I/O.
+
+use afpa_bpf::dns::abi::{
+    DNS_NAME_MAX, DNS_QUERY_MAX, DNS_RULE_BITS, DNS_TAIL_BITS, DNS_ZONE_BITS, DnsKey, Reason,
+    dns_bit,
+};
+
+const RD: u16 = 0x0100;
+const AD: u16 = 0x0020;
+const CD: u16 = 0x0010;
+pub(crate) const HEADER: usize = 12;
+const TYPE_CLASS: usize = 4;
+pub(crate) const OPT: usize = 11;
+const UDP: usize = 8;
+/// Types whose answers are never given by a program: IXFR, AXFR, ANY.
+const LEFT: [u16; 3] = [251, 252, 255];
+
+/// A query as the programs read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Everything that decides about the answer.
+    pub key: DnsKey,
+    /// Bytes that the client takes.
+    pub buffer: u16,
+    /// The name was not in lower case.
+    pub mixed: bool,
+}
+
+/// Reads a query, sent to the address with this number.
+///
+/// # Errors
+/// The reason for which the programs leave it to the server.
+pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
+    let word = |at: usize| {
+        let two = message.get(at..at + 2).and_then(|two| two.try_into().ok());
+        two.map_or(0, u16::from_be_bytes)
+    };
+    if message.len() < HEADER + 1 + TYPE_CLASS || message.len() + UDP > DNS_QUERY_MAX {
+        return Err(Reason::PassLength);
+    }
+    let (flags, additionals) = (word(2), word(10));
+    let counts = [word(4), word(6), word(8)];
+    if flags & !(RD | AD | CD) != 0 || counts != [1, 0, 0] || additionals > 1 {
+        return Err(Reason::PassHeader);
+    }
+    let edns = additionals == 1;
+    let behind = TYPE_CLASS + if edns { OPT } else { 0 };
+    let length = match message.len().checked_sub(HEADER + behind) {
+        None | Some(0) => return Err(Reason::PassLength),
+        Some(length) if length > DNS_NAME_MAX => return Err(Reason::PassName),
+        Some(length) => length,
+    };
+    let at = HEADER + length;
+    let (kind, class) = (word(at), word(at + 2));
+    if class != 1 || LEFT.contains(&kind) {
+        return Err(Reason::PassType);
+    }
+    let set = |is: bool, bit: u8| if is { bit } else { 0 };
+    let mut bits = set(flags & RD != 0, dns_bit::RD)
+        | set(flags & AD != 0, dns_bit::AD)
+        | set(flags & CD != 0, dns_bit::CD);
+    let mut buffer = 512;
+    if edns {
+        let opt = message.get(at + TYPE_CLASS..).unwrap_or_default();
+        let &[root, t1, t2, s1, s2, extended, version, f1, f2, l1, l2] = opt else {
+            return Err(Reason::PassLength);
+        };
+        buffer = u16::from_be_bytes([s1, s2]);
+        let plain = [root, t1, t2, extended, version, f1 & 0x7f, f2, l1, l2];
+        if plain != [0, 0, 41, 0, 0, 0, 0, 0, 0] || buffer < 512 {
+            return Err(Reason::PassEdns);
+        }
+        bits |= dns_bit::EDNS | set(f1 != 0, dns_bit::DO);
+    }
+    let name = message.get(HEADER..at).unwrap_or_default();
+    let key = key(name, kind, bits, server).ok_or(Reason::PassName)?;
+    Ok(Question { key, buffer, mixed: name.iter().any(u8::is_ascii_uppercase) })
+}
+
+/// The key of a name in wire form; None: the name is too long.
+pub fn key(name: &[u8], kind: u16, bits: u8, server: u32) -> Option<DnsKey> {
+    let mut key = DnsKey {
+        r#type: kind.to_be(),
+        name_length: name.len() as u8,
+        bits,
+        server,
+        ..DnsKey::ZERO
+    };
+    key.name.get_mut(..name.len())?.copy_from_slice(&name.to_ascii_lowercase());
+    Some(key)
+}
+
+/// The name of a key, in wire form.
+pub fn name(key: &DnsKey) -> &[u8] {
+    key.name.get(..usize::from(key.name_length)).unwrap_or_default()
+}
+
+/// A name in wire form for people: labels with dots; bytes that are none of letters, digits, `-` and `_` as numbers.
+pub fn show(name: &[u8]) -> String {
+    let mut text = String::new();
+    let mut rest = name;
+    while let Some((&length, more)) = rest.split_first()
+        && length > 0
+        && let Some((label, more)) = more.split_at_checked(usize::from(length))
+    {
+        for byte in label {
+            match byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*') {
+                true => text.push(char::from(*byte)),
+                false => text.push_str(&format!("\\{byte:03}")),
+            }
+        }
+        text.push('.');
+        rest = more;
+    }
+    if text.is_empty() { ".".into() } else { text }
+}
+
+/// A name as people write it in wire form; None: it is no name.
+pub fn read(text: &str) -> Option<Vec<u8>> {
+    let mut name = Vec::new();
+    for label in text.trim_end_matches('.').split('.').filter(|_| !matches!(text, "" | ".")) {
+        let length = u8::try_from(label.len()).ok().filter(|length| (1..=63).contains(length))?;
+        name.push(length);
+        name.extend(label.to_ascii_lowercase().bytes());
+    }
+    name.push(0);
+    (name.len() <= 255).then_some(name)
+}
+
+/// Whether a name in wire form is another one, or below it.
+pub fn is_below(name: &[u8], above: &[u8]) -> bool {
+    let mut rest = name;
+    loop {
+        if rest == above {
+            return true;
+        }
+        match parent(rest) {
+            Some(parent) => rest = parent,
+            None => return false,
+        }
+    }
+}
+
+/// The name without its first label; None: it is the root.
+pub fn parent(name: &[u8]) -> Option<&[u8]> {
+    match name.first() {
+        None | Some(0) => None,
+        Some(length) => name.get(1 + usize::from(*length)..),
+    }
+}
+
+/// A number that two keys hardly have in common.
+fn fingerprint(key: &DnsKey, seed: u64) -> u64 {
+    let bytes = key.to_bytes();
+    let (words, _) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(seed, |hash, word| {
+        let hash = (hash ^ u64::from_ne_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^ hash >> 29
+    });
+    hash >> (DNS_TAIL_BITS + DNS_ZONE_BITS + DNS_RULE_BITS)
+}
+
+/// A pinned answer in one word.
+pub fn word(key: &DnsKey, seed: u64, tail: u32, zone: u32, rule: u8) -> u64 {
+    u64::from(tail)
+        | u64::from(zone) << DNS_TAIL_BITS
+        | u64::from(rule) << (DNS_TAIL_BITS + DNS_ZONE_BITS)
+        | fingerprint(key, seed) << (DNS_TAIL_BITS + DNS_ZONE_BITS + DNS_RULE_BITS)
+}
+
+/// How the letters of a name are written in a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// Small ones.
+    Lower,
+    /// Capitals.
+    Upper,
+    /// Every letter by a bit of this number.
+    Mixed(u64),
+}
+
+/// The query of a key: with this id, and where it has EDNS with this buffer.
+pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case) -> Vec<u8> {
+    let has = |bit: u8| key.bits & bit != 0;
+    let flag = |bit: u8, flag: u16| if has(bit) { flag } else { 0 };
+    let flags = flag(dns_bit::RD, RD) | flag(dns_bit::AD, AD) | flag(dns_bit::CD, CD);
+    let edns = has(dns_bit::EDNS);
+    let mut query = Vec::with_capacity(96);
+    for word in [id, flags, 1, 0, 0, u16::from(edns)] {
+        query.extend(word.to_be_bytes());
+    }
+    query.extend(name(key).iter().enumerate().map(|(at, byte)| match case {
+        Case::Lower => *byte,
+        Case::Upper => byte.to_ascii_uppercase(),
+        Case::Mixed(bits) if bits >> (at % 64) & 1 == 1 => byte.to_ascii_uppercase(),
+        Case::Mixed(_) => *byte,
+    }));
+    query.extend(key.r#type.to_ne_bytes());
+    query.extend(1u16.to_be_bytes());
+    if edns {
+        query.extend([0, 0, 41]);
+        query.extend(buffer.to_be_bytes());
+        query.extend([0, 0, if has(dns_bit::DO) { 0x80 } else { 0 }, 0, 0, 0]);
+    }
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_of_a_key_has_that_key() {
+        for bits in 0..32 {
+            if bits & dns_bit::DO != 0 && bits & dns_bit::EDNS == 0 {
+                continue;
+            }
+            let key = key(&read("www.Example.org").unwrap(), 28, bits, 3).unwrap();
+            for case in [Case::Lower, Case::Upper, Case::Mixed(0x5555)] {
+                let question = derive(&query(&key, 7, 1232, case), 3).unwrap();
+                assert_eq!(question.key, key);
+                assert_eq!(question.mixed, case != Case::Lower);
+                assert_eq!(question.buffer, if bits & dns_bit::EDNS != 0 { 1232 } else { 512 });
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_shown_and_compared() {
+        let www = read("www.example.org.").unwrap();
+        assert_eq!(show(&www), "www.example.org.");
+        assert_eq!((show(&[0]), read(".")), (".".into(), Some(vec![0])));
+        assert!(is_below(&www, &read("example.org").unwrap()) && is_below(&www, &[0]));
+        assert!(!is_below(&www, &read("ample.org").unwrap()));
+        assert_eq!(read("a..b"), None);
+        assert_eq!(read(&"a".repeat(64)), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! One question learnt: asked until it is sure which clients get this answer. The asking itself is the caller's.
+
+use afpa_bpf::dns::abi::{DnsKey, dns_bit, dns_rule};
+
+use super::answer::{Parts, Tail, Unfit};
+use super::key::{self, Case};
+
+/// A question to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Its buffer, if it has EDNS.
+    pub buffer: u16,
+    /// The case of its name.
+    pub case: Case,
+    /// By this machine, and not as a stranger.
+    pub here: bool,
+}
+
+/// The answer to it, with the query that was sent.
+pub type Told = Option<(Vec<u8>, Vec<u8>)>;
+
+/// An answer that may be given to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    /// What is pinned.
+    pub tail: Tail,
+    /// Its rule: `dns_rule`.
+    pub rule: u8,
+    /// What it is made of.
+    pub parts: Parts,
+}
+
+/// How often an answer with sets of several records is asked for at once, each time with a buffer of its own, so that no cache
+/// of whole packets within the server hides a changing order.
+const SHUFFLES: u16 = 16;
+/// The plain way to ask.
+pub const PLAIN: Asking = Asking { buffer: 1232, case: Case::Lower, here: false };
+
+/// Asks all that has to be known. `letters` decides which letters of a question are capitals. With `settled` it is known that
+/// the server keeps the order of this answer's records.
+///
+/// # Errors
+/// Why the answer stays the server's.
+pub fn learn(
+    key: &DnsKey,
+    letters: u64,
+    settled: bool,
+    ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
+) -> Result<Learnt, Unfit> {
+    let mut tail = |key: &DnsKey, asking| {
+        let (query, answer) = ask(key, asking).ok_or(Unfit::Silence)?;
+        Tail::of(&query, &answer).map(|tail| (tail, answer))
+    };
+    let edns = key.bits & dns_bit::EDNS != 0;
+    let most = if edns { 4096 } else { PLAIN.buffer };
+    let (first, answer) = tail(key, Asking { buffer: most, ..PLAIN })?;
+    let parts = Parts::of(&answer).ok_or(Unfit::Strange)?;
+    let mut rule = dns_rule::FROM_512;
+    if edns {
+        rule = dns_rule::FROM_4096;
+        for (buffer, from) in [(1232, dns_rule::FROM_1232), (512, dns_rule::FROM_512)] {
+            match tail(key, Asking { buffer, ..PLAIN }) {
+                Ok((same, _)) if same == first => rule = from,
+                Ok(_) | Err(Unfit::Truncated) => break,
+                Err(why) => return Err(why),
+            }
+        }
+    }
+    let plain = Asking { buffer: most, ..PLAIN };
+    for case in [Case::Upper, Case::Mixed(letters)] {
+        match tail(key, Asking { case, ..plain }) {
+            Ok((same, _)) if same == first => {}
+            Ok(_) => rule |= dns_rule::LOWER_ONLY,
+            Err(why) => return Err(why),
+        }
+    }
+    if parts.several && !settled {
+        keeps_order(key, letters, &mut tail)?;
+    }
+    match tail(key, Asking { here: true, ..plain }) {
+        Ok((same, _)) if same == first => {}
+        Ok(_) => return Err(Unfit::Client),
+        Err(why) => return Err(why),
+    }
+    match tail(key, plain)? {
+        (same, _) if same == first => Ok(Learnt { tail: first, rule, parts }),
+        _ => Err(Unfit::Unstable),
+    }
+}
+
+/// Whether the server gives sets of several records in one order. Asked with EDNS, as each buffer makes it another packet.
+fn keeps_order(
+    key: &DnsKey,
+    letters: u64,
+    tail: &mut impl FnMut(&DnsKey, Asking) -> Result<(Tail, Vec<u8>), Unfit>,
+) -> Result<(), Unfit> {
+    let shuffled = DnsKey { bits: key.bits | dns_bit::EDNS, ..*key };
+    let mut first = None;
+    for turn in 0..SHUFFLES {
+        let buffer = 1233 + (letters as u16 & 0x3ff) + turn * 64;
+        let (found, _) = tail(&shuffled, Asking { buffer, ..PLAIN })?;
+        if *first.get_or_insert_with(|| found.clone()) != found {
+            return Err(Unfit::Unstable);
+        }
+    }
+    Ok(())
+}
+
+/// Asked again later: is the answer still this one?
+///
+/// # Errors
+/// If not.
+pub fn confirm(
+    key: &DnsKey,
+    pinned: &Tail,
+    buffer: u16,
+    ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
+) -> Result<(), Unfit> {
+    let (query, answer) = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
+    match Tail::of(&query, &answer)? == *pinned {
+        true => Ok(()),
+        false => Err(Unfit::Unstable),
+    }
+}
+
+/// The query for an asking.
+pub fn query(key: &DnsKey, id: u16, asking: Asking) -> Vec<u8> {
+    key::query(key, id, asking.buffer, asking.case)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(bits: u8) -> DnsKey {
+        key::key(&key::read("www.example.org").unwrap(), 1, bits, 0).unwrap()
+    }
+
+    /// A server with these records, whose last byte `last` says for each question.
+    fn server(
+        mut last: impl FnMut(&[u8], Asking) -> Option<Vec<u8>>,
+    ) -> impl FnMut(&DnsKey, Asking) -> Told {
+        move |key, asking| {
+            let query = query(key, 1, asking);
+            let edns = query[11] == 1;
+            let end = query.len() - if edns { key::OPT } else { 0 };
+            let all = last(&query, asking)?;
+            let mut answer = query[..end].to_vec();
+            answer[2] |= 0x84;
+            answer[7] = all.len() as u8;
+            answer[11] = 0;
+            for one in all {
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 192, 0, 2, one]);
+            }
+            Some((query, answer))
+        }
+    }
+
+    #[test]
+    fn a_steady_answer_is_for_everybody() {
+        let learnt =
+            learn(&key(dns_bit::EDNS), 5, false, &mut server(|_, _| Some(vec![1, 2]))).unwrap();
+        assert_eq!(learnt.rule, dns_rule::FROM_512);
+    }
+
+    #[test]
+    fn what_the_answer_depends_on_is_found() {
+        let edns = key(dns_bit::EDNS);
+        let by_case = |query: &[u8], _| Some(vec![u8::from(query.contains(&b'W'))]);
+        let learnt = learn(&edns, 5, false, &mut server(by_case)).unwrap();
+        assert_eq!(learnt.rule, dns_rule::FROM_512 | dns_rule::LOWER_ONLY);
+        let by_buffer = |_: &[u8], asking: Asking| Some(vec![u8::from(asking.buffer < 1000)]);
+        let learnt = learn(&edns, 5, false, &mut server(by_buffer)).unwrap();
+        assert_eq!(learnt.rule, dns_rule::FROM_1232);
+        let by_client = |_: &[u8], asking: Asking| Some(vec![u8::from(asking.here)]);
+        assert_eq!(learn(&edns, 5, false, &mut server(by_client)), Err(Unfit::Client));
+    }
+
+    #[test]
+    fn a_server_that_shuffles_keeps_its_answers() {
+        let shuffled = |_: &[u8], asking: Asking| {
+            // A cache of packets: only a question that was not asked before shuffles.
+            Some(if asking.buffer % 3 == 1 { vec![1, 2] } else { vec![2, 1] })
+        };
+        assert_eq!(learn(&key(0), 5, false, &mut server(shuffled)), Err(Unfit::Unstable));
+        assert_eq!(learn(&key(0), 5, false, &mut server(|_, _| None)), Err(Unfit::Silence));
+    }
+}

@@ -1,0 +1,167 @@
+//! Accelerates an unmodified name server: `afpa attach --dns`.
+//!
+//! The programs report questions that are not pinned; this process asks the server for those that come again, as a stranger, and pins
+//! what is sure. Every bit of a question that may matter is part of its key, and asked as it is.
+//!
+//! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
+//! - [`zones`], [`pins`]: editions of zones with their leases; what is pinned, and what is wanted. No I/O, no clock.
+//! - `ask`, `engine`, `control`: sockets, threads, orders.
+
+pub mod answer;
+mod ask;
+mod control;
+mod engine;
+pub mod key;
+pub mod learn;
+pub mod pins;
+pub mod zones;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afpa_bpf::dns::DnsPath;
+use afpa_bpf::dns::abi::{DNS_SERVERS, DnsConfig, dns_clients};
+use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
+use anyhow::{Context as _, bail};
+use nix::sys::signal::Signal;
+
+use self::engine::{Engine, Pace};
+use crate::Rights;
+use crate::paths::AttachSocket;
+use crate::say::say;
+use crate::signals::{listen_to_signals, next_signal};
+use crate::stranger::{INTERFACE, Stranger};
+
+/// The name server to accelerate, and how.
+#[derive(Clone, Debug)]
+pub struct DnsSettings {
+    /// Addresses on which the server listens, all with the same port.
+    pub listen: Vec<SocketAddr>,
+    /// Answers a second for a /24 of IPv4 or a /56 of IPv6; the server gives what exceeds that. 0: no limit.
+    pub rate: u32,
+    /// Questions a second to the server, besides the polls of zones.
+    pub ask_rate: u32,
+    /// How long the order of several records must have been the same.
+    pub settle: Duration,
+    /// The time between two polls of a zone.
+    pub poll: Duration,
+    /// A client is answered for so long after the server itself has answered it.
+    pub firewall_interval: Duration,
+    /// Folder of the control socket.
+    pub folder: PathBuf,
+}
+
+const TICK: Duration = Duration::from_secs(1);
+/// How much of a second's budget a prefix may use at once.
+const BURST_NS: u64 = 1_000_000_000;
+
+/// Accelerates a name server until a signal ends it. Must run in the network namespace of the server. HUP asks for everything again.
+///
+/// # Errors
+/// When the programs cannot be had, or another fast path is there.
+pub fn run(
+    settings: DnsSettings,
+    drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
+    let port = check(&settings)?;
+    let mut claim = PortClaim::default();
+    claim.lock(port).context("the port cannot be accelerated")?;
+    let stranger =
+        Arc::new(Stranger::make(port).context("the server cannot be asked as a stranger")?);
+    let path = DnsPath::load().context("the fast path cannot be had")?;
+    for (number, address) in settings.listen.iter().enumerate() {
+        path.serve(address.ip(), number as u32)?;
+    }
+    let config = DnsConfig {
+        way_life: settings.firewall_interval.as_nanos() as u64,
+        cost: 1_000_000_000u64.checked_div(settings.rate.into()).unwrap_or(0),
+        burst: BURST_NS,
+        seed: seed()?,
+        port: port.into(),
+        clients: dns_clients::KNOWN.into(),
+        ..DnsConfig::ZERO
+    };
+    let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };
+    let engine = Arc::new(Engine::new(path, settings.listen.clone(), pace, config));
+    let socket = AttachSocket::new(&settings.folder, port);
+    let listener = crate::control::listen(&socket.path)
+        .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
+    attach(&engine)?;
+    let begun = drop_rights(Rights::None).and_then(|()| engine.start(&stranger)).and_then(|()| {
+        let engine = Arc::clone(&engine);
+        Ok(crate::control::serve_with(listener, move |method, target| {
+            control::answer(&engine, method, target)
+        })?)
+    });
+    let outcome = begun.and_then(|()| live(&engine, &signals));
+    engine.end();
+    stranger.leave();
+    socket.remove();
+    let statistics = control::statistics(&engine);
+    say(&format!("{} questions were answered in the kernel", statistics["answered"]));
+    outcome
+}
+
+/// The port of all addresses.
+fn check(settings: &DnsSettings) -> anyhow::Result<u16> {
+    let Some(first) = settings.listen.first() else { bail!("--listen ADDR:53 is missing") };
+    if settings.listen.iter().any(|address| address.port() != first.port()) {
+        bail!("the addresses have different ports: attach to each port by itself");
+    }
+    if settings.listen.len() > DNS_SERVERS {
+        bail!("there are more than {DNS_SERVERS} addresses: leave some to the server");
+    }
+    let all = interfaces().context("interfaces cannot be listed")?;
+    for address in settings.listen.iter().map(SocketAddr::ip) {
+        if address.is_unspecified() {
+            bail!(
+                "--dns needs each address by itself: name those that clients ask, as --listen 192.0.2.1:53"
+            );
+        }
+        if address.is_loopback() {
+            bail!("clients on this machine are the server's: name an address that others ask");
+        }
+        if !is_reachable(address, &all) {
+            bail!("no interface has the address {address}: `ip address` lists those there are");
+        }
+    }
+    Ok(first.port())
+}
+
+fn seed() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Puts the programs on the interfaces that clients come by and that have none yet.
+fn attach(engine: &Engine) -> anyhow::Result<()> {
+    let all = interfaces()?;
+    let carriers = carrying(&engine.listen, &all)
+        .filter(|interface| !interface.loopback && !interface.name.starts_with(INTERFACE));
+    for interface in carriers {
+        let name = &interface.name;
+        match engine.path.attach(interface.index) {
+            Ok(false) => {}
+            Ok(true) => say(&format!("answering DNS on {name}")),
+            Err(error) => return Err(error).with_context(|| format!("{name} takes no programs")),
+        }
+    }
+    Ok(())
+}
+
+fn live(engine: &Arc<Engine>, signals: &nix::sys::signalfd::SignalFd) -> anyhow::Result<()> {
+    loop {
+        match next_signal(signals, TICK)? {
+            Some(Signal::SIGHUP) => {
+                say("asking for everything anew");
+                engine.forget();
+            }
+            Some(_) => return Ok(()),
+            None => attach(engine)?,
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What is pinned, and what is to be asked for. No I/O, no clock.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use afpa_bpf::dns::abi::{DNS_KEYS, DNS_TAILS, DnsKey};
+
+use super::answer::{Tail, Unfit};
+use super::key;
+use super::zones::REST;
+
+/// A pinned answer.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// The edition of its zone.
+    pub edition: u32,
+    /// What is pinned.
+    pub tail: Tail,
+    /// Its number.
+    number: u32,
+    /// Since when.
+    since: u64,
+    /// How many were pinned before it: a key that was pinned again is another one.
+    turn: u64,
+}
+
+/// All of them, with their tails, which many share.
+#[derive(Debug, Default)]
+pub struct Pins {
+    keys: HashMap<DnsKey, Pin>,
+    tails: HashMap<Tail, (u32, u32)>,
+    fresh: u32,
+    free: Vec<u32>,
+    /// Numbers of tails that programs may still read for a moment.
+    resting: VecDeque<(u64, u32)>,
+    /// Names that do not exist.
+    absent: usize,
+    /// In rounds these are confirmed: the time of the last one, and which.
+    round: VecDeque<(u64, DnsKey, u64)>,
+    pinned: u64,
+}
+
+/// An eighth of the table is for names that do not exist: anybody can ask for any number of them.
+const ABSENT: usize = DNS_KEYS / 8;
+/// Room is left, so that the kernel's table never is full.
+const MOST: usize = DNS_KEYS - DNS_KEYS / 16;
+/// An answer lives for an hour at most: then it is learnt anew, if it is still asked for.
+const LIFE: u64 = 3_600_000_000_000;
+
+/// A round takes this long at least, in nanoseconds.
+const ROUND: u64 = 10_000_000_000;
+
+/// A tail to write before its key: None if it is there already.
+pub type NewTail = Option<u32>;
+
+impl Pins {
+    /// Notes an answer. Returns the number of its tail, and whether that must be written first.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn add(
+        &mut self,
+        key: DnsKey,
+        tail: &Tail,
+        edition: u32,
+        now: u64,
+    ) -> Result<(u32, NewTail), Unfit> {
+        self.remove(&key, now);
+        if self.keys.len() >= MOST || (tail.is_nxdomain() && self.absent >= ABSENT) {
+            return Err(Unfit::Full);
+        }
+        let (number, new) = match self.tails.get_mut(tail) {
+            Some((number, uses)) => {
+                *uses += 1;
+                (*number, None)
+            }
+            None => {
+                let number = self.number(now).ok_or(Unfit::Full)?;
+                self.tails.insert(tail.clone(), (number, 1));
+                (number, Some(number))
+            }
+        };
+        self.absent += usize::from(tail.is_nxdomain());
+        let turn = self.pinned;
+        self.pinned += 1;
+        self.keys.insert(key, Pin { edition, tail: tail.clone(), number, since: now, turn });
+        self.round.push_back((now, key, turn));
+        Ok((number, new))
+    }
+
+    fn number(&mut self, now: u64) -> Option<u32> {
+        while let Some((since, number)) = self.resting.front().copied()
+            && now.saturating_sub(since) > REST
+        {
+            self.resting.pop_front();
+            self.free.push(number);
+        }
+        self.free.pop().or_else(|| {
+            let fresh = self.fresh;
+            self.fresh += 1;
+            Some(fresh).filter(|fresh| (*fresh as usize) < DNS_TAILS)
+        })
+    }
+
+    /// Forgets one, if it is there.
+    pub fn remove(&mut self, key: &DnsKey, now: u64) -> Option<Pin> {
+        let pin = self.keys.remove(key)?;
+        self.absent -= usize::from(pin.tail.is_nxdomain());
+        if let Some((_, uses)) = self.tails.get_mut(&pin.tail) {
+            *uses -= 1;
+            if *uses == 0 {
+                self.tails.remove(&pin.tail);
+                self.resting.push_back((now, pin.number));
+            }
+        }
+        Some(pin)
+    }
+
+    /// Those that `which` chooses, as of this moment.
+    pub fn choose(&self, which: impl Fn(&DnsKey, &Pin) -> bool) -> Vec<DnsKey> {
+        self.keys.iter().filter(|(key, pin)| which(key, pin)).map(|(key, _)| *key).collect()
+    }
+
+    /// The next one of the round, and whether its life is over. None: it is not time yet.
+    pub fn next_of_round(&mut self, now: u64) -> Option<(DnsKey, Pin, bool)> {
+        while let Some((last, key, turn)) = self.round.front().copied()
+            && now.saturating_sub(last) >= ROUND
+        {
+            self.round.pop_front();
+            if let Some(pin) = self.keys.get(&key).filter(|pin| pin.turn == turn) {
+                self.round.push_back((now, key, turn));
+                return Some((key, pin.clone(), now.saturating_sub(pin.since) > LIFE));
+            }
+        }
+        None
+    }
+
+    /// Whether this very answer is pinned still.
+    pub fn is_pinned(&self, key: &DnsKey, pin: &Pin) -> bool {
+        self.keys.get(key).is_some_and(|now| now.turn == pin.turn)
+    }
+
+    /// Keys, tails, and keys of names that do not exist.
+    pub fn standing(&self) -> (usize, usize, usize) {
+        (self.keys.len(), self.tails.len(), self.absent)
+    }
+}
+
+/// Questions that were seen, and those that are to be asked for.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// When each was seen first.
+    seen: HashMap<DnsKey, u64>,
+    queue: VecDeque<DnsKey>,
+    queued: HashSet<DnsKey>,
+    /// Not before these times, in their order.
+    later: BTreeMap<(u64, u64), DnsKey>,
+    numbered: u64,
+    /// Until when a question is left alone, and why.
+    left: HashMap<DnsKey, (u64, Unfit)>,
+    /// Differences that the programs found.
+    differed: HashMap<DnsKey, u32>,
+}
+
+/// A question counts if it comes twice within this time, in nanoseconds.
+const TWICE: u64 = 60_000_000_000;
+/// Questions that are remembered.
+const REMEMBERED: usize = 16_384;
+/// How long a question is left alone that cannot be pinned; one whose answers differed twice.
+const ALONE: u64 = 30_000_000_000;
+const BARRED: u64 = 600_000_000_000;
+
+impl Wanted {
+    /// A client has asked this.
+    pub fn saw(&mut self, key: DnsKey, now: u64) {
+        if self.queued.contains(&key) || self.left.get(&key).is_some_and(|(until, _)| now < *until)
+        {
+            return;
+        }
+        match self.seen.get(&key) {
+            Some(first) if now.saturating_sub(*first) <= TWICE => {
+                self.seen.remove(&key);
+                self.want(key);
+            }
+            _ => {
+                if self.seen.len() >= REMEMBERED {
+                    self.seen.clear();
+                }
+                self.seen.insert(key, now);
+            }
+        }
+    }
+
+    /// Ask for it, as soon as may be.
+    pub fn want(&mut self, key: DnsKey) {
+        if self.queued.len() < REMEMBERED && self.queued.insert(key) {
+            self.queue.push_back(key);
+        }
+    }
+
+    /// Ask for it at this time.
+    pub fn want_at(&mut self, key: DnsKey, at: u64) {
+        if self.queued.len() < REMEMBERED && self.queued.insert(key) {
+            self.numbered += 1;
+            self.later.insert((at, self.numbered), key);
+        }
+    }
+
+    /// It cannot be pinned now.
+    pub fn leave(&mut self, key: DnsKey, why: Unfit, now: u64) {
+        if self.left.len() >= REMEMBERED {
+            self.left.retain(|_, (until, _)| now < *until);
+        }
+        if self.left.len() < REMEMBERED {
+            let alone = match why {
+                Unfit::Barred => BARRED,
+                Unfit::Changing | Unfit::Silence => ALONE / 30,
+                _ => ALONE,
+            };
+            self.left.insert(key, (now + alone, why));
+        }
+    }
+
+    /// The server's own answer differed from the pinned one. True: for the second time.
+    pub fn differed(&mut self, key: DnsKey) -> bool {
+        if self.differed.len() >= REMEMBERED {
+            self.differed.clear();
+        }
+        let times = self.differed.entry(key).or_default();
+        *times += 1;
+        *times >= 2
+    }
+
+    /// The next question to ask.
+    pub fn next(&mut self, now: u64) -> Option<DnsKey> {
+        let due = self.later.first_key_value().filter(|((at, _), _)| *at <= now);
+        let due = due.map(|(at, _)| *at);
+        let key = due.and_then(|at| self.later.remove(&at)).or_else(|| self.queue.pop_front())?;
+        self.queued.remove(&key);
+        Some(key)
+    }
+
+    /// How many are to be asked for; and how many are left alone, by reason.
+    pub fn standing(&self, now: u64) -> (usize, BTreeMap<String, u64>) {
+        let mut reasons = BTreeMap::new();
+        for (_, why) in self.left.values().filter(|(until, _)| now < *until) {
+            *reasons.entry(why.to_string()).or_default() += 1;
+        }
+        (self.queued.len(), reasons)
+    }
+}
+
+/// Whether a purge of this name is about the key: of the name itself, or of all at and below it.
+pub fn is_purged(key: &DnsKey, name: &[u8], below: bool) -> bool {
+    match below {
+        true => key::is_below(key::name(key), name),
+        false => key::name(key) == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u16) -> DnsKey {
+        key::key(&key::read("a.example").unwrap(), number, 0, 0).unwrap()
+    }
+
+    fn tail(last: u8) -> Tail {
+        let key = key(1);
+        let query = key::query(&key, 1, 512, key::Case::Lower);
+        let mut answer = query.clone();
+        answer[2] = 0x84;
+        answer.push(last);
+        Tail::of(&query, &answer).unwrap()
+    }
+
+    #[test]
+    fn tails_are_shared_and_their_numbers_rest() {
+        let mut pins = Pins::default();
+        assert_eq!(pins.add(key(1), &tail(1), 7, 0), Ok((0, Some(0))));
+        assert_eq!(pins.add(key(2), &tail(1), 7, 0), Ok((0, None)));
+        assert_eq!(pins.add(key(3), &tail(2), 7, 0), Ok((1, Some(1))));
+        assert!(pins.remove(&key(1), 5).is_some() && pins.remove(&key(2), 5).is_some());
+        assert_eq!(pins.add(key(4), &tail(3), 7, 6), Ok((2, Some(2))), "0 rests");
+        assert_eq!(pins.add(key(5), &tail(4), 7, 6 + REST), Ok((0, Some(0))));
+        assert_eq!(pins.choose(|_, pin| pin.edition == 7).len(), 3);
+    }
+
+    #[test]
+    fn a_question_counts_when_it_comes_twice() {
+        let mut wanted = Wanted::default();
+        wanted.saw(key(1), 0);
+        assert_eq!(wanted.next(0), None);
+        wanted.saw(key(1), TWICE + 1);
+        assert_eq!(wanted.next(0), None, "too late");
+        wanted.saw(key(1), TWICE + 2);
+        assert_eq!(wanted.next(0), Some(key(1)));
+        wanted.leave(key(1), Unfit::Unstable, 0);
+        wanted.saw(key(1), 1);
+        wanted.saw(key(1), 2);
+        assert_eq!(wanted.next(2), None, "left alone");
+        wanted.want_at(key(2), 100);
+        assert_eq!((wanted.next(99), wanted.next(100)), (None, Some(key(2))));
+        assert!(!wanted.differed(key(1)) && wanted.differed(key(1)));
+    }
+}

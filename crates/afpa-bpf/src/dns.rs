@@ -1,0 +1,186 @@
+//! The programs that answer DNS: an object of its own, with its own maps, on tcx hooks beside those of HTTP.
+//!
+//! Nothing of it outlives the process: the kernel takes programs off their hooks with the last descriptor of their links. No
+//! client notices, since each datagram is by itself.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use afpa_abi::address_bytes;
+pub use afpa_abi::dns as abi;
+use afpa_abi::dns::{DnsConfig, DnsKey, DnsReport, DnsTail, Reason};
+use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, RingBuffer, RingBufferBuilder};
+
+use crate::kernel::Kernel;
+use crate::net::hooked::Hooks;
+use crate::net::{interfaces, links};
+use crate::settings::Settings;
+use crate::unavailable::{Unavailable, broken_object, explain};
+
+/// The loaded programs. When this is dropped, nothing is answered any more.
+pub struct DnsPath {
+    ingress: OwnedFd,
+    egress: OwnedFd,
+    maps: HashMap<String, MapHandle>,
+    /// Links by interface: egress first, since an answer of the server's must be seen before one is given.
+    hooked: Mutex<HashMap<u32, [OwnedFd; 2]>>,
+}
+
+impl DnsPath {
+    /// Loads programs and maps. Nothing is attached or answered yet.
+    ///
+    /// # Errors
+    /// When the kernel is too old, or refuses.
+    pub fn load() -> Result<Self, Unavailable> {
+        if let Some(why) = Kernel::this().refusals().into_iter().next() {
+            return Err(why);
+        }
+        if Hooks::of_this_kernel(&Settings::default()) == Hooks::Clsact {
+            return Err(Unavailable {
+                reason: "this kernel has no tcx, on which the programs for DNS are".into(),
+                remedy: "Linux 6.6 or newer",
+            });
+        }
+        let object = ObjectBuilder::default()
+            .name("afpa_dns")
+            .and_then(|builder| builder.open_memory(crate::DNS_OBJECT))
+            .and_then(|open| open.load())
+            .map_err(|error| explain("kernel refuses the programs for DNS", &error))?;
+        let program = |name: &str| {
+            let found = object.progs().find(|program| program.name() == name);
+            let found = found.ok_or_else(|| broken_object(name))?;
+            let kept = found.as_fd().try_clone_to_owned();
+            kept.map_err(|error| explain("program cannot be kept", &error))
+        };
+        let mut maps = HashMap::new();
+        for map in object.maps() {
+            let handle =
+                MapHandle::try_from(&map).map_err(|error| explain("map cannot be kept", &error))?;
+            maps.insert(map.name().to_string_lossy().into_owned(), handle);
+        }
+        Ok(Self {
+            ingress: program("afpa_dns_ingress")?,
+            egress: program("afpa_dns_egress")?,
+            maps,
+            hooked: Mutex::default(),
+        })
+    }
+
+    fn map(&self, name: &str) -> libbpf_rs::Result<&MapHandle> {
+        let lacks = || libbpf_rs::Error::from(std::io::Error::other(format!("no map {name}")));
+        self.maps.get(name).ok_or_else(lacks)
+    }
+
+    fn put(&self, map: &str, key: &[u8], value: &[u8]) -> libbpf_rs::Result<()> {
+        self.map(map)?.update(key, value, MapFlags::ANY)
+    }
+
+    fn hooked(&self) -> MutexGuard<'_, HashMap<u32, [OwnedFd; 2]>> {
+        self.hooked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts both programs on an interface of the current network namespace; false: they are there already.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attach(&self, interface: u32) -> std::io::Result<bool> {
+        let mut hooked = self.hooked();
+        hooked.retain(|interface, _| !interfaces::is_gone(*interface));
+        if hooked.contains_key(&interface) {
+            return Ok(false);
+        }
+        let egress = links::create_link(&self.egress, interface, BPF_TCX_EGRESS)?;
+        let ingress = links::create_link(&self.ingress, interface, BPF_TCX_INGRESS)?;
+        hooked.insert(interface, [egress, ingress]);
+        Ok(true)
+    }
+
+    /// Takes the programs off all interfaces at once.
+    pub fn detach(&self) {
+        for [egress, ingress] in self.hooked().drain().map(|(_, links)| links) {
+            links::detach(&ingress);
+            links::detach(&egress);
+        }
+    }
+
+    /// Says what user mode says.
+    ///
+    /// # Errors
+    /// When the kernel refuses, here and below.
+    pub fn configure(&self, config: &DnsConfig) -> libbpf_rs::Result<()> {
+        self.put("dns_configs", &0u32.to_ne_bytes(), &config.to_bytes())
+    }
+
+    /// Serves an address, by a number.
+    pub fn serve(&self, address: IpAddr, number: u32) -> libbpf_rs::Result<()> {
+        self.put("dns_servers", &address_bytes(address), &number.to_ne_bytes())
+    }
+
+    /// Writes a tail that no key names, and none has named for a while.
+    pub fn put_tail(&self, number: u32, tail: &DnsTail) -> libbpf_rs::Result<()> {
+        self.put("dns_tails", &number.to_ne_bytes(), &tail.to_bytes())
+    }
+
+    /// Pins an answer.
+    pub fn pin(&self, key: &DnsKey, word: u64) -> libbpf_rs::Result<()> {
+        self.put("dns_keys", &key.to_bytes(), &word.to_ne_bytes())
+    }
+
+    /// Takes an answer back, if it is there.
+    pub fn unpin(&self, key: &DnsKey) {
+        let _dropped_by_the_program =
+            self.map("dns_keys").and_then(|keys| keys.delete(&key.to_bytes()));
+    }
+
+    /// Until when answers of this edition of a zone may be given; 0: it is over.
+    pub fn lease(&self, zone: u32, until: u64) -> libbpf_rs::Result<()> {
+        self.put("dns_zones", &zone.to_ne_bytes(), &until.to_ne_bytes())
+    }
+
+    /// How often each way out of the programs was taken.
+    pub fn counters(&self) -> libbpf_rs::Result<Vec<(Reason, u64)>> {
+        let map = self.map("dns_counters")?;
+        let count = |reason: &Reason| {
+            let found = map.lookup_percpu(&(*reason as u32).to_ne_bytes(), MapFlags::ANY)?;
+            let of_core =
+                |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
+            Ok((*reason, found.unwrap_or_default().iter().map(of_core).sum()))
+        };
+        Reason::ALL.iter().map(count).collect()
+    }
+
+    /// Opens the stream of the programs' reports. One reader is enough; it stays on its thread.
+    pub fn reports(&self) -> libbpf_rs::Result<DnsReports<'_>> {
+        let read = Rc::new(RefCell::new(Vec::new()));
+        let into = Rc::clone(&read);
+        let mut builder = RingBufferBuilder::new();
+        builder.add(self.map("dns_reports")?, move |bytes| {
+            into.borrow_mut().extend(DnsReport::from_bytes(bytes));
+            0
+        })?;
+        Ok(DnsReports { ring: builder.build()?, read })
+    }
+}
+
+/// The reader of the programs' reports.
+pub struct DnsReports<'p> {
+    ring: RingBuffer<'p>,
+    read: Rc<RefCell<Vec<DnsReport>>>,
+}
+
+impl DnsReports<'_> {
+    /// Those that are there, or come within `patience`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&self, patience: Duration) -> libbpf_rs::Result<Vec<DnsReport>> {
+        self.ring.poll(patience)?;
+        Ok(self.read.take())
+    }
+}
