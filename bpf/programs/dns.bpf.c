@@ -17,31 +17,6 @@ static __always_inline int dns_pass(enum afpa_dns_reason reason)
 	return TCX_NEXT;
 }
 
-/* From the packet to the question. */
-static __always_inline enum afpa_dns_reason dns_derive(struct __sk_buff *skb, const struct datagram *d, struct dns_question *q)
-{
-	__u32 at = d->udp_at + UDP_LENGTH, length = d->length - UDP_LENGTH, name;
-	enum afpa_dns_reason reason;
-	struct dns_header header;
-	struct dns_end end = {};
-
-	if (d->length < UDP_LENGTH + DNS_SMALLEST || bpf_skb_load_bytes(skb, at, &header, sizeof(header)))
-		return AFPA_DNS_REASON_PASS_LENGTH;
-	reason = dns_derive_header(q, &header, length);
-	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return reason;
-	name = q->key.name_length;
-	at += DNS_HEADER;
-	if (name - 1 >= AFPA_DNS_NAME_MAX || bpf_skb_load_bytes(skb, at, q->key.name, name))
-		return AFPA_DNS_REASON_PASS_LENGTH;
-	if (bpf_skb_load_bytes(skb, at + name, &end, q->edns ? DNS_TYPE_CLASS + DNS_OPT : DNS_TYPE_CLASS))
-		return AFPA_DNS_REASON_PASS_LENGTH;
-	reason = dns_derive_end(q, &end);
-	if (reason == AFPA_DNS_REASON_ANSWERED)
-		dns_derive_name(q);
-	return reason;
-}
-
 /* The query goes up though its answer is pinned. */
 static __always_inline void dns_remember(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
 					 const struct dns_question *q)
@@ -91,7 +66,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (!d.check)
 		return dns_pass(AFPA_DNS_REASON_PASS_CHECKSUM);
 	q.key.server = client.server;
-	reason = dns_derive(skb, &d, &q);
+	reason = dns_derive(skb, d.udp_at + UDP_LENGTH, d.length, &q);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
 		return dns_pass(reason);
 	reason = dns_look_up(&q, config, now, &found);

@@ -12,6 +12,7 @@ pub mod browser;
 pub mod codings;
 pub mod collector;
 pub mod dates;
+pub mod dns;
 pub mod h2;
 pub mod monitoring;
 pub mod pebble;

@@ -25,7 +25,7 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/reasons.rs"));
 }
 
-/// What the programs that answer DNS share with user mode: `bpf/include/afpa/dns/abi.h` and `reasons.h` there.
+/// The part that the programs for DNS share with user mode: `bpf/include/afpa/dns/abi.h` and `reasons.h` there.
 pub mod dns {
     #![allow(missing_docs)] // some members say what they are by their names
 

@@ -22,6 +22,7 @@ macro_rules! lab {
 
 mod answers;
 mod clients;
+mod dns;
 mod doctor;
 mod fields;
 mod health;

@@ -7,7 +7,7 @@
 
 #define AFPA_DNS_NAME_MAX 64     /* longest name in wire form that is answered here; a multiple of 8 */
 #define AFPA_DNS_KEY_WORDS 9     /* words of 8 bytes in a key */
-#define AFPA_DNS_TAIL_MAX 1216   /* longest tail: what follows the question in an answer; a multiple of 64 */
+#define AFPA_DNS_TAIL_MAX 1216   /* longest tail, the part of an answer behind its question; a multiple of 64 */
 #define AFPA_DNS_TAIL_ROOM 1280  /* room for a tail, with zeros behind it */
 #define AFPA_DNS_ANSWER_MAX 1232 /* longest answer */
 #define AFPA_DNS_QUERY_MAX 512   /* longest query that is looked at, with its UDP header */
@@ -24,7 +24,7 @@
 #define AFPA_DNS_ZONE_BITS 14
 #define AFPA_DNS_RULE_BITS 4
 
-/* What the answer depends on besides the name and its type. */
+/* Properties of a query, besides the name and its type, that the answer depends on. */
 enum afpa_dns_bit {
 	AFPA_DNS_EDNS = 1, /* there is an OPT record */
 	AFPA_DNS_DO = 2,   /* its flag that asks for signatures */
@@ -51,7 +51,7 @@ struct afpa_dns_key {
 	__u32 server;                 /* the number of the address that was asked */
 };
 
-/* What follows the question in an answer, and the answer's header. */
+/* The part of an answer that follows its question, and the answer's header. */
 struct afpa_dns_tail {
 	__u32 sum;        /* of the bytes, as from an even place, folded to 16 bits */
 	__u16 length;
@@ -85,7 +85,7 @@ struct afpa_dns_watch {
 	__u16 port, id;       /* network order */
 };
 
-/* What user mode says; the one entry of a map. */
+/* Orders of user mode; the one entry of a map. */
 struct afpa_dns_config {
 	__u64 until;          /* monotonic ns: nothing is answered after that */
 	__u64 way_life;       /* ns for which a way is believed */
@@ -101,7 +101,7 @@ enum afpa_dns_clients {
 	AFPA_DNS_GATEWAY,     /* also those behind a next hop by which it has answered anybody, if routes lead there */
 };
 
-/* What the programs tell user mode. */
+/* Events that the programs tell user mode of. */
 enum afpa_dns_event {
 	AFPA_DNS_MISSED,      /* a key is not pinned */
 	AFPA_DNS_DIFFERED,    /* the server's own answer is not what was pinned, which has been dropped */

@@ -7,7 +7,7 @@
  *       names, bytes behind the end and cut packets match nothing.
  *  DNS2 What is not surely a plain query goes to the server: servers differ in what they answer to it.
  *
- * Plain C over bytes, without maps or helpers: a test runs it in user space against `afpa-attach`.
+ * Plain C without maps: a test runs it in user space against `derive` of `afpa-attach`.
  */
 #ifndef AFPA_DNS_DERIVE_H
 #define AFPA_DNS_DERIVE_H
@@ -27,7 +27,7 @@ struct dns_header {
 	__u16 id, flags, questions, answers, authorities, additionals; /* network order */
 };
 
-/* What stands behind the name: type and class, and then perhaps an OPT record. */
+/* The bytes behind the name: type and class, and then perhaps an OPT record. */
 struct dns_end {
 	__u8 bytes[DNS_TYPE_CLASS + DNS_OPT];
 	__u8 pad;
@@ -86,7 +86,7 @@ static __always_inline __u16 dns_u16(const __u8 *bytes)
 	return bytes[0] << 8 | bytes[1];
 }
 
-/* What stands behind the name. */
+/* The bytes behind the name. */
 static __always_inline enum afpa_dns_reason dns_derive_end(struct dns_question *q, const struct dns_end *end)
 {
 	const __u8 *opt = end->bytes + DNS_TYPE_CLASS;
@@ -121,6 +121,32 @@ static __always_inline void dns_derive_name(struct dns_question *q)
 		words[i] = lower;
 	}
 	q->mixed = changed;
+}
+
+/* From a message at `at`, in a datagram of `udp_length` bytes with its UDP header, to the question. */
+static __always_inline enum afpa_dns_reason dns_derive(struct __sk_buff *skb, __u32 at, __u32 udp_length, struct dns_question *q)
+{
+	enum afpa_dns_reason reason;
+	struct dns_header header;
+	struct dns_end end = {};
+	__u32 name;
+
+	if (udp_length < 8 + DNS_SMALLEST || bpf_skb_load_bytes(skb, at, &header, sizeof(header)))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	reason = dns_derive_header(q, &header, udp_length - 8);
+	if (reason != AFPA_DNS_REASON_ANSWERED)
+		return reason;
+	name = q->key.name_length;
+	asm volatile("" : "+r"(name)); /* the verifier has to see the bounds that the compiler knows */
+	at += DNS_HEADER;
+	if (name - 1 >= AFPA_DNS_NAME_MAX || bpf_skb_load_bytes(skb, at, q->key.name, name))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	if (bpf_skb_load_bytes(skb, at + name, &end, q->edns ? DNS_TYPE_CLASS + DNS_OPT : DNS_TYPE_CLASS))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	reason = dns_derive_end(q, &end);
+	if (reason == AFPA_DNS_REASON_ANSWERED)
+		dns_derive_name(q);
+	return reason;
 }
 
 /* A number that two keys hardly have in common. */

@@ -51,7 +51,7 @@ struct {
 	__type(value, __u64);
 } dns_zones SEC(".maps");
 
-/* Clients -> the way by which the server answered them last. Who is pushed out is the server's until it has answered. */
+/* Clients -> the way by which the server answered them last. A client that is pushed out is the server's until it has answered. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, AFPA_DNS_CLIENTS);

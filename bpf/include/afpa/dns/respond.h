@@ -31,7 +31,7 @@ static __always_inline __u16 dns_sum_opt(const struct dns_question *q)
 			     bpf_htons(flags >> 8) + bpf_htons((flags & 255) << 8));
 }
 
-/* What the program leaves of the packet's headers, from the frame's start to the end of the DNS header. */
+/* The packet's headers, from the frame's start to the end of the DNS header. */
 struct dns_frame_v4 {
 	__u16 unused; /* so that all that follow are aligned */
 	struct ethhdr ethernet;

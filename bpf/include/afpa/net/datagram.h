@@ -3,7 +3,7 @@
  * Datagrams: Ethernet, IPv4 or IPv6, UDP. Beside segment.h, and as there packets are only read here.
  *
  * A packet that is not for the port costs a few direct reads, and is not counted. One that is for it, but not in the plain form that can
- * be answered, is told apart: it goes up with a reason.
+ * be answered, goes up with a reason.
  */
 #ifndef AFPA_NET_DATAGRAM_H
 #define AFPA_NET_DATAGRAM_H
@@ -24,7 +24,7 @@ struct udphdr {
 	__u16 check;
 };
 
-/* Who sent a datagram to whom: addresses of 16 bytes, IPv4 as ::ffff:a.b.c.d; ports in network order. */
+/* Both ends of a datagram: addresses of 16 bytes, IPv4 as ::ffff:a.b.c.d; ports in network order. */
 struct datagram {
 	__u32 source[4], destination[4];
 	__be16 source_port, destination_port;

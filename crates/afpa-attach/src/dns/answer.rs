@@ -1,4 +1,4 @@
-//! The server's answers: what is pinned of them, and on what else they depend. No I/O.
+//! The server's answers: the part of them that is pinned, and the zones on which they depend. No I/O.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsTail};
 
 use super::key::{HEADER, OPT};
 
-/// What is pinned of an answer: the header without id and RD, and all that follows the question.
+/// The part of an answer that is pinned: the header without id and RD, and all that follows the question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tail {
     /// Flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, as on the wire.
@@ -55,7 +55,7 @@ pub enum Unfit {
 const RD: u8 = 0x01;
 
 impl Tail {
-    /// What an answer to this query has behind the question.
+    /// The part of an answer to this query that is behind the question.
     ///
     /// # Errors
     /// When it must not be given to others.
@@ -114,7 +114,7 @@ impl Tail {
     }
 }
 
-/// What an answer is made of.
+/// The parts of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Some set has two records or more, whose order a server may change.

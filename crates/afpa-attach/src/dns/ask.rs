@@ -12,7 +12,7 @@ use super::key;
 use super::learn::{Asking, PLAIN, Told, query};
 use crate::stranger::{Stranger, datagrams};
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// An answer with the question's id.

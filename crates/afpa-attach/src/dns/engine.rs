@@ -19,7 +19,7 @@ use super::zones::{Order, ZoneName, Zones};
 use crate::filler::spawn;
 use crate::stranger::Stranger;
 
-/// What the threads share.
+/// The part that the threads share.
 pub(super) struct Engine {
     pub(super) path: DnsPath,
     pub(super) listen: Vec<SocketAddr>,

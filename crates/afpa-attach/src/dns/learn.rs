@@ -22,11 +22,11 @@ pub type Told = Option<(Vec<u8>, Vec<u8>)>;
 /// An answer that may be given to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learnt {
-    /// What is pinned.
+    /// The part that is pinned.
     pub tail: Tail,
     /// Its rule: `dns_rule`.
     pub rule: u8,
-    /// What it is made of.
+    /// Its parts.
     pub parts: Parts,
 }
 

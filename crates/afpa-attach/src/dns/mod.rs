@@ -4,7 +4,7 @@
 //! what is sure. Every bit of a question that may matter is part of its key, and asked as it is.
 //!
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
-//! - [`zones`], [`pins`]: editions of zones with their leases; what is pinned, and what is wanted. No I/O, no clock.
+//! - [`zones`], [`pins`]: editions of zones with their leases; pinned answers, and wanted ones. No I/O, no clock.
 //! - `ask`, `engine`, `control`: sockets, threads, orders.
 
 pub mod answer;

@@ -1,4 +1,4 @@
-//! What is pinned, and what is to be asked for. No I/O, no clock.
+//! Pinned answers, and questions that are to be asked. No I/O, no clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -13,7 +13,7 @@ use super::zones::REST;
 pub struct Pin {
     /// The edition of its zone.
     pub edition: u32,
-    /// What is pinned.
+    /// The pinned part.
     pub tail: Tail,
     /// Its number.
     number: u32,
@@ -31,7 +31,7 @@ pub struct Pins {
     fresh: u32,
     free: Vec<u32>,
     /// Numbers of tails that programs may still read for a moment.
-    resting: VecDeque<(u64, u32)>,
+    fallow: VecDeque<(u64, u32)>,
     /// Names that do not exist.
     absent: usize,
     /// In rounds these are confirmed: the time of the last one, and which.
@@ -88,10 +88,10 @@ impl Pins {
     }
 
     fn number(&mut self, now: u64) -> Option<u32> {
-        while let Some((since, number)) = self.resting.front().copied()
+        while let Some((since, number)) = self.fallow.front().copied()
             && now.saturating_sub(since) > REST
         {
-            self.resting.pop_front();
+            self.fallow.pop_front();
             self.free.push(number);
         }
         self.free.pop().or_else(|| {
@@ -109,7 +109,7 @@ impl Pins {
             *uses -= 1;
             if *uses == 0 {
                 self.tails.remove(&pin.tail);
-                self.resting.push_back((now, pin.number));
+                self.fallow.push_back((now, pin.number));
             }
         }
         Some(pin)

@@ -10,7 +10,7 @@ use afpa_bpf::dns::abi::{DNS_LEASE, DNS_ZONES};
 /// Which zone: the number of the server's address, and the apex in wire form. Without one it stands for all of that server.
 pub type ZoneName = (u32, Option<Vec<u8>>);
 
-/// What is to be written for the programs.
+/// A word to write for the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Answers of the edition may be given until then.
@@ -36,7 +36,7 @@ pub struct Zones {
     zones: BTreeMap<ZoneName, Zone>,
     free: Vec<u32>,
     /// Numbers that programs may still use for a moment.
-    resting: VecDeque<(u64, u32)>,
+    fallow: VecDeque<(u64, u32)>,
     changes: u64,
 }
 
@@ -49,7 +49,7 @@ pub const REST: u64 = 10_000_000_000;
 impl Default for Zones {
     fn default() -> Self {
         let free = (1..DNS_ZONES as u32).rev().collect();
-        Self { zones: BTreeMap::new(), free, resting: VecDeque::new(), changes: 0 }
+        Self { zones: BTreeMap::new(), free, fallow: VecDeque::new(), changes: 0 }
     }
 }
 
@@ -148,16 +148,16 @@ impl Zones {
 
     fn end(&mut self, edition: u32, now: u64) -> Order {
         self.changes += 1;
-        self.resting.push_back((now, edition));
+        self.fallow.push_back((now, edition));
         Order::End(edition)
     }
 
     /// Numbers that have rested, and that no answer names any more, are free.
     pub fn wake(&mut self, now: u64) {
-        while let Some((since, number)) = self.resting.front().copied()
+        while let Some((since, number)) = self.fallow.front().copied()
             && now.saturating_sub(since) > REST
         {
-            self.resting.pop_front();
+            self.fallow.pop_front();
             self.free.push(number);
         }
     }

@@ -1,0 +1,357 @@
+//! A name server that knows nothing of us in a namespace of its own, a client in another, and `afpa attach --dns` beside the
+//! server.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use afpa_netlab::{Bed, BedOptions};
+use afpa_testkit::{Running, eventually, eventually_within, server::program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A name server that can be attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameServer {
+    /// NSD.
+    Nsd,
+    /// Knot DNS.
+    Knot,
+    /// BIND.
+    Bind,
+    /// PowerDNS with its backend for zone files.
+    PowerDns,
+}
+
+impl NameServer {
+    /// NSD; and those that `AFPA_DNS_SERVERS` names, by the names of their programs.
+    pub fn chosen() -> Vec<Self> {
+        let named = std::env::var("AFPA_DNS_SERVERS").unwrap_or_else(|_| "nsd".into());
+        let all = [Self::Nsd, Self::Knot, Self::Bind, Self::PowerDns];
+        all.into_iter().filter(|one| named.split(',').any(|name| name == one.name())).collect()
+    }
+
+    /// The name of its program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nsd => "nsd",
+            Self::Knot => "knotd",
+            Self::Bind => "named",
+            Self::PowerDns => "pdns_server",
+        }
+    }
+
+    fn program(self) -> Option<PathBuf> {
+        Some(Path::new("/usr/sbin").join(self.name())).filter(|path| path.exists())
+    }
+
+    /// Writes its configuration, and returns its arguments.
+    fn configure(self, folder: &Path) -> Vec<String> {
+        let at = folder.display();
+        let (v4, v6) = (Bed::SERVER_V4, Bed::SERVER_V6);
+        let file = folder.join("server.conf");
+        let text = match self {
+            Self::Nsd => format!(
+                "server:\n server-count: 2\n ip-address: {v4}\n ip-address: {v6}\n username: \"\"\n zonesdir: \"{at}\"\n\
+                 database: \"\"\n pidfile: \"{at}/server.pid\"\n xfrdfile: \"{at}/xfrd\"\n zonelistfile: \"{at}/zonelist\"\n\
+                 logfile: \"{at}/server.log\"\n rrl-ratelimit: 0\nremote-control:\n control-enable: no\n\
+                 zone:\n name: example.test\n zonefile: example.test\n"
+            ),
+            Self::Knot => format!(
+                "server:\n    rundir: {at}\n    pidfile: {at}/server.pid\n    listen: [{v4}@53, {v6}@53]\n    udp-workers: 1\n\
+                 \x20   tcp-workers: 1\n    background-workers: 1\ndatabase:\n    storage: {at}/db\ntemplate:\n  - id: default\n\
+                 \x20   storage: {at}\n    zonefile-sync: -1\n    zonefile-load: whole\nzone:\n  - domain: example.test\n    file: example.test\n"
+            ),
+            Self::Bind => format!(
+                "options {{ directory \"{at}\"; listen-on {{ {v4}; }}; listen-on-v6 {{ {v6}; }}; recursion no; pid-file none; session-keyfile none;\n\
+                 dnssec-validation no; check-names primary ignore; rrset-order {{ order none; }}; }};\ncontrols {{ }};\n\
+                 zone example.test {{ type primary; file \"example.test\"; notify no; }};\n"
+            ),
+            Self::PowerDns => {
+                let zones = format!(
+                    "zone \"example.test\" {{ type master; file \"{at}/example.test\"; }};\n"
+                );
+                fs::write(folder.join("zones.conf"), zones).expect("written");
+                let text = format!(
+                    "launch=bind\nbind-config={at}/zones.conf\nlocal-address={v4},{v6}\nsocket-dir={at}\ndaemon=no\nguardian=no\n\
+                     receiver-threads=1\ndistributor-threads=1\nsecurity-poll-suffix=\n"
+                );
+                fs::write(folder.join("pdns.conf"), &text).expect("written");
+                text
+            }
+        };
+        fs::write(&file, text).expect("written");
+        let file = file.display().to_string();
+        match self {
+            Self::Nsd => vec!["-d".into(), "-c".into(), file],
+            Self::Knot => vec!["-c".into(), file],
+            Self::Bind => vec!["-f".into(), "-c".into(), file],
+            Self::PowerDns => vec![format!("--config-dir={at}")],
+        }
+    }
+}
+
+/// The bed, the server, its folder.
+pub struct DnsLab {
+    // Before the bed, which would otherwise have to kill it.
+    server: Running,
+    folder: tempfile::TempDir,
+    bed: Bed,
+    kind: NameServer,
+}
+
+impl DnsLab {
+    /// A server with this zone `example.test`, running. An error is a reason to skip the test.
+    ///
+    /// # Errors
+    /// When privileges or the server's program are missing.
+    pub fn new(kind: NameServer, zone: &str) -> Result<Self, String> {
+        if let Some(reason) = afpa_netlab::missing_privilege() {
+            return Err(reason);
+        }
+        let program = kind.program().ok_or_else(|| format!("{} is not installed", kind.name()))?;
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("run")).expect("a folder");
+        fs::create_dir(folder.path().join("db")).expect("a folder");
+        fs::write(folder.path().join("example.test"), zone).expect("written");
+        let bed = Bed::create(&BedOptions::default()).map_err(|error| error.to_string())?;
+        let mut command = bed.server().command(program);
+        command.args(kind.configure(folder.path()));
+        let server = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let lab = Self { server, folder, bed, kind };
+        let mut client = lab.past_us(false);
+        eventually("the server answers", || {
+            client.ask(&Query::new("example.test", SOA).bytes()).is_some_and(|answer| answer[7] > 0)
+        });
+        Ok(lab)
+    }
+
+    /// The two sides.
+    pub fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
+    /// Replaces the zone, and tells the server.
+    pub fn change_zone(&self, zone: &str) {
+        let (new, path) = (self.folder.path().join("new"), self.folder.path().join("example.test"));
+        fs::write(&new, zone).expect("written");
+        fs::rename(new, path).expect("renamed");
+        self.signal(Signal::HUP);
+    }
+
+    /// Sends a signal to all processes of the server.
+    pub fn signal(&self, signal: Signal) {
+        let all = self.bed.server().processes().expect("a list");
+        for id in all.into_iter().filter(|id| {
+            let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+            name.starts_with(self.kind.name())
+        }) {
+            let _gone = Pid::from_raw(id).map(|id| kill_process(id, signal));
+        }
+    }
+
+    /// Ends the server.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.server.kill();
+    }
+
+    /// A client by an ordinary port: of IPv6, or of IPv4.
+    pub fn client(&self, v6: bool) -> DnsClient {
+        self.socket(v6, 0)
+    }
+
+    /// A client that the programs pass by, so that the server itself answers.
+    pub fn past_us(&self, v6: bool) -> DnsClient {
+        static NEXT: AtomicU16 = AtomicU16::new(700);
+        self.socket(v6, NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn socket(&self, v6: bool, port: u16) -> DnsClient {
+        let to: IpAddr = if v6 { Bed::SERVER_V6.into() } else { Bed::SERVER_V4.into() };
+        let from = Bed::client_address(to, 0);
+        let socket = self.bed.client().run(move || {
+            let socket = UdpSocket::bind((from, port)).expect("a socket");
+            socket.connect((to, 53)).expect("connected");
+            socket.set_read_timeout(Some(Duration::from_secs(2))).expect("set");
+            socket
+        });
+        DnsClient { socket: socket.expect("the namespace") }
+    }
+
+    /// `afpa attach --dns` on both of the server's addresses.
+    pub fn attach(&self, extra: &[&str]) -> DnsAttached {
+        let run = self.folder.path().join("run");
+        let log = self.folder.path().join("attach.log");
+        let listen = [
+            SocketAddr::new(Bed::SERVER_V4.into(), 53).to_string(),
+            SocketAddr::new(Bed::SERVER_V6.into(), 53).to_string(),
+        ];
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net=/run/netns/{}", self.bed.server().name()))
+            .arg(program())
+            .env("RUNTIME_DIRECTORY", &run)
+            .args(["attach", "--dns", "--listen", &listen[0], "--listen", &listen[1]])
+            .args(["--ask-rate", "20000", "--settle", "1"])
+            .args(extra);
+        let output = fs::File::create(&log).expect("a log");
+        command.stdout(output.try_clone().expect("a log")).stderr(output);
+        let mut attached = DnsAttached { process: Running::start(&mut command), run };
+        eventually_within(Duration::from_secs(60), "it listens on its socket", || {
+            let text = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(attached.process.is_alive(), "it has ended: {}", text());
+            attached.call("GET /stats").is_some()
+        });
+        attached
+    }
+}
+
+/// A running `afpa attach --dns`.
+pub struct DnsAttached {
+    process: Running,
+    run: PathBuf,
+}
+
+impl DnsAttached {
+    /// The answer of its control socket.
+    pub fn call(&self, line: &str) -> Option<String> {
+        let folders = fs::read_dir(&self.run).ok()?.flatten().map(|entry| entry.path());
+        let sockets = folders.chain([self.run.clone()]).filter_map(|at| fs::read_dir(at).ok());
+        let path = sockets
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|name| name == "sock"))?;
+        let mut stream = UnixStream::connect(path).ok()?;
+        write!(stream, "{line} HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        Some(text.split_once("\r\n\r\n")?.1.to_owned())
+    }
+
+    /// Its statistics.
+    pub fn statistics(&self) -> Value {
+        let text = self.call("GET /stats").expect("it answers");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// How many questions the kernel has answered.
+    pub fn answered(&self) -> u64 {
+        self.statistics()["answered"].as_u64().expect("a number")
+    }
+
+    /// Waits until nothing is to be asked for.
+    #[track_caller]
+    pub fn settle(&self) {
+        eventually_within(Duration::from_secs(120), "everything was asked for", || {
+            self.statistics()["busy"] == false
+        });
+    }
+}
+
+/// A socket to the server.
+pub struct DnsClient {
+    socket: UdpSocket,
+}
+
+impl DnsClient {
+    /// The answer with the query's id; None: there was none within two seconds.
+    pub fn ask(&mut self, query: &[u8]) -> Option<Vec<u8>> {
+        self.socket.send(query).ok()?;
+        let mut buffer = [0; 4096];
+        loop {
+            let length = self.socket.recv(&mut buffer).ok()?;
+            if buffer.get(..2) == query.get(..2) {
+                return Some(buffer[..length].to_vec());
+            }
+        }
+    }
+
+    /// How long to wait for an answer.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.socket.set_read_timeout(Some(patience)).expect("set");
+    }
+}
+
+/// The type of addresses.
+pub const A: u16 = 1;
+/// The type of the record with a zone's serial.
+pub const SOA: u16 = 6;
+
+/// A query, written out here so that tests do not believe the code that they test.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// Its id.
+    pub id: u16,
+    /// The bits of its header.
+    pub flags: u16,
+    /// QDCOUNT.
+    pub questions: u16,
+    /// The name in wire form.
+    pub name: Vec<u8>,
+    /// Its type and class.
+    pub kind: u16,
+    /// 1 is IN.
+    pub class: u16,
+    /// The buffer, if there is EDNS.
+    pub edns: Option<u16>,
+    /// Extended code, version, flags.
+    pub extended: [u8; 4],
+    /// Options of EDNS.
+    pub options: Vec<u8>,
+    /// Bytes behind the end.
+    pub behind: Vec<u8>,
+}
+
+impl Query {
+    /// A plain one.
+    pub fn new(name: &str, kind: u16) -> Self {
+        let mut wire = Vec::new();
+        for label in name.split('.').filter(|label| !label.is_empty()) {
+            wire.push(label.len() as u8);
+            wire.extend(label.bytes());
+        }
+        wire.push(0);
+        Self {
+            id: 0x2b1d,
+            flags: 0,
+            questions: 1,
+            name: wire,
+            kind,
+            class: 1,
+            edns: None,
+            extended: [0; 4],
+            options: Vec::new(),
+            behind: Vec::new(),
+        }
+    }
+
+    /// On the wire.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let counts = [self.questions, 0, 0, u16::from(self.edns.is_some())];
+        for word in [self.id, self.flags].into_iter().chain(counts) {
+            bytes.extend(word.to_be_bytes());
+        }
+        for _ in 0..self.questions {
+            bytes.extend(&self.name);
+            bytes.extend(self.kind.to_be_bytes());
+            bytes.extend(self.class.to_be_bytes());
+        }
+        if let Some(buffer) = self.edns {
+            bytes.extend([0, 0, 41]);
+            bytes.extend(buffer.to_be_bytes());
+            bytes.extend(self.extended);
+            bytes.extend((self.options.len() as u16).to_be_bytes());
+            bytes.extend(&self.options);
+        }
+        bytes.extend(&self.behind);
+        bytes
+    }
+}

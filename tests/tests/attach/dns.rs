@@ -1,0 +1,361 @@
+//! `afpa attach --dns` before a name server: byte for byte its answers, and its end with them.
+
+use std::time::{Duration, Instant};
+
+use afpa_testkit::{Random, eventually_within};
+use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Query, SOA};
+use rustix::process::Signal;
+
+const NAMES: usize = 24;
+const AAAA: u16 = 28;
+const MX: u16 = 15;
+const NS: u16 = 2;
+const TXT: u16 = 16;
+
+/// A zone with names of each kind. `last` is the last byte of some addresses.
+fn zone(serial: u32, last: u8) -> String {
+    let mut zone = format!(
+        "$ORIGIN example.test.\n$TTL 3600\n@ IN SOA ns1 host {serial} 3600 600 86400 300\n@ IN NS ns1\n@ IN NS ns2\n\
+         @ IN MX 10 mail\n@ IN MX 20 mail2\n@ IN TXT \"v=spf1 -all\"\n@ IN A 192.0.2.1\nns1 IN A 10.77.0.1\nns1 IN AAAA fd77::1\n\
+         ns2 IN A 192.0.2.2\nmail IN A 192.0.2.3\nmail2 IN AAAA 2001:db8::3\n*.wild IN A 192.0.2.9\nsub IN NS ns.sub\n\
+         sub IN NS ns.elsewhere.test.\nns.sub IN A 192.0.2.12\ncname IN CNAME host1\ncnout IN CNAME www.elsewhere.test.\n\
+         dn IN DNAME other.example.\nMixEd IN A 192.0.2.77\nent.below IN A 192.0.2.11\n"
+    );
+    let big: Vec<String> =
+        (0..6).map(|at| format!("\"{}\"", char::from(b'a' + at).to_string().repeat(250))).collect();
+    zone.push_str(&format!("big IN TXT {}\nhuge IN TXT {}\n", big[..3].join(" "), big.join(" ")));
+    for host in 0..NAMES {
+        zone.push_str(&format!(
+            "host{host} IN A 198.51.100.{last}\nhost{host} IN AAAA 2001:db8::{host:x}\n"
+        ));
+    }
+    zone
+}
+
+fn lab(kind: NameServer) -> Result<DnsLab, String> {
+    DnsLab::new(kind, &zone(1, 7))
+}
+
+fn questions() -> Vec<Query> {
+    let odd = [
+        "",
+        "ns1.",
+        "mail2.",
+        "a.wild.",
+        "b.c.wild.",
+        "sub.",
+        "a.sub.",
+        "cname.",
+        "cnout.",
+        "a.dn.",
+        "dn.",
+        "mixed.",
+        "below.",
+        "absent.",
+        "a.absent.",
+        "big.",
+        "huge.",
+    ];
+    let names = odd.map(str::to_owned).into_iter().chain((0..NAMES).map(|at| format!("host{at}.")));
+    let each = names.flat_map(|name| {
+        [A, AAAA, MX, NS, TXT, SOA].map(|kind| Query::new(&format!("{name}example.test"), kind))
+    });
+    each.collect()
+}
+
+/// The question in one class of clients.
+fn classed(question: &Query, class: usize, random: &mut Random) -> Query {
+    let edns = [None, Some(512), Some(1232), Some(4096)][class % 4];
+    let signatures = if class >= 4 && edns.is_some() { 0x80 } else { 0 };
+    let flags = [0x0100, 0x0010, 0x0020].into_iter().filter(|_| random.one_in(3)).sum();
+    Query {
+        id: random.next() as u16,
+        flags,
+        edns,
+        extended: [0, 0, signatures, 0],
+        ..question.clone()
+    }
+}
+
+/// The name in small letters, in capitals, and mixed.
+fn spelled(query: &Query, spelling: usize, random: &mut Random) -> Query {
+    let mut query = query.clone();
+    for byte in &mut query.name {
+        *byte = match spelling {
+            0 => byte.to_ascii_lowercase(),
+            1 => byte.to_ascii_uppercase(),
+            _ if random.one_in(2) => byte.to_ascii_uppercase(),
+            _ => *byte,
+        };
+    }
+    query
+}
+
+/// Asks until the kernel answers this question.
+#[track_caller]
+fn pinned(attached: &DnsAttached, client: &mut DnsClient, query: &Query) {
+    eventually_within(Duration::from_secs(60), "the kernel answers", || {
+        let before = attached.answered();
+        client.ask(&query.bytes()).expect("an answer");
+        attached.answered() > before
+    });
+}
+
+#[test]
+fn the_kernel_answers_as_the_server_does() {
+    for kind in NameServer::chosen() {
+        match lab(kind) {
+            Ok(lab) => answers_are_the_same(kind, &lab),
+            Err(reason) => afpa_testkit::skip!("{reason}"),
+        }
+    }
+}
+
+fn answers_are_the_same(kind: NameServer, lab: &DnsLab) {
+    let mut random = Random::new(Random::seed_or(53));
+    let attached = lab.attach(&["--rate", "0"]);
+    let mut clients = [lab.client(false), lab.client(true)];
+    let mut servers = [lab.past_us(false), lab.past_us(true)];
+    let all = questions();
+    let asked: Vec<(usize, Query)> = (0..2)
+        .flat_map(|family| {
+            all.iter().flat_map(move |question| (0..8).map(move |class| (family, question, class)))
+        })
+        .map(|(family, question, class)| (family, classed(question, class, &mut random)))
+        .collect();
+    for _ in 0..2 {
+        for (family, query) in &asked {
+            clients[*family].ask(&query.bytes()).expect("an answer");
+        }
+    }
+    attached.settle();
+    let before = attached.answered();
+    let mut count = 0;
+    for (family, query) in &asked {
+        for spelling in 0..3 {
+            let query = spelled(query, spelling, &mut random).bytes();
+            let (ours, theirs) = (clients[*family].ask(&query), servers[*family].ask(&query));
+            assert_eq!(ours, theirs, "{kind:?}, family {family}, {query:02x?}");
+            count += 1;
+        }
+    }
+    let answered = attached.answered() - before;
+    println!("{kind:?}: {count} questions, {answered} answered by the kernel, none differs");
+    let least = if kind == NameServer::Bind { count / 4 } else { count * 3 / 4 };
+    assert!(answered > least, "{answered} of {count}: {:#?}", attached.statistics());
+}
+
+/// An option of EDNS.
+fn option(code: u16, content: &[u8]) -> Vec<u8> {
+    [&code.to_be_bytes(), &(content.len() as u16).to_be_bytes(), content].concat()
+}
+
+/// Queries that are never the programs' to answer.
+fn odd_queries(plain: &Query) -> Vec<(&'static str, Vec<u8>)> {
+    let edns = Query { edns: Some(1232), ..plain.clone() };
+    let with = |change: &dyn Fn(&mut Query)| {
+        let mut query = edns.clone();
+        change(&mut query);
+        query.bytes()
+    };
+    let bare = |change: &dyn Fn(&mut Query)| {
+        let mut query = plain.clone();
+        change(&mut query);
+        query.bytes()
+    };
+    let mut two_opt = edns.bytes();
+    two_opt[11] = 2;
+    two_opt.extend_from_within(two_opt.len() - 11..);
+    let mut cut = plain.bytes();
+    cut.pop();
+    vec![
+        ("buffer of 100", with(&|query| query.edns = Some(100))),
+        ("cookie", with(&|query| query.options = option(10, b"12345678"))),
+        ("short cookie", with(&|query| query.options = option(10, b"12345"))),
+        ("NSID", with(&|query| query.options = option(3, b""))),
+        ("client subnet", with(&|query| query.options = option(8, b"\0\x01\x18\0\xc0\0\x02"))),
+        ("padding", with(&|query| query.options = option(12, &[0; 40]))),
+        ("EDNS version 1", with(&|query| query.extended[1] = 1)),
+        ("EDNS flag", with(&|query| query.extended[2] = 0x40)),
+        ("two OPT records", two_opt),
+        ("no question", bare(&|query| query.questions = 0)),
+        ("two questions", bare(&|query| query.questions = 2)),
+        ("opcode 2", bare(&|query| query.flags = 0x1000)),
+        ("NOTIFY", bare(&|query| query.flags = 0x2400)),
+        ("UPDATE", bare(&|query| query.flags = 0x2800)),
+        ("class CH", bare(&|query| query.class = 3)),
+        ("class ANY", bare(&|query| query.class = 255)),
+        ("AXFR", bare(&|query| query.kind = 252)),
+        ("IXFR", bare(&|query| query.kind = 251)),
+        ("ANY", bare(&|query| query.kind = 255)),
+        ("Z", bare(&|query| query.flags = 0x40)),
+        ("TC", bare(&|query| query.flags = 0x200)),
+        ("AA", bare(&|query| query.flags = 0x400)),
+        ("QR", bare(&|query| query.flags = 0x8000)),
+        ("RA", bare(&|query| query.flags = 0x80)),
+        ("an rcode", bare(&|query| query.flags = 5)),
+        ("a byte behind", bare(&|query| query.behind = vec![0])),
+        ("11 bytes behind", bare(&|query| query.behind = vec![0; 11])),
+        ("cut off", cut),
+        ("compressed", bare(&|query| query.name = b"\xc0\x0c".to_vec())),
+        (
+            "label of 64 bytes",
+            bare(&|query| query.name = [b"\x40".as_slice(), &[b'a'; 64], b"\0"].concat()),
+        ),
+        (
+            "no end",
+            bare(&|query| {
+                query.name.pop();
+                query.name.push(5);
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn odd_queries_are_the_servers() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&[]);
+    let (mut client, mut server) = (lab.client(false), lab.past_us(false));
+    let plain = Query::new("host1.example.test", A);
+    let edns = Query { edns: Some(1232), ..plain.clone() };
+    for query in [&plain, &edns] {
+        pinned(&attached, &mut client, query);
+    }
+    for one in [&mut client, &mut server] {
+        one.set_patience(Duration::from_millis(200)); // some are answered by silence
+    }
+    for (what, query) in odd_queries(&plain) {
+        let before = attached.answered();
+        let (ours, theirs) = (client.ask(&query), server.ask(&query));
+        assert_eq!(attached.answered(), before, "{what} was answered by the kernel");
+        assert_eq!(ours, theirs, "{what}");
+    }
+}
+
+#[test]
+fn a_changed_zone_ends_its_answers() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "0"]);
+    let (mut client, mut server) = (lab.client(false), lab.past_us(false));
+    let query = Query::new("host1.example.test", A);
+    for turn in 1..4u8 {
+        pinned(&attached, &mut client, &query);
+        let new = |answer: &[u8]| answer.windows(4).any(|four| four == [198, 51, 100, 100 + turn]);
+        lab.change_zone(&zone(1 + u32::from(turn), 100 + turn));
+        eventually_within(Duration::from_secs(30), "the server has the new zone", || {
+            server.ask(&query.bytes()).is_some_and(|answer| new(&answer))
+        });
+        let since = Instant::now();
+        let mut last_old = Duration::ZERO;
+        // A lease is 400 milliseconds: after that nothing old may come, however busy the machine.
+        while since.elapsed() < Duration::from_secs(1) {
+            let asked = since.elapsed();
+            let answer = client.ask(&query.bytes()).expect("an answer");
+            if !new(&answer) {
+                last_old = asked;
+            }
+        }
+        println!("last old answer {last_old:?} after the server's first new one");
+        assert!(last_old < Duration::from_millis(500), "{last_old:?}");
+    }
+    assert_eq!(
+        attached.call("POST /purge?name=host1.example.test").as_deref(),
+        Some("1 answer was dropped from the kernel\n")
+    );
+}
+
+/// The kernel stops within a second or two when the server does.
+fn ends_with(signal: Signal) {
+    let mut lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&[]);
+    let mut client = lab.client(false);
+    let query = Query::new("host1.example.test", A);
+    pinned(&attached, &mut client, &query);
+    client.set_patience(Duration::from_millis(100));
+    match signal {
+        Signal::KILL => lab.kill(),
+        signal => lab.signal(signal),
+    }
+    let since = Instant::now();
+    eventually_within(Duration::from_secs(20), "nobody answers", || {
+        client.ask(&query.bytes()).is_none()
+    });
+    println!("{signal:?}: no answer {:?} after the server", since.elapsed());
+    let before = attached.answered();
+    for _ in 0..5 {
+        assert_eq!(client.ask(&query.bytes()), None);
+    }
+    assert_eq!(attached.answered(), before);
+    lab.signal(Signal::CONT);
+}
+
+#[test]
+fn a_killed_server_is_not_spoken_for() {
+    ends_with(Signal::KILL);
+}
+
+#[test]
+fn a_hung_server_is_not_spoken_for() {
+    ends_with(Signal::STOP);
+}
+
+#[test]
+fn a_rule_of_the_firewall_counts() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let nft = |rules: &str| {
+        let output = lab.bed().server().command("nft").arg(rules).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !nft("add table inet t; add chain inet t o { type filter hook output priority 0; }") {
+        afpa_testkit::skip!("no nft here, or a kernel without nf_tables");
+    }
+    let attached = lab.attach(&[]);
+    let mut client = lab.client(false);
+    let query = Query::new("host1.example.test", A);
+    pinned(&attached, &mut client, &query);
+    client.set_patience(Duration::from_millis(100));
+    assert!(nft("add rule inet t o udp sport 53 ip daddr 10.77.64.1 drop"));
+    let since = Instant::now();
+    eventually_within(Duration::from_secs(20), "the client is not answered", || {
+        client.ask(&query.bytes()).is_none()
+    });
+    println!("no answer {:?} after the rule", since.elapsed());
+    let before = attached.answered();
+    for _ in 0..5 {
+        assert_eq!(client.ask(&query.bytes()), None);
+    }
+    assert_eq!(attached.answered(), before, "the server's answers do not get through");
+}
+
+#[test]
+fn the_excess_of_a_prefix_is_the_servers() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "5"]);
+    let mut client = lab.client(false);
+    let query = Query::new("host1.example.test", A);
+    pinned(&attached, &mut client, &query);
+    let (since, before) = (Instant::now(), attached.answered());
+    for _ in 0..200 {
+        client.ask(&query.bytes()).expect("an answer");
+    }
+    let answered = attached.answered() - before;
+    let most = 5 + 5 * (since.elapsed().as_secs() + 1);
+    assert!(answered <= most, "{answered} of {most}");
+    assert!(answered > 0);
+}
