@@ -38,12 +38,14 @@ impl Chance {
         let name = self.name();
         let kind = [1, 28, 15, 6, 255, 252, 251, 0xffff][self.number(8)];
         let edns = if self.number(2) == 0 { dns_bit::EDNS } else { 0 };
-        let bits = self.number(32) as u8 & !dns_bit::EDNS & !dns_bit::DO;
-        let dnssec = if edns != 0 && self.number(2) == 0 { dns_bit::DO } else { 0 };
+        let bits = self.number(32) as u8 & !dns_bit::EDNS & !dns_bit::DO; // nor a cookie
+        let mut if_edns = |bit: u8| if edns != 0 && self.number(2) == 0 { bit } else { 0 };
+        let dnssec = if_edns(dns_bit::DO) | if_edns(dns_bit::COOKIE);
         let made = key(&name[..name.len().min(64)], kind, bits | edns | dnssec, SERVER);
         let Some(made) = made else { return name };
         let size = [0, 100, 512, 1232, 4096, 65535][self.number(6)];
-        let mut message = query(&made, self.number(65536) as u16, size, Case::Mixed(self.0));
+        let mut message =
+            query(&made, self.number(65536) as u16, size, Case::Mixed(self.0), self.0);
         for _ in 0..self.number(4) {
             match self.number(5) {
                 0 => message.truncate(self.number(message.len().max(1))),
@@ -100,7 +102,7 @@ fn c_and_rust_derive_the_same_keys() {
     let seed = std::env::var("AFPA_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut chance = Chance(seed.unwrap_or(0x1234_5678_9abc_def1));
     let plain = key(&read("www.example.org").unwrap(), 1, 0, SERVER).unwrap();
-    assert!(compare(&mut compiled, &query(&plain, 1, 512, Case::Lower)));
+    assert!(compare(&mut compiled, &query(&plain, 1, 512, Case::Lower, 0)));
     let answerable = (0..GENERATED).filter(|_| {
         let message = chance.message();
         compare(&mut compiled, &message)

@@ -66,6 +66,8 @@ fn questions() -> Vec<Query> {
 /// The question in one class of clients.
 fn classed(question: &Query, class: usize, random: &mut Random) -> Query {
     let edns = [None, Some(512), Some(1232), Some(4096)][class % 4];
+    // A client's cookie is the one option that is not the server's alone.
+    let cookie = edns.is_some() && random.one_in(3);
     let signatures = if class >= 4 && edns.is_some() { 0x80 } else { 0 };
     let flags = [0x0100, 0x0010, 0x0020].into_iter().filter(|_| random.one_in(3)).sum();
     Query {
@@ -73,6 +75,7 @@ fn classed(question: &Query, class: usize, random: &mut Random) -> Query {
         flags,
         edns,
         extended: [0, 0, signatures, 0],
+        options: if cookie { option(10, &random.next().to_ne_bytes()) } else { Vec::new() },
         ..question.clone()
     }
 }
@@ -170,7 +173,13 @@ fn odd_queries(plain: &Query) -> Vec<(&'static str, Vec<u8>)> {
     cut.pop();
     vec![
         ("buffer of 100", with(&|query| query.edns = Some(100))),
-        ("cookie", with(&|query| query.options = option(10, b"12345678"))),
+        ("cookie of a server", with(&|query| query.options = option(10, &[7; 24]))),
+        (
+            "two options",
+            with(&|query| {
+                query.options = [option(10, b"12345678"), option(3, b"")].concat();
+            }),
+        ),
         ("short cookie", with(&|query| query.options = option(10, b"12345"))),
         ("NSID", with(&|query| query.options = option(3, b""))),
         ("client subnet", with(&|query| query.options = option(8, b"\0\x01\x18\0\xc0\0\x02"))),

@@ -31,6 +31,7 @@ enum afpa_dns_bit {
 	AFPA_DNS_CD = 4,
 	AFPA_DNS_AD = 8,
 	AFPA_DNS_RD = 16,
+	AFPA_DNS_COOKIE = 32, /* EDNS has one option, a client's cookie without a server's (RFC 7873) */
 };
 
 /* Bits of a pinned answer's rule. */
@@ -93,12 +94,7 @@ struct afpa_dns_config {
 	__u64 burst;          /* ns of budget that a prefix may use ahead of time */
 	__u64 seed;
 	__u32 port;           /* host order */
-	__u32 clients;        /* enum afpa_dns_clients */
-};
-
-enum afpa_dns_clients {
-	AFPA_DNS_KNOWN,       /* those that the server itself has answered within `way_life` */
-	AFPA_DNS_GATEWAY,     /* also those behind a next hop by which it has answered anybody, if routes lead there */
+	__u32 reserved;
 };
 
 /* Events that the programs tell user mode of. */

@@ -2,9 +2,9 @@
 /*
  * The server's own answers, as they leave.
  *
- *  DNS8 A query that goes up though its answer is pinned is remembered, and the server's answer to it compared. A difference drops the
+ *  DN8 A query that goes up though its answer is pinned is remembered, and the server's answer to it compared. A difference drops the
  *       pinned one at once, and the programs report it.
- *  DNS7 A NOTIFY that leaves (a primary has reloaded), and a NOTIFY or UPDATE that the server accepts, end all leases until the next poll.
+ *  DN7 A NOTIFY that leaves (a primary has reloaded), and a NOTIFY or UPDATE that the server accepts, end all leases until the next poll.
  */
 #ifndef AFPA_DNS_COMPARE_H
 #define AFPA_DNS_COMPARE_H

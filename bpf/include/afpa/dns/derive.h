@@ -2,10 +2,10 @@
 /*
  * Derive request, for DNS: from the bytes of a query to its key.
  *
- *  DNS1 No label is parsed. ARCOUNT says whether an OPT record of 11 bytes follows the question, so the name's length is what is left
- *       of the datagram. The whole name is looked up: one that is malformed cannot equal a pinned one. Options, compressed
- *       names, bytes behind the end and cut packets match nothing.
- *  DNS2 What is not surely a plain query goes to the server: servers differ in what they answer to it.
+ *  DN1 No label is parsed. ARCOUNT says whether an OPT record ends the message, and its last bytes whether that has a cookie, so the name's
+ *       length is what is left. The whole name is looked up: one that is malformed cannot equal a pinned one, and one that equals it
+ *       ends where it was thought to end. Other options, compressed names, bytes behind the end and cut packets match nothing.
+ *  DN2 What is not surely a plain query goes to the server: servers differ in what they answer to it.
  *
  * Plain C without maps: a test runs it in user space against `derive` of `afpa-attach`.
  */
@@ -20,6 +20,7 @@
 #define DNS_CD 0x0010
 #define DNS_HEADER 12
 #define DNS_OPT 11
+#define DNS_COOKIE 12 /* an option with a client's cookie of 8 bytes */
 #define DNS_TYPE_CLASS 4
 #define DNS_SMALLEST (DNS_HEADER + 1 + DNS_TYPE_CLASS)
 
@@ -27,18 +28,18 @@ struct dns_header {
 	__u16 id, flags, questions, answers, authorities, additionals; /* network order */
 };
 
-/* The bytes behind the name: type and class, and then perhaps an OPT record. */
+/* The bytes behind the name: type and class, and then perhaps an OPT record, with zeros behind it. */
 struct dns_end {
-	__u8 bytes[DNS_TYPE_CLASS + DNS_OPT];
-	__u8 pad;
+	__u16 type, class;                 /* network order */
+	__u8 opt[DNS_OPT + DNS_COOKIE + 1]; /* at an even place */
 };
 
 struct dns_question {
 	struct afpa_dns_key key;
 	__u32 buffer;   /* bytes that the client takes */
 	__u16 flags;    /* host order */
-	__u16 size;     /* of the OPT record: the buffer as it was said */
-	bool edns, asks_signatures;
+	__u16 opt_sum;  /* of the OPT record, as from an even place, folded */
+	__u8 opt_length;
 	bool mixed;     /* the name was not in lower case */
 };
 
@@ -52,60 +53,63 @@ static __always_inline __u64 dns_lower(__u64 word)
 	return word | ((~word & high & (above_z ^ from_a)) >> 2);
 }
 
-/*
- * The header of a message of `length` bytes. Fills in the flags, the bits and the length of the name, which may still be any
- * number. AFPA_DNS_REASON_ANSWERED: it is that of a plain query.
- */
-static __always_inline enum afpa_dns_reason dns_derive_header(struct dns_question *q, const struct dns_header *h, __u32 length)
-{
-	__u32 name, flags = bpf_ntohs(h->flags);
-
-	if (length < DNS_SMALLEST || length + 8 > AFPA_DNS_QUERY_MAX)
-		return AFPA_DNS_REASON_PASS_LENGTH;
-	if ((flags & ~(DNS_RD | DNS_AD | DNS_CD)) || h->questions != bpf_htons(1) || h->answers || h->authorities ||
-	    (h->additionals & ~bpf_htons(1)))
-		return AFPA_DNS_REASON_PASS_HEADER;
-	q->flags = flags;
-	q->edns = h->additionals != 0;
-	name = length - DNS_HEADER - DNS_TYPE_CLASS;
-	if (q->edns) {
-		if (name < 1 + DNS_OPT)
-			return AFPA_DNS_REASON_PASS_LENGTH;
-		name -= DNS_OPT;
-	}
-	if (name > AFPA_DNS_NAME_MAX)
-		return AFPA_DNS_REASON_PASS_NAME; /* or options of EDNS, or bytes behind the end */
-	q->key.name_length = name;
-	q->key.bits = (flags & DNS_RD ? AFPA_DNS_RD : 0) | (flags & DNS_AD ? AFPA_DNS_AD : 0) |
-		      (flags & DNS_CD ? AFPA_DNS_CD : 0);
-	return AFPA_DNS_REASON_ANSWERED;
-}
-
 static __always_inline __u16 dns_u16(const __u8 *bytes)
 {
 	return bytes[0] << 8 | bytes[1];
 }
 
-/* The bytes behind the name. */
+/* Is it the header of a plain query? Fills in the flags and their bits. */
+static __always_inline bool dns_derive_header(struct dns_question *q, const struct dns_header *h)
+{
+	__u32 flags = bpf_ntohs(h->flags);
+
+	if ((flags & ~(DNS_RD | DNS_AD | DNS_CD)) || h->questions != bpf_htons(1) || h->answers || h->authorities ||
+	    (h->additionals & ~bpf_htons(1)))
+		return false;
+	q->flags = flags;
+	q->key.bits = (flags & DNS_RD ? AFPA_DNS_RD : 0) | (flags & DNS_AD ? AFPA_DNS_AD : 0) |
+		      (flags & DNS_CD ? AFPA_DNS_CD : 0) | (h->additionals ? AFPA_DNS_EDNS : 0);
+	return true;
+}
+
+/* Does an OPT record with so many bytes of options begin here? root, OPT, size, extended code, version, flags, length of the options */
+static __always_inline bool dns_is_opt(const __u8 *opt, __u32 options)
+{
+	return !opt[0] && dns_u16(opt + 1) == 41 && dns_u16(opt + 9) == options;
+}
+
+/* The OPT record at the end of a message of `length` bytes that ends at `end`: its length; 0: it is none that is known here. */
+static __always_inline __u32 dns_find_opt(struct __sk_buff *skb, __u32 end, __u32 length, __u8 *opt)
+{
+	if (length >= DNS_SMALLEST + DNS_OPT && !bpf_skb_load_bytes(skb, end - DNS_OPT, opt, DNS_OPT) && dns_is_opt(opt, 0))
+		return DNS_OPT;
+	if (length >= DNS_SMALLEST + DNS_OPT + DNS_COOKIE &&
+	    !bpf_skb_load_bytes(skb, end - DNS_OPT - DNS_COOKIE, opt, DNS_OPT + DNS_COOKIE) && dns_is_opt(opt, DNS_COOKIE) &&
+	    dns_u16(opt + 11) == 10 && dns_u16(opt + 13) == 8)
+		return DNS_OPT + DNS_COOKIE;
+	return 0;
+}
+
+/* Type, class and OPT record. */
 static __always_inline enum afpa_dns_reason dns_derive_end(struct dns_question *q, const struct dns_end *end)
 {
-	const __u8 *opt = end->bytes + DNS_TYPE_CLASS;
-	__u32 type = dns_u16(end->bytes);
+	const __u16 *words = (const __u16 *)end->opt;
+	__u32 type = bpf_ntohs(end->type), sum = 0;
 
-	if (dns_u16(end->bytes + 2) != 1 || type == 255 || type == 252 || type == 251)
+	if (end->class != bpf_htons(1) || type == 255 || type == 252 || type == 251)
 		return AFPA_DNS_REASON_PASS_TYPE;
-	q->key.type = bpf_htons(type);
+	q->key.type = end->type;
 	q->buffer = 512;
-	if (!q->edns)
+	if (!q->opt_length)
 		return AFPA_DNS_REASON_ANSWERED;
-	/* root, OPT, size, extended code, version, flags, length of the options */
-	q->size = dns_u16(opt + 3);
-	if (opt[0] || dns_u16(opt + 1) != 41 || opt[5] || opt[6] || (dns_u16(opt + 7) & ~0x8000) || dns_u16(opt + 9) ||
-	    q->size < 512)
+	q->buffer = dns_u16(end->opt + 3);
+	if (end->opt[5] || end->opt[6] || (dns_u16(end->opt + 7) & ~0x8000) || q->buffer < 512)
 		return AFPA_DNS_REASON_PASS_EDNS;
-	q->buffer = q->size;
-	q->asks_signatures = opt[7] != 0;
-	q->key.bits |= AFPA_DNS_EDNS | (q->asks_signatures ? AFPA_DNS_DO : 0);
+	q->key.bits |= (end->opt[7] ? AFPA_DNS_DO : 0) | (q->opt_length > DNS_OPT ? AFPA_DNS_COOKIE : 0);
+	for (int i = 0; i < (DNS_OPT + DNS_COOKIE + 1) / 2; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	q->opt_sum = (sum & 0xffff) + (sum >> 16);
 	return AFPA_DNS_REASON_ANSWERED;
 }
 
@@ -126,22 +130,30 @@ static __always_inline void dns_derive_name(struct dns_question *q)
 /* From a message at `at`, in a datagram of `udp_length` bytes with its UDP header, to the question. */
 static __always_inline enum afpa_dns_reason dns_derive(struct __sk_buff *skb, __u32 at, __u32 udp_length, struct dns_question *q)
 {
+	__u32 length = udp_length - 8, name;
 	enum afpa_dns_reason reason;
 	struct dns_header header;
 	struct dns_end end = {};
-	__u32 name;
 
-	if (udp_length < 8 + DNS_SMALLEST || bpf_skb_load_bytes(skb, at, &header, sizeof(header)))
+	if (udp_length < 8 + DNS_SMALLEST || udp_length > AFPA_DNS_QUERY_MAX ||
+	    bpf_skb_load_bytes(skb, at, &header, sizeof(header)))
 		return AFPA_DNS_REASON_PASS_LENGTH;
-	reason = dns_derive_header(q, &header, udp_length - 8);
-	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return reason;
-	name = q->key.name_length;
+	if (!dns_derive_header(q, &header))
+		return AFPA_DNS_REASON_PASS_HEADER;
+	if (q->key.bits & AFPA_DNS_EDNS) {
+		q->opt_length = dns_find_opt(skb, at + length, length, end.opt);
+		if (!q->opt_length)
+			return AFPA_DNS_REASON_PASS_EDNS;
+	}
+	name = length - DNS_HEADER - DNS_TYPE_CLASS - q->opt_length;
+	if (name > AFPA_DNS_NAME_MAX)
+		return AFPA_DNS_REASON_PASS_NAME; /* or bytes behind the end */
+	q->key.name_length = name;
 	asm volatile("" : "+r"(name)); /* the verifier has to see the bounds that the compiler knows */
 	at += DNS_HEADER;
 	if (name - 1 >= AFPA_DNS_NAME_MAX || bpf_skb_load_bytes(skb, at, q->key.name, name))
 		return AFPA_DNS_REASON_PASS_LENGTH;
-	if (bpf_skb_load_bytes(skb, at + name, &end, q->edns ? DNS_TYPE_CLASS + DNS_OPT : DNS_TYPE_CLASS))
+	if (bpf_skb_load_bytes(skb, at + name, &end.type, DNS_TYPE_CLASS))
 		return AFPA_DNS_REASON_PASS_LENGTH;
 	reason = dns_derive_end(q, &end);
 	if (reason == AFPA_DNS_REASON_ANSWERED)

@@ -25,7 +25,7 @@ struct {
 } dns_servers SEC(".maps");
 
 /*
- * Questions -> pinned answers, each one word (DNS3): the kernel gives an element to another key while a program may still read
+ * Questions -> pinned answers, each one word (DN3): the kernel gives an element to another key while a program may still read
  * it, so the word says by a fingerprint whose it is.
  */
 struct {

@@ -13,7 +13,7 @@
 	X(4, PASS_CHECKSUM, "passed: no UDP checksum")                             \
 	X(5, PASS_LENGTH, "passed: too short or too long")                         \
 	X(6, PASS_HEADER, "passed: opcode, flags or counts are not those of a plain query") \
-	X(7, PASS_EDNS, "passed: EDNS with options, another version, or a small buffer") \
+	X(7, PASS_EDNS, "passed: EDNS with options but a client's cookie, another version, or a small buffer") \
 	X(8, PASS_TYPE, "passed: class is not IN, or type is ANY, AXFR or IXFR")   \
 	X(9, PASS_NAME, "passed: name is too long")                                \
 	X(10, PASS_NOT_PINNED, "passed: question is not pinned")                   \

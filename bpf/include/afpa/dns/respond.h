@@ -2,7 +2,7 @@
 /*
  * Derive cached response and send response, for DNS: the packet that held the query becomes the server's own answer.
  *
- *  DNS4 The question stays where it is, so id, RD and the case of the name are the client's. The header, the lengths and what follows the
+ *  DN4 The question stays where it is, so id, RD and the case of the name are the client's. The header, the lengths and what follows the
  *       question, the tail, are written. The checksum comes from the query's, by the difference: a query that was damaged gets an
  *       answer that is seen to be damaged.
  */
@@ -20,16 +20,6 @@ struct dns_found {
 	struct afpa_dns_way way;
 	__u32 length; /* of UDP, with its header */
 };
-
-/* The sum of the OPT record, as from an even place. */
-static __always_inline __u16 dns_sum_opt(const struct dns_question *q)
-{
-	__u32 flags = q->asks_signatures ? 0x8000 : 0;
-
-	/* 00 00 | 29 size | size 00 | 00 flags | flags 00 | 00: in network order, and then as memory has it */
-	return datagram_fold((__u64)bpf_htons(0x2900 | q->size >> 8) + bpf_htons((q->size & 255) << 8) +
-			     bpf_htons(flags >> 8) + bpf_htons((flags & 255) << 8));
-}
 
 /* The packet's headers, from the frame's start to the end of the DNS header. */
 struct dns_frame_v4 {
@@ -65,8 +55,7 @@ static __always_inline void dns_turn_headers(struct udphdr *udp, struct dns_head
 	__u16 check;
 
 	before = (__u64)h->flags + h->additionals + 2 * (__u64)udp->length; /* the other counts were 0, and QDCOUNT stays */
-	if (q->edns)
-		before += odd ? swap_bytes(dns_sum_opt(q)) : dns_sum_opt(q);
+	before += odd ? swap_bytes(q->opt_sum) : q->opt_sum;
 	udp->source = udp->destination;
 	udp->destination = port;
 	udp->length = bpf_htons(found->length);
@@ -142,7 +131,7 @@ static __always_inline enum afpa_dns_reason dns_fits(const struct dns_question *
 		return AFPA_DNS_REASON_PASS_CASE;
 	found->length = UDP_LENGTH + DNS_HEADER + q->key.name_length + DNS_TYPE_CLASS + found->tail->length;
 	if (found->length - UDP_LENGTH > q->buffer || found->length - UDP_LENGTH > AFPA_DNS_ANSWER_MAX ||
-	    (q->edns && q->buffer < dns_least_buffer(rule)))
+	    (q->opt_length && q->buffer < dns_least_buffer(rule)))
 		return AFPA_DNS_REASON_PASS_BUFFER;
 	return AFPA_DNS_REASON_ANSWERED;
 }
@@ -166,7 +155,7 @@ static __always_inline enum afpa_dns_reason dns_look_up(struct dns_question *q, 
 	noticed = bpf_map_lookup_elem(&dns_noticed, &zero);
 	if (!lease || !noticed)
 		return AFPA_DNS_REASON_PASS_LEASE;
-	/* DNS7 The lease must be younger than any sign of a change. */
+	/* DN7 The lease must be younger than any sign of a change. */
 	word = word >> (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS) & ((1 << AFPA_DNS_RULE_BITS) - 1);
 	if (now >= *(volatile __u64 *)lease || *(volatile __u64 *)lease < *(volatile __u64 *)noticed + AFPA_DNS_LEASE)
 		return AFPA_DNS_REASON_PASS_LEASE;

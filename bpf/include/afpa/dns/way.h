@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The way to a client (DNS5): that by which the server's own answer left within the last second. Netfilter, cgroup programs and routes
+ * The way to a client (DN5): that by which the server's own answer left within the last second. Netfilter, cgroup programs and routes
  * have let the client's query and the answer through then. As in conn/client_way.h, with an answer in place of a SYN-ACK.
  */
 #ifndef AFPA_DNS_WAY_H
@@ -48,7 +48,7 @@ static __always_inline enum afpa_dns_reason dns_find_way(struct __sk_buff *skb, 
 }
 
 /*
- * DNS6 Answers given here are not seen by the server's own rate limit, so prefixes have a budget: a /24 of IPv4, a /56 of IPv6.
+ * DN6 Answers given here are not seen by the server's own rate limit, so prefixes have a budget: a /24 of IPv4, a /56 of IPv6.
  *      The excess is the server's, whose rate limit, slips and log decide.
  */
 static __always_inline bool dns_within_budget(const struct afpa_dns_client *client, bool ipv6,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsTail};
+use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsKey, DnsTail};
 
-use super::key::{HEADER, OPT};
+use super::key::{self, HEADER};
 
 /// The part of an answer that is pinned: the header without id and RD, and all that follows the question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,13 +55,12 @@ pub enum Unfit {
 const RD: u8 = 0x01;
 
 impl Tail {
-    /// The part of an answer to this query that is behind the question.
+    /// The part of an answer to this query of the key that is behind the question.
     ///
     /// # Errors
     /// When it must not be given to others.
-    pub fn of(query: &[u8], answer: &[u8]) -> Result<Self, Unfit> {
-        let edns = query.get(11) == Some(&1);
-        let end = query.len().checked_sub(if edns { OPT } else { 0 }).ok_or(Unfit::Strange)?;
+    pub fn of(key: &DnsKey, query: &[u8], answer: &[u8]) -> Result<Self, Unfit> {
+        let end = key::question_end(key);
         let question = |message: &[u8]| message.get(HEADER..end).map(<[u8]>::to_vec);
         let (Some(header), Some(bytes)) = (answer.first_chunk::<HEADER>(), answer.get(end..))
         else {
@@ -229,12 +228,15 @@ pub fn is_authoritative(answer: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::{self, Case};
+    use super::super::key::Case;
     use super::*;
 
+    fn key() -> DnsKey {
+        key::key(&key::read("www.example.org").unwrap(), 1, 16, 0).unwrap()
+    }
+
     fn asked() -> (Vec<u8>, Vec<u8>) {
-        let key = key::key(&key::read("www.example.org").unwrap(), 1, 16, 0).unwrap();
-        let query = key::query(&key, 0x1234, 512, Case::Upper);
+        let query = key::query(&key(), 0x1234, 512, Case::Upper, 0);
         let mut answer = query.clone();
         answer[2] = 0x85;
         answer[7] = 2;
@@ -247,7 +249,7 @@ mod tests {
     #[test]
     fn a_tail_is_what_follows_the_question() {
         let (query, answer) = asked();
-        let tail = Tail::of(&query, &answer).unwrap();
+        let tail = Tail::of(&key(), &query, &answer).unwrap();
         assert_eq!(tail.bytes.len(), 32);
         assert_eq!(tail.header, [0x84, 0, 0, 2, 0, 0, 0, 0]);
         let abi = tail.to_abi();
@@ -262,7 +264,7 @@ mod tests {
         let changed = |at: usize, to: u8| {
             let mut answer = answer.clone();
             answer[at] = to;
-            Tail::of(&query, &answer).err()
+            Tail::of(&key(), &query, &answer).err()
         };
         assert_eq!(changed(0, 0x13), Some(Unfit::Strange)); // id
         assert_eq!(changed(2, 0x05), Some(Unfit::Strange)); // no answer
@@ -270,7 +272,7 @@ mod tests {
         assert_eq!(changed(2, 0x87), Some(Unfit::Truncated));
         assert_eq!(changed(3, 5), Some(Unfit::Error));
         assert_eq!(changed(14, b'w'), Some(Unfit::Strange)); // another case
-        assert_eq!(Tail::of(&query, &answer[..20]), Err(Unfit::Strange));
+        assert_eq!(Tail::of(&key(), &query, &answer[..20]), Err(Unfit::Strange));
         for cut in 0..answer.len() {
             assert_eq!(Parts::of(&answer[..cut]), None);
         }

@@ -76,7 +76,7 @@ impl Asker {
     /// The question of a key.
     pub(super) fn ask_key(&mut self, key: &DnsKey, asking: Asking, patience: Duration) -> Told {
         let id = self.random() as u16;
-        let query = query(key, id, asking);
+        let query = query(key, id, self.random(), asking);
         match self.ask(&query, asking.here, patience) {
             Reply::Answer(answer) => Some((query, answer)),
             _ => None,
@@ -87,12 +87,12 @@ impl Asker {
     pub(super) fn ask_soa(&mut self, name: &[u8], patience: Duration) -> Result<Soa, Reply> {
         let Some(key) = key::key(name, 6, 0, 0) else { return Ok(Soa::None) };
         let id = self.random() as u16;
-        let query = query(&key, id, PLAIN);
+        let query = query(&key, id, 0, PLAIN);
         let answer = match self.ask(&query, false, patience) {
             Reply::Answer(answer) => answer,
             other => return Err(other),
         };
-        if Tail::of(&query, &answer).is_err() || !is_authoritative(&answer) {
+        if Tail::of(&key, &query, &answer).is_err() || !is_authoritative(&answer) {
             return Ok(Soa::None);
         }
         let serials = Parts::of(&answer).map(|parts| parts.serials).unwrap_or_default();

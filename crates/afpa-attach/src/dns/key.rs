@@ -10,7 +10,9 @@ const AD: u16 = 0x0020;
 const CD: u16 = 0x0010;
 pub(crate) const HEADER: usize = 12;
 const TYPE_CLASS: usize = 4;
-pub(crate) const OPT: usize = 11;
+const OPT: usize = 11;
+/// An option with a client's cookie.
+const COOKIE: usize = 12;
 const UDP: usize = 8;
 /// Types whose answers are never given by a program: IXFR, AXFR, ANY.
 const LEFT: [u16; 3] = [251, 252, 255];
@@ -43,8 +45,9 @@ pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
     if flags & !(RD | AD | CD) != 0 || counts != [1, 0, 0] || additionals > 1 {
         return Err(Reason::PassHeader);
     }
-    let edns = additionals == 1;
-    let behind = TYPE_CLASS + if edns { OPT } else { 0 };
+    let opt =
+        if additionals == 1 { Some(find_opt(message).ok_or(Reason::PassEdns)?) } else { None };
+    let behind = TYPE_CLASS + opt.map_or(0, <[u8]>::len);
     let length = match message.len().checked_sub(HEADER + behind) {
         None | Some(0) => return Err(Reason::PassLength),
         Some(length) if length > DNS_NAME_MAX => return Err(Reason::PassName),
@@ -60,21 +63,32 @@ pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
         | set(flags & AD != 0, dns_bit::AD)
         | set(flags & CD != 0, dns_bit::CD);
     let mut buffer = 512;
-    if edns {
-        let opt = message.get(at + TYPE_CLASS..).unwrap_or_default();
-        let &[root, t1, t2, s1, s2, extended, version, f1, f2, l1, l2] = opt else {
-            return Err(Reason::PassLength);
-        };
+    if let Some(&[_, _, _, s1, s2, extended, version, f1, f2, ref options @ ..]) = opt {
         buffer = u16::from_be_bytes([s1, s2]);
-        let plain = [root, t1, t2, extended, version, f1 & 0x7f, f2, l1, l2];
-        if plain != [0, 0, 41, 0, 0, 0, 0, 0, 0] || buffer < 512 {
+        if [extended, version, f1 & 0x7f, f2] != [0; 4] || buffer < 512 {
             return Err(Reason::PassEdns);
         }
-        bits |= dns_bit::EDNS | set(f1 != 0, dns_bit::DO);
+        let cookie = set(options.len() > 2, dns_bit::COOKIE);
+        bits |= dns_bit::EDNS | set(f1 != 0, dns_bit::DO) | cookie;
     }
     let name = message.get(HEADER..at).unwrap_or_default();
     let key = key(name, kind, bits, server).ok_or(Reason::PassName)?;
     Ok(Question { key, buffer, mixed: name.iter().any(u8::is_ascii_uppercase) })
+}
+
+/// The OPT record at the end: without options, or with a client's cookie.
+fn find_opt(message: &[u8]) -> Option<&[u8]> {
+    let end = |length: usize| {
+        let at = message.len().checked_sub(length)?;
+        message.get(at..).filter(|_| at >= HEADER + 1 + TYPE_CLASS)
+    };
+    let without = end(OPT).filter(|opt| matches!(opt, [0, 0, 41, .., 0, 0]));
+    without.or_else(|| {
+        end(OPT + COOKIE).filter(|opt| {
+            let options = opt.get(9..15);
+            opt.starts_with(&[0, 0, 41]) && options == Some(&[0, COOKIE as u8, 0, 10, 0, 8])
+        })
+    })
 }
 
 /// The key of a name in wire form; None: the name is too long.
@@ -179,8 +193,13 @@ pub enum Case {
     Mixed(u64),
 }
 
-/// The query of a key: with this id, and where it has EDNS with this buffer.
-pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case) -> Vec<u8> {
+/// Where the question of a query ends, as [`query`] makes one.
+pub fn question_end(key: &DnsKey) -> usize {
+    HEADER + usize::from(key.name_length) + TYPE_CLASS
+}
+
+/// The query of a key: with this id, and where it has EDNS with this buffer; where it has a cookie, with this one.
+pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case, cookie: u64) -> Vec<u8> {
     let has = |bit: u8| key.bits & bit != 0;
     let flag = |bit: u8, flag: u16| if has(bit) { flag } else { 0 };
     let flags = flag(dns_bit::RD, RD) | flag(dns_bit::AD, AD) | flag(dns_bit::CD, CD);
@@ -200,7 +219,14 @@ pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case) -> Vec<u8> {
     if edns {
         query.extend([0, 0, 41]);
         query.extend(buffer.to_be_bytes());
-        query.extend([0, 0, if has(dns_bit::DO) { 0x80 } else { 0 }, 0, 0, 0]);
+        query.extend([0, 0, if has(dns_bit::DO) { 0x80 } else { 0 }, 0]);
+        match has(dns_bit::COOKIE) {
+            true => {
+                query.extend([0, COOKIE as u8, 0, 10, 0, 8]);
+                query.extend(cookie.to_ne_bytes());
+            }
+            false => query.extend([0, 0]),
+        }
     }
     query
 }
@@ -211,13 +237,13 @@ mod tests {
 
     #[test]
     fn a_query_of_a_key_has_that_key() {
-        for bits in 0..32 {
-            if bits & dns_bit::DO != 0 && bits & dns_bit::EDNS == 0 {
+        for bits in 0..64 {
+            if bits & (dns_bit::DO | dns_bit::COOKIE) != 0 && bits & dns_bit::EDNS == 0 {
                 continue;
             }
             let key = key(&read("www.Example.org").unwrap(), 28, bits, 3).unwrap();
             for case in [Case::Lower, Case::Upper, Case::Mixed(0x5555)] {
-                let question = derive(&query(&key, 7, 1232, case), 3).unwrap();
+                let question = derive(&query(&key, 7, 1232, case, 9), 3).unwrap();
                 assert_eq!(question.key, key);
                 assert_eq!(question.mixed, case != Case::Lower);
                 assert_eq!(question.buffer, if bits & dns_bit::EDNS != 0 { 1232 } else { 512 });

@@ -49,7 +49,7 @@ pub fn learn(
 ) -> Result<Learnt, Unfit> {
     let mut tail = |key: &DnsKey, asking| {
         let (query, answer) = ask(key, asking).ok_or(Unfit::Silence)?;
-        Tail::of(&query, &answer).map(|tail| (tail, answer))
+        Tail::of(key, &query, &answer).map(|tail| (tail, answer))
     };
     let edns = key.bits & dns_bit::EDNS != 0;
     let most = if edns { 4096 } else { PLAIN.buffer };
@@ -117,15 +117,15 @@ pub fn confirm(
     ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
 ) -> Result<(), Unfit> {
     let (query, answer) = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
-    match Tail::of(&query, &answer)? == *pinned {
+    match Tail::of(key, &query, &answer)? == *pinned {
         true => Ok(()),
         false => Err(Unfit::Unstable),
     }
 }
 
-/// The query for an asking.
-pub fn query(key: &DnsKey, id: u16, asking: Asking) -> Vec<u8> {
-    key::query(key, id, asking.buffer, asking.case)
+/// The query for an asking; each has an id and a cookie of its own.
+pub fn query(key: &DnsKey, id: u16, cookie: u64, asking: Asking) -> Vec<u8> {
+    key::query(key, id, asking.buffer, asking.case, cookie)
 }
 
 #[cfg(test)]
@@ -141,9 +141,8 @@ mod tests {
         mut last: impl FnMut(&[u8], Asking) -> Option<Vec<u8>>,
     ) -> impl FnMut(&DnsKey, Asking) -> Told {
         move |key, asking| {
-            let query = query(key, 1, asking);
-            let edns = query[11] == 1;
-            let end = query.len() - if edns { key::OPT } else { 0 };
+            let query = query(key, 1, 2, asking);
+            let end = key::question_end(key);
             let all = last(&query, asking)?;
             let mut answer = query[..end].to_vec();
             answer[2] |= 0x84;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_bpf::dns::DnsPath;
-use afpa_bpf::dns::abi::{DNS_SERVERS, DnsConfig, dns_clients};
+use afpa_bpf::dns::abi::{DNS_SERVERS, DnsConfig};
 use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
@@ -81,7 +81,6 @@ pub fn run(
         burst: BURST_NS,
         seed: seed()?,
         port: port.into(),
-        clients: dns_clients::KNOWN.into(),
         ..DnsConfig::ZERO
     };
     let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };

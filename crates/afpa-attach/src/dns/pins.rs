@@ -267,11 +267,11 @@ mod tests {
 
     fn tail(last: u8) -> Tail {
         let key = key(1);
-        let query = key::query(&key, 1, 512, key::Case::Lower);
+        let query = key::query(&key, 1, 512, key::Case::Lower, 0);
         let mut answer = query.clone();
         answer[2] = 0x84;
         answer.push(last);
-        Tail::of(&query, &answer).unwrap()
+        Tail::of(&key, &query, &answer).unwrap()
     }
 
     #[test]
