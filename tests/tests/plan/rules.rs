@@ -104,7 +104,8 @@ fn read(text: &str) -> Vec<Rule> {
 fn name_of_rule(line: &str) -> Option<String> {
     let name = line.strip_prefix("**")?.split_once(". ")?.0;
     let number = name.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    (name.len() == number.len() + 1 && number.parse::<u32>().is_ok()).then(|| name.to_owned())
+    let letters = name.len() - number.len();
+    (matches!(letters, 1 | 2) && number.parse::<u32>().is_ok()).then(|| name.to_owned())
 }
 
 fn citation(text: &str) -> Citation {
