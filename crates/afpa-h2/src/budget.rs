@@ -4,7 +4,7 @@ use crate::limits::Budget;
 
 /// A bucket that was full at the beginning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     of: Budget,
     /// Thousandths of a token.
     left: u64,
@@ -12,12 +12,13 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub(crate) fn new(of: Budget) -> Self {
+    /// A full bucket.
+    pub fn new(of: Budget) -> Self {
         Self { of, left: u64::from(of.burst) * 1000, filled_ms: 0 }
     }
 
     /// Takes a token; false if there is none.
-    pub(crate) fn take(&mut self, now_ms: u64) -> bool {
+    pub fn take(&mut self, now_ms: u64) -> bool {
         let full = u64::from(self.of.burst) * 1000;
         let since = now_ms.saturating_sub(self.filled_ms);
         let more = since.saturating_mul(u64::from(self.of.per_second));

@@ -2,7 +2,9 @@
 
 use afpa_http::{HttpDate, ResponseHead};
 
-use crate::response::ResponseReader;
+use crate::code::FieldCode;
+use crate::hpack::encode::Hpack;
+use crate::response::CodedReader;
 
 /// The field block of a head, complete but for the date (the papers' immutable header data, for HTTP/2).
 ///
@@ -15,9 +17,14 @@ pub struct FieldBlock {
 }
 
 impl FieldBlock {
-    /// The block of a head; `None` if that is no head of a response, which no head of our own is.
+    /// The block of a head in HTTP/2; `None` if that is no head of a response, which no head of our own is.
     pub fn of(head: &ResponseHead) -> Option<Self> {
-        let mut reader = ResponseReader::new(false, false);
+        Self::coded::<Hpack>(head)
+    }
+
+    /// The block of a head in a code.
+    pub fn coded<C: FieldCode>(head: &ResponseHead) -> Option<Self> {
+        let mut reader = CodedReader::<C>::new(false, false);
         reader.read(head.bytes()).ok()?;
         let epoch = HttpDate::new(0);
         let date_offset =

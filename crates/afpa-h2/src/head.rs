@@ -7,7 +7,7 @@ use afpa_http::syntax::number;
 
 /// This is no message of HTTP/2 (RFC 9113 section 8.1.1). Its stream ends with PROTOCOL_ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
 
 /// The head as far as it is written.
 #[derive(Debug, Default)]

@@ -13,14 +13,16 @@
 //!   verdicts; `head` is their common part;
 //! * [`response`] and [`client::request`]: from a message of HTTP/1.1 to field blocks and content; `message` is their
 //!   common part;
+//! * [`code`]: how field sections are written, here and by HTTP/3;
 //! * `field_block`: a response's field block, kept with a cache object.
 //!
 //! LIFECYCLE.md in this crate has the states, and Y1 to Y13 of `docs/rules` are the rules that comments and tests cite.
 #![forbid(unsafe_code)]
 
 pub mod beginning;
-mod budget;
+pub mod budget;
 pub mod client;
+pub mod code;
 pub mod connection;
 mod endpoint;
 mod field_block;
@@ -34,10 +36,11 @@ pub mod request;
 pub mod response;
 
 pub use beginning::Beginning;
+pub use code::FieldCode;
 pub use connection::{Connection, Event, Fatal, StreamId};
 pub use field_block::FieldBlock;
 pub use frame::{ErrorCode, PREFACE};
 pub use limits::Limits;
 pub use priority::Urgency;
 pub use request::RequestHead;
-pub use response::{ResponseEvent, ResponseReader};
+pub use response::{CodedReader, ResponseEvent, ResponseReader};

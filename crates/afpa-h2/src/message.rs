@@ -4,11 +4,13 @@
 //! The readers are strict, though the messages are our own. Fields about a connection never go out.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use afpa_http::chunked::ChunkedDecoder;
 use afpa_http::syntax::{number, trim};
 
-use crate::hpack::encode;
+use crate::code::FieldCode;
+use crate::hpack::encode::Hpack;
 
 /// This is no message, or it breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(crate) enum MessagePart<'a> {
 
 /// Reads one message.
 #[derive(Debug)]
-pub(crate) struct MessageReader {
+pub(crate) struct MessageReader<C = Hpack> {
     pub(crate) state: State,
     /// The field block of the head or trailer section that was read last.
     pub(crate) block: Vec<u8>,
@@ -37,6 +39,7 @@ pub(crate) struct MessageReader {
     /// The length of the content, if the head gives one.
     length: Option<u64>,
     chunked: bool,
+    code: PhantomData<C>,
 }
 
 /// The input that has to come next.
@@ -53,10 +56,11 @@ pub(crate) enum State {
 /// The longest head that is waited for.
 const MOST_HEAD: usize = 256 * 1024;
 
-impl MessageReader {
+impl<C: FieldCode> MessageReader<C> {
     pub(crate) fn new() -> Self {
         let (block, partial) = (Vec::new(), Vec::new());
-        Self { state: State::Head, block, partial, length: None, chunked: false }
+        let state = State::Head;
+        Self { state, block, partial, length: None, chunked: false, code: PhantomData }
     }
 
     /// Makes it ready for another message; its memory stays.
@@ -138,7 +142,13 @@ impl MessageReader {
     /// Begins to encode a head.
     pub(crate) fn begin_head(&mut self) {
         self.block.clear();
+        C::begin(&mut self.block);
         (self.length, self.chunked) = (None, false);
+    }
+
+    /// Encodes the status of a response.
+    pub(crate) fn put_status(&mut self, status: u16) {
+        C::put_status(&mut self.block, status);
     }
 
     /// Encodes a field of a head. Notes the length and the coding of the content if the field gives them.
@@ -154,7 +164,7 @@ impl MessageReader {
             _ if is_about_connection(name) => return Ok(()),
             _ => {}
         }
-        encode::put_field(&mut self.block, name, value);
+        C::put_field(&mut self.block, name, value);
         Ok(())
     }
 
@@ -174,16 +184,20 @@ impl MessageReader {
     /// The end of chunked content comes behind it, with a trailer section.
     fn end_of_chunks<'a>(&mut self) -> MessagePart<'a> {
         self.block.clear();
+        let mut has_trailers = false;
         if let State::Chunked(decoder) = std::mem::replace(&mut self.state, State::Done) {
             for (name, value) in decoder.into_trailers().fields() {
                 if !is_about_connection(name) {
-                    encode::put_field(&mut self.block, name, value);
+                    if !std::mem::replace(&mut has_trailers, true) {
+                        C::begin(&mut self.block);
+                    }
+                    C::put_field(&mut self.block, name, value);
                 }
             }
         }
-        match self.block.is_empty() {
-            true => MessagePart::Content { bytes: b"", end: true },
-            false => MessagePart::Trailers,
+        match has_trailers {
+            false => MessagePart::Content { bytes: b"", end: true },
+            true => MessagePart::Trailers,
         }
     }
 }

@@ -8,7 +8,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use crate::head::{HeadText, Malformed, check_field, is_value, is_word};
+pub use crate::head::Malformed;
+use crate::head::{HeadText, check_field, is_value, is_word};
 use crate::priority::Urgency;
 
 /// How the content of a request is to be written for a reader of HTTP/1.1.
@@ -98,7 +99,8 @@ impl RequestHead {
         self.expects || self.framing == Framing::Tunnel || self.text().starts_with(b"CONNECT ")
     }
 
-    pub(crate) fn begin(&mut self, most: usize) {
+    /// Begins another head, of so many bytes at most; the memory stays.
+    pub fn begin(&mut self, most: usize) {
         self.text.begin(most);
         self.cookies.clear();
         self.pseudo.clear();
@@ -113,7 +115,7 @@ impl RequestHead {
 
     /// Takes a field as it was decoded.
     #[inline]
-    pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
         // Fields beyond the limit are not looked at: they may be a bomb.
         if self.malformed || self.text.is_too_long(self.cookies.len()) {
             return;
@@ -225,8 +227,17 @@ impl RequestHead {
         Ok(())
     }
 
+    /// The rest of the head is not looked at: it is longer than the limit, and is refused for its length.
+    pub fn cut(&mut self) {
+        let most = self.text.most;
+        self.text.bytes.resize(self.text.bytes.len().max(most + 1), b'a');
+    }
+
     /// Completes a request. `end`: it has no content.
-    pub(crate) fn finish(&mut self, end: bool) -> Result<Asked, Malformed> {
+    ///
+    /// # Errors
+    /// [`Malformed`]: this is no request.
+    pub fn finish(&mut self, end: bool) -> Result<Asked, Malformed> {
         if !self.begun && !self.malformed {
             self.malformed = self.begin_fields().is_err();
         }
@@ -254,7 +265,10 @@ impl RequestHead {
     }
 
     /// Completes a trailer section: field lines, without the blank line.
-    pub(crate) fn finish_trailers(&mut self) -> Result<(), Malformed> {
+    ///
+    /// # Errors
+    /// [`Malformed`]: this is no trailer section.
+    pub fn finish_trailers(&mut self) -> Result<(), Malformed> {
         self.put_cookies();
         let too_long = self.text.is_too_long(0);
         if self.malformed || too_long || !self.pseudo.is_empty() || self.text.announces_length {

@@ -5,7 +5,8 @@
 
 use afpa_http::syntax::number;
 
-use crate::hpack::encode;
+use crate::code::FieldCode;
+use crate::hpack::encode::Hpack;
 use crate::message::{BadMessage, MessagePart, MessageReader, State, split_head};
 
 /// This is no response, or it breaks off.
@@ -22,7 +23,7 @@ impl From<BadMessage> for BadResponse {
 /// A part of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseEvent<'a> {
-    /// A head; its field block is [`ResponseReader::block`].
+    /// A head; its field block is [`CodedReader::block`].
     Head {
         /// Another head follows (RFC 9110 section 15.2).
         interim: bool,
@@ -36,19 +37,22 @@ pub enum ResponseEvent<'a> {
         /// Whether it is the last.
         end: bool,
     },
-    /// The trailer section, which ends the response; its field block is [`ResponseReader::block`].
+    /// The trailer section, which ends the response; its field block is [`CodedReader::block`].
     Trailers,
 }
 
-/// Reads one response.
+/// Reads one response, and writes its field sections for HTTP/2.
+pub type ResponseReader = CodedReader<Hpack>;
+
+/// Reads one response, and writes its field sections in a code.
 #[derive(Debug)]
-pub struct ResponseReader {
-    message: MessageReader,
+pub struct CodedReader<C> {
+    message: MessageReader<C>,
     asked_head: bool,
     may_tunnel: bool,
 }
 
-impl ResponseReader {
+impl<C: FieldCode> CodedReader<C> {
     /// For the response to a request; whether its method was HEAD, and whether it asked for another protocol.
     pub fn new(asked_head: bool, may_tunnel: bool) -> Self {
         Self { message: MessageReader::new(), asked_head, may_tunnel }
@@ -108,7 +112,7 @@ impl ResponseReader {
         let tunnels = status == 101 && self.may_tunnel;
         let message = &mut self.message;
         message.begin_head();
-        encode::put_status(&mut message.block, if tunnels { 200 } else { status });
+        message.put_status(if tunnels { 200 } else { status });
         for field in fields {
             let (name, value) = field?;
             if !(tunnels && name.eq_ignore_ascii_case(b"sec-websocket-accept")) {

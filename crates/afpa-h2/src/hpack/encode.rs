@@ -2,6 +2,23 @@
 //! and 6.2.2). A field block never depends on an earlier one.
 
 use super::{integer, statics};
+use crate::code::FieldCode;
+
+/// Field blocks of HTTP/2.
+#[derive(Clone, Copy, Debug)]
+pub struct Hpack;
+
+impl FieldCode for Hpack {
+    fn begin(_: &mut Vec<u8>) {}
+
+    fn put_status(out: &mut Vec<u8>, status: u16) {
+        put_status(out, status);
+    }
+
+    fn put_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+        put_field(out, name, value);
+    }
+}
 
 /// Appends `:status`.
 pub fn put_status(out: &mut Vec<u8>, status: u16) {

@@ -80,10 +80,13 @@ const fn tables() -> Tables {
 
 /// The code is broken: it holds EOS, or ends with anything but up to 7 ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BrokenCode;
+pub struct BrokenCode;
 
 /// Appends the bytes that `input` stands for.
-pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenCode> {
+///
+/// # Errors
+/// [`BrokenCode`].
+pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenCode> {
     let (mut bits, mut held) = (0u64, 0u32);
     let mut rest = input;
     loop {

@@ -3,7 +3,7 @@
 /// Reads an integer whose first byte has `prefix` bits of it. Returns it and how many bytes it took; `None` if the
 /// bytes end within it, or if it is larger than anything that can stand in a field block.
 #[inline]
-pub(super) fn read(input: &[u8], prefix: u32) -> Option<(usize, usize)> {
+pub fn read(input: &[u8], prefix: u32) -> Option<(usize, usize)> {
     let mask = (1usize << prefix) - 1;
     let first = usize::from(*input.first()?) & mask;
     if first < mask {
@@ -23,7 +23,7 @@ pub(super) fn read(input: &[u8], prefix: u32) -> Option<(usize, usize)> {
 
 /// Appends an integer; the bits of `first` above the prefix go along.
 #[inline]
-pub(super) fn put(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
+pub fn put(out: &mut Vec<u8>, first: u8, prefix: u32, value: usize) {
     let mask = (1usize << prefix) - 1;
     if value < mask {
         out.push(first | value as u8);

@@ -6,8 +6,8 @@
 
 mod decoder;
 pub mod encode;
-mod huffman;
-mod integer;
+pub mod huffman;
+pub mod integer;
 mod statics;
 mod table;
 
