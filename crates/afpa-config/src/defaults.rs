@@ -12,6 +12,7 @@ use crate::choice::Choice;
 use crate::fault::path_rule;
 use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
+use crate::http3::Http3;
 use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Confine,
@@ -49,6 +50,7 @@ impl Config {
             group,
             engine,
             http2: Http2::read(reader.section("http2"), limits.head),
+            http3: Http3::read(reader.section("http3")),
             limits,
             police: Police::read(reader),
             timeouts: Timeouts::read(reader.section("timeouts")),
@@ -81,7 +83,9 @@ impl Config {
             config.groups.push(ServerGroup::read(reader, &item));
         }
         for item in reader.sites() {
-            config.sites.push(SiteSettings::read(reader, &item));
+            let mut site = SiteSettings::read(reader, &item);
+            config.http3.announce(&mut site);
+            config.sites.push(site);
         }
         config
     }

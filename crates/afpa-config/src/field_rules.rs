@@ -21,7 +21,8 @@ pub fn field_rules(
     let headers = levels().flat_map(|level| &level.headers).map(|header| header.rule.clone());
     let id = id_rule(site, path, content);
     let trace = trace_rule(site, path, content);
-    let rules = headers.chain(cors.iter().map(Cors::rule)).collect();
+    let first = site.alternative.iter().cloned();
+    let rules = first.chain(headers).chain(cors.iter().map(Cors::rule)).collect();
     FieldRules { rules, cors, id, trace }
 }
 

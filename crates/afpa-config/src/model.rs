@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
 use afpa_framework::Network;
+use afpa_http::edits::FieldRule;
 use afpa_http::{RequestLimits, Status};
 use afpa_police::Prefix;
 use afpa_proxy::limit::LimitSettings;
@@ -24,6 +25,7 @@ use crate::groups::ServerGroup;
 use crate::headers::FieldSettings;
 use crate::hints::SiteHint;
 use crate::http2::Http2;
+use crate::http3::Http3;
 use crate::marking::{OwnMarks, SiteMarks};
 use crate::mirror::Mirror;
 use crate::php::Php;
@@ -51,6 +53,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[http2]`.
     pub http2: Http2,
+    /// `[http3]`.
+    pub http3: Http3,
     /// `[police]`.
     pub police: Police,
     /// `[timeouts]`.
@@ -496,6 +500,8 @@ pub struct SiteSettings {
     pub https_only: bool,
     /// The value of Strict-Transport-Security in answers over TLS; `None`: no such field.
     pub hsts: Option<String>,
+    /// The field that tells its clients of HTTP/3.
+    pub alternative: Option<FieldRule>,
     /// Whether clients that come by TLS show a certificate; `None`: as `[tls]` says.
     pub client_certificates: Option<ClientCertificates>,
     /// A file of the authorities that issue these; `None`: as `[tls]` says.

@@ -58,6 +58,7 @@ impl SiteSettings {
             tls: s.texts("tls", "addresses", Vec::new(), str::parse),
             https_only: s.flag("https_only", false),
             hsts: s.text_or("hsts", "field value", "none", tls::strict_transport),
+            alternative: None,
             client_certificates: s.choice_or("client_certificates", "tls"),
             client_authorities: read_client_authorities(&mut s),
             hosts: s.texts("hosts", "host names", Vec::new(), rules::site_host),

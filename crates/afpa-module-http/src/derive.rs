@@ -93,6 +93,17 @@ pub struct HttpConnection {
     has_streams: bool,
 }
 
+impl HttpConnection {
+    /// The version of its requests, if their heads were made from the fields of another version.
+    fn version(&self) -> Option<Version> {
+        let protocol = self.tls.as_ref().and_then(|tls| tls.protocol.as_deref());
+        match protocol {
+            Some(b"h3") => Some(Version::Http3),
+            _ => self.has_streams.then_some(Version::Http2),
+        }
+    }
+}
+
 /// Facts about a request whose response is derived again.
 struct Again {
     arrived: Now,
@@ -404,9 +415,10 @@ impl<T: Table> Module for Http<T> {
                     self.responder.refuse(connection.client, Said::of(&parsed), status, now, out);
                     return Derived::Refused;
                 }
-                if connection.has_streams {
-                    parsed.version = Version::Http2;
-                } else if parsed.body != BodyLength::None {
+                if let Some(version) = connection.version() {
+                    parsed.version = version;
+                }
+                if !connection.has_streams && parsed.body != BodyLength::None {
                     connection.skipping = Some(BodySkipper::new(parsed.body, limit));
                 }
                 let head = input.get(..consumed).unwrap_or_default();
@@ -415,8 +427,8 @@ impl<T: Table> Module for Http<T> {
             }
             Err(refusal) => {
                 let mut said = Said::in_head(input);
-                if connection.has_streams && said != Said::NOTHING {
-                    said.version = Version::Http2.name();
+                if let Some(version) = connection.version().filter(|_| said != Said::NOTHING) {
+                    said.version = version.name();
                 }
                 let edits = self.global.edits_of_refusal(connection.listener, said.host);
                 let (client, status) = (connection.client, refusal.status());

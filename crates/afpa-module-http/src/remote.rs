@@ -8,7 +8,7 @@ use std::sync::Arc;
 use afpa_framework::access::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
 use afpa_http::edits::Edits;
-use afpa_http::{BodyLength, FieldSlots, Known, KnownSet, Method, Request, Status, Version, etag};
+use afpa_http::{BodyLength, FieldSlots, Known, KnownSet, Method, Request, Status, etag};
 use afpa_proxy::coding::{Coded, CodingRules, Compress};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::limit::{ConnectionPermit, Permit, Refused};
@@ -297,9 +297,9 @@ fn name_strong_tags(head: &mut RequestHead, request: &Request<'_, '_>) {
 }
 
 /// Whether a request is an extended CONNECT, whose client takes every success for a tunnel (RFC 8441 section 5). Nothing
-/// else has Upgrade in HTTP/2.
+/// else has Upgrade in HTTP/2 and HTTP/3.
 pub(crate) fn asks_tunnel(request: &Request<'_, '_>) -> bool {
-    request.version == Version::Http2 && request.has(Known::Upgrade)
+    request.version.has_streams() && request.has(Known::Upgrade)
 }
 
 /// Whether a request may be asked twice without harm (RFC 8470 section 4).

@@ -282,7 +282,7 @@ impl Responder {
         }
         let connection = match request.version {
             Version::Http10 => Connection::KeepAlive,
-            Version::Http11 | Version::Http2 => Connection::Implied,
+            Version::Http11 | Version::Http2 | Version::Http3 => Connection::Implied,
         };
         (connection, Persistence::Keep)
     }

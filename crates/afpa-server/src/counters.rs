@@ -58,6 +58,10 @@ pub struct WorkerCounters {
     pub h2_connections: Counter,
     /// Connections of HTTP/2 that ended because the client broke a rule, or exceeded a budget.
     pub h2_faults: Counter,
+    /// Connections of HTTP/3 whose handshake was complete.
+    pub h3_connections: Counter,
+    /// Requests and connections of HTTP/3 that ended because the client broke a rule, or exceeded a budget.
+    pub h3_faults: Counter,
     left_ring: [Counter; Leaving::ALL.len()],
     strategy_changes: [Counter; Reason::ALL.len()],
 }

@@ -7,6 +7,7 @@
 //! * [`worker`]: one core: the state that its connections share, the accept loops, the tick;
 //! * `connection`: one connection, whose loop reads like the state diagram;
 //! * `h2`: one connection of HTTP/2, whose streams walk the same states;
+//! * `h3`: connections of HTTP/3, whose streams are transports of requests;
 //! * [`transport`]: the interface between a connection and its socket;
 //! * `turns`: which long response sends next when a core is behind;
 //! * [`io`]: readiness or completion, and which of them suits a load;
@@ -18,6 +19,7 @@ mod connection;
 pub mod counters;
 pub mod engine;
 mod h2;
+mod h3;
 pub mod io;
 pub mod limits;
 pub mod listener;

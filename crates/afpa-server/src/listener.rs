@@ -29,6 +29,8 @@ pub struct BoundListener {
     backlog: i32,
     /// Another process has bound it, and may listen still.
     is_adopted: bool,
+    /// Sockets of the same address for HTTP/3, one for each worker.
+    udp: Vec<std::net::UdpSocket>,
 }
 
 /// How the connections of a listener are accepted.
@@ -73,6 +75,8 @@ pub(crate) const NO_CORE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) enum WorkerSocket {
     Tcp(std::net::TcpListener),
+    /// For HTTP/3.
+    Udp(std::net::UdpSocket),
     Unix(UnixListener),
 }
 
@@ -103,6 +107,7 @@ impl BoundListener {
             sockets: Sockets::Tcp(sockets),
             backlog,
             is_adopted: false,
+            udp: Vec::new(),
         })
     }
 
@@ -132,6 +137,7 @@ impl BoundListener {
             sockets: Sockets::Tcp(sockets),
             backlog,
             is_adopted: true,
+            udp: Vec::new(),
         })
     }
 
@@ -148,6 +154,7 @@ impl BoundListener {
             sockets: Sockets::Unix(file, listener),
             backlog,
             is_adopted: true,
+            udp: Vec::new(),
         })
     }
 
@@ -162,7 +169,20 @@ impl BoundListener {
             sockets: Sockets::Unix(file, listener),
             backlog,
             is_adopted: false,
+            udp: Vec::new(),
         })
+    }
+
+    /// Binds the address for HTTP/3, too, for so many workers.
+    ///
+    /// # Errors
+    /// The error of the system: the address is in use, or needs a privilege.
+    pub fn bind_udp(&mut self, workers: usize) -> io::Result<()> {
+        if let Address::Tcp(address) = self.address {
+            let sockets = std::iter::repeat_with(|| udp_socket(address)).take(workers.max(1));
+            self.udp = sockets.collect::<io::Result<_>>()?;
+        }
+        Ok(())
     }
 
     /// From now on clients may connect.
@@ -201,6 +221,11 @@ impl BoundListener {
         self
     }
 
+    /// Takes sockets that another process has bound for HTTP/3. It stops reading from them before this one begins.
+    pub fn adopt_udp(&mut self, sockets: Vec<std::net::UdpSocket>) {
+        self.udp = sockets;
+    }
+
     /// Its TCP sockets.
     pub fn tcp_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let sockets = match &self.sockets {
@@ -216,7 +241,7 @@ impl BoundListener {
             Sockets::Tcp(_) => None,
             Sockets::Unix(_, listener) => Some(listener.as_fd()),
         };
-        self.tcp_sockets().chain(unix)
+        self.tcp_sockets().chain(unix).chain(self.udp.iter().map(AsFd::as_fd))
     }
 
     /// Another process has its sockets by now: a unix socket's file is left to that one.
@@ -239,7 +264,10 @@ impl BoundListener {
             Sockets::Tcp(sockets) => {
                 let shared = index % sockets.len().max(1);
                 let own = sockets.iter().skip(shared).step_by(workers.max(1));
-                own.map(|socket| Ok(WorkerSocket::Tcp(socket.try_clone()?))).collect()
+                let tcp = own.map(|socket| Ok(WorkerSocket::Tcp(socket.try_clone()?)));
+                let udp = self.udp.get(index);
+                let udp = udp.map(|socket| Ok(WorkerSocket::Udp(socket.try_clone()?)));
+                tcp.chain(udp).collect()
             }
             Sockets::Unix(_, listener) => Ok(vec![WorkerSocket::Unix(listener.try_clone()?)]),
         }
@@ -269,6 +297,21 @@ fn tcp_socket(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     // Accepted sockets inherit this: one system call a listener instead of one a connection.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// A datagram goes to the socket that its client's address and port choose.
+fn udp_socket(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    // Room for a burst of a few hundred packets, as far as the system allows it.
+    let _ = socket.set_recv_buffer_size(1024 * 1024);
+    let _ = socket.set_send_buffer_size(1024 * 1024);
     socket.bind(&address.into())?;
     Ok(socket.into())
 }

@@ -49,6 +49,11 @@ impl ListenerTls {
         is_one.then_some(&self.default)
     }
 
+    /// The settings for every name; `None`: the name decides.
+    pub(crate) fn same_for_all(&self) -> Option<&ServerTls> {
+        self.by_name.is_empty().then_some(&self.default)
+    }
+
     /// The longest name decides, as in routing.
     fn find(&self, name: &str) -> &ServerTls {
         let dots = name.match_indices('.').filter_map(|(at, _)| name.get(at..));

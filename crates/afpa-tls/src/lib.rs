@@ -10,6 +10,7 @@
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`sessions`]: sessions that are kept here and taken once, where early data is accepted;
 //! * `hello`: the fields of a client's first message that concern early data;
+//! * [`quic`]: the same settings for QUIC (RFC 9001);
 //! * [`server`], [`client`]: the settings of the two sides, and their form for the machine.
 //!
 //! No secret is ever formatted: keys have no `Debug`, and errors name files and subjects only.
@@ -22,6 +23,7 @@ pub mod greeting;
 mod hello;
 pub mod machine;
 pub mod profile;
+pub mod quic;
 pub mod resolver;
 mod sealing;
 pub mod server;

@@ -90,6 +90,8 @@ pub struct ServerTls {
     certificates: Arc<Certificates>,
     /// The authorities and the verifier of client certificates; `None`: clients are not asked for any.
     clients: Option<(AuthoritiesId, Arc<dyn ClientCertVerifier>)>,
+    /// For the same settings over QUIC.
+    parts: Arc<(ServerSettings, Arc<TicketKeys>)>,
 }
 
 impl ServerTls {
@@ -102,45 +104,31 @@ impl ServerTls {
         certificates: &Arc<Certificates>,
         tickets: &Arc<TicketKeys>,
     ) -> Result<Self, SettingsError> {
-        let wrong = |error: rustls::Error| SettingsError(error.to_string());
         let provider = Arc::new(settings.profile.provider(settings.post_quantum));
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(settings.profile.versions())
-            .map_err(wrong)?;
-        let clients = settings
-            .clients
-            .as_ref()
-            .map(|clients| verifier(clients, provider).map(|verifier| (clients.id(), verifier)));
+        let clients = settings.clients.as_ref().map(|clients| {
+            verifier(clients, Arc::clone(&provider)).map(|verifier| (clients.id(), verifier))
+        });
         let clients = clients.transpose()?;
-        let builder = match &clients {
-            None => builder.with_no_client_auth(),
-            Some((_, verifier)) => builder.with_client_cert_verifier(Arc::clone(verifier)),
-        };
-        let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
-        config.alpn_protocols.clone_from(&settings.protocols);
-        // TLS 1.2 tickets cannot be counted; `tickets = 0` turns them off for both versions.
-        // Tickets alone: a store of sessions would be a lock that all workers share.
-        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
-        let context = context(settings.clients.as_ref());
-        match settings.early_data.as_ref().filter(|_| settings.clients.is_none()) {
-            _ if settings.tickets == 0 => {}
-            None => config.ticketer = tickets.for_context(&context),
-            // Early data needs a store that gives out each session once; rustls demands one, too.
-            Some(early_data) => {
-                config.ticketer = tickets.beside_store(&context);
-                config.session_storage = Arc::<Sessions>::clone(&early_data.sessions);
-                config.max_early_data_size = early_data.most;
-                // An answer that waited for the end of the handshake would come no sooner than without early data.
-                config.send_half_rtt_data = true;
-            }
-        }
-        config.send_tls13_tickets = settings.tickets;
-        // The client's order says which cipher its processor is fast at.
-        config.ignore_client_order = false;
-        if let Some(log) = &settings.key_log {
-            config.key_log = Arc::new(log.clone());
-        }
-        Ok(Self { config: Arc::new(config), certificates: Arc::clone(certificates), clients })
+        let parts = Arc::new((settings.clone(), Arc::clone(tickets)));
+        let certificates = Arc::clone(certificates);
+        let config = build(settings, provider, &certificates, tickets, clients.as_ref())?;
+        Ok(Self { config, certificates, clients, parts })
+    }
+
+    /// The same settings with others of its own choice, as QUIC needs them.
+    pub(crate) fn again(
+        &self,
+        change: impl FnOnce(&mut ServerSettings),
+        provider: rustls::crypto::CryptoProvider,
+    ) -> Result<Arc<ServerConfig>, SettingsError> {
+        let (mut settings, tickets) = (self.parts.0.clone(), &self.parts.1);
+        change(&mut settings);
+        build(&settings, Arc::new(provider), &self.certificates, tickets, self.clients.as_ref())
+    }
+
+    /// The provider of its cryptography.
+    pub(crate) fn provider(&self) -> rustls::crypto::CryptoProvider {
+        self.parts.0.profile.provider(self.parts.0.post_quantum)
     }
 
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
@@ -172,6 +160,47 @@ impl ServerTls {
         };
         verifier.verify_client_cert(own, rest, now).map(|_| ())
     }
+}
+
+fn build(
+    settings: &ServerSettings,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+    certificates: &Arc<Certificates>,
+    tickets: &Arc<TicketKeys>,
+    clients: Option<&(AuthoritiesId, Arc<dyn ClientCertVerifier>)>,
+) -> Result<Arc<ServerConfig>, SettingsError> {
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(settings.profile.versions())
+        .map_err(|error| SettingsError(error.to_string()))?;
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some((_, verifier)) => builder.with_client_cert_verifier(Arc::clone(verifier)),
+    };
+    let mut config = builder.with_cert_resolver(Arc::<Certificates>::clone(certificates));
+    config.alpn_protocols.clone_from(&settings.protocols);
+    // TLS 1.2 tickets cannot be counted; `tickets = 0` turns them off for both versions.
+    // Tickets alone: a store of sessions would be a lock that all workers share.
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    let context = context(settings.clients.as_ref());
+    match settings.early_data.as_ref().filter(|_| settings.clients.is_none()) {
+        _ if settings.tickets == 0 => {}
+        None => config.ticketer = tickets.for_context(&context),
+        // Early data needs a store that gives out each session once; rustls demands one, too.
+        Some(early_data) => {
+            config.ticketer = tickets.beside_store(&context);
+            config.session_storage = Arc::<Sessions>::clone(&early_data.sessions);
+            config.max_early_data_size = early_data.most;
+            // An answer that waited for the end of the handshake would come no sooner than without early data.
+            config.send_half_rtt_data = true;
+        }
+    }
+    config.send_tls13_tickets = settings.tickets;
+    // The client's order says which cipher its processor is fast at.
+    config.ignore_client_order = false;
+    if let Some(log) = &settings.key_log {
+        config.key_log = Arc::new(log.clone());
+    }
+    Ok(Arc::new(config))
 }
 
 impl fmt::Debug for ServerTls {

@@ -166,7 +166,7 @@ impl Handler {
         let connection = match (self.keeps(request), request.version) {
             (false, _) => Connection::Close,
             (true, Version::Http10) => Connection::KeepAlive,
-            (true, Version::Http11 | Version::Http2) => Connection::Implied,
+            (true, Version::Http11 | Version::Http2 | Version::Http3) => Connection::Implied,
         };
         from.write(head, self.date.at(clock::today()), connection);
     }

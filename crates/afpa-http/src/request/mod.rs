@@ -57,15 +57,23 @@ pub enum Version {
     /// HTTP/2 (RFC 9113). [`parse`] never finds it: the code that makes a head of HTTP/1.1 out of a stream's fields
     /// sets it.
     Http2,
+    /// HTTP/3 (RFC 9114); set as HTTP/2 is.
+    Http3,
 }
 
 impl Version {
+    /// Whether each request has a stream of its own, whose frames say where it ends.
+    pub const fn has_streams(self) -> bool {
+        matches!(self, Version::Http2 | Version::Http3)
+    }
+
     /// As logs and Via name it.
     pub const fn name(self) -> &'static str {
         match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2.0",
+            Version::Http3 => "HTTP/3.0",
         }
     }
 }

@@ -534,8 +534,8 @@ impl Download {
         }
         self.summary.status = response.status;
         if response.status == 101 {
-            let for_http2 = terms.version == Version::Http2;
-            if !switch::is_as_asked(terms.request, &response, for_http2) {
+            let has_streams = terms.version.has_streams();
+            if !switch::is_as_asked(terms.request, &response, has_streams) {
                 return Err(Broken::Bad(BadResponse::Upgrade));
             }
             put_interim(&mut self.out, terms, &response);
@@ -575,7 +575,7 @@ impl Download {
         let keep = terms.keep && delivery != Delivery::Close;
         let connection = match (keep, terms.version) {
             (false, _) => Connection::Close,
-            (true, Version::Http11 | Version::Http2) => Connection::Implied,
+            (true, Version::Http11 | Version::Http2 | Version::Http3) => Connection::Implied,
             (true, Version::Http10) => Connection::KeepAlive,
         };
         self.withheld = passing == Passing::Withheld;

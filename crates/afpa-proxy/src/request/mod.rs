@@ -332,8 +332,8 @@ impl<'b> Survey<'b> {
     /// Whether the client itself accepts trailer fields (RFC 9110 section 10.1.4): its TE is named in
     /// Connection. HTTP/1.0 has no trailer fields.
     fn takes_trailers(&self, request: &Request<'_, '_>) -> bool {
-        // HTTP/2 has no Connection to name it in (RFC 9113 section 8.2.2).
-        let is_said = request.version == Version::Http2 || self.nominated.contains(b"te");
+        // HTTP/2 and HTTP/3 have no Connection to name it in (RFC 9113 section 8.2.2).
+        let is_said = request.version.has_streams() || self.nominated.contains(b"te");
         self.te_trailers && request.version != Version::Http10 && is_said
     }
 }

@@ -19,6 +19,8 @@ mod task;
 mod time;
 mod upload;
 
+pub(crate) use upload::Upload;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;

@@ -7,7 +7,7 @@ use afpa_h2::request::Framing;
 
 /// Content of a request that a server gets. It is framed when it is taken, so that no more than the client's window
 /// waits here, however small the DATA frames are.
-pub(super) struct Upload {
+pub(crate) struct Upload {
     framing: Framing,
     /// Content that has arrived and was not taken.
     content: VecDeque<u8>,
@@ -18,23 +18,23 @@ pub(super) struct Upload {
 
 /// The result of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Bytes of the room that were filled.
-    pub(super) filled: usize,
+    pub(crate) filled: usize,
     /// Bytes of content among them, for which the client has room again.
-    pub(super) content: usize,
+    pub(crate) content: usize,
 }
 
 /// The bytes of a chunk beside its content: eight digits of its length at most, and two ends of lines.
 const CHUNK: usize = 12;
 
 impl Upload {
-    pub(super) fn new(framing: Framing, done: bool) -> Self {
+    pub(crate) fn new(framing: Framing, done: bool) -> Self {
         Self { framing, content: VecDeque::new(), tail: VecDeque::new(), done }
     }
 
     /// Content has arrived.
-    pub(super) fn push(&mut self, bytes: &[u8], end: bool) {
+    pub(crate) fn push(&mut self, bytes: &[u8], end: bool) {
         self.content.extend(bytes);
         if end {
             self.end(b"");
@@ -42,7 +42,7 @@ impl Upload {
     }
 
     /// The content has ended, with these lines of fields.
-    pub(super) fn end(&mut self, trailers: &[u8]) {
+    pub(crate) fn end(&mut self, trailers: &[u8]) {
         self.done = true;
         if self.framing == Framing::Chunked {
             for text in [b"0\r\n", trailers, b"\r\n"] {
@@ -52,7 +52,7 @@ impl Upload {
     }
 
     /// Moves content that has arrived. Nothing is moved to a room of less than 13 bytes.
-    pub(super) fn take(&mut self, room: &mut [u8]) -> Taken {
+    pub(crate) fn take(&mut self, room: &mut [u8]) -> Taken {
         let mut taken = match self.framing {
             Framing::Chunked => self.take_chunk(room),
             _ => {
@@ -85,22 +85,22 @@ impl Upload {
     }
 
     /// Whether there is something to take.
-    pub(super) fn has_arrived(&self) -> bool {
+    pub(crate) fn has_arrived(&self) -> bool {
         !self.content.is_empty() || !self.tail.is_empty()
     }
 
     /// Bytes of content that have arrived and were not taken.
-    pub(super) fn arrived(&self) -> usize {
+    pub(crate) fn arrived(&self) -> usize {
         self.content.len()
     }
 
     /// Whether the client has ended it.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.done
     }
 
     /// Whether the end of the stream itself is the end of the content.
-    pub(super) fn is_tunnel(&self) -> bool {
+    pub(crate) fn is_tunnel(&self) -> bool {
         self.framing == Framing::Tunnel
     }
 }

@@ -50,7 +50,17 @@ impl Accepting {
             let (stop, stopped) = oneshot::channel();
             let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
             let task = tokio::task::spawn_local(async move {
-                match Acceptor::new(socket, worker.clock.cached_now().steady_ms()) {
+                let (socket, preference) = match socket {
+                    WorkerSocket::Udp(socket) => {
+                        return crate::h3::serve(worker, socket, shared, stopped).await;
+                    }
+                    WorkerSocket::Tcp(socket) => {
+                        let now_ms = worker.clock.cached_now().steady_ms();
+                        (OwnedFd::from(socket), Some(Preference::new(now_ms)))
+                    }
+                    WorkerSocket::Unix(socket) => (socket.into(), None),
+                };
+                match Acceptor::new(socket, preference) {
                     Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
                     Err(error) => {
                         tracing::error!(%error, "a core cannot accept connections on a listening socket");
@@ -96,15 +106,8 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    fn new(socket: WorkerSocket, now_ms: u64) -> io::Result<Self> {
-        let preference = match &socket {
-            WorkerSocket::Tcp(_) => Some(Preference::new(now_ms)),
-            WorkerSocket::Unix(_) => None,
-        };
-        let mut socket = Socket::new(match socket {
-            WorkerSocket::Tcp(socket) => socket.into(),
-            WorkerSocket::Unix(socket) => socket.into(),
-        });
+    fn new(socket: OwnedFd, preference: Option<Preference>) -> io::Result<Self> {
+        let mut socket = Socket::new(socket);
         socket.register()?;
         Ok(Self { socket, preference })
     }

@@ -171,7 +171,7 @@ fn say_plainly<T: Transport>(below: &mut T) {
     let _ = below.poll_shutdown(&mut cx);
 }
 
-pub(super) fn secured(facts: Facts, is_early: bool) -> Secured {
+pub(crate) fn secured(facts: Facts, is_early: bool) -> Secured {
     let Facts { version, cipher, resumed, protocol, peer, authorities, early_data: _ } = facts;
     let authorities = authorities.map(|id| id.0);
     Secured { version, cipher, resumed, protocol, subject: peer, authorities, is_early }

@@ -5,7 +5,7 @@ mod clock;
 mod command;
 mod completion;
 pub(crate) mod early;
-mod handshake;
+pub(crate) mod handshake;
 pub(crate) mod share;
 mod table;
 
@@ -75,6 +75,8 @@ pub(crate) struct Worker<M: Module> {
     /// Which handshake goes on next.
     pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
+    /// The next process has the sockets: this one reads no datagrams any more.
+    pub(crate) hands_over: Cell<bool>,
     /// Whether connections without a request end.
     pub(crate) ends_idle: Cell<bool>,
     /// How its connections wait.
@@ -116,6 +118,7 @@ impl<M: Module> Worker<M> {
             tls: Rc::default(),
             handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
+            hands_over: Cell::new(false),
             ends_idle: Cell::new(false),
             reloaded: Notify::new(),
         }
@@ -161,6 +164,8 @@ impl<M: Module> Worker<M> {
                         sweep = tokio::time::interval(self.sweep_interval());
                     }
                     Some(Command::Drain(idle)) => {
+                        // Only the next process gives connections that wait time: it has the sockets.
+                        self.hands_over.set(!idle.is_zero());
                         accepting.stop_all().await;
                         self.draining.set(true);
                         self.module.borrow_mut().drain();

@@ -193,7 +193,7 @@ async fn stream<C: ClientStream>(
     let framing = match (arriving.announced, who.version) {
         _ if matches!(status, 204 | 304) => Framing::Length,
         (Some(_), _) => Framing::Length,
-        (None, Version::Http11 | Version::Http2) => Framing::Chunks,
+        (None, Version::Http11 | Version::Http2 | Version::Http3) => Framing::Chunks,
         (None, Version::Http10) => Framing::Close,
     };
     let keep = who.keep_alive && framing != Framing::Close;
@@ -280,7 +280,7 @@ fn head(
     }
     let connection = match (keep, who.version) {
         (false, _) => Connection::Close,
-        (true, Version::Http11 | Version::Http2) => Connection::Implied,
+        (true, Version::Http11 | Version::Http2 | Version::Http3) => Connection::Implied,
         (true, Version::Http10) => Connection::KeepAlive,
     };
     out.extend_from_slice(connection.ending());

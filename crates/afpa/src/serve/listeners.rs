@@ -46,7 +46,10 @@ impl Listeners {
                 staying.push((address.clone(), taken));
             } else {
                 let place = Place { inherited: &mut *inherited, owner };
-                let listener = bind(address, engine.workers, engine.backlog, place)?;
+                let mut listener = bind(address, engine.workers, engine.backlog, place)?;
+                if config.http3.enabled && taken.tls.is_some() {
+                    bind_udp(&mut listener, engine.workers, inherited)?;
+                }
                 new.push(listener.with(taken));
             }
         }
@@ -125,6 +128,25 @@ pub(super) fn bind(
             .with_context(|| format!("cannot give {address} to {}", owner.name))?;
     }
     Ok(listener)
+}
+
+/// Binds the address of a listener for HTTP/3, too, unless its sockets were inherited.
+fn bind_udp(
+    listener: &mut BoundListener,
+    workers: usize,
+    inherited: &mut Inherited,
+) -> anyhow::Result<()> {
+    let Address::Tcp(address) = listener.address else { return Ok(()) };
+    let udp = inherited.udp_of(address);
+    if !udp.is_empty() {
+        listener.adopt_udp(udp);
+        return Ok(());
+    }
+    listener.bind_udp(workers).with_context(|| {
+        let remedy =
+            "take the port from the process that has it, or set `enabled = false` in [http3]";
+        format!("cannot listen on {address} for HTTP/3, by UDP: {remedy}")
+    })
 }
 
 /// Why an address cannot be bound, and what to do about it.

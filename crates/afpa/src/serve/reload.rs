@@ -209,6 +209,7 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("workers", &mut new.workers, &old.workers);
     keep("user", &mut new.user, &old.user);
     keep("group", &mut new.group, &old.group);
+    keep("[http3]", &mut new.http3, &old.http3);
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);

@@ -2,7 +2,7 @@
 //! process before.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +18,8 @@ use super::CHANNEL;
 pub(crate) struct Inherited {
     tcp: Vec<(String, SocketAddr, TcpListener)>,
     unix: Vec<(String, UnixListener)>,
+    /// Of HTTP/3, for an address of TCP.
+    udp: Vec<(SocketAddr, UdpSocket)>,
     refused: Vec<String>,
     predecessor: Option<Predecessor>,
 }
@@ -53,8 +55,12 @@ impl Inherited {
             self.tcp.push((name.to_owned(), address, tcp));
             return Ok(());
         }
+        if let Ok(Some(udp)) = all.take_udp_socket(number) {
+            self.udp.push((udp.local_addr()?, udp));
+            return Ok(());
+        }
         let Ok(Some(unix)) = all.take_unix_listener(number) else {
-            return Err(io::Error::other("it is no stream socket of TCP or Unix"));
+            return Err(io::Error::other("it is no socket of TCP, UDP or Unix"));
         };
         if name == CHANNEL {
             let channel = UnixStream::from(std::os::fd::OwnedFd::from(unix));
@@ -122,6 +128,12 @@ impl Inherited {
         taken.map(|(_, _, tcp)| tcp).collect()
     }
 
+    /// The UDP sockets that are bound to an address.
+    pub(crate) fn udp_of(&mut self, address: SocketAddr) -> Vec<UdpSocket> {
+        let taken = self.udp.extract_if(.., |(bound, _)| *bound == address);
+        taken.map(|(_, udp)| udp).collect()
+    }
+
     fn unix_of(&mut self, path: &Path) -> Option<UnixListener> {
         let is_bound = |unix: &UnixListener| {
             unix.local_addr().is_ok_and(|address| address.as_pathname() == Some(path))
@@ -132,7 +144,7 @@ impl Inherited {
 
     /// A line for each descriptor that nothing wants; they are closed.
     pub(crate) fn rest(self) -> Vec<String> {
-        let Self { tcp, unix, refused, .. } = self;
+        let Self { tcp, unix, refused, udp: _, predecessor: _ } = self;
         let tcp = tcp.into_iter().map(|(name, address, _)| (name, address.to_string()));
         let unix = unix.into_iter().map(|(name, unix)| {
             let address = unix.local_addr().ok();

@@ -1,0 +1,271 @@
+//! One connection of QUIC: HTTP/3's own streams, and the streams of requests.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Instant;
+
+use afpa_framework::{Peer as Client, Secured};
+use afpa_h2::Urgency;
+use afpa_h3::{Control, ErrorCode, Fatal};
+use bytes::Bytes;
+use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
+
+use crate::limits::Admission;
+
+/// What the tasks of streams tell the endpoint's task: connections that have something to send.
+#[derive(Default)]
+pub(super) struct Touched {
+    handles: RefCell<HashSet<ConnectionHandle>>,
+    waker: Cell<Option<Waker>>,
+}
+
+impl Touched {
+    /// A connection has something to send.
+    pub(super) fn touch(&self, handle: ConnectionHandle) {
+        if self.handles.borrow_mut().insert(handle) {
+            self.wake();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<ConnectionHandle> {
+        self.handles.borrow_mut().drain().collect()
+    }
+
+    /// The endpoint's task waits.
+    pub(super) fn wait(&self, waker: &Waker) {
+        self.waker.set(Some(waker.clone()));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.handles.borrow().is_empty()
+    }
+}
+
+/// A connection, shared by the endpoint's task and those of its streams.
+pub(super) struct Peer {
+    pub(super) quic: quinn_proto::Connection,
+    pub(super) h3: afpa_h3::Connection,
+    pub(super) handle: ConnectionHandle,
+    pub(super) touched: Rc<Touched>,
+    pub(super) client: Client,
+    /// The results of the handshake, once it is complete.
+    pub(super) secured: Option<Secured>,
+    /// Our control stream, and what it could not take yet.
+    control: Option<(StreamId, Vec<u8>)>,
+    /// Streams of requests whose tasks run.
+    pub(super) streams: HashMap<StreamId, Waiting>,
+    /// Priorities of requests that have not come yet.
+    early_priorities: HashMap<StreamId, Urgency>,
+    /// One more than the number of the latest request.
+    next_request: u64,
+    /// GOAWAY was sent: later requests are refused.
+    leaving: bool,
+    /// When the handshake has to be complete.
+    pub(super) handshake_deadline: Option<Instant>,
+    /// A place among the handshakes in progress.
+    pub(super) handshake_place: Option<Admission>,
+    _admission: Admission,
+    /// Its entry in the worker's table: a core that drains waits for it.
+    pub(super) entry: Option<usize>,
+    pub(super) is_lost: bool,
+}
+
+/// The tasks of a stream that wait.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) receiver: Option<Waker>,
+    pub(super) sender: Option<Waker>,
+}
+
+impl Waiting {
+    fn wake(&mut self) {
+        [self.receiver.take(), self.sender.take()].into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+/// Priorities that are kept for requests that have not come.
+const MOST_EARLY: usize = 32;
+
+impl Peer {
+    pub(super) fn new(
+        (handle, quic): (ConnectionHandle, quinn_proto::Connection),
+        limits: afpa_h3::Limits,
+        touched: &Rc<Touched>,
+        client: Client,
+        admission: Admission,
+    ) -> Self {
+        Self {
+            quic,
+            h3: afpa_h3::Connection::new(limits),
+            handle,
+            touched: Rc::clone(touched),
+            client,
+            secured: None,
+            control: None,
+            streams: HashMap::new(),
+            early_priorities: HashMap::new(),
+            next_request: 0,
+            leaving: false,
+            handshake_deadline: None,
+            handshake_place: None,
+            _admission: admission,
+            entry: None,
+            is_lost: false,
+        }
+    }
+
+    /// The handshake is complete: opens our control stream.
+    pub(super) fn begin(&mut self, secured: Secured) {
+        self.secured = Some(secured);
+        self.handshake_deadline = None;
+        self.handshake_place = None;
+        if let Some(id) = self.quic.streams().open(Dir::Uni) {
+            let mut settings = Vec::new();
+            self.h3.open(&mut settings);
+            self.control = Some((id, settings));
+            self.send_control();
+        }
+    }
+
+    /// Sends what our control stream has to say, as far as the client takes it.
+    pub(super) fn send_control(&mut self) {
+        if let Some((id, waiting)) = &mut self.control
+            && !waiting.is_empty()
+        {
+            let written = self.quic.send_stream(*id).write(waiting).unwrap_or_default();
+            waiting.drain(..written);
+        }
+    }
+
+    /// Asks the client for no further requests (RFC 9114 section 5.2).
+    pub(super) fn leave(&mut self) {
+        if std::mem::replace(&mut self.leaving, true) {
+            return;
+        }
+        if let Some((_, waiting)) = &mut self.control {
+            // Requests in flight may still come: those that have not been seen are refused.
+            afpa_h3::Connection::put_goaway(waiting, self.next_request);
+            self.send_control();
+        }
+    }
+
+    /// Whether it has said that it ends, and no request is being answered.
+    pub(super) fn is_done(&self) -> bool {
+        self.leaving && self.streams.is_empty()
+    }
+
+    /// Ends the connection for a fault of the client.
+    pub(super) fn fail(&mut self, fatal: Fatal, now: Instant) {
+        tracing::debug!(%fatal, "a connection of HTTP/3 ends");
+        self.close(fatal.code, now);
+    }
+
+    pub(super) fn close(&mut self, code: ErrorCode, now: Instant) {
+        self.quic.close(now, code_of(code), Bytes::new());
+        self.lose();
+    }
+
+    /// The connection is gone: its streams' tasks end.
+    pub(super) fn lose(&mut self) {
+        self.is_lost = true;
+        self.streams.values_mut().for_each(Waiting::wake);
+    }
+
+    /// The streams of requests that the client has opened since. Those behind a GOAWAY are refused.
+    pub(super) fn accept(&mut self) -> Vec<StreamId> {
+        let mut opened = Vec::new();
+        while let Some(id) = self.quic.streams().accept(Dir::Bi) {
+            if self.leaving || self.is_lost {
+                self.refuse(id, ErrorCode::RequestRejected);
+                continue;
+            }
+            self.next_request = self.next_request.max(VarInt::from(id).into_inner() + 4);
+            self.streams.insert(id, Waiting::default());
+            let urgency = self.early_priorities.remove(&id);
+            self.set_priority(id, urgency.unwrap_or_default());
+            opened.push(id);
+        }
+        opened
+    }
+
+    /// Ends a stream in both directions.
+    pub(super) fn refuse(&mut self, id: StreamId, code: ErrorCode) {
+        let _ = self.quic.recv_stream(id).stop(code_of(code));
+        let _ = self.quic.send_stream(id).reset(code_of(code));
+    }
+
+    /// Reads what has come on a unidirectional stream.
+    ///
+    /// # Errors
+    /// [`Fatal`]: the connection has to end.
+    pub(super) fn read_control(&mut self, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
+        let number = VarInt::from(id).into_inner();
+        loop {
+            let mut stream = self.quic.recv_stream(id);
+            let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
+            let chunk = chunks.next(16 * 1024);
+            let _ = chunks.finalize();
+            let bytes = match chunk {
+                Ok(Some(chunk)) => chunk.bytes,
+                Ok(None) | Err(quinn_proto::ReadError::Reset(_)) => return self.h3.ended(number),
+                Err(quinn_proto::ReadError::Blocked) => return Ok(()),
+            };
+            let mut said = Vec::new();
+            self.h3.read(number, &bytes, now_ms, |control| said.push(control))?;
+            for control in said {
+                match control {
+                    Control::Priority(id, urgency) => {
+                        let Ok(id) = VarInt::from_u64(id) else { continue };
+                        self.on_priority(StreamId::from(id), urgency);
+                    }
+                    Control::Stop(_) => {
+                        let code = code_of(ErrorCode::StreamCreation);
+                        let _ = self.quic.recv_stream(id).stop(code);
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_priority(&mut self, id: StreamId, urgency: Urgency) {
+        if self.streams.contains_key(&id) {
+            self.set_priority(id, urgency);
+        } else if VarInt::from(id).into_inner() >= self.next_request
+            && self.early_priorities.len() < MOST_EARLY
+        {
+            self.early_priorities.insert(id, urgency);
+        }
+    }
+
+    /// RFC 9218 section 10: the more urgent first; those of one urgency take turns.
+    pub(super) fn set_priority(&mut self, id: StreamId, urgency: Urgency) {
+        let _ = self.quic.send_stream(id).set_priority(-i32::from(urgency.urgency));
+    }
+
+    /// The client may be able to take bytes of a stream, or has sent some.
+    pub(super) fn wake_sender(&mut self, id: StreamId) {
+        match self.streams.get_mut(&id) {
+            Some(waiting) => waiting.sender.take().into_iter().for_each(Waker::wake),
+            None => self.send_control(),
+        }
+    }
+
+    pub(super) fn wake_receiver(&mut self, id: StreamId) {
+        if let Some(waiting) = self.streams.get_mut(&id) {
+            waiting.receiver.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+pub(super) fn code_of(code: ErrorCode) -> VarInt {
+    VarInt::from_u64(code as u64).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,407 @@
+//! The stream of a request as a transport of HTTP/1.1: its head and content come as HTTP/1.1 has them, and the answer is
+//! taken as HTTP/1.1 has it.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use afpa_framework::Module;
+use afpa_h2::request::Framing;
+use afpa_h2::{CodedReader, ResponseEvent};
+use afpa_h3::frame::{kind, put_header};
+use afpa_h3::request::Fault;
+use afpa_h3::{ErrorCode, Event, Qpack, RequestStream};
+use quinn_proto::{ReadError, StreamId, WriteError};
+
+use super::peer::{Peer, code_of};
+use crate::h2::Upload;
+use crate::transport::{Leaving, Transport};
+use crate::worker::Worker;
+
+/// A request's stream.
+pub(super) struct Stream<M: Module> {
+    worker: Rc<Worker<M>>,
+    peer: Rc<RefCell<Peer>>,
+    id: StreamId,
+    request: RequestStream,
+    /// Bytes of HTTP/1.1 that wait to be taken: the head.
+    arrived: Vec<u8>,
+    /// The content behind it, once the head has come.
+    upload: Option<Upload>,
+    /// The client has sent all.
+    is_whole: bool,
+    /// Of the answer.
+    reader: CodedReader<Qpack>,
+    /// Frames that the connection could not take yet.
+    out: Vec<u8>,
+    /// The end of the answer, or of the stream, was sent.
+    is_finished: bool,
+    /// The answer breaks off.
+    is_broken: bool,
+}
+
+/// Content of an answer that is taken at a time.
+const PIECE: usize = 16 * 1024;
+
+/// The result of looking at what has arrived.
+enum Looked {
+    /// There are bytes to take, or all were taken and the client sends no more.
+    Ready,
+    /// Nothing more has come.
+    Nothing,
+}
+
+impl<M: Module> Stream<M> {
+    pub(super) fn new(worker: &Rc<Worker<M>>, peer: &Rc<RefCell<Peer>>, id: StreamId) -> Self {
+        Self {
+            worker: Rc::clone(worker),
+            peer: Rc::clone(peer),
+            id,
+            request: RequestStream::default(),
+            arrived: Vec::new(),
+            upload: None,
+            is_whole: false,
+            reader: CodedReader::new(false, false),
+            out: Vec::new(),
+            is_finished: false,
+            is_broken: false,
+        }
+    }
+
+    fn has_bytes(&self) -> bool {
+        !self.arrived.is_empty() || self.upload.as_ref().is_some_and(Upload::has_arrived)
+    }
+
+    /// Reads what the connection has for the stream, until there is something to take.
+    fn look(&mut self) -> io::Result<Looked> {
+        let peer = Rc::clone(&self.peer);
+        let peer = &mut *peer.borrow_mut();
+        while !self.has_bytes() {
+            if self.is_whole {
+                return Ok(Looked::Ready);
+            }
+            if peer.is_lost {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            let mut stream = peer.quic.recv_stream(self.id);
+            let Ok(mut chunks) = stream.read(true) else {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            };
+            let chunk = chunks.next(PIECE);
+            if chunks.finalize().should_transmit() {
+                peer.touched.touch(peer.handle);
+            }
+            match chunk {
+                Ok(Some(chunk)) => self.take(peer, &chunk.bytes)?,
+                Ok(None) => self.end(peer)?,
+                Err(ReadError::Blocked) => return Ok(Looked::Nothing),
+                Err(ReadError::Reset(_)) => {
+                    let now_ms = self.worker.clock.cached_now().steady_ms();
+                    if let Err(fatal) = peer.h3.charge_reset(now_ms) {
+                        self.fail(peer, Fault::Connection(fatal));
+                    }
+                    self.is_broken = true;
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+            }
+        }
+        Ok(Looked::Ready)
+    }
+
+    /// Reads bytes of the stream.
+    fn take(&mut self, peer: &mut Peer, mut bytes: &[u8]) -> io::Result<()> {
+        let worker = Rc::clone(&self.worker);
+        let mut head = worker.h2_head.borrow_mut();
+        let now_ms = worker.clock.cached_now().steady_ms();
+        while !bytes.is_empty() {
+            let read = self.request.read(&mut peer.h3, bytes, &mut head, now_ms);
+            let (n, event) = read.map_err(|fault| self.fail(peer, fault))?;
+            bytes = bytes.get(n..).unwrap_or_default();
+            match event {
+                Some(Event::Head) => {
+                    // The client may have said that there is no content: its end then stands right behind the head.
+                    let end = bytes.is_empty() && self.ends_here(peer);
+                    let malformed = Fault::Stream(ErrorCode::Message);
+                    let asked = head.finish(end).map_err(|_| self.fail(peer, malformed))?;
+                    let framing = head.framing();
+                    let is_tunnel = framing == Framing::Tunnel;
+                    self.request.expect(asked.content_length, is_tunnel);
+                    self.reader = CodedReader::new(head.asks_head(), is_tunnel);
+                    peer.set_priority(self.id, asked.priority);
+                    self.arrived.extend_from_slice(head.text());
+                    self.upload = Some(Upload::new(framing, end));
+                    self.is_whole = end;
+                }
+                Some(Event::Data(content)) => {
+                    if let Some(upload) = &mut self.upload {
+                        upload.push(content, false);
+                    }
+                }
+                Some(Event::Trailers) => {
+                    let malformed = Fault::Stream(ErrorCode::Message);
+                    head.finish_trailers().map_err(|_| self.fail(peer, malformed))?;
+                    if let Some(upload) = &mut self.upload {
+                        upload.end(head.text());
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client's end has come, with nothing before it.
+    fn ends_here(&self, peer: &mut Peer) -> bool {
+        let mut stream = peer.quic.recv_stream(self.id);
+        let Ok(mut chunks) = stream.read(true) else { return false };
+        let ends = matches!(chunks.next(0), Ok(None));
+        let _ = chunks.finalize();
+        ends
+    }
+
+    /// The client has sent all.
+    fn end(&mut self, peer: &mut Peer) -> io::Result<()> {
+        self.request.finish().map_err(|fault| self.fail(peer, fault))?;
+        self.is_whole = true;
+        if let Some(upload) = &mut self.upload
+            && !upload.is_done()
+        {
+            upload.end(b"");
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, or the connection, for a fault of the client.
+    fn fail(&mut self, peer: &mut Peer, fault: Fault) -> io::Error {
+        let worker = &self.worker;
+        worker.counters.h3_faults.add(1);
+        self.is_finished = true;
+        match fault {
+            Fault::Stream(code) => {
+                peer.refuse(self.id, code);
+                let now_ms = worker.clock.cached_now().steady_ms();
+                if let Err(fatal) = peer.h3.charge_reset(now_ms) {
+                    peer.fail(fatal, Instant::now());
+                }
+            }
+            Fault::Connection(fatal) => peer.fail(fatal, Instant::now()),
+        }
+        peer.touched.touch(peer.handle);
+        io::ErrorKind::InvalidData.into()
+    }
+
+    /// Gives the connection the frames that wait. Whether it has taken all.
+    fn flush(&mut self, cx: Option<&Context<'_>>) -> io::Result<bool> {
+        let mut peer = self.peer.borrow_mut();
+        if peer.is_lost {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        while !self.out.is_empty() {
+            match peer.quic.send_stream(self.id).write(&self.out) {
+                Ok(n) => {
+                    self.out.drain(..n);
+                    let handle = peer.handle;
+                    peer.touched.touch(handle);
+                }
+                Err(WriteError::Blocked) => {
+                    if let (Some(cx), Some(waiting)) = (cx, peer.streams.get_mut(&self.id)) {
+                        waiting.sender = Some(cx.waker().clone());
+                    }
+                    return Ok(false);
+                }
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    self.is_finished = true;
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+            }
+        }
+        if self.reader.is_done() && !std::mem::replace(&mut self.is_finished, true) {
+            let _ = peer.quic.send_stream(self.id).finish();
+            let handle = peer.handle;
+            peer.touched.touch(handle);
+        }
+        Ok(true)
+    }
+
+    /// Takes bytes of the answer, as frames, as long as the connection takes these. Returns how many.
+    fn put(&mut self, bytes: &[u8], cx: Option<&Context<'_>>) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < bytes.len() && self.flush(cx)? {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let piece = rest.get(..PIECE).unwrap_or(rest);
+            let broken = |_| io::Error::from(io::ErrorKind::InvalidInput);
+            let (n, event) = self.reader.read(piece).map_err(broken)?;
+            let (kind, payload) = match event {
+                Some(ResponseEvent::Head { .. } | ResponseEvent::Trailers) => {
+                    (kind::HEADERS, self.reader.block())
+                }
+                Some(ResponseEvent::Content { bytes, .. }) => (kind::DATA, bytes),
+                None => (kind::DATA, &[][..]),
+            };
+            if kind == kind::HEADERS || !payload.is_empty() {
+                put_header(&mut self.out, kind, payload.len() as u64);
+                self.out.extend_from_slice(payload);
+            }
+            taken += n;
+            if n == 0 {
+                break;
+            }
+        }
+        self.flush(cx)?;
+        Ok(taken)
+    }
+}
+
+impl<M: Module> Transport for Stream<M> {
+    const SENDS_PAGES: bool = false;
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self.look()? {
+            Looked::Ready => {}
+            Looked::Nothing => {
+                if let Some(waiting) = self.peer.borrow_mut().streams.get_mut(&self.id) {
+                    waiting.receiver = Some(cx.waker().clone());
+                }
+                return Poll::Pending;
+            }
+        }
+        if !self.arrived.is_empty() {
+            let n = self.arrived.len().min(buffer.len());
+            let (to, from) = (buffer.get_mut(..n), self.arrived.get(..n));
+            if let (Some(to), Some(from)) = (to, from) {
+                to.copy_from_slice(from);
+            }
+            self.arrived.drain(..n);
+            return Poll::Ready(Ok(n));
+        }
+        let taken = self.upload.as_mut().map(|upload| upload.take(buffer));
+        Poll::Ready(Ok(taken.map_or(0, |taken| taken.filled)))
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        _more: bool,
+    ) -> Poll<io::Result<usize>> {
+        match self.put(bytes, Some(cx)) {
+            Ok(0) if !bytes.is_empty() => Poll::Pending,
+            sent => Poll::Ready(sent),
+        }
+    }
+
+    fn poll_send_gathered(
+        &mut self,
+        _cx: &mut Context<'_>,
+        bytes: &mut Vec<u8>,
+        _more: bool,
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(self.put(bytes, None))
+    }
+
+    fn lends(&self) -> bool {
+        false
+    }
+
+    fn poll_leave_ring(&mut self, _: &mut Context<'_>, _: Leaving) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        if !self.flush(Some(cx))? {
+            return Poll::Pending;
+        }
+        let mut bytes = vec![0; len.min(PIECE)];
+        let n = file.read_at(&mut bytes, offset)?;
+        bytes.truncate(n);
+        Poll::Ready(self.put(&bytes, Some(cx)))
+    }
+
+    fn poll_send_held(
+        &mut self,
+        _: &mut Context<'_>,
+        _: BorrowedFd<'_>,
+        _: usize,
+        _: bool,
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.flush(Some(cx)) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        true
+    }
+
+    fn has_arrived(&self) -> bool {
+        false
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        None
+    }
+
+    fn reset_at_end(&mut self) {
+        self.is_broken = true;
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.flush(Some(cx))? {
+            return Poll::Pending;
+        }
+        // An answer whose end is that of the bytes ends here; any other one was whole before, or breaks off.
+        let ends = self.reader.is_done() || self.reader.ends_with_bytes();
+        if ends && !self.is_broken && !std::mem::replace(&mut self.is_finished, true) {
+            let mut peer = self.peer.borrow_mut();
+            let _ = peer.quic.send_stream(self.id).finish();
+            let handle = peer.handle;
+            peer.touched.touch(handle);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<M: Module> Drop for Stream<M> {
+    fn drop(&mut self) {
+        let mut peer = self.peer.borrow_mut();
+        peer.streams.remove(&self.id);
+        let handle = peer.handle;
+        peer.touched.touch(handle);
+        if peer.is_lost {
+            return;
+        }
+        if !self.is_finished {
+            let code = match self.is_broken {
+                true => ErrorCode::Internal,
+                false => ErrorCode::RequestCancelled,
+            };
+            let _ = peer.quic.send_stream(self.id).reset(code_of(code));
+        }
+        if !self.is_whole {
+            // RFC 9114 section 4.1: the answer did not need the rest of the request.
+            let _ = peer.quic.recv_stream(self.id).stop(code_of(ErrorCode::NoError));
+        }
+    }
+}
