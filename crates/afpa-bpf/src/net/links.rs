@@ -33,9 +33,23 @@ pub(crate) fn detach(link: &OwnedFd) {
 /// Puts a program on a hook, before those that are there: one of them may end the chain, and packets that passed it
 /// would not be translated.
 pub(crate) fn create_link(program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
+    create_link_where(program, interface, hook, BPF_F_BEFORE)
+}
+
+/// Puts a program on a hook, behind those that are there: they decide first.
+pub(crate) fn append_link(program: &OwnedFd, interface: u32, hook: u32) -> io::Result<OwnedFd> {
+    create_link_where(program, interface, hook, 0)
+}
+
+fn create_link_where(
+    program: &OwnedFd,
+    interface: u32,
+    hook: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
     let options = bpf_link_create_opts {
         sz: size_of::<bpf_link_create_opts>() as _,
-        flags: BPF_F_BEFORE,
+        flags,
         ..Default::default()
     };
     // JUSTIFICATION: libbpf-rs has no tcx yet.
