@@ -2,19 +2,25 @@
 
 use std::collections::HashMap;
 
-use afpa_abi::{Reason, STRUCTS, StructLayout};
+use afpa_abi::{Reason, STRUCTS, StructLayout, dns};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::{Btf, types};
 
 const PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/afpa.bpf.o");
+const DNS_PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/dns.bpf.o");
 const PREBUILT_CLANG: &str = include_str!("../../../../bpf/prebuilt/clang-version");
 
 #[test]
 fn layouts_agree_with_btf() {
+    agree(afpa_bpf::OBJECT, STRUCTS);
+    agree(afpa_bpf::DNS_OBJECT, dns::STRUCTS);
+}
+
+fn agree(object: &[u8], structs: &[StructLayout]) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    std::fs::write(file.path(), afpa_bpf::OBJECT).expect("written");
+    std::fs::write(file.path(), object).expect("written");
     let btf = Btf::from_path(file.path()).expect("the object has BTF");
-    for StructLayout { name, size, members: expected } in STRUCTS {
+    for StructLayout { name, size, members: expected } in structs {
         let found: types::Struct<'_> =
             btf.type_by_name(name).unwrap_or_else(|| panic!("no {name}"));
         assert_eq!(found.size(), *size, "{name}");
@@ -37,6 +43,9 @@ fn reasons_are_numbered_as_in_the_header() {
         assert_eq!(*reason as usize, number);
     }
     assert_eq!(Reason::PassNotPinned.name(), "pass_not_pinned");
+    for (number, reason) in dns::Reason::ALL.iter().enumerate() {
+        assert_eq!(*reason as usize, number);
+    }
 }
 
 /// Sections that hold instructions, by name. ELF64, little-endian, as every BPF object here is.
@@ -66,14 +75,20 @@ fn prebuilt_object_is_of_the_same_source() {
         }
         Some(_) => {}
     }
-    let (built, prebuilt) = (programs(afpa_bpf::OBJECT), programs(PREBUILT));
-    assert!(built.len() >= 3, "{:?}", built.keys());
-    assert!(built == prebuilt, "bpf/prebuilt/afpa.bpf.o is stale: copy the new object there");
+    let objects =
+        [("afpa", afpa_bpf::OBJECT, PREBUILT), ("dns", afpa_bpf::DNS_OBJECT, DNS_PREBUILT)];
+    for (name, built, prebuilt) in objects {
+        let (built, prebuilt) = (programs(built), programs(prebuilt));
+        assert!(built.len() >= 2, "{:?}", built.keys());
+        assert!(built == prebuilt, "bpf/prebuilt/{name}.bpf.o is stale: copy the new object there");
+    }
 }
 
 /// Line information must not tell where it was built.
 #[test]
 fn prebuilt_object_names_no_absolute_source_path() {
-    let text = String::from_utf8_lossy(PREBUILT);
-    assert!(!text.split('\0').any(|word| word.starts_with('/') && word.ends_with(".bpf.c")));
+    for prebuilt in [PREBUILT, DNS_PREBUILT] {
+        let text = String::from_utf8_lossy(prebuilt);
+        assert!(!text.split('\0').any(|word| word.starts_with('/') && word.ends_with(".bpf.c")));
+    }
 }
