@@ -75,7 +75,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (reason != AFPA_DNS_REASON_ANSWERED)
 		return dns_pass(reason);
 	put_address(client.address, d.source);
-	reason = dns_find_way(skb, &client, config, now, &found.way);
+	reason = dns_find_way(skb, &client, d.ipv6, config, now, &found.way);
 	if (reason == AFPA_DNS_REASON_ANSWERED && !dns_within_budget(&client, d.ipv6, config, now))
 		reason = AFPA_DNS_REASON_PASS_RATE;
 	if (reason != AFPA_DNS_REASON_ANSWERED) {
@@ -111,7 +111,7 @@ int afpa_dns_egress(struct __sk_buff *skb)
 	if ((kind == (DNS_QR | DNS_NOTIFY) || kind == (DNS_QR | DNS_UPDATE)) && !(bpf_ntohs(header.flags) & DNS_RCODE))
 		dns_notice();
 	put_address(client.address, d.destination);
-	dns_prove_way(skb, &client);
+	dns_prove_way(skb, &client, d.ipv6, *(volatile __u32 *)&config->next_hops);
 	__builtin_memcpy(watch.address, client.address, 16);
 	watch.server = client.server;
 	watch.port = d.destination_port;

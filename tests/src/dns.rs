@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -172,9 +172,17 @@ impl DnsLab {
         self.socket(v6, NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// A client at an address of the client's namespace.
+    pub fn client_at(&self, from: Ipv4Addr) -> DnsClient {
+        self.socket_of(Bed::SERVER_V4.into(), from.into(), 0)
+    }
+
     fn socket(&self, v6: bool, port: u16) -> DnsClient {
         let to: IpAddr = if v6 { Bed::SERVER_V6.into() } else { Bed::SERVER_V4.into() };
-        let from = Bed::client_address(to, 0);
+        self.socket_of(to, Bed::client_address(to, 0), port)
+    }
+
+    fn socket_of(&self, to: IpAddr, from: IpAddr, port: u16) -> DnsClient {
         let socket = self.bed.client().run(move || {
             let socket = UdpSocket::bind((from, port)).expect("a socket");
             socket.connect((to, 53)).expect("connected");

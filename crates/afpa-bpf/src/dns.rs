@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use afpa_abi::address_bytes;
 pub use afpa_abi::dns as abi;
-use afpa_abi::dns::{DnsConfig, DnsKey, DnsReport, DnsTail, Reason};
+use afpa_abi::dns::{DnsConfig, DnsKey, DnsPrefix, DnsReport, DnsTail, Reason};
+use afpa_police::Prefix;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, RingBuffer, RingBufferBuilder};
 
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
+use crate::net::next_hops::{self, NextHops};
 use crate::net::{interfaces, links};
 use crate::settings::Settings;
 use crate::unavailable::{Unavailable, broken_object, explain};
@@ -30,6 +32,8 @@ pub struct DnsPath {
     maps: HashMap<String, MapHandle>,
     /// Links by interface: egress first, since an answer of the server's must be seen before one is given.
     hooked: Mutex<HashMap<u32, [OwnedFd; 2]>>,
+    /// The next hops that the programs know.
+    hops: Mutex<NextHops>,
 }
 
 impl DnsPath {
@@ -69,6 +73,7 @@ impl DnsPath {
             egress: program("afpa_dns_egress")?,
             maps,
             hooked: Mutex::default(),
+            hops: Mutex::default(),
         })
     }
 
@@ -123,6 +128,30 @@ impl DnsPath {
         self.put("dns_servers", &address_bytes(address), &number.to_ne_bytes())
     }
 
+    /// Reads the routes, and calls `change` when they are others than before, to say what is configured while they change (false)
+    /// and after that (true). False: no gateway is sure.
+    pub fn look_at_routes(&self, change: impl Fn(bool)) -> std::io::Result<bool> {
+        let wanted = next_hops::of_this_namespace()?.unwrap_or_default();
+        let sure = wanted.values().any(|number| *number != 0);
+        let mut known = self.hops.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == wanted {
+            return Ok(sure);
+        }
+        change(false);
+        let map = self.map("dns_routes").map_err(std::io::Error::other)?;
+        for prefix in known.keys() {
+            let _absent = map.delete(&route(*prefix));
+        }
+        known.clear();
+        for (prefix, number) in &wanted {
+            let put = map.update(&route(*prefix), &number.to_ne_bytes(), MapFlags::ANY);
+            put.map_err(std::io::Error::other)?;
+        }
+        *known = wanted;
+        change(sure);
+        Ok(sure)
+    }
+
     /// Writes a tail that no key names, and none has named for a while.
     pub fn put_tail(&self, number: u32, tail: &DnsTail) -> libbpf_rs::Result<()> {
         self.put("dns_tails", &number.to_ne_bytes(), &tail.to_bytes())
@@ -167,6 +196,23 @@ impl DnsPath {
         })?;
         Ok(DnsReports { ring: builder.build()?, read })
     }
+}
+
+/// The key of a route.
+fn route(prefix: Prefix) -> Vec<u8> {
+    let mut key = DnsPrefix {
+        bits: 32 + u32::from(prefix.bits()),
+        family: if prefix.address().is_ipv6() { 6 } else { 4 },
+        ..DnsPrefix::ZERO
+    };
+    let octets = match prefix.address() {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    };
+    if let Some(place) = key.address.get_mut(..octets.len()) {
+        place.copy_from_slice(&octets);
+    }
+    key.to_bytes().to_vec()
 }
 
 /// The reader of the programs' reports.

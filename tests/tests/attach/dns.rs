@@ -350,6 +350,42 @@ fn a_rule_of_the_firewall_counts() {
 }
 
 #[test]
+fn a_client_behind_a_known_gateway_is_answered_at_once() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let ip = |namespace: &afpa_netlab::Namespace, arguments: &str| {
+        let status = namespace.command("ip").args(arguments.split(' ')).status();
+        assert!(status.is_ok_and(|status| status.success()), "{arguments}");
+    };
+    ip(lab.bed().server(), "route add 10.99.0.0/16 via 10.77.64.1");
+    for last in 1..60 {
+        ip(lab.bed().client(), &format!("address add 10.99.0.{last}/32 dev lo"));
+    }
+    let query = Query::new("host1.example.test", A);
+    let client = |last: u8| lab.client_at([10, 99, 0, last].into());
+    {
+        let attached = lab.attach(&[]);
+        pinned(&attached, &mut client(1), &query);
+        let before = attached.answered();
+        client(2).ask(&query.bytes()).expect("an answer");
+        assert_eq!(attached.answered(), before, "a client that is not known is the server's");
+    }
+    let attached = lab.attach(&["--clients", "gateway"]);
+    pinned(&attached, &mut client(1), &query);
+    // The server's own answer to the first one may be older than a second.
+    let mut new = 3..60;
+    eventually_within(Duration::from_secs(20), "a client's first query is answered", || {
+        client(1).ask(&query.bytes()).expect("an answer");
+        let before = attached.answered();
+        let next = new.next().expect("clients are left");
+        client(next).ask(&query.bytes()).expect("an answer");
+        attached.answered() > before
+    });
+}
+
+#[test]
 fn the_excess_of_a_prefix_is_the_servers() {
     let lab = match lab(NameServer::Nsd) {
         Ok(lab) => lab,

@@ -16,6 +16,7 @@
 #define AFPA_DNS_ZONES 8192      /* numbers of zones; each edition of a zone has one of its own */
 #define AFPA_DNS_SERVERS 64      /* addresses that are served */
 #define AFPA_DNS_CLIENTS 65536   /* clients whose way is remembered, and prefixes that have a budget */
+#define AFPA_DNS_ROUTES 8192     /* routes by prefix */
 #define AFPA_DNS_WATCHES 4096    /* queries that went up though their answer is pinned */
 #define AFPA_DNS_LEASE 400000000 /* ns for which a zone may be answered after a poll of it was sent */
 
@@ -94,7 +95,14 @@ struct afpa_dns_config {
 	__u64 burst;          /* ns of budget that a prefix may use ahead of time */
 	__u64 seed;
 	__u32 port;           /* host order */
-	__u32 reserved;
+	__u32 next_hops;      /* edition of the routes; 0: clients are not known by their next hops */
+};
+
+/* A prefix of clients. */
+struct afpa_dns_prefix {
+	__u32 bits;           /* 32 more than those of the address */
+	__u32 family;         /* 4 or 6 */
+	__u8 address[16];     /* an IPv4 address stands at the beginning */
 };
 
 /* Events that the programs tell user mode of. */

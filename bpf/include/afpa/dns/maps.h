@@ -59,6 +59,15 @@ struct {
 	__type(value, struct afpa_dns_way);
 } dns_ways SEC(".maps");
 
+/* Where clients need not be known: prefix of their addresses -> number of the next hop; 0: of no single one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AFPA_DNS_ROUTES);
+	__type(key, struct afpa_dns_prefix);
+	__type(value, __u32);
+} dns_routes SEC(".maps");
+
 /* Prefixes of clients -> the time at which their budget is whole again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The way to a client (DN5): that by which the server's own answer left within the last second. Netfilter, cgroup programs and routes
- * have let the client's query and the answer through then. As in conn/client_way.h, with an answer in place of a SYN-ACK.
+ * have let the client's query and the answer through then. Where the host says so, a client is known by its next hop as well: an answer to
+ * any client behind the same gateway left then, and the query came from that gateway. As in conn/client_way.h, with an answer in place of a SYN-ACK.
  */
 #ifndef AFPA_DNS_WAY_H
 #define AFPA_DNS_WAY_H
@@ -15,36 +16,85 @@ static __always_inline void put_address(__u8 *to, const __u32 *from)
 		((__u32 *)to)[i] = from[i];
 }
 
-/* The server's answer leaves to the client. The packet's first 12 bytes are the way. */
-static __always_inline void dns_prove_way(struct __sk_buff *skb, const struct afpa_dns_client *client)
+/* From now on `whose` is answered by this way. */
+static __always_inline void dns_show_way(const struct afpa_dns_client *whose, const struct afpa_dns_way *way)
 {
-	struct afpa_dns_way new = { .seen = bpf_ktime_get_coarse_ns(), .interface = skb->ifindex }, *known;
-	const __u32 *one, *other;
+	struct afpa_dns_way *known = bpf_map_lookup_elem(&dns_ways, whose);
+	const __u32 *one = (const __u32 *)way->destination, *other;
 
-	if (bpf_skb_load_bytes(skb, 0, new.destination, 12))
-		return;
-	known = bpf_map_lookup_elem(&dns_ways, client);
-	one = (const __u32 *)new.destination;
 	other = known ? (const __u32 *)known->destination : one;
 	/* In place only if nothing but the time changes: a reader must not get a half of one way and a half of another. */
-	if (known && known->interface == new.interface && one[0] == other[0] && one[1] == other[1] && one[2] == other[2])
-		known->seen = new.seen;
+	if (known && known->interface == way->interface && one[0] == other[0] && one[1] == other[1] && one[2] == other[2])
+		known->seen = way->seen;
 	else
-		bpf_map_update_elem(&dns_ways, client, &new, BPF_ANY);
+		bpf_map_update_elem(&dns_ways, whose, way, BPF_ANY);
 }
 
-/* May the client be answered? Then `way` is where to. `came` has the Ethernet addresses of its query. */
-static __always_inline enum afpa_dns_reason dns_find_way(struct __sk_buff *skb, const struct afpa_dns_client *client,
-							 const struct afpa_dns_config *config, __u64 now, struct afpa_dns_way *way)
+/* Makes of a client all those behind its next hop, for the same address of the server. False: that is not sure. */
+static __always_inline bool dns_next_hop(struct afpa_dns_client *client, bool ipv6, __u32 edition)
 {
-	const struct afpa_dns_way *known = bpf_map_lookup_elem(&dns_ways, client);
+	struct afpa_dns_prefix prefix = { .bits = 32 + 128, .family = 6 };
+	__u32 *from = (__u32 *)client->address, *to = (__u32 *)prefix.address, *number;
+
+	if (ipv6) {
+		put_address(prefix.address, from);
+	} else {
+		prefix.bits = 32 + 32;
+		prefix.family = 4;
+		to[0] = from[3];
+	}
+	number = bpf_map_lookup_elem(&dns_routes, &prefix);
+	if (!number || !*number)
+		return false;
+	from[0] = from[1] = 0xffffffff; /* no client's address */
+	from[2] = edition;
+	from[3] = *number;
+	return true;
+}
+
+/* The server's answer leaves to the client. The packet's first 12 bytes are the way. */
+static __always_inline void dns_prove_way(struct __sk_buff *skb, const struct afpa_dns_client *client, bool ipv6, __u32 edition)
+{
+	struct afpa_dns_way way = { .seen = bpf_ktime_get_coarse_ns(), .interface = skb->ifindex };
+	struct afpa_dns_client hop = *client;
+
+	if (bpf_skb_load_bytes(skb, 0, way.destination, 12))
+		return;
+	dns_show_way(client, &way);
+	if (edition && dns_next_hop(&hop, ipv6, edition))
+		dns_show_way(&hop, &way);
+}
+
+/* The way that was shown to `whose` within the time that it is believed. */
+static __always_inline bool dns_recall_way(const struct afpa_dns_client *whose, const struct afpa_dns_config *config, __u64 now,
+					   struct afpa_dns_way *way)
+{
+	const struct afpa_dns_way *known = bpf_map_lookup_elem(&dns_ways, whose);
 
 	if (!known)
-		return AFPA_DNS_REASON_PASS_NO_WAY;
+		return false;
 	*way = *known;
-	if ((__s64)(now - way->seen) > (__s64)config->way_life)
+	return (__s64)(now - way->seen) <= (__s64)config->way_life;
+}
+
+/* May the client be answered? Then `way` is where to. */
+static __always_inline enum afpa_dns_reason dns_find_way(struct __sk_buff *skb, const struct afpa_dns_client *client, bool ipv6,
+							 const struct afpa_dns_config *config, __u64 now, struct afpa_dns_way *way)
+{
+	__u32 edition = *(volatile __u32 *)&config->next_hops;
+	struct afpa_dns_client hop = *client;
+	__u16 came[4] = {};
+
+	if (dns_recall_way(client, config, now, way))
+		return way->interface == skb->ifindex ? AFPA_DNS_REASON_ANSWERED : AFPA_DNS_REASON_PASS_OTHER_WAY;
+	if (!edition || !dns_next_hop(&hop, ipv6, edition) || !dns_recall_way(&hop, config, now, way))
 		return AFPA_DNS_REASON_PASS_NO_WAY;
-	return way->interface == skb->ifindex ? AFPA_DNS_REASON_ANSWERED : AFPA_DNS_REASON_PASS_OTHER_WAY;
+	/* It must have come from that very gateway. */
+	if (way->interface != skb->ifindex || bpf_skb_load_bytes(skb, 6, came, 6) ||
+	    came[0] != ((__u16 *)way->destination)[0] || came[1] != ((__u16 *)way->destination)[1] ||
+	    came[2] != ((__u16 *)way->destination)[2])
+		return AFPA_DNS_REASON_PASS_OTHER_WAY;
+	return AFPA_DNS_REASON_ANSWERED;
 }
 
 /*

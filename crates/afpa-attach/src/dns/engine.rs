@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,9 @@ pub(super) struct Engine {
     pub(super) paused: AtomicBool,
     ended: AtomicBool,
     config: DnsConfig,
+    /// Edition of the routes by which clients are known; 0: they are not.
+    next_hops: AtomicU32,
+    routes_changed: AtomicU32,
     pub(super) asked: AtomicU64,
 }
 
@@ -87,6 +90,8 @@ impl Engine {
             paused: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             config,
+            next_hops: AtomicU32::new(0),
+            routes_changed: AtomicU32::new(0),
             asked: AtomicU64::new(0),
         }
     }
@@ -125,7 +130,17 @@ impl Engine {
     fn beat(&self) {
         let still = self.paused.load(Ordering::Relaxed) || self.is_ended();
         let until = if still { 0 } else { monotonic_ns() + ALIVE };
-        let _until_the_next = self.path.configure(&DnsConfig { until, ..self.config });
+        let next_hops = self.next_hops.load(Ordering::SeqCst);
+        let _until_the_next = self.path.configure(&DnsConfig { until, next_hops, ..self.config });
+    }
+
+    /// Clients are known by their next hops, as far as routes are sure.
+    pub(super) fn look_at_routes(&self) -> std::io::Result<bool> {
+        self.path.look_at_routes(|sure| {
+            let edition = self.routes_changed.fetch_add(1, Ordering::Relaxed) + 1;
+            self.next_hops.store(if sure { edition } else { 0 }, Ordering::SeqCst);
+            self.beat();
+        })
     }
 
     /// Stops answering at once, or goes on.

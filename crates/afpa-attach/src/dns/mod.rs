@@ -49,6 +49,8 @@ pub struct DnsSettings {
     pub poll: Duration,
     /// A client is answered for so long after the server itself has answered it.
     pub firewall_interval: Duration,
+    /// Clients are known by their next hops as well.
+    pub by_gateway: bool,
     /// Folder of the control socket.
     pub folder: PathBuf,
 }
@@ -95,7 +97,7 @@ pub fn run(
             control::answer(&engine, method, target)
         })?)
     });
-    let outcome = begun.and_then(|()| live(&engine, &signals));
+    let outcome = begun.and_then(|()| live(&engine, settings.by_gateway, &signals));
     engine.end();
     stranger.leave();
     socket.remove();
@@ -152,8 +154,20 @@ fn attach(engine: &Engine) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn live(engine: &Arc<Engine>, signals: &nix::sys::signalfd::SignalFd) -> anyhow::Result<()> {
+fn live(
+    engine: &Arc<Engine>,
+    by_gateway: bool,
+    signals: &nix::sys::signalfd::SignalFd,
+) -> anyhow::Result<()> {
+    let mut unsure = false;
     loop {
+        if by_gateway {
+            let sure = engine.look_at_routes().context("routes cannot be read")?;
+            if !sure && !unsure {
+                say("! --clients gateway: no gateway is sure, so clients have to be known");
+            }
+            unsure = !sure;
+        }
         match next_signal(signals, TICK)? {
             Some(Signal::SIGHUP) => {
                 say("asking for everything anew");

@@ -38,6 +38,10 @@ pub struct Attach {
     /// 0: no limit
     #[arg(long, value_name = "ANSWERS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000_000), requires = "dns", help_heading = "DNS")]
     pub rate: u32,
+    /// Clients that the kernel answers: those that the server itself has answered within `--firewall-interval` (known), or also
+    /// those behind a gateway by which it has answered anybody, whose own addresses the firewall is not asked about (gateway)
+    #[arg(long, value_name = "CLIENTS", default_value = "known", value_parser = ["known", "gateway"], requires = "dns", help_heading = "DNS")]
+    pub clients: String,
     /// Questions to the server in a second, below its own rate limit for one client
     #[arg(long, value_name = "QUESTIONS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "dns", help_heading = "DNS")]
     pub ask_rate: u32,
@@ -216,6 +220,7 @@ fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
         listen: options.listen.clone(),
         rate: options.rate,
         ask_rate: options.ask_rate,
+        by_gateway: options.clients == "gateway",
         settle: Duration::from_secs(options.settle.into()),
         poll: Duration::from_millis(options.poll.into()),
         firewall_interval: Duration::from_millis(options.firewall_interval.into()),
