@@ -133,6 +133,7 @@ pub(crate) fn heading(section: &str) -> String {
         | "site.path.content"
         | "site.path.content.header"
         | "site.path.content.errors"
+        | "zone"
         | "server_group"
         | "certificate"
         | "police.class" => {

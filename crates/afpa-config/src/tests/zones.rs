@@ -6,12 +6,14 @@ use super::{parsed, refused};
 use crate::zones::read_zone_files;
 
 const SITE: &str = "[[site]]\nroot = \"/srv/www\"\ntls = [\"[::]:443\"]\n";
+/// Without TLS, which needs a certificate.
+const PLAIN: &str = "[[site]]\nroot = \"/srv/www\"\n";
 const ZONE: &str = "[[zone]]\nname = \"Example.org\"\nfile = \"example.org.zone\"\n";
 
 #[test]
 fn a_zone_has_defaults_as_name_servers_have() {
     let text = format!(
-        "{ZONE}notify = [\"192.0.2.53\", \"[2001:db8::1]:5353\"]\ntransfer = [\"192.0.2.0/24\", \"2001:db8::1\"]\n{SITE}"
+        "{ZONE}notify = [\"192.0.2.53\", \"[2001:db8::1]:5353\"]\ntransfer = [\"192.0.2.0/24\", \"2001:db8::1\"]\n{PLAIN}"
     );
     let loaded = parsed(&text).unwrap();
     let [zone] = &loaded.config.zones[..] else { panic!("one zone") };
@@ -45,10 +47,10 @@ fn contradictions_are_told_with_a_remedy() {
         ("[dns]\nudp_size = 511\n".to_owned(), "out of range", "512"),
         ("[dns]\nrate = 100001\n".to_owned(), "out of range", "100000"),
     ] {
-        let message = refused(&format!("{text}{SITE}"));
+        let message = refused(&format!("{text}{PLAIN}"));
         assert!(message.contains(cause) && message.contains(remedy), "{text}: {message}");
     }
-    let told = parsed(&format!("{ZONE}notify = [\"192.0.2.53\"]\n{SITE}")).unwrap().warnings;
+    let told = parsed(&format!("{ZONE}notify = [\"192.0.2.53\"]\n{PLAIN}")).unwrap().warnings;
     assert!(matches!(&told[..], [one] if one.cause.contains("may not have it")), "{told:?}");
 }
 
@@ -87,7 +89,7 @@ fn an_included_file_is_in_the_folder_of_the_zone() {
     fs::write(path("zones/below/more"), "a A 192.0.2.1\n").unwrap();
     std::os::unix::fs::symlink(path("secret"), path("zones/link")).unwrap();
     let text = format!(
-        "[[zone]]\nname = \"example.org\"\nfile = \"{}\"\n{SITE}",
+        "[[zone]]\nname = \"example.org\"\nfile = \"{}\"\n{PLAIN}",
         path("zones/z").display()
     );
     let zone = parsed(&text).unwrap().config.zones.remove(0);
