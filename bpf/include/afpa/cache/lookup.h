@@ -31,7 +31,7 @@ struct cached {
 static __always_inline __u32 choose_by_weight(const struct afpa_object *object, const struct afpa_block *block,
 					      const __u32 *slot)
 {
-	__u32 stored = !!slot[1] | !!slot[2] << 1 | !!slot[3] << 2;
+	__u32 stored = (!!slot[1]) | (!!slot[2]) << 1 | (!!slot[3]) << 2;
 
 	if (!(block->flags & AFPA_BLOCK_CODING_WEIGHED) || !(object->fields & AFPA_WEIGHTS_AS_OURS))
 		return 0;
