@@ -66,6 +66,8 @@ struct scan {
 	__u64 content_length;
 	__u32 size;                  /* of a response, or of its head */
 	__u32 coding_at;             /* where the next coding of Accept-Encoding is read */
+	__u32 options_at, options_length; /* a value of Connection that is read behind the block's end; 0: none */
+	__u32 weights_at, weights_length; /* the same of Accept-Encoding */
 	struct line line;
 	struct list list;
 	struct afpa_block block;

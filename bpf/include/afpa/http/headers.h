@@ -229,10 +229,8 @@ __noinline int afpa_read_codings(struct work *work)
 	if (sure && first)
 		return 0;
 	scan->block.flags |= AFPA_BLOCK_CODING_UNSURE;
-	if (first)
-		afpa_weigh_codings(work);
-	else
-		scan->block.flags &= ~AFPA_BLOCK_CODING_WEIGHED;
+	scan->weights_at = first ? scan->line.value_at : 0;
+	scan->weights_length = scan->line.value_length;
 	return 0;
 }
 
@@ -285,7 +283,7 @@ static __always_inline void read_modified_since(struct scan *scan)
 
 /*
  * "keep-alive", the default, or "close", in any case; or a list of these and of options that say nothing about the connection's end
- * (H6). False: any other option may change the connection in ways that are not known here.
+ * (H6), which `read_lists` reads. False: there are two such lists.
  */
 static __always_inline bool read_connection(struct work *work, struct scan *scan)
 {
@@ -305,7 +303,11 @@ static __always_inline bool read_connection(struct work *work, struct scan *scan
 		scan->block.flags |= AFPA_BLOCK_CLOSE;
 		return true;
 	}
-	return afpa_read_options(work);
+	if (scan->options_at)
+		return false;
+	scan->options_at = at;
+	scan->options_length = line->value_length;
+	return true;
 }
 
 /* Content-Length: of a method that has no content it may be 0, which says the same. Others may matter to a server as any field. */
@@ -375,6 +377,21 @@ static long scan_request_line(__u32 index, void *context)
 	return 0;
 }
 
+/*
+ * The lists that were put off. Linux 6.1 adds up the stack of all calls, and lines are read deep down. False: the block has an option
+ * that may change the connection in ways that are not known here.
+ */
+static __always_inline bool read_lists(struct work *work)
+{
+	struct scan *scan = &work->scan;
+
+	if (scan->options_at && !afpa_read_options(work))
+		return false;
+	if (scan->weights_at)
+		afpa_weigh_codings(work);
+	return true;
+}
+
 /* Read the block line by line into `work->scan.block`. */
 static __noinline int scan_block(struct work *work, const struct afpa_listener *listener, __u32 framed)
 {
@@ -385,13 +402,13 @@ static __noinline int scan_block(struct work *work, const struct afpa_listener *
 	scan->end = work->request.block_at + work->request.block_length;
 	scan->listener = listener->id;
 	scan->any_host_site = listener->any_host_site;
-	scan->done = scan->lengths = 0;
+	scan->done = scan->lengths = scan->options_at = scan->weights_at = 0;
 	scan->framed = framed;
 	scan->content_length = 0;
 	scan->block.codings = 1;
 	scan->block.flags = AFPA_BLOCK_ANSWERABLE;
 	bpf_loop(LINES_MAX, scan_request_line, &work, 0);
-	if (!scan->done || !(scan->block.flags & AFPA_BLOCK_HOST))
+	if (!scan->done || !(scan->block.flags & AFPA_BLOCK_HOST) || !read_lists(work))
 		scan->block.flags = 0;
 	else
 		scan->block.flags |= AFPA_BLOCK_ONE_REQUEST;

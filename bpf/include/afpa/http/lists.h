@@ -3,7 +3,7 @@
  * Lists in field values (RFC 9110, 5.6.1), byte by byte: the weights of Accept-Encoding and the options of Connection.
  *
  * Contract: the usual values are read by http/headers.h, which calls these functions for all others, once for each header
- * block. They give what afpa-http gives: a member that is malformed or not known is passed over among codings, and makes
+ * block, when all of its lines were read. They give what afpa-http gives: a member that is malformed or not known is passed over among codings, and makes
  * options unsure; empty members are passed over in both. RFC 9110, 12.4.2, 12.5.3 and 7.6.1.
  */
 #ifndef AFPA_HTTP_LISTS_H
@@ -144,14 +144,14 @@ static long read_list_byte(__u32 index, void *context)
 	return 0;
 }
 
-/* Reads the line's value. */
-static __always_inline bool read_list(struct work *work, bool options)
+/* Reads a value. */
+static __always_inline bool read_list(struct work *work, __u32 at, __u32 length, bool options)
 {
 	struct list *l = &work->scan.list;
 
 	__builtin_memset(l, 0, sizeof(*l));
-	l->at = work->scan.line.value_at;
-	l->length = work->scan.line.value_length;
+	l->at = at;
+	l->length = length;
 	l->options = options;
 	if (l->length > LIST_MAX)
 		return false;
@@ -164,7 +164,7 @@ __noinline int afpa_read_options(struct work *work)
 {
 	if (!work)
 		return false;
-	return read_list(work, true);
+	return read_list(work, work->scan.options_at, work->scan.options_length, true);
 }
 
 static __always_inline __u32 weight_in(const struct list *l, __u32 coding)
@@ -200,7 +200,7 @@ static long choose_of_stored(__u32 stored, void *context)
 /* Accept-Encoding with weights, wildcards, or codings that are not known: the choice from each set of stored codings. */
 __noinline int afpa_weigh_codings(struct work *work)
 {
-	if (!work || !read_list(work, false))
+	if (!work || !read_list(work, work->scan.weights_at, work->scan.weights_length, false))
 		return 0;
 	work->scan.block.choices = 0;
 	bpf_loop(8, choose_of_stored, &work, 0);
