@@ -163,8 +163,8 @@ pub(crate) struct Preference {
 
 #[derive(Debug)]
 enum State {
-    /// It does, since then; of the connections since `window_ms` so many were passed on.
-    Prefers { since_ms: u64, window_ms: u64, passed: u32 },
+    /// It does, since then; of the connections since `window_ms` so many were kept and passed on.
+    Prefers { since_ms: u64, window_ms: u64, kept: u32, passed: u32 },
     /// Not before then.
     Withdrawn { until_ms: u64 },
 }
@@ -178,7 +178,7 @@ pub(crate) enum Change {
     Restore,
 }
 
-/// Connections passed on within a window, before the preference is withdrawn.
+/// Connections that may be passed on within a window, however few are kept.
 const MOST_PASSED: u32 = 64;
 const WINDOW_MS: u64 = 1000;
 /// The first withdrawal, and the longest: each try costs a window of passed connections.
@@ -192,12 +192,11 @@ impl Preference {
 
     /// A connection was passed on.
     pub(crate) fn passed(&mut self, now_ms: u64) -> Option<Change> {
-        let State::Prefers { since_ms, window_ms, passed } = &mut self.state else { return None };
-        if now_ms.saturating_sub(*window_ms) >= WINDOW_MS {
-            (*window_ms, *passed) = (now_ms, 0);
-        }
+        self.state.turn(now_ms);
+        let State::Prefers { since_ms, kept, passed, .. } = &mut self.state else { return None };
         *passed += 1;
-        if *passed <= MOST_PASSED {
+        // Of two workers, one that gets all connections passes half of them on.
+        if *passed <= MOST_PASSED || *passed < *kept / 2 {
             return None;
         }
         if now_ms.saturating_sub(*since_ms) >= LONGEST_WAIT_MS {
@@ -210,19 +209,33 @@ impl Preference {
 
     /// A connection was kept.
     pub(crate) fn kept(&mut self, now_ms: u64) -> Option<Change> {
-        match self.state {
-            State::Withdrawn { until_ms } if now_ms >= until_ms => {
+        self.state.turn(now_ms);
+        match &mut self.state {
+            State::Withdrawn { until_ms } if now_ms >= *until_ms => {
                 self.state = State::from(now_ms);
                 Some(Change::Restore)
             }
-            State::Withdrawn { .. } | State::Prefers { .. } => None,
+            State::Withdrawn { .. } => None,
+            State::Prefers { kept, .. } => {
+                *kept += 1;
+                None
+            }
         }
     }
 }
 
 impl State {
     fn from(now_ms: u64) -> Self {
-        Self::Prefers { since_ms: now_ms, window_ms: now_ms, passed: 0 }
+        Self::Prefers { since_ms: now_ms, window_ms: now_ms, kept: 0, passed: 0 }
+    }
+
+    /// Begins a new window when the last one is over.
+    fn turn(&mut self, now_ms: u64) {
+        if let Self::Prefers { window_ms, kept, passed, .. } = self
+            && now_ms.saturating_sub(*window_ms) >= WINDOW_MS
+        {
+            (*window_ms, *kept, *passed) = (now_ms, 0, 0);
+        }
     }
 }
 
@@ -283,6 +296,19 @@ mod tests {
         now += LONGEST_WAIT_MS;
         assert!((0..=MOST_PASSED).any(|_| preference.passed(now) == Some(Change::Withdraw)));
         assert_eq!(preference.kept(now + FIRST_WAIT_MS), Some(Change::Restore));
+    }
+
+    #[test]
+    fn a_worker_that_keeps_most_of_very_many_keeps_its_preference() {
+        let mut preference = Preference::new(0);
+        for number in 0..100_000 {
+            let change = if number % 8 == 7 {
+                preference.passed(number / 100)
+            } else {
+                preference.kept(number / 100)
+            };
+            assert_eq!(change, None, "{number}");
+        }
     }
 
     #[test]
