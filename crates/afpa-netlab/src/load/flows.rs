@@ -97,7 +97,9 @@ impl Flows {
         let total = self.options.connections as usize;
         while self.connections.len() < total {
             let mut opened = Vec::new();
-            for _ in 0..BATCH.min(total - self.connections.len()) {
+            let before = self.connections.len();
+            for number in before..total.min(before + BATCH) {
+                self.wait_for(number as u32);
                 opened.push(self.begin(program)?);
             }
             for (connection, stream) in opened {
@@ -114,6 +116,13 @@ impl Flows {
             self.ask(program, number)?;
         }
         Ok(())
+    }
+
+    /// Waits until connection `number` is to be opened.
+    fn wait_for(&self, number: u32) {
+        let Some((first, each)) = self.options.pace else { return };
+        let due = first + each * number;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 
     /// Sends again what has been outstanding for too long, opens again what was closed.

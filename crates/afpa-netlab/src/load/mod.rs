@@ -49,6 +49,9 @@ pub struct LoadOptions {
     pub to: SocketAddr,
     /// Connections at once.
     pub connections: u32,
+    /// When the first of the connections that are kept is opened, and the time from each to the next. Several loads of one
+    /// server can so open theirs in turns.
+    pub pace: Option<(Instant, Duration)>,
     /// Each carries one request, and is opened and closed by the program. The requests should ask
     /// for it (`Connection: close`): the server has to close first.
     pub once: bool,
@@ -80,6 +83,7 @@ impl LoadOptions {
         Self {
             to,
             connections: 64,
+            pace: None,
             once: false,
             active: 0,
             late_acks: false,

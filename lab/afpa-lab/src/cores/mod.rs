@@ -210,9 +210,12 @@ fn once(
 
 /// The load of one lane.
 fn ask(settings: &Settings, number: usize, lane: Lane, begin: &Barrier) -> Result<Counts> {
-    // All wait for all, also where one has failed. They connect at the same time, as clients of a busy server do.
+    // All wait for all, also where one has failed. A network card spreads the connections of many clients over its queues as
+    // they come; so the clients open theirs in turns.
     begin.wait();
-    let generator = pin(lane.client).and_then(|()| Generator::start(&load(settings, number)));
+    let options =
+        LoadOptions { pace: Some((Instant::now() + PREPARED, PACE)), ..load(settings, number) };
+    let generator = pin(lane.client).and_then(|()| Generator::start(&options));
     begin.wait();
     let mut generator = generator?;
     generator.measure(WARM_UP)?;
@@ -257,5 +260,9 @@ const FILE: &str = "file.bin";
 /// Inside a namespace that is ours alone, any port is free.
 const PORT: u16 = 8080;
 const WARM_UP: Duration = Duration::from_millis(400);
+/// The programs of all clients are attached by then: one at a time, because the kernel has one lock for that.
+const PREPARED: Duration = Duration::from_millis(1500);
+/// From one connection of a client to its next.
+const PACE: Duration = Duration::from_millis(4);
 /// Client addresses of a lane, where connections use up ports.
 const SOURCES: u32 = 8;
