@@ -210,6 +210,10 @@ fn other_readings_of_a_path_count_as_well() {
     let all = targets.map(|target| client.get(target).status);
     assert_eq!(all, [429; 4]);
     assert_eq!(client.get("/log;in/x").status, 200, "no reading leads there");
+    let mut route = Command::new(program());
+    route.args(["route", "/login;a=b/x", "--config"]).arg(server.configuration());
+    let told = String::from_utf8_lossy(&route.output().expect("run").stdout).into_owned();
+    assert!(told.contains("rate         4/h for a client, by the path\n"), "{told}");
     assert_eq!(asked.load(Ordering::SeqCst), 5);
 }
 

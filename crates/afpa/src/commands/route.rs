@@ -148,7 +148,7 @@ impl Told<'_> {
         let shut = shut(&routes.router, &question, &apart);
         let verdict = shut.map_or_else(|| routes.router.route(&question), Ok);
         let others = other_readings(routes, &verdict, path, &apart);
-        let is_counted = told.rates(&verdict);
+        let is_counted = told.rates(&question, &verdict, &apart);
         let guarded = told.access(&question, &verdict, &others);
         if is_counted && !guarded && is_first {
             told.row("kernel", "never answers: it counts no request by its place");
@@ -464,17 +464,38 @@ impl Told<'_> {
         }
     }
 
-    /// How often clients may ask there. Whether there is a rate.
-    fn rates(&mut self, verdict: &Result<Verdict<'_, '_>, Unrouted>) -> bool {
+    /// How often clients may ask there, and where other readings of the path lead. Whether there is a rate.
+    fn rates<F: Fields + Copy>(
+        &mut self,
+        question: &Question<'_, F>,
+        verdict: &Result<Verdict<'_, '_>, Unrouted>,
+        apart: &[Vec<u8>],
+    ) -> bool {
+        let mut all = self.rates_of(verdict);
+        for path in &readings(question.path, apart, &[], false) {
+            let read_as = self.routes.router.route(&Question { path, ..*question });
+            for rate in self.rates_of(&read_as) {
+                if !all.contains(&rate) {
+                    all.push(rate);
+                }
+            }
+        }
+        if !all.is_empty() {
+            self.row("rate", &all.join("; "));
+        }
+        !all.is_empty()
+    }
+
+    fn rates_of(&self, verdict: &Result<Verdict<'_, '_>, Unrouted>) -> Vec<String> {
         let (site, place) = match verdict {
             Ok(verdict) => match self.routes.router.set(verdict.set) {
                 Some(set) => (set.site, Some((set.path, set.content))),
-                None => return false,
+                None => return Vec::new(),
             },
             Err(Unrouted::NotFound(site)) => (*site, None),
-            Err(Unrouted::Misdirected) => return false,
+            Err(Unrouted::Misdirected) => return Vec::new(),
         };
-        let Some(site) = self.loaded.config.sites.get(site.0 as usize) else { return false };
+        let Some(site) = self.loaded.config.sites.get(site.0 as usize) else { return Vec::new() };
         let [client, all] = site.rates_of(place.map(|(path, _)| path), place.map(|(_, own)| own));
         let told = |found: Option<(RateOrigin, Quota)>, who: &str| {
             let (origin, quota) = found?;
@@ -485,12 +506,7 @@ impl Told<'_> {
             };
             Some(format!("{quota} for {who}, by {origin}"))
         };
-        let all: Vec<String> =
-            told(client, "a client").into_iter().chain(told(all, "all clients")).collect();
-        if !all.is_empty() {
-            self.row("rate", &all.join("; "));
-        }
-        !all.is_empty()
+        told(client, "a client").into_iter().chain(told(all, "all clients")).collect()
     }
 
     /// The group that gets the request as well.
