@@ -64,8 +64,12 @@ pub(super) fn read_framed(stream: &mut TcpStream) -> Vec<u8> {
     message
 }
 
-/// Sends a datagram, and waits for another one.
+/// Sends a datagram, and waits for another one. Either may be lost, so it asks again, as resolvers do.
 pub(super) fn exchange(server: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
+    (0..3).find_map(|_| exchange_once(server, message))
+}
+
+fn exchange_once(server: SocketAddr, message: &[u8]) -> Option<Vec<u8>> {
     let own = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let socket = UdpSocket::bind(own).expect("bound");
     socket.set_read_timeout(Some(PATIENCE)).expect("set");
