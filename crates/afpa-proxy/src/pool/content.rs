@@ -111,7 +111,8 @@ mod tests {
         let all = GatheredContent::default();
         let client = |number: u8| Some(IpAddr::from([192, 0, 2, number]));
         let mut held: Vec<Share> = (0..64).map(|_| all.share(client(1))).collect();
-        let count = held.iter_mut().map(|share| share.reach(1 << 20)).filter(|fits| *fits).count();
+        let count =
+            held.iter_mut().map(|share| share.reach(1 << 20)).filter(|is_room| *is_room).count();
         assert_eq!(count, 32, "half of it");
         let mut other = all.share(client(2));
         assert!(other.reach(16 << 20) && !other.reach(17 << 20), "half of the rest");
