@@ -71,6 +71,18 @@ impl LateSocket {
         }
     }
 
+    /// Whether the event loop has nothing to tell about it.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.state, State::Unknown(_))
+    }
+
+    /// Whether neither bytes nor the end have arrived, as the system tells.
+    pub(super) fn has_nothing(&self) -> bool {
+        let Some(socket) = self.socket() else { return false };
+        let peeked = recv(socket, &mut [0; 1], RecvFlags::PEEK);
+        matches!(peeked, Err(Errno::AGAIN | Errno::INTR))
+    }
+
     /// Sends from `bytes`. `None`: that has to be waited for.
     pub(super) fn write(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
         let Some(socket) = self.socket() else { return Some(Err(lost())) };

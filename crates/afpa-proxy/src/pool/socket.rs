@@ -292,6 +292,8 @@ impl ServerSocket {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let is_silent = match &self.way {
             Way::Ring(stream) => stream.is_idle() && self.ahead.is_empty(),
+            // It was never used, so the event loop has nothing to tell.
+            Way::Late(socket) if socket.is_unknown() => socket.has_nothing(),
             _ => self.poll_read(&mut cx, &mut [0; 1]).is_pending(),
         };
         self.counted.by_server |= !is_silent;
