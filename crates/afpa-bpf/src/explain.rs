@@ -5,8 +5,8 @@ use std::mem::{offset_of, size_of};
 use std::sync::{Mutex, PoisonError};
 
 use afpa_abi::{
-    FIELD_NAME_MAX, OLD_ALIKE, OTHER_TAG_WHOLE, ObjectKey, PATH_FILTER_BITS, PATH_MAX, Reason,
-    Shared, Slot, TAG_WEAKLY, kind,
+    FIELD_NAME_MAX, OLD_ALIKE, OTHER_TAG_WHOLE, Object, ObjectKey, PATH_FILTER_BITS, PATH_MAX,
+    Reason, Shared, Slot, TAG_WEAKLY, kind,
 };
 
 use crate::cache::variant::Coding;
@@ -147,8 +147,14 @@ fn object(target: &[u8], modified: &[u8; 29], assumed: &Assumed<'_>) -> bool {
     let classes = |fields: &[(String, u32)]| fields.iter().fold(0, |all, (_, class)| all | class);
     let of_another = (OTHER_TAG_WHOLE | OLD_ALIKE | TAG_WEAKLY) as u32;
     let rules = assumed.fields.map_or(!0, |fields| classes(fields) | of_another);
-    let words = slots.into_iter().chain(slots).chain([rules, 0]);
-    let value: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
+    // Files of our own get answers to HTTP/1.0 that keeps its connection, once somebody has asked so.
+    let old_kept = if assumed.fields.is_none() { slots } else { [0; 4] };
+    let words = |words: [u32; 4]| words.map(u32::to_ne_bytes).concat();
+    let mut value = Record::new(size_of::<Object>());
+    value.put(offset_of!(Object, slot), &words(slots));
+    value.put(offset_of!(Object, closing), &words(slots));
+    value.put(offset_of!(Object, old_kept), &words(old_kept));
+    value.put(offset_of!(Object, fields), &rules.to_ne_bytes());
     let answer = [100u16, 80, 23, 0].map(u16::to_ne_bytes).concat(); // any that is not empty
     let slot = |coding: Coding| {
         let index = 4 + coding as u32;
@@ -162,7 +168,7 @@ fn object(target: &[u8], modified: &[u8; 29], assumed: &Assumed<'_>) -> bool {
         slot.put(offset_of!(Slot, last_modified), modified);
         put(SLOTS, &index.to_ne_bytes(), &slot.0)
     };
-    put(OBJECTS, &key.0, &value) && all.into_iter().filter(|coding| stored(*coding)).all(slot)
+    put(OBJECTS, &key.0, &value.0) && all.into_iter().filter(|coding| stored(*coding)).all(slot)
 }
 
 /// Any will do.
