@@ -4,24 +4,26 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use afpa_framework::{Client, Module, Peer as From};
 use afpa_h3::ErrorCode;
-use afpa_tls::ListenerTls;
 use afpa_tls::quic::QuicTls;
+use afpa_tls::{ListenerTls, Reason};
 use quinn_proto::{
-    ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, IdleTimeout, Incoming,
-    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
+    HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
+    TransportConfig, VarInt,
 };
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
-use super::peer::{Peer, Touched};
+use super::peer::{Due, Peer, Touched};
 use super::socket::{Arrived, QuicSocket};
 use super::stream::Stream;
 use crate::connection::Connection;
@@ -70,8 +72,14 @@ struct Served<M: Module> {
     endpoint: Endpoint,
     /// The TLS settings of the listener that new connections get, as QUIC has them.
     tls: Option<(ListenerTls, Option<QuicTls>)>,
+    /// Other settings that new connections get.
+    times: (Duration, afpa_h2::Limits),
     peers: HashMap<ConnectionHandle, Rc<RefCell<Peer>>>,
     touched: Rc<Touched>,
+    /// Connections that have packets to send, while the socket takes none.
+    blocked: Vec<ConnectionHandle>,
+    /// The socket could not be read: it is tried again then.
+    pause: Option<Instant>,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     due: HashMap<ConnectionHandle, Instant>,
     sleep: Pin<Box<Sleep>>,
@@ -82,6 +90,9 @@ struct Served<M: Module> {
 
 /// How often datagrams are received before other connections of the core get their turn.
 const ROUNDS: u32 = 8;
+
+/// For how long a socket that cannot be read is left alone.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Streams of a client that carry no requests: control, encoder, decoder, and some of unknown types.
 const UNI_STREAMS: u32 = 8;
@@ -95,18 +106,19 @@ impl<M: Module> Served<M> {
         socket: QuicSocket,
         settings: Rc<RefCell<ListenerSettings>>,
     ) -> Self {
-        let mut config = EndpointConfig::default();
-        // Not the drafts, which quinn speaks, too.
-        config.supported_versions(vec![1]);
-        let endpoint = Endpoint::new(Arc::new(config), None, socket.knows_mtu(), None);
+        let endpoint = Endpoint::new(endpoint_config(), None, socket.knows_mtu(), None);
+        let times = times_of(&worker.settings.borrow());
         let mut served = Self {
             worker,
             socket,
             settings,
             endpoint,
             tls: None,
+            times,
             peers: HashMap::new(),
             touched: Rc::default(),
+            blocked: Vec::new(),
+            pause: None,
             timers: BTreeSet::new(),
             due: HashMap::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
@@ -120,9 +132,12 @@ impl<M: Module> Served<M> {
     /// New connections get the settings of the listener as they are now.
     fn renew(&mut self) {
         let tls = self.settings.borrow().tls.clone();
-        if self.tls.as_ref().map(|(listener, _)| listener) == tls.as_ref() {
+        let times = times_of(&self.worker.settings.borrow());
+        let is_known = self.tls.as_ref().map(|(listener, _)| listener) == tls.as_ref();
+        if is_known && self.times == times {
             return;
         }
+        self.times = times;
         self.tls = tls.map(|tls| {
             let quic = QuicTls::of(&tls).unwrap_or_else(|error| {
                 tracing::error!(%error, "the TLS settings cannot be used for HTTP/3");
@@ -152,11 +167,12 @@ impl<M: Module> Served<M> {
 
     /// Ready when the listener was given up, and all connections have ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.touched.wait(cx.waker());
         let mut rounds = ROUNDS;
         loop {
             let now = Instant::now();
-            let _ = self.socket.poll_send(cx);
+            if self.socket.poll_send(cx).is_ready() {
+                self.blocked.drain(..).for_each(|handle| self.touched.touch(handle));
+            }
             let received = match self.leaving && self.worker.hands_over.get() {
                 true => Poll::Pending,
                 false => self.receive(cx, now),
@@ -169,10 +185,11 @@ impl<M: Module> Served<M> {
                 return Poll::Ready(());
             }
             let is_idle = received.is_pending() && self.touched.is_empty();
-            if is_idle && !self.sleeps(cx) {
-                continue;
-            }
-            if is_idle {
+            let waits_for_socket =
+                !self.socket.is_blocked() || self.socket.poll_send(cx).is_pending();
+            if is_idle && waits_for_socket && self.sleeps(cx) {
+                // Until here nothing else could touch a connection: one thread runs all tasks.
+                self.touched.wait(cx.waker());
                 return Poll::Pending;
             }
             rounds -= 1;
@@ -185,12 +202,19 @@ impl<M: Module> Served<M> {
 
     /// Whether no timer is due now: then this task is woken when the first one is.
     fn sleeps(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some((first, _)) = self.timers.first() else { return true };
-        self.sleep.as_mut().reset((*first).into());
+        let first = self.timers.first().map(|(first, _)| *first);
+        let Some(first) = first.into_iter().chain(self.pause).min() else { return true };
+        if self.sleep.deadline() != first.into() {
+            self.sleep.as_mut().reset(first.into());
+        }
         self.sleep.as_mut().poll(cx).is_pending()
     }
 
     fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        if self.pause.is_some_and(|until| now < until) {
+            return Poll::Pending;
+        }
+        self.pause = None;
         let Self { socket, endpoint, packets, .. } = self;
         let mut events = Vec::new();
         let received = socket.poll_receive(cx, |Arrived { from, to, ecn }, datagram| {
@@ -220,6 +244,7 @@ impl<M: Module> Served<M> {
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(%error, "the socket of HTTP/3 does not receive");
+                self.pause = Some(now + PAUSE);
                 Poll::Pending
             }
             Poll::Pending => Poll::Pending,
@@ -269,8 +294,9 @@ impl<M: Module> Served<M> {
             Ok((handle, quic)) => {
                 worker.counters.accepted.add(1);
                 let limits = limits(&settings, worker.largest_head);
-                let mut peer = Peer::new((handle, quic), limits, &self.touched, from, admission);
-                peer.handshake_deadline = Some(now + settings.handshake_timeout);
+                let deadline = now + settings.handshake_timeout;
+                let quic = (handle, quic);
+                let mut peer = Peer::new(quic, limits, &self.touched, from, admission, deadline);
                 peer.handshake_place = Some(place);
                 peer.entry = Some(worker.table.enter(self.settings.borrow().number));
                 self.peers.insert(handle, Rc::new(RefCell::new(peer)));
@@ -293,10 +319,14 @@ impl<M: Module> Served<M> {
             self.due.remove(&handle);
             let Some(peer) = self.peers.get(&handle) else { continue };
             let mut peer = peer.borrow_mut();
-            if peer.handshake_deadline.is_some_and(|deadline| deadline <= now) {
-                self.worker.counters.tls.failed(afpa_tls::Reason::TimedOut).add(1);
-                peer.handshake_deadline = None;
-                peer.close(ErrorCode::NoError, now);
+            match peer.due(now) {
+                Some(Due::Handshake) => {
+                    self.worker.counters.tls.failed(Reason::TimedOut).add(1);
+                    peer.close(ErrorCode::NoError, now);
+                }
+                Some(Due::Idle) => peer.close(ErrorCode::NoError, now),
+                Some(Due::Sign) => peer.quic.ping(),
+                None => {}
             }
             peer.quic.handle_timeout(now);
             self.touched.touch(handle);
@@ -322,6 +352,7 @@ impl<M: Module> Served<M> {
         if peer.is_done() && !peer.is_lost {
             peer.close(ErrorCode::NoError, now);
         }
+        peer.note_idle(now, self.times.0);
         self.send(&mut peer, now);
         // What was sent may have freed an identifier.
         while let Some(event) = peer.quic.poll_endpoint_events() {
@@ -329,16 +360,19 @@ impl<M: Module> Served<M> {
                 peer.quic.handle_event(event);
             }
         }
-        let timeout = [peer.quic.poll_timeout(), peer.handshake_deadline];
+        let timeout = [peer.quic.poll_timeout(), peer.deadline()];
         let is_drained = peer.quic.is_drained();
+        // Only QUIC knows a connection longer, for packets that come late: nothing waits for that.
+        if peer.is_lost || is_drained {
+            let entry = peer.entry.take();
+            entry.into_iter().for_each(|entry| self.worker.table.leave(entry));
+        }
         drop(peer);
         if let Some(before) = self.due.remove(&handle) {
             self.timers.remove(&(before, handle));
         }
         if is_drained {
             self.peers.remove(&handle);
-            let entry = shared.borrow_mut().entry.take();
-            entry.into_iter().for_each(|entry| self.worker.table.leave(entry));
             return;
         }
         if let Some(next) = timeout.into_iter().flatten().min() {
@@ -357,7 +391,7 @@ impl<M: Module> Served<M> {
             self.worker.counters.sent_bytes.add(packet.size as u64);
             self.socket.send(packet, &self.packets);
         }
-        self.touched.touch(peer.handle);
+        self.blocked.push(peer.handle);
     }
 
     fn on_event(&self, shared: &Rc<RefCell<Peer>>, peer: &mut Peer, event: Event, now: Instant) {
@@ -374,11 +408,18 @@ impl<M: Module> Served<M> {
                         }
                         self.open_requests(shared, peer);
                     }
-                    None => peer.close(ErrorCode::NoError, now),
+                    None => {
+                        let refused = Reason::PeerCertificate;
+                        self.worker.counters.tls.failed(refused).add(1);
+                        peer.close(ErrorCode::NoError, now);
+                    }
                 }
             }
             Event::ConnectionLost { reason } => {
                 tracing::debug!(%reason, "a connection of HTTP/3 is lost");
+                if peer.secured.is_none() {
+                    self.worker.counters.tls.failed(why_failed(&reason)).add(1);
+                }
                 peer.lose();
             }
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => self.open_requests(shared, peer),
@@ -391,12 +432,17 @@ impl<M: Module> Served<M> {
                 Dir::Uni => self.read_control(peer, id, now),
                 Dir::Bi => peer.wake_receiver(id),
             },
-            Event::Stream(
-                StreamEvent::Writable { id }
-                | StreamEvent::Finished { id }
-                | StreamEvent::Stopped { id, .. },
-            ) => peer.wake_sender(id),
-            Event::Stream(StreamEvent::Available { .. })
+            Event::Stream(StreamEvent::Writable { id }) => peer.wake_sender(id),
+            Event::Stream(StreamEvent::Finished { id }) => peer.finished(id),
+            Event::Stream(StreamEvent::Stopped { id, error_code }) => {
+                let now_ms = self.worker.clock.cached_now().steady_ms();
+                if let Err(fatal) = peer.stopped(id, error_code, now_ms) {
+                    self.worker.counters.h3_faults.add(1);
+                    peer.fail(fatal, now);
+                }
+            }
+            Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => peer.open_control(),
+            Event::Stream(StreamEvent::Available { dir: Dir::Bi })
             | Event::HandshakeDataReady
             | Event::DatagramReceived
             | Event::DatagramsUnblocked => {}
@@ -451,11 +497,49 @@ fn config(quic: &QuicTls, settings: &Settings) -> ServerConfig {
         .send_window(SEND_WINDOW)
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(
-            IdleTimeout::try_from(settings.idle_timeout).ok().or(Some(VarInt::MAX.into())),
+            IdleTimeout::try_from(settings.idle_timeout.max(SILENCE))
+                .ok()
+                .or(Some(VarInt::MAX.into())),
         );
     let mut config = ServerConfig::with_crypto(quic.crypto());
     config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
     config
+}
+
+/// A client that says nothing for this long is gone, even if an answer is due. Clients that wait for one are asked for a
+/// sign of life.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The settings of connections that are not those of TLS.
+fn times_of(settings: &Settings) -> (Duration, afpa_h2::Limits) {
+    (settings.idle_timeout, settings.http2)
+}
+
+/// One for all sockets of the process: a core that gets datagrams of another core's connection, as when its client's
+/// address has changed, can tell the client that this connection is over (RFC 9000 section 10.3).
+fn endpoint_config() -> Arc<EndpointConfig> {
+    static CONFIG: OnceLock<Arc<EndpointConfig>> = OnceLock::new();
+    let config = CONFIG.get_or_init(|| {
+        let mut config = EndpointConfig::default();
+        let key = RandomState::new().hash_one(std::process::id());
+        config
+            .cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)))
+            // Not the drafts, which quinn speaks, too.
+            .supported_versions(vec![1]);
+        Arc::new(config)
+    });
+    Arc::clone(config)
+}
+
+fn why_failed(lost: &ConnectionError) -> Reason {
+    match lost {
+        ConnectionError::ConnectionClosed(_) | ConnectionError::ApplicationClosed(_) => {
+            Reason::Alert
+        }
+        ConnectionError::TimedOut | ConnectionError::Reset => Reason::Gone,
+        ConnectionError::TransportError(_) => Reason::Malformed,
+        _ => Reason::Other,
+    }
 }
 
 /// Clients whose first packet waits to be looked at: each is looked at at once.

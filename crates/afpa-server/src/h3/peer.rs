@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use afpa_framework::{Peer as Client, Secured};
 use afpa_h2::Urgency;
@@ -68,19 +68,38 @@ pub(super) struct Peer {
     next_request: u64,
     /// GOAWAY was sent: later requests are refused.
     leaving: bool,
-    /// When the handshake has to be complete.
-    pub(super) handshake_deadline: Option<Instant>,
+    /// When the handshake has to be complete, the connection ends because no request came, or the client is asked for a
+    /// sign of life.
+    timer: Option<(Instant, Due)>,
     /// A place among the handshakes in progress.
     pub(super) handshake_place: Option<Admission>,
     _admission: Admission,
     /// Its entry in the worker's table: a core that drains waits for it.
     pub(super) entry: Option<usize>,
     pub(super) is_lost: bool,
+    /// Streams whose answer is whole, and which the client has not acknowledged.
+    unacknowledged: HashSet<StreamId>,
 }
+
+/// The reason why a connection is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The handshake takes too long.
+    Handshake,
+    /// No request has come for too long.
+    Idle,
+    /// A client that waits for its answer may be gone, and routers may forget it.
+    Sign,
+}
+
+/// How often clients that wait for an answer are asked for a sign of life.
+const SIGN: Duration = Duration::from_secs(10);
 
 /// The tasks of a stream that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
+    /// The client wants no answer any more.
+    pub(super) is_stopped: bool,
     pub(super) receiver: Option<Waker>,
     pub(super) sender: Option<Waker>,
 }
@@ -101,6 +120,7 @@ impl Peer {
         touched: &Rc<Touched>,
         client: Client,
         admission: Admission,
+        handshake_deadline: Instant,
     ) -> Self {
         Self {
             quic,
@@ -114,19 +134,28 @@ impl Peer {
             early_priorities: HashMap::new(),
             next_request: 0,
             leaving: false,
-            handshake_deadline: None,
+            timer: Some((handshake_deadline, Due::Handshake)),
             handshake_place: None,
             _admission: admission,
             entry: None,
             is_lost: false,
+            unacknowledged: HashSet::new(),
         }
     }
 
     /// The handshake is complete: opens our control stream.
     pub(super) fn begin(&mut self, secured: Secured) {
         self.secured = Some(secured);
-        self.handshake_deadline = None;
+        self.timer = None;
         self.handshake_place = None;
+        self.open_control();
+    }
+
+    /// Opens our control stream, if the client lets us.
+    pub(super) fn open_control(&mut self) {
+        if self.secured.is_none() || self.control.is_some() {
+            return;
+        }
         if let Some(id) = self.quic.streams().open(Dir::Uni) {
             let mut settings = Vec::new();
             self.h3.open(&mut settings);
@@ -157,9 +186,69 @@ impl Peer {
         }
     }
 
-    /// Whether it has said that it ends, and no request is being answered.
+    /// Whether it has said that it ends, no request is being answered, and the client has all answers.
     pub(super) fn is_done(&self) -> bool {
-        self.leaving && self.streams.is_empty()
+        self.leaving && self.streams.is_empty() && self.unacknowledged.is_empty()
+    }
+
+    /// The end of an answer was given to the connection.
+    pub(super) fn finish(&mut self, id: StreamId) {
+        if self.quic.send_stream(id).finish().is_ok() {
+            self.unacknowledged.insert(id);
+        }
+        self.touched.touch(self.handle);
+    }
+
+    /// The client has all of an answer.
+    pub(super) fn finished(&mut self, id: StreamId) {
+        self.unacknowledged.remove(&id);
+    }
+
+    /// The client wants no answer any more.
+    ///
+    /// # Errors
+    /// [`Fatal`]: that was too often, or the connection needs this stream.
+    pub(super) fn stopped(&mut self, id: StreamId, code: VarInt, now_ms: u64) -> Result<(), Fatal> {
+        // QUIC keeps the stream until we have reset it, and the client may not open another one for it.
+        let _ = self.quic.send_stream(id).reset(code);
+        self.unacknowledged.remove(&id);
+        if self.control.as_ref().is_some_and(|(control, _)| *control == id) {
+            return Err(Fatal {
+                code: ErrorCode::ClosedCriticalStream,
+                why: "the control stream was stopped",
+            });
+        }
+        match self.streams.get_mut(&id) {
+            Some(waiting) => {
+                waiting.is_stopped = true;
+                waiting.wake();
+                self.h3.charge_reset(now_ms)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Notes whether requests are being answered, which decides when the connection is looked at.
+    pub(super) fn note_idle(&mut self, now: Instant, idle: Duration) {
+        if self.secured.is_none() || self.is_lost {
+            return;
+        }
+        let (due, after) = match self.streams.is_empty() {
+            true => (Due::Idle, idle),
+            false => (Due::Sign, SIGN),
+        };
+        if self.timer.is_none_or(|(_, before)| before != due) {
+            self.timer = now.checked_add(after).map(|when| (when, due));
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.timer.map(|(when, _)| when)
+    }
+
+    /// The timer, if it is due; it is set again by [`note_idle`](Self::note_idle).
+    pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
+        self.timer.take_if(|(when, _)| *when <= now).map(|(_, due)| due)
     }
 
     /// Ends the connection for a fault of the client.
@@ -176,6 +265,9 @@ impl Peer {
     /// The connection is gone: its streams' tasks end.
     pub(super) fn lose(&mut self) {
         self.is_lost = true;
+        self.timer = None;
+        self.handshake_place = None;
+        self.unacknowledged.clear();
         self.streams.values_mut().for_each(Waiting::wake);
     }
 
@@ -215,7 +307,10 @@ impl Peer {
             let _ = chunks.finalize();
             let bytes = match chunk {
                 Ok(Some(chunk)) => chunk.bytes,
-                Ok(None) | Err(quinn_proto::ReadError::Reset(_)) => return self.h3.ended(number),
+                Ok(None) | Err(quinn_proto::ReadError::Reset(_)) => {
+                    self.h3.ended(number)?;
+                    return self.h3.charge(now_ms);
+                }
                 Err(quinn_proto::ReadError::Blocked) => return Ok(()),
             };
             let mut said = Vec::new();

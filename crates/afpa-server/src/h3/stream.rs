@@ -86,7 +86,8 @@ impl<M: Module> Stream<M> {
             if self.is_whole {
                 return Ok(Looked::Ready);
             }
-            if peer.is_lost {
+            if peer.is_lost || peer.streams.get(&self.id).is_some_and(|stream| stream.is_stopped) {
+                self.is_finished = true;
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
             let mut stream = peer.quic.recv_stream(self.id);
@@ -106,7 +107,6 @@ impl<M: Module> Stream<M> {
                     if let Err(fatal) = peer.h3.charge_reset(now_ms) {
                         self.fail(peer, Fault::Connection(fatal));
                     }
-                    self.is_broken = true;
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
             }
@@ -215,16 +215,16 @@ impl<M: Module> Stream<M> {
                     }
                     return Ok(false);
                 }
+                // The client wants no answer: the stream was reset when it said so.
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
                     self.is_finished = true;
+                    self.is_broken = true;
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
             }
         }
         if self.reader.is_done() && !std::mem::replace(&mut self.is_finished, true) {
-            let _ = peer.quic.send_stream(self.id).finish();
-            let handle = peer.handle;
-            peer.touched.touch(handle);
+            peer.finish(self.id);
         }
         Ok(true)
     }
@@ -235,8 +235,10 @@ impl<M: Module> Stream<M> {
         while taken < bytes.len() && self.flush(cx)? {
             let rest = bytes.get(taken..).unwrap_or_default();
             let piece = rest.get(..PIECE).unwrap_or(rest);
-            let broken = |_| io::Error::from(io::ErrorKind::InvalidInput);
-            let (n, event) = self.reader.read(piece).map_err(broken)?;
+            let Ok((n, event)) = self.reader.read(piece) else {
+                self.is_broken = true;
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
             let (kind, payload) = match event {
                 Some(ResponseEvent::Head { .. } | ResponseEvent::Trailers) => {
                     (kind::HEADERS, self.reader.block())
@@ -248,10 +250,11 @@ impl<M: Module> Stream<M> {
                 put_header(&mut self.out, kind, payload.len() as u64);
                 self.out.extend_from_slice(payload);
             }
-            taken += n;
-            if n == 0 {
-                break;
+            if n == 0 && self.out.is_empty() {
+                // Bytes behind the end of the answer.
+                return Err(io::ErrorKind::InvalidInput.into());
             }
+            taken += n;
         }
         self.flush(cx)?;
         Ok(taken)
@@ -374,10 +377,7 @@ impl<M: Module> Transport for Stream<M> {
         // An answer whose end is that of the bytes ends here; any other one was whole before, or breaks off.
         let ends = self.reader.is_done() || self.reader.ends_with_bytes();
         if ends && !self.is_broken && !std::mem::replace(&mut self.is_finished, true) {
-            let mut peer = self.peer.borrow_mut();
-            let _ = peer.quic.send_stream(self.id).finish();
-            let handle = peer.handle;
-            peer.touched.touch(handle);
+            self.peer.borrow_mut().finish(self.id);
         }
         Poll::Ready(Ok(()))
     }
