@@ -17,6 +17,7 @@ pub mod h2;
 pub mod monitoring;
 pub mod pebble;
 pub mod proxy;
+pub mod quic;
 pub mod reference;
 pub mod slots;
 pub mod tcp;

@@ -52,7 +52,7 @@ pub(crate) async fn serve<M: Module>(
     let (leave, mut left) = oneshot::channel();
     tokio::task::spawn_local(async move {
         poll_fn(|cx| {
-            if Pin::new(&mut left).poll(cx).is_ready() {
+            if !served.leaving && Pin::new(&mut left).poll(cx).is_ready() {
                 served.leave();
             }
             served.poll(cx)
@@ -476,9 +476,19 @@ impl<M: Module> Served<M> {
 }
 
 impl<M: Module> Drop for Served<M> {
+    /// The process ends: clients learn of it, as those of TCP do from its system.
     fn drop(&mut self) {
-        for peer in self.peers.values() {
-            if let Some(entry) = peer.borrow_mut().entry.take() {
+        let now = Instant::now();
+        for peer in std::mem::take(&mut self.peers).into_values() {
+            let Ok(mut peer) = peer.try_borrow_mut() else { continue };
+            if !peer.is_lost {
+                peer.close(ErrorCode::NoError, now);
+                self.packets.clear();
+                if let Some(packet) = peer.quic.poll_transmit(now, 1, &mut self.packets) {
+                    self.socket.send(packet, &self.packets);
+                }
+            }
+            if let Some(entry) = peer.entry.take() {
                 self.worker.table.leave(entry);
             }
         }

@@ -199,6 +199,16 @@ impl Peer {
         self.touched.touch(self.handle);
     }
 
+    /// The rest of an answer does not come.
+    pub(super) fn break_off(&mut self, id: StreamId, is_fault: bool) {
+        let code = match is_fault {
+            true => ErrorCode::Internal,
+            false => ErrorCode::RequestCancelled,
+        };
+        let _ = self.quic.send_stream(id).reset(code_of(code));
+        self.touched.touch(self.handle);
+    }
+
     /// The client has all of an answer.
     pub(super) fn finished(&mut self, id: StreamId) {
         self.unacknowledged.remove(&id);

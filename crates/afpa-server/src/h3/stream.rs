@@ -36,6 +36,7 @@ pub(super) struct Stream<M: Module> {
     upload: Option<Upload>,
     /// The client has sent all.
     is_whole: bool,
+    is_tunnel: bool,
     /// Of the answer.
     reader: CodedReader<Qpack>,
     /// Frames that the connection could not take yet.
@@ -67,6 +68,7 @@ impl<M: Module> Stream<M> {
             arrived: Vec::new(),
             upload: None,
             is_whole: false,
+            is_tunnel: false,
             reader: CodedReader::new(false, false),
             out: Vec::new(),
             is_finished: false,
@@ -83,12 +85,16 @@ impl<M: Module> Stream<M> {
         let peer = Rc::clone(&self.peer);
         let peer = &mut *peer.borrow_mut();
         while !self.has_bytes() {
-            if self.is_whole {
-                return Ok(Looked::Ready);
-            }
             if peer.is_lost || peer.streams.get(&self.id).is_some_and(|stream| stream.is_stopped) {
                 self.is_finished = true;
                 return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            if self.is_whole {
+                // The end of a request is no end of HTTP/1.1's connection, whose client would take no answer.
+                return Ok(match self.is_tunnel || self.is_finished || self.reader.is_done() {
+                    true => Looked::Ready,
+                    false => Looked::Nothing,
+                });
             }
             let mut stream = peer.quic.recv_stream(self.id);
             let Ok(mut chunks) = stream.read(true) else {
@@ -130,9 +136,9 @@ impl<M: Module> Stream<M> {
                     let malformed = Fault::Stream(ErrorCode::Message);
                     let asked = head.finish(end).map_err(|_| self.fail(peer, malformed))?;
                     let framing = head.framing();
-                    let is_tunnel = framing == Framing::Tunnel;
-                    self.request.expect(asked.content_length, is_tunnel);
-                    self.reader = CodedReader::new(head.asks_head(), is_tunnel);
+                    self.is_tunnel = framing == Framing::Tunnel;
+                    self.request.expect(asked.content_length, self.is_tunnel);
+                    self.reader = CodedReader::new(head.asks_head(), self.is_tunnel);
                     peer.set_priority(self.id, asked.priority);
                     self.arrived.extend_from_slice(head.text());
                     self.upload = Some(Upload::new(framing, end));
@@ -376,8 +382,12 @@ impl<M: Module> Transport for Stream<M> {
         }
         // An answer whose end is that of the bytes ends here; any other one was whole before, or breaks off.
         let ends = self.reader.is_done() || self.reader.ends_with_bytes();
-        if ends && !self.is_broken && !std::mem::replace(&mut self.is_finished, true) {
-            self.peer.borrow_mut().finish(self.id);
+        if !std::mem::replace(&mut self.is_finished, true) {
+            let mut peer = self.peer.borrow_mut();
+            match ends && !self.is_broken {
+                true => peer.finish(self.id),
+                false => peer.break_off(self.id, self.is_broken),
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -393,11 +403,7 @@ impl<M: Module> Drop for Stream<M> {
             return;
         }
         if !self.is_finished {
-            let code = match self.is_broken {
-                true => ErrorCode::Internal,
-                false => ErrorCode::RequestCancelled,
-            };
-            let _ = peer.quic.send_stream(self.id).reset(code_of(code));
+            peer.break_off(self.id, self.is_broken);
         }
         if !self.is_whole {
             // RFC 9114 section 4.1: the answer did not need the rest of the request.

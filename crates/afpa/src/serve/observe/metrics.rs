@@ -181,6 +181,11 @@ impl Metrics {
             "Connections of HTTP/2 that broke a rule",
             faults,
         )?;
+        let h3 = seen.engine(|c| &c.h3_connections);
+        counter(out, "connections_http3", "Connections of HTTP/3", h3)?;
+        let faults = seen.engine(|c| &c.h3_faults);
+        let help = "Requests and connections of HTTP/3 that broke a rule";
+        counter(out, "connections_http3_faults", help, faults)?;
         let waits = seen.engine(|c| &c.waits);
         counter(out, "turns_waited_for", "Turns that long responses waited for", waits)?;
         counter(out, "accept_errors", "Failed accepts", seen.engine(|c| &c.accept_errors))?;

@@ -227,6 +227,8 @@ impl Observed {
                 "timed_out": self.engine(|c| &c.timed_out),
                 "http2": self.engine(|c| &c.h2_connections),
                 "http2_faults": self.engine(|c| &c.h2_faults),
+                "http3": self.engine(|c| &c.h3_connections),
+                "http3_faults": self.engine(|c| &c.h3_faults),
                 "aborted": self.engine(|c| &c.aborted),
                 "accept_errors": self.engine(|c| &c.accept_errors),
                 "received_bytes": self.engine(|c| &c.received_bytes),

@@ -1,0 +1,420 @@
+// Command quic is the client of HTTP/3 in the tests: it does what each line of its input says (JSON), and answers with a
+// line. Its arguments are the address of the server and a file of authorities.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+type order struct {
+	// What to do: ask, open, raw, uni, resets, stall, tunnel, end.
+	Do string `json:"do"`
+	// The connection; one that is not known is opened.
+	On string `json:"on"`
+	// The address instead of that of the arguments.
+	To          string            `json:"to"`
+	Method      string            `json:"method"`
+	Path        string            `json:"path"`
+	Host        string            `json:"host"`
+	Fields      map[string]string `json:"fields"`
+	Content     int               `json:"content"`
+	Chunked     bool              `json:"chunked"`
+	Trailers    map[string]string `json:"trailers"`
+	Count       int               `json:"count"`
+	Bytes       string            `json:"bytes"`
+	Ends        bool              `json:"ends"`
+	Certificate []string          `json:"certificate"`
+	// Milliseconds: until an end is given up, and until a request is.
+	Wait  int `json:"wait"`
+	Delay int `json:"delay"`
+}
+
+type answer struct {
+	Status   int                 `json:"status"`
+	Protocol string              `json:"protocol"`
+	Fields   map[string][]string `json:"fields"`
+	Trailers map[string][]string `json:"trailers"`
+	Interim  []int               `json:"interim"`
+	Length   int                 `json:"length"`
+	Sum      string              `json:"sum"`
+	Text     string              `json:"text"`
+	Error    string              `json:"error"`
+	Code     int64               `json:"code"`
+}
+
+type connection struct {
+	quic *quic.Conn
+	http *http3.ClientConn
+}
+
+var (
+	connections = map[string]*connection{}
+	authorities = x509.NewCertPool()
+	server      = os.Args[1]
+)
+
+// The content of requests.
+type pattern struct{ left int }
+
+func (p *pattern) Read(room []byte) (int, error) {
+	if p.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(room), p.left)
+	for at := range n {
+		room[at] = 'z'
+	}
+	p.left -= n
+	return n, nil
+}
+
+func open(o order) (*connection, error) {
+	if known := connections[o.On]; known != nil {
+		return known, nil
+	}
+	host := o.Host
+	if host == "" {
+		host = "localhost"
+	}
+	settings := &tls.Config{RootCAs: authorities, ServerName: host, NextProtos: []string{"h3"}}
+	if len(o.Certificate) == 2 {
+		own, err := tls.LoadX509KeyPair(o.Certificate[0], o.Certificate[1])
+		if err != nil {
+			return nil, err
+		}
+		settings.Certificates = []tls.Certificate{own}
+	}
+	to := o.To
+	if to == "" {
+		to = server
+	}
+	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	config := &quic.Config{MaxIdleTimeout: 60 * time.Second, KeepAlivePeriod: 5 * time.Second}
+	dialled, err := quic.DialAddr(limit, to, settings, config)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http3.Transport{DisableCompression: true}
+	opened := &connection{dialled, transport.NewClientConn(dialled)}
+	connections[o.On] = opened
+	// It has opened its own streams then.
+	select {
+	case <-opened.http.ReceivedSettings():
+	case <-dialled.Context().Done():
+	case <-limit.Done():
+	}
+	return opened, nil
+}
+
+// What ended a stream or a connection: its code, or -1.
+func code(err error) int64 {
+	var application *quic.ApplicationError
+	var stream *quic.StreamError
+	var h3 *http3.Error
+	switch {
+	case errors.As(err, &h3):
+		return int64(h3.ErrorCode)
+	case errors.As(err, &application):
+		return int64(application.ErrorCode)
+	case errors.As(err, &stream):
+		return int64(stream.ErrorCode)
+	}
+	return -1
+}
+
+func failed(err error) answer { return answer{Error: err.Error(), Code: code(err)} }
+
+func request(ctx context.Context, o order, interim *[]int) (*http.Request, error) {
+	var content io.Reader
+	if o.Content > 0 || o.Chunked {
+		content = &pattern{o.Content}
+	}
+	host := o.Host
+	if host == "" {
+		host = "localhost"
+	}
+	method := o.Method
+	if method == "" {
+		method = "GET"
+	}
+	trace := &httptrace.ClientTrace{Got1xxResponse: func(status int, _ textproto.MIMEHeader) error {
+		*interim = append(*interim, status)
+		return nil
+	}}
+	ctx = httptrace.WithClientTrace(ctx, trace)
+	made, err := http.NewRequestWithContext(ctx, method, "https://"+host+o.Path, content)
+	if err != nil {
+		return nil, err
+	}
+	if content != nil {
+		made.ContentLength = int64(o.Content)
+		if o.Chunked {
+			made.ContentLength = -1
+		}
+	}
+	for name, value := range o.Fields {
+		made.Header.Set(name, value)
+	}
+	if o.Trailers != nil {
+		made.Trailer = http.Header{}
+		for name, value := range o.Trailers {
+			made.Trailer.Set(name, value)
+		}
+	}
+	return made, nil
+}
+
+func ask(on *connection, o order) answer {
+	limit, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	var interim []int
+	made, err := request(limit, o, &interim)
+	if err != nil {
+		return failed(err)
+	}
+	got, err := on.http.RoundTrip(made)
+	if err != nil {
+		return failed(err)
+	}
+	defer got.Body.Close()
+	content, err := io.ReadAll(got.Body)
+	sum := sha256.Sum256(content)
+	said := answer{
+		Status: got.StatusCode, Protocol: got.Proto, Fields: got.Header, Trailers: got.Trailer, Interim: interim,
+		Length: len(content), Sum: hex.EncodeToString(sum[:]),
+	}
+	if len(content) < 4096 {
+		said.Text = string(content)
+	}
+	if err != nil {
+		said.Error, said.Code = err.Error(), code(err)
+	}
+	return said
+}
+
+func together(count int, do func(int) answer) []answer {
+	all := make([]answer, max(count, 1))
+	var wait sync.WaitGroup
+	for at := range all {
+		wait.Go(func() { all[at] = do(at) })
+	}
+	wait.Wait()
+	return all
+}
+
+// What the connection ends with, if it does within the time of the order.
+func end(on *connection, o order) answer {
+	select {
+	case <-on.quic.Context().Done():
+		return failed(context.Cause(on.quic.Context()))
+	case <-time.After(time.Duration(o.Wait) * time.Millisecond):
+		return answer{}
+	}
+}
+
+// Sends bytes on a stream of their own, and says what comes back until its end.
+func raw(on *connection, o order) answer {
+	sent, err := hex.DecodeString(o.Bytes)
+	if err != nil {
+		return failed(err)
+	}
+	stream, err := on.quic.OpenStreamSync(context.Background())
+	if err != nil {
+		return failed(err)
+	}
+	stream.SetDeadline(time.Now().Add(time.Duration(o.Wait) * time.Millisecond))
+	if _, err = stream.Write(sent); err == nil && o.Ends {
+		err = stream.Close()
+	}
+	if err != nil {
+		return failed(err)
+	}
+	got, err := io.ReadAll(stream)
+	said := answer{Length: len(got), Text: hex.EncodeToString(got)}
+	if err != nil {
+		said.Error, said.Code = err.Error(), code(err)
+	}
+	return said
+}
+
+// Opens streams in one direction one after another, and says with what the connection ends.
+func uni(on *connection, o order) answer {
+	sent, err := hex.DecodeString(o.Bytes)
+	if err != nil {
+		return failed(err)
+	}
+	for range o.Count {
+		limit, cancel := context.WithTimeout(on.quic.Context(), 2*time.Second)
+		stream, err := on.quic.OpenUniStreamSync(limit)
+		cancel()
+		if err != nil {
+			break
+		}
+		stream.Write(sent)
+		if o.Ends {
+			stream.Close()
+		}
+	}
+	return end(on, o)
+}
+
+// Asks and gives up at once, again and again.
+func resets(on *connection, o order) answer {
+	for range o.Count {
+		limit, cancel := context.WithTimeout(on.quic.Context(), 2*time.Second)
+		stream, err := on.http.OpenRequestStream(limit)
+		cancel()
+		if err != nil {
+			break
+		}
+		made, err := request(context.Background(), o, new([]int))
+		if err == nil {
+			err = stream.SendRequestHeader(made)
+		}
+		if err != nil {
+			break
+		}
+		stream.Close()
+		time.Sleep(time.Duration(o.Delay) * time.Millisecond)
+		stream.CancelRead(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
+	}
+	return end(on, o)
+}
+
+// Asks, and never reads the content.
+func stall(on *connection, o order) answer {
+	made, err := request(context.Background(), o, new([]int))
+	if err != nil {
+		return failed(err)
+	}
+	stream, err := on.http.OpenRequestStream(context.Background())
+	if err == nil {
+		err = stream.SendRequestHeader(made)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	stream.Close()
+	got, err := stream.ReadResponse()
+	if err != nil {
+		return failed(err)
+	}
+	return answer{Status: got.StatusCode}
+}
+
+// WebSocket by extended CONNECT: says what comes back for some bytes.
+func tunnel(on *connection, o order) answer {
+	<-on.http.ReceivedSettings()
+	if !on.http.Settings().EnableExtendedConnect {
+		return answer{Error: "the server knows no extended CONNECT"}
+	}
+	made, err := request(context.Background(), o, new([]int))
+	if err != nil {
+		return failed(err)
+	}
+	made.Method, made.Proto = http.MethodConnect, "websocket"
+	stream, err := on.http.OpenRequestStream(context.Background())
+	if err == nil {
+		err = stream.SendRequestHeader(made)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	stream.SetDeadline(time.Now().Add(10 * time.Second))
+	got, err := stream.ReadResponse()
+	if err != nil {
+		return failed(err)
+	}
+	said := answer{Status: got.StatusCode, Fields: got.Header}
+	sent, _ := hex.DecodeString(o.Bytes)
+	if got.StatusCode == 200 {
+		stream.Write(sent)
+		back := make([]byte, o.Count)
+		if _, err := io.ReadFull(stream, back); err != nil {
+			return failed(err)
+		}
+		said.Text = hex.EncodeToString(back)
+		stream.Close()
+		rest, err := io.ReadAll(stream)
+		said.Length = len(rest)
+		if err != nil {
+			said.Error, said.Code = err.Error(), code(err)
+		}
+	}
+	return said
+}
+
+func obey(o order) []answer {
+	if o.Do == "open" {
+		var all []answer
+		for at := range max(o.Count, 1) {
+			each := o
+			each.On = fmt.Sprintf("%s-%d", o.On, at)
+			if _, err := open(each); err != nil {
+				all = append(all, failed(err))
+				continue
+			}
+			all = append(all, answer{Status: 200})
+		}
+		return all
+	}
+	on, err := open(o)
+	if err != nil {
+		return []answer{failed(err)}
+	}
+	does := map[string]func(*connection, order) answer{
+		"ask": ask, "raw": raw, "uni": uni, "resets": resets, "stall": stall, "tunnel": tunnel, "end": end,
+	}
+	do := does[o.Do]
+	count := o.Count
+	if !strings.Contains("ask stall", o.Do) {
+		count = 1
+	}
+	return together(count, func(int) answer { return do(on, o) })
+}
+
+func main() {
+	pem, err := os.ReadFile(os.Args[2])
+	if err != nil || !authorities.AppendCertsFromPEM(pem) {
+		fmt.Fprintln(os.Stderr, "no authorities", err)
+		os.Exit(1)
+	}
+	input := bufio.NewReader(os.Stdin)
+	for {
+		line, err := input.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var o order
+		if err := json.NewDecoder(bytes.NewReader(line)).Decode(&o); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		said, err := json.Marshal(obey(o))
+		if err != nil {
+			os.Exit(1)
+		}
+		fmt.Println(string(said))
+	}
+}
