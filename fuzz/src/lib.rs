@@ -15,6 +15,9 @@ pub mod fastcgi;
 /// Targets of HTTP/2; ordinary tests of afpa-h2 have the file.
 #[cfg(not(test))]
 pub mod h2;
+/// Targets of HTTP/3; ordinary tests of afpa-h3 have the file.
+#[cfg(not(test))]
+pub mod h3;
 /// The target of server-side includes; an ordinary test of afpa-includes has the file.
 #[cfg(not(test))]
 pub mod includes;
