@@ -15,6 +15,7 @@ mod filters;
 mod headers;
 mod hierarchy;
 mod hints;
+mod http3;
 mod idle;
 mod includes;
 mod reach;
