@@ -31,7 +31,7 @@ pub fn h3_fields(data: &[u8]) {
     assert_eq!(fields, repeated);
 }
 
-/// What was read of a request's stream.
+/// The parts of a request's stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Heard {
     heads: Vec<Vec<u8>>,

@@ -9,9 +9,9 @@ use std::path::Path;
 use afpa_framework::MOST_CHOSEN;
 
 use crate::accounts;
+use crate::alternatives;
 use crate::finding::{Finding, Location};
 use crate::groups::ServerGroup;
-use crate::http3;
 use crate::machine::Machine;
 use crate::marking::TraceMode;
 use crate::model::{
@@ -58,7 +58,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.groups(config);
     checks.access_log(config);
     checks.tracing(config);
-    checks.findings.extend(http3::warnings(config, settings));
+    checks.findings.extend(alternatives::warnings(config, settings));
     checks.findings
 }
 

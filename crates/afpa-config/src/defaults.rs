@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::acme;
+use crate::alternatives;
 use crate::choice::Choice;
 use crate::fault::path_rule;
 use crate::groups::{self, ServerGroup};
@@ -84,7 +85,7 @@ impl Config {
         }
         for item in reader.sites() {
             let mut site = SiteSettings::read(reader, &item);
-            config.http3.announce(&mut site);
+            alternatives::announce(config.http3, &mut site);
             config.sites.push(site);
         }
         config

@@ -6,6 +6,7 @@
 mod access;
 pub mod accounts;
 mod acme;
+mod alternatives;
 mod checks;
 mod choice;
 mod compiled;

@@ -15,7 +15,7 @@ use crate::varint;
 /// The number of a stream, as QUIC counts (RFC 9000 section 2.1).
 pub type StreamId = u64;
 
-/// What a client has said by its control stream.
+/// The words of a client on its control stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The priority of a response (RFC 9218 section 7.2), maybe before its request has come.

@@ -1,7 +1,7 @@
 //! HTTP/3 (RFC 9114) as a server speaks it, sans-IO, above the streams of QUIC: bytes of a stream in, events out; field
 //! sections and content in, frames out. Nothing here reads a clock or a socket, and nothing here knows QUIC.
 //!
-//! * [`varint`] and [`frame`]: what is on the wire;
+//! * [`varint`] and [`frame`]: the bytes on the wire;
 //! * [`qpack`]: field compression (RFC 9204) without a dynamic table;
 //! * [`connection`]: the connection's streams: SETTINGS, GOAWAY, priorities (RFC 9218), budgets against floods;
 //! * [`request`]: the order of frames on the stream of a request.

@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::frame::{ErrorCode, HEADER, kind, read_header};
 use crate::{Fatal, qpack};
 
-/// What a client has sent on the stream of a request.
+/// A part of a request that a client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'i> {
     /// A whole field section: the head, which is in the [`RequestHead`], but not completed: whether content follows is

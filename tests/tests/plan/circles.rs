@@ -40,7 +40,7 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-proxy", "exchange/mod.rs", 3),
     ("afpa-proxy", "pool/http2/mod.rs", 5),
     ("afpa-proxy", "request/mod.rs", 3),
-    ("afpa-server", "connection/interrupt.rs", 14),
+    ("afpa-server", "connection/interrupt.rs", 16),
     ("afpa-tests", "reference/mod.rs", 3),
 ];
 

@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-fastcgi", &["afpa-http"]),
     ("afpa-h2", &["afpa-http"]),
+    ("afpa-h3", &["afpa-h2", "afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
     ("afpa-users", &[]),
@@ -53,7 +54,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-tls", &[]),
     (
         "afpa-server",
-        &["afpa-cache", "afpa-framework", "afpa-h2", "afpa-police", "afpa-ring", "afpa-tls"],
+        &[
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-h2",
+            "afpa-h3",
+            "afpa-police",
+            "afpa-ring",
+            "afpa-tls",
+        ],
     ),
     (
         "afpa-config",

@@ -1,4 +1,4 @@
-//! `[http3]`: where it is not spoken although it is enabled, and what clients are told.
+//! `[http3]`: places where it is enabled and not spoken, and the field for clients.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn where_it_is_not_spoken_is_a_warning() {
 }
 
 #[test]
-fn clients_are_told_the_port_of_their_site() {
+fn answers_name_the_port_of_their_site() {
     let certificate = "[[certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
     let site = "[[site]]\nroot = \"/\"\nlisten = [\"127.0.0.1:80\"]\ntls = [\"127.0.0.1:8443\"]\n";
     for (enabled, told) in [(true, true), (false, false)] {

@@ -8,7 +8,7 @@ fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a unidirectional stream that comes in pieces of a byte, and whole, leads to.
+/// The result of a unidirectional stream that comes in pieces of a byte, and whole.
 fn read(bytes: &[u8]) -> Result<Vec<Control>, Fatal> {
     let by = |piece: usize| {
         let mut connection = Connection::new(Limits::default());

@@ -25,7 +25,7 @@ fn head(fields: &[(&str, &str)]) -> Vec<u8> {
     frame(kind::HEADERS, &section(fields))
 }
 
-/// What a stream says that comes in pieces of this size: heads and trailers as text, content as bytes.
+/// The parts of a stream that comes in pieces of this size: heads and trailers as text, content as bytes.
 fn said(bytes: &[u8], piece: usize) -> Result<Vec<String>, Fault> {
     let mut connection = Connection::new(Limits::default());
     let mut stream = RequestStream::default();

@@ -150,8 +150,8 @@ impl<M: Module> Served<M> {
         self.endpoint.set_server_config(config);
     }
 
-    /// The listener was given up: connections end with the answers that are due. If the next process has the socket, their
-    /// packets cannot be told apart, so they end at once, and their clients ask it again.
+    /// The listener was given up: connections end with the answers that are due. If the next process has the socket, it
+    /// would get their packets, so they end at once, and their clients ask it again.
     fn leave(&mut self) {
         self.leaving = true;
         let now = Instant::now();
@@ -354,7 +354,7 @@ impl<M: Module> Served<M> {
         }
         peer.note_idle(now, self.times.0);
         self.send(&mut peer, now);
-        // What was sent may have freed an identifier.
+        // Packets that were sent may have freed an identifier.
         while let Some(event) = peer.quic.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(handle, event) {
                 peer.quic.handle_event(event);

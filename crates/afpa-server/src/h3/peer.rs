@@ -14,7 +14,7 @@ use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
 
 use crate::limits::Admission;
 
-/// What the tasks of streams tell the endpoint's task: connections that have something to send.
+/// Connections that have something to send, for the endpoint's task.
 #[derive(Default)]
 pub(super) struct Touched {
     handles: RefCell<HashSet<ConnectionHandle>>,
