@@ -5,7 +5,7 @@ use std::fs;
 /// Bytes that are resident and not in use: the search for what can be given back holds up other threads.
 const WORTH_IT: u64 = 4 << 20;
 
-/// What is resident beside the memory in use, as it was when memory was given back last, or less.
+/// The resident memory beside the memory in use, as it was when memory was given back last, or less.
 ///
 /// glibc keeps what is freed, unless it lies at the end of the heap: after a peak of connections, or after the start, nearly
 /// all of it. A peak may be over before anybody looks, so its trace counts: pages that stay.

@@ -152,10 +152,8 @@ fn ab_meets_no_error() {
         assert_eq!(number(&text, "HTML transferred:"), 600_000, "{text}");
         assert!(!text.contains("Non-2xx"), "{text}");
         let from_kernel = answers(&server) - before;
-        match keep {
-            [] => assert_eq!(from_kernel, 0, "their sockets have to be closed"),
-            _ => assert!(from_kernel > 900, "{from_kernel} of 1000"),
-        }
+        // Connections of known clients have no socket that would have to be closed.
+        assert!(from_kernel > 900, "{keep:?}: {from_kernel} of 1000");
     }
 }
 
