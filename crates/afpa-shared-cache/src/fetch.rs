@@ -123,11 +123,6 @@ impl Fetch {
         Arc::new(Self { primary, key, hash, since, is_listed, is_decided, state })
     }
 
-    /// Another one with the same key.
-    pub(crate) fn again(&self, since: Moment) -> Arc<Self> {
-        Self::new((&self.primary, self.hash), since)
-    }
-
     /// The primary key that is asked for.
     pub(crate) fn primary(&self) -> &[u8] {
         &self.primary

@@ -9,6 +9,7 @@ use afpa_http::caching::store::Requested;
 use afpa_http::syntax::list;
 use afpa_http::{Known, Method, Request, media};
 use afpa_proxy::request::scheme;
+use smallvec::SmallVec;
 
 use crate::fetch::Fetch;
 use crate::key::{self, Place};
@@ -37,8 +38,9 @@ pub(crate) enum What {
 
 #[derive(Debug)]
 pub(crate) struct Fetching {
-    /// The first one.
-    fetch: Arc<Fetch>,
+    /// The primary key that is asked for, and its hash: here, because most keys are short.
+    primary: SmallVec<[u8; 96]>,
+    hash: u64,
     /// A moment before the server is asked.
     pub(crate) since: Moment,
     pub(crate) requested: Requested,
@@ -58,12 +60,10 @@ pub(crate) struct Fetching {
 }
 
 impl Fetching {
-    /// A fetch that no request has joined.
+    /// A fetch of that, which no request has joined. It is not kept here: it has a copy of the answer, which goes with the
+    /// last of those that need it, however long a client takes to read.
     pub(crate) fn fetch(&self) -> Arc<Fetch> {
-        match Arc::strong_count(&self.fetch) {
-            1 if self.fetch.is_open() && self.fetch.since == self.since => Arc::clone(&self.fetch),
-            _ => self.fetch.again(self.since),
-        }
+        Fetch::new((&self.primary, self.hash), self.since)
     }
 }
 
@@ -106,7 +106,8 @@ pub(crate) fn for_miss(
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     let fetching = Fetching {
-        fetch: Fetch::new((primary, cache.responses.hash(primary)), since),
+        primary: SmallVec::from_slice(primary),
+        hash: cache.responses.hash(primary),
         since,
         requested,
         why,
@@ -171,7 +172,8 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
     }
     let requested = Requested { control: survey.control, authorised: survey.authorised };
     Some(Fetching {
-        fetch: Fetch::new((&primary, responses.hash(&primary)), since),
+        primary: SmallVec::from_slice(&primary),
+        hash: responses.hash(&primary),
         since,
         requested,
         why: Forward::UriMiss,
