@@ -2,7 +2,7 @@
 //! the timers of all.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
@@ -77,7 +77,7 @@ struct Served<M: Module> {
     peers: HashMap<ConnectionHandle, Rc<RefCell<Peer>>>,
     touched: Rc<Touched>,
     /// Connections that have packets to send, while the socket takes none.
-    blocked: Vec<ConnectionHandle>,
+    blocked: HashSet<ConnectionHandle>,
     /// The socket could not be read: it is tried again then.
     pause: Option<Instant>,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
@@ -117,7 +117,7 @@ impl<M: Module> Served<M> {
             times,
             peers: HashMap::new(),
             touched: Rc::default(),
-            blocked: Vec::new(),
+            blocked: HashSet::new(),
             pause: None,
             timers: BTreeSet::new(),
             due: HashMap::new(),
@@ -171,7 +171,7 @@ impl<M: Module> Served<M> {
         loop {
             let now = Instant::now();
             if self.socket.poll_send(cx).is_ready() {
-                self.blocked.drain(..).for_each(|handle| self.touched.touch(handle));
+                self.blocked.drain().for_each(|handle| self.touched.touch(handle));
             }
             let received = match self.leaving && self.worker.hands_over.get() {
                 true => Poll::Pending,
@@ -391,7 +391,7 @@ impl<M: Module> Served<M> {
             self.worker.counters.sent_bytes.add(packet.size as u64);
             self.socket.send(packet, &self.packets);
         }
-        self.blocked.push(peer.handle);
+        self.blocked.insert(peer.handle);
     }
 
     fn on_event(&self, shared: &Rc<RefCell<Peer>>, peer: &mut Peer, event: Event, now: Instant) {

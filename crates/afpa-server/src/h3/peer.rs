@@ -79,7 +79,12 @@ pub(super) struct Peer {
     pub(super) is_lost: bool,
     /// Streams whose answer is whole, and which the client has not acknowledged.
     unacknowledged: HashSet<StreamId>,
+    /// Frames of content that had been sent when its timer was looked at last.
+    sent: u64,
 }
+
+/// Frames of content that a client takes at least in the time of an idle connection, while answers wait for it.
+const LEAST_FRAMES: u64 = 16;
 
 /// The reason why a connection is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +145,7 @@ impl Peer {
             entry: None,
             is_lost: false,
             unacknowledged: HashSet::new(),
+            sent: 0,
         }
     }
 
@@ -258,7 +264,12 @@ impl Peer {
 
     /// The timer, if it is due; it is set again by [`note_idle`](Self::note_idle).
     pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
-        self.timer.take_if(|(when, _)| *when <= now).map(|(_, due)| due)
+        let (_, due) = self.timer.take_if(|(when, _)| *when <= now)?;
+        let sent = self.quic.stats().frame_tx.stream;
+        let moved = sent - std::mem::replace(&mut self.sent, sent);
+        // A slow client may still be getting the rest of its answers.
+        let is_slow = !self.unacknowledged.is_empty() && moved >= LEAST_FRAMES;
+        (due != Due::Idle || !is_slow).then_some(due)
     }
 
     /// Ends the connection for a fault of the client.
