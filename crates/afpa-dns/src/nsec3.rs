@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-use crate::name::Name;
 use crate::rtype;
 use crate::zone::{Node, Zone};
 
@@ -69,10 +68,10 @@ impl Nsec3 {
     pub(crate) fn provable<'n>(
         &self,
         zone: &Zone,
-        lower: &'n Name,
+        lower: &'n [u8],
     ) -> Option<(&'n [u8], &'n [u8])> {
-        let mut below = lower.wire();
-        for suffix in crate::name::suffixes(lower.wire()).skip(1) {
+        let mut below = lower;
+        for suffix in crate::name::suffixes(lower).skip(1) {
             if self.matching(zone, suffix).is_some() {
                 return Some((suffix, below));
             }
@@ -109,6 +108,7 @@ fn from_base32(label: &[u8]) -> Option<[u8; 20]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::Name;
 
     /// RFC 5155 appendix A: the hash of each name of its zone.
     #[test]

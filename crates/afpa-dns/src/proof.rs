@@ -10,17 +10,21 @@ pub(crate) fn of_nothing<'z>(
     lower: &[u8],
     encloser: Encloser<'_>,
 ) -> Vec<&'z Node> {
-    let closest = encloser.closest.owner.lower();
-    let star = Name::star_below(closest.wire());
     match zone.nsec3() {
         None => {
+            let star = Name::star_below(encloser.closest.owner.lower().wire());
             let star = star.and_then(|star| zone.nsec(star.wire()));
             zone.nsec(lower).into_iter().chain(star).collect()
         }
         Some(nsec3) => {
-            let mut nodes = closest_encloser(zone, nsec3, lower);
-            nodes.extend(star.and_then(|star| nsec3.covering(zone, star.wire())));
-            nodes
+            let Some((closest, next_closer)) = provable(zone, nsec3, lower, Some(encloser)) else {
+                return Vec::new();
+            };
+            // The wildcard of the encloser that is proven, which with opt-out may be above the one that is there.
+            let star = Name::star_below(closest);
+            let star = star.and_then(|star| nsec3.covering(zone, star.wire()));
+            let matching = nsec3.matching(zone, closest).into_iter();
+            matching.chain(nsec3.covering(zone, next_closer)).chain(star).collect()
         }
     }
 }
@@ -52,10 +56,10 @@ pub(crate) fn of_no_data<'z>(
         (Some(nsec3), None) => match nsec3.matching(zone, own.wire()) {
             Some(node) => vec![node],
             // A name of an insecure cut, left out of the chain.
-            None => closest_encloser(zone, nsec3, lower),
+            None => closest_encloser(zone, nsec3, lower, None),
         },
         (Some(nsec3), Some(_)) => {
-            let mut nodes = closest_encloser(zone, nsec3, lower);
+            let mut nodes = closest_encloser(zone, nsec3, lower, wildcard);
             nodes.extend(nsec3.matching(zone, own.wire()));
             nodes
         }
@@ -69,15 +73,33 @@ pub(crate) fn of_no_ds<'z>(zone: &'z Zone, cut: &Node) -> Vec<&'z Node> {
         None => zone.nsec(lower.wire()).into_iter().collect(),
         Some(nsec3) => match nsec3.matching(zone, lower.wire()) {
             Some(node) => vec![node],
-            None => closest_encloser(zone, nsec3, lower.wire()),
+            None => closest_encloser(zone, nsec3, lower.wire(), None),
         },
     }
 }
 
 /// The closest name above that is in the chain, and that the next closer one is not there.
-fn closest_encloser<'z>(zone: &'z Zone, nsec3: &Nsec3, lower: &[u8]) -> Vec<&'z Node> {
-    let Some(name) = Name::from_wire(lower) else { return Vec::new() };
-    let Some((closest, next_closer)) = nsec3.provable(zone, &name) else { return Vec::new() };
+fn closest_encloser<'z>(
+    zone: &'z Zone,
+    nsec3: &Nsec3,
+    lower: &[u8],
+    encloser: Option<Encloser<'_>>,
+) -> Vec<&'z Node> {
+    let Some((closest, next_closer)) = provable(zone, nsec3, lower, encloser) else {
+        return Vec::new();
+    };
     let matching = nsec3.matching(zone, closest);
     matching.into_iter().chain(nsec3.covering(zone, next_closer)).collect()
+}
+
+/// The closest name above that has a hash in the chain, and the name one label longer. The names between a missing one and its
+/// `encloser` are missing as well: a client may ask for a hundred of them, and each would cost a hash.
+fn provable<'n>(
+    zone: &Zone,
+    nsec3: &Nsec3,
+    lower: &'n [u8],
+    encloser: Option<Encloser<'_>>,
+) -> Option<(&'n [u8], &'n [u8])> {
+    let begin = encloser.map_or(0, |encloser| encloser.next_closer);
+    nsec3.provable(zone, lower.get(begin..)?)
 }
