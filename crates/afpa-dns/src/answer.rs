@@ -202,6 +202,8 @@ impl<'a, 'b> Answer<'a, 'b> {
         let mut proofs: Vec<&Node> = Vec::new();
         // The nodes of aliases that are in the answer: none is there twice, and one that comes again is a loop.
         let (mut passed, mut written_dnames): (Vec<&Node>, Vec<&Node>) = (Vec::new(), Vec::new());
+        // The names that a wildcard has answered, for the same reason.
+        let mut expanded: Vec<Name> = Vec::new();
         for _ in 0..MOST_ALIASES {
             let (written, sought) = match &alias {
                 None => (query.name, lower),
@@ -232,6 +234,12 @@ impl<'a, 'b> Answer<'a, 'b> {
                 }
                 Found::Wildcard(node, encloser) => {
                     self.flags |= AA;
+                    if node.set(rtype::CNAME).is_some() {
+                        if expanded.iter().any(|other| other.wire() == sought) {
+                            break;
+                        }
+                        expanded.extend(Name::from_wire(sought));
+                    }
                     match self.at_node(
                         zone,
                         (node, Some(encloser)),
