@@ -2,6 +2,7 @@
 
 use crate::name::wire_length;
 use crate::rtype;
+use crate::zone::serial_of;
 
 /// Bytes of a header.
 pub const HEADER: usize = 12;
@@ -75,6 +76,8 @@ pub struct Query<'m> {
     pub class: u16,
     /// The client's EDNS, if it has any.
     pub edns: Option<Edns<'m>>,
+    /// The serial number that a client of type IXFR has.
+    pub serial: Option<u32>,
 }
 
 /// EDNS of a client.
@@ -106,7 +109,8 @@ impl<'m> Query<'m> {
         if header[2] & QR != 0 {
             return Parsed::Silence;
         }
-        let mut query = Query { header: *header, name: &[], rtype: 0, class: 0, edns: None };
+        let mut query =
+            Query { header: *header, name: &[], rtype: 0, class: 0, edns: None, serial: None };
         match query.read(message) {
             Ok(()) => Parsed::Query(query),
             Err(rcode) => Parsed::Wrong(query, rcode),
@@ -140,7 +144,11 @@ impl<'m> Query<'m> {
             return Err(Rcode::FormErr);
         }
         for _ in 0..self.count(2) {
-            rest = Record::read(rest).ok_or(Rcode::FormErr)?.1;
+            let (record, behind) = Record::read(rest).ok_or(Rcode::FormErr)?;
+            if record.rtype == rtype::SOA {
+                self.serial = serial_of(record.data);
+            }
+            rest = behind;
         }
         let mut version = 0;
         for _ in 0..self.count(3) {

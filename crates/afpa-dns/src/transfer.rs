@@ -12,11 +12,15 @@ const QR: u8 = 0x80;
 const LONG: usize = 16_000;
 const NOTIFY: u8 = 4 << 3;
 
-/// The messages of a transfer: the zone's SOA, everything else, and the SOA again. Each one is at the end of what `send`
-/// gets, which returns whether to go on.
+/// The messages of a transfer: the zone's SOA, everything else, and the SOA again; the SOA alone for a client of IXFR that has
+/// this version or a newer one (RFC 1995 section 2). Each one is at the end of what `send` gets, which returns whether to go on.
 pub fn transfer(zone: &Zone, query: &Query<'_>, mut send: impl FnMut(Vec<u8>) -> bool) {
+    let known = query.serial.filter(|_| query.rtype == rtype::IXFR);
+    // Serial numbers wrap around (RFC 1982).
+    let is_known = known.is_some_and(|known| known.wrapping_sub(zone.serial()) as i32 >= 0);
+    let most = if is_known { 1 } else { usize::MAX };
     let soa = zone.records().next();
-    let mut records = zone.records().chain(soa).peekable();
+    let mut records = zone.records().chain(soa).take(most).peekable();
     let mut is_first = true;
     while records.peek().is_some() {
         let mut out = Vec::with_capacity(LONG);
