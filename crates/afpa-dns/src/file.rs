@@ -311,15 +311,30 @@ fn seconds(word: &str) -> Option<u32> {
     (total <= LONGEST_TTL).then_some(total)
 }
 
+/// Types whose data have the form of another type, which the `domain` crate reads.
+const SAME_FORM: [(&str, u16, &str); 10] = [
+    ("SMIMEA", 53, "TLSA"),
+    ("SPF", 99, "TXT"),
+    ("AVC", 258, "TXT"),
+    ("AFSDB", 18, "MX"),
+    ("RT", 21, "MX"),
+    ("KX", 36, "MX"),
+    ("LP", 107, "MX"),
+    ("KEY", 25, "DNSKEY"),
+    ("DLV", 32769, "DS"),
+    ("DHCID", 49, "OPENPGPKEY"),
+];
+
 /// The type and the wire form of a record's data.
 fn scan(owner: &Name, kind: &str, data: &[&str], origin: &Name) -> Result<(u16, Box<[u8]>), Wrong> {
-    let mut line = format!(". 0 IN {kind}");
+    let same = SAME_FORM.iter().find(|(name, ..)| kind.eq_ignore_ascii_case(name));
+    let mut line = format!(". 0 IN {}", same.map_or(kind, |(_, _, form)| form));
     for (index, word) in data.iter().enumerate() {
         line.push(' ');
         let is_time = kind.eq_ignore_ascii_case("SOA") && (3..=6).contains(&index);
         match seconds(word).filter(|_| is_time) {
             Some(seconds) => line.push_str(&seconds.to_string()),
-            None => line.push_str(word),
+            None => push_word(&mut line, word),
         }
     }
     line.push('\n');
@@ -336,7 +351,8 @@ fn scan(owner: &Name, kind: &str, data: &[&str], origin: &Name) -> Result<(u16, 
                     "split it into several records",
                 )
             })?;
-            Ok((record.rtype().to_int(), wire.into()))
+            let rtype = same.map_or(record.rtype().to_int(), |(_, rtype, _)| *rtype);
+            Ok((rtype, wire.into()))
         }
         Ok(_) => Err((format!("{owner}: {kind} is no type of record"), REMEDY)),
         Err(error) => {
@@ -344,6 +360,25 @@ fn scan(owner: &Name, kind: &str, data: &[&str], origin: &Name) -> Result<(u16, 
             // The place within our own line says nothing to the operator.
             let why = error.splitn(3, ':').last().unwrap_or_default().trim();
             Err((format!("{owner}: the data of {kind} cannot be read: {why}"), remedy_of(kind)))
+        }
+    }
+}
+
+/// Appends a word; bytes beyond ASCII become numbers, which mean the same.
+fn push_word(line: &mut String, word: &str) {
+    let mut is_escaped = false;
+    for letter in word.chars() {
+        if letter.is_ascii() {
+            line.push(letter);
+            is_escaped = letter == '\\' && !is_escaped;
+            continue;
+        }
+        if is_escaped {
+            line.pop();
+        }
+        is_escaped = false;
+        for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+            line.push_str(&format!("\\{byte:03}"));
         }
     }
 }
