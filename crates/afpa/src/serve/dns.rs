@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use afpa_acme::ChallengeZones;
-use afpa_config::{Config, ZoneSettings, read_zone_files};
+use afpa_config::{Config, ZoneSettings};
 use afpa_dns::{Name, Record, Secrets, Settings, rtype};
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
@@ -67,7 +67,7 @@ const REMEDY: &str = " (ports below 1024 need root or CAP_NET_BIND_SERVICE; `ss 
                       has 127.0.0.53, write the machine's own address in `listen`, not 0.0.0.0)";
 
 fn read(settings: &ZoneSettings) -> anyhow::Result<KeptZone> {
-    match KeptZone::of(settings.clone(), read_zone_files(settings)) {
+    match KeptZone::read(settings.clone()) {
         Some(zone) => Ok(zone),
         None => bail!(
             "{} cannot be read any more: its check was good a moment ago",

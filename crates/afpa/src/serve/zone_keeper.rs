@@ -1,20 +1,22 @@
 //! The thread that watches zone files: a changed one is read again, and a broken one leaves the zone as it was.
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_config::{ReadZoneFile, ZoneSettings, read_zone_files};
 use afpa_dns::Zone;
 use afpa_module_dns::{ServedZone, ZoneStore, notify};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
 /// An editor may write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -26,6 +28,8 @@ pub(super) struct KeptZone {
     pub(super) settings: ZoneSettings,
     pub(super) zone: Arc<Zone>,
     stamps: Vec<Stamp>,
+    /// A change of which nobody has told that it is whole: the states since then.
+    unsure: Option<(Instant, Vec<Stamp>)>,
 }
 
 /// The state of a file: a change of it changes this.
@@ -44,15 +48,55 @@ impl Stamp {
     }
 }
 
+/// Reads a zone. The states are those before it was read: a file that changes meanwhile is read again. That of a file that
+/// was not `known` is one of after.
+fn read_stamped(settings: &ZoneSettings, known: &[Stamp]) -> (ReadZoneFile, Vec<Stamp>) {
+    let known = known.iter().map(|stamp| stamp.path.as_path());
+    let before: Vec<Stamp> = known.chain([settings.file.as_path()]).map(Stamp::of).collect();
+    let read = read_zone_files(settings);
+    let stamp = |path: &PathBuf| {
+        let before = before.iter().find(|stamp| stamp.path == *path).cloned();
+        before.unwrap_or_else(|| Stamp::of(path))
+    };
+    let stamps = read.files.iter().map(stamp).collect();
+    (read, stamps)
+}
+
 impl KeptZone {
     /// `None`: it cannot be served.
-    pub(super) fn of(settings: ZoneSettings, read: ReadZoneFile) -> Option<Self> {
-        let stamps = read.files.iter().map(|path| Stamp::of(path)).collect();
-        Some(Self { settings, zone: Arc::new(read.read.zone?), stamps })
+    pub(super) fn read(settings: ZoneSettings) -> Option<Self> {
+        let (read, stamps) = read_stamped(&settings, &[]);
+        Some(Self { settings, zone: Arc::new(read.read.zone?), stamps, unsure: None })
     }
 
-    fn has_changed(&self) -> bool {
-        self.stamps.iter().any(|stamp| Stamp::of(&stamp.path) != *stamp)
+    /// Whether a file has changed, and is whole: it was closed or put in its place, or it has been the same for a while. Some
+    /// programs write for long, and the half of a zone would deny the other half.
+    fn has_changed(&mut self, whole: &HashSet<OsString>) -> bool {
+        let now: Vec<Stamp> = self.stamps.iter().map(|stamp| Stamp::of(&stamp.path)).collect();
+        let changed: Vec<&Stamp> = now
+            .iter()
+            .zip(&self.stamps)
+            .filter(|(now, before)| now != before)
+            .map(|(now, _)| now)
+            .collect();
+        if changed.is_empty() {
+            self.unsure = None;
+            return false;
+        }
+        let is_whole =
+            |stamp: &&Stamp| stamp.path.file_name().is_some_and(|name| whole.contains(name));
+        let is_settled = self
+            .unsure
+            .as_ref()
+            .is_some_and(|(since, then)| *then == now && since.elapsed() >= LOOK);
+        if changed.iter().all(is_whole) || is_settled {
+            self.unsure = None;
+            return true;
+        }
+        if self.unsure.as_ref().is_none_or(|(_, then)| *then != now) {
+            self.unsure = Some((Instant::now(), now));
+        }
+        false
     }
 }
 
@@ -130,9 +174,9 @@ impl Work {
             if self.wait(SETTLE, false) {
                 return;
             }
-            self.read_events();
+            let whole = self.read_events();
             for index in 0..self.zones.len() {
-                self.look_at(index);
+                self.look_at(index, &whole);
             }
         }
     }
@@ -150,19 +194,28 @@ impl Work {
         fds.first().is_some_and(|stop| !stop.revents().is_empty())
     }
 
-    fn read_events(&self) {
-        let Some(watched) = &self.watched else { return };
+    /// The names of files that are whole: closed after a write, or moved to their place.
+    fn read_events(&self) -> HashSet<OsString> {
+        let mut whole = HashSet::new();
+        let Some(watched) = &self.watched else { return whole };
         let mut room = [const { std::mem::MaybeUninit::uninit() }; 4096];
         let mut events = Reader::new(watched, &mut room);
-        while events.next().is_ok() {}
+        while let Ok(event) = events.next() {
+            if event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO) {
+                let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+                whole.extend(name.map(OsStr::to_owned));
+            }
+        }
+        whole
     }
 
-    fn look_at(&mut self, index: usize) {
-        let Some(kept) = self.zones.get_mut(index).filter(|kept| kept.has_changed()) else {
+    fn look_at(&mut self, index: usize, whole: &HashSet<OsString>) {
+        let Some(kept) = self.zones.get_mut(index) else { return };
+        if !kept.has_changed(whole) {
             return;
-        };
-        let read = read_zone_files(&kept.settings);
-        kept.stamps = read.files.iter().map(|path| Stamp::of(path)).collect();
+        }
+        let (read, stamps) = read_stamped(&kept.settings, &kept.stamps);
+        kept.stamps = stamps;
         let name = kept.settings.name.clone();
         for finding in &read.read.findings {
             match finding.is_error {
