@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afpa_acme::ChallengeZones;
 use afpa_config::{Config, ZoneSettings};
+use afpa_dns::zone::Found;
 use afpa_dns::{Name, Record, Secrets, Settings, rtype};
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
@@ -179,6 +180,12 @@ impl InStore {
             if let Some(target) = alias.and_then(|data| Name::from_wire(data)) {
                 owner = target;
                 continue;
+            }
+            if let Some(Found::Cut(cut)) = zone.find(owner.lower().wire()) {
+                let cut = &cut.owner;
+                return Err(format!(
+                    "the zone leads to other name servers for {cut} by NS: make a [[zone]] of that name, or set the record there"
+                ));
             }
             if zone.is_signed() {
                 return Err(format!(
