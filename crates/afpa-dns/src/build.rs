@@ -1,7 +1,7 @@
 //! From records to a zone, with the faults of each.
 
 use crate::fault::Fault;
-use crate::name::{Name, suffixes};
+use crate::name::Name;
 use crate::rtype;
 use crate::zone::{Found, Record, Zone};
 
@@ -35,16 +35,22 @@ pub fn build<'r>(
 }
 
 fn check_targets(zone: &Zone, mut told: impl FnMut(Fault)) {
-    let mut names: Vec<(u16, Name)> = Vec::new();
-    let sets = zone.nodes().flat_map(|node| &node.sets);
-    for set in sets.filter(|set| matches!(set.rtype, rtype::NS | rtype::MX)) {
+    // The type, the server, and whether it is within the zone that it serves.
+    let mut names: Vec<(u16, Name, bool)> = Vec::new();
+    let sets = zone.nodes().flat_map(|node| node.sets.iter().map(move |set| (node, set)));
+    for (node, set) in sets.filter(|(_, set)| matches!(set.rtype, rtype::NS | rtype::MX)) {
         let Some(at) = rtype::target(set.rtype) else { continue };
         let targets = set.data.iter().filter_map(|data| Name::from_wire(data.get(at..)?));
-        names.extend(targets.map(|target| (set.rtype, target.lower())));
+        let target = |target: Name| {
+            let is_own = target.is_within(node.owner.wire());
+            (set.rtype, target.lower(), is_own)
+        };
+        names.extend(targets.map(target));
     }
     names.sort();
     names.dedup();
-    for (rtype, name) in names.into_iter().filter(|(_, name)| name.is_within(zone.apex().wire())) {
+    names.retain(|(_, name, _)| name.is_within(zone.apex().wire()));
+    for (rtype, name, is_own) in names {
         match zone.find(name.wire()) {
             Some(Found::Exact(node) | Found::Wildcard(node, _))
                 if node.set(rtype::CNAME).is_some() =>
@@ -53,8 +59,8 @@ fn check_targets(zone: &Zone, mut told: impl FnMut(Fault)) {
             }
             Some(Found::Exact(node) | Found::Wildcard(node, _))
                 if node.set(rtype::A).or(node.set(rtype::AAAA)).is_some() => {}
-            // Glue stands below a cut.
-            Some(Found::Cut(_)) if rtype != rtype::NS || has_address(zone, &name) => {}
+            // Glue stands below a cut. A name server of another zone below is that zone's affair.
+            Some(Found::Cut(_)) if rtype != rtype::NS || !is_own || has_address(zone, &name) => {}
             Some(Found::Dname(_)) | None => {}
             _ if rtype == rtype::NS => told(Fault::NoAddress(name)),
             _ => {}
@@ -63,10 +69,6 @@ fn check_targets(zone: &Zone, mut told: impl FnMut(Fault)) {
 }
 
 fn has_address(zone: &Zone, name: &Name) -> bool {
-    // A name server of a zone below another cut is that zone's affair.
-    let cuts = suffixes(name.wire()).filter_map(|suffix| zone.node(suffix));
-    let cuts = cuts.filter(|node| node.set(rtype::NS).is_some());
     let own = zone.node(name.wire());
     own.is_some_and(|node| node.set(rtype::A).or(node.set(rtype::AAAA)).is_some())
-        || cuts.count() > 1 && own.is_none()
 }
