@@ -118,7 +118,7 @@ pub fn read_zone_files(zone: &ZoneSettings) -> ReadZoneFile {
                 line: None,
                 cause: format!("it cannot be read: {why}"),
                 remedy:
-                    "give the user that AFPA runs as the right to read it, or name another file"
+                    "give the user that AFPA runs as the right to read it, write it in UTF-8, or name another file"
                         .to_owned(),
                 is_error: true,
             };

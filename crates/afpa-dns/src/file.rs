@@ -71,7 +71,8 @@ pub fn read_zone(apex: &Name, file: &str, text: &str, include: Include<'_>) -> R
         files: vec![file.to_owned()],
     };
     let mut state = State { origin: apex.clone(), owner: None, ttl: None, last_ttl: None };
-    reader.file(0, text, &mut state, 0);
+    // Some editors begin a file with a byte order mark.
+    reader.file(0, text.strip_prefix('\u{feff}').unwrap_or(text), &mut state, 0);
     let Reader { records, places, mut findings, files, .. } = reader;
     let had_errors = findings.iter().any(|finding| finding.is_error);
     let zone = build(apex, &records, |place, fault| {
