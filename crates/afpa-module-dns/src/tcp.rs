@@ -13,7 +13,7 @@ use afpa_server::limits::Admission;
 use arc_swap::ArcSwap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::module::Dns;
 use crate::server::TcpLimits;
@@ -66,6 +66,7 @@ impl Connection {
     async fn serve(mut self) -> io::Result<()> {
         let mut input = Vec::new();
         let mut out = Vec::new();
+        let mut begun = Instant::now();
         loop {
             let mut at = 0;
             while let Some((message, behind)) = message_at(&input, at) {
@@ -97,7 +98,12 @@ impl Connection {
             }
             input.drain(..at);
             self.send(&mut out).await?;
-            let more = timeout(self.limits.idle, self.stream.read_buf(&mut input)).await;
+            // A question has that long from its first byte: one byte at a time would hold the connection for ever.
+            if at > 0 || input.is_empty() {
+                begun = Instant::now();
+            }
+            let until = begun + self.limits.idle;
+            let more = timeout_at(until, self.stream.read_buf(&mut input)).await;
             if more.map_or(Ok(0), |read| read)? == 0 {
                 return Ok(());
             }
