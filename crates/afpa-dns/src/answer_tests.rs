@@ -433,6 +433,16 @@ fn proofs_of_a_signed_zone_are_there_when_they_are_asked_for() {
     assert_eq!(kinds(&insecure.sections[1]), ["sub NS", "sub NSEC", "sub RRSIG"]);
 }
 
+#[test]
+fn an_alias_of_a_wildcard_is_written_once() {
+    let text = "$TTL 9\n@ SOA ns1 h 1 2 3 4 5\n@ NS ns1\nns1 A 192.0.2.1\n*.w CNAME a.w\n";
+    let zones: Zones = [zone("example.org.", text)].into_iter().collect();
+    let mut out = Vec::new();
+    let message = question("q.w.example.org.", rtype::A, None);
+    respond(&zones, &Settings::default(), asker(Transport::Udp), &message, &mut out);
+    assert_eq!(out[6..8], [0, 2], "records of the answer");
+}
+
 proptest! {
     #[test]
     fn whatever_comes_an_answer_is_a_message(mut message in prop::collection::vec(any::<u8>(), 0..200), is_tcp: bool) {

@@ -135,3 +135,16 @@ fn times_have_units() {
         assert_eq!(seconds(word), expected, "{word}");
     }
 }
+
+#[test]
+fn types_of_the_form_of_others_and_text_beyond_ascii_are_read() {
+    let text = format!(
+        "\u{feff}{HEAD}spf SPF \"v=spf1 -all\"\nafs AFSDB 1 ns1\ntext TXT \"caf\u{e9}\" \"\\\u{e9}\"\n"
+    );
+    let read = read_zone(&apex(), "zone", &text, &mut |_| Err(String::new()));
+    let zone = read.zone.unwrap_or_else(|| panic!("{:?}", read.findings));
+    assert!(node_data(&zone, "spf", 99).is_some());
+    assert!(node_data(&zone, "afs", 18).is_some());
+    let (_, data) = node_data(&zone, "text", rtype::TXT).expect("there");
+    assert_eq!(*data[0], *b"\x05caf\xc3\xa9\x02\xc3\xa9");
+}
