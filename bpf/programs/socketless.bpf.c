@@ -182,8 +182,11 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
  * drops it, such as a rule that wants each connection to begin with a SYN. It would drop those of others as well: until user
  * mode has decided, no SYN is answered (N14). A full queue is not counted.
  */
-static __always_inline bool is_lost(struct afpa_flow *flow, __u32 clock)
+static __always_inline bool is_lost(struct afpa_flow *flow, const struct segment *s, __u32 clock)
 {
+	/* The kernel's TCP itself drops segments with some options, such as those of TCP-MD5. */
+	if (!s->plain_ip || !s->plain_tcp)
+		return false;
 	if (!flow->assigned_again || clock - flow->challenged < ASSIGNED_LOST_AFTER) {
 		flow->assigned_again = 1;
 		return false;
@@ -242,7 +245,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 		}
 	} else if (!h.cookie || !has_room(tcp)) {
 		verdict = TCX_DROP; /* segments in the same list would be reset, too */
-	} else if (s->seq == h.seq && s->length && is_lost(flow, clock)) {
+	} else if (s->seq == h.seq && s->length && is_lost(flow, s, clock)) {
 		bpf_sk_release(found);
 		return reset_lost(skb, work, s);
 	} else if (s->seq == h.seq && s->length) {

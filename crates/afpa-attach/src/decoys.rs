@@ -184,12 +184,9 @@ pub fn decoys(class: FieldClass, host: &str) -> Vec<Decoy> {
             &[("Cache-Control", "no-cache"), ("Pragma", "no-cache")],
             &[("Cache-Control", "max-age=0")],
         ],
-        FieldClass::Connection => &[&[
-            ("Keep-Alive", "300"),
-            ("Proxy-Connection", "keep-alive"),
-            ("TE", "trailers"),
-            ("Max-Forwards", "10"),
-        ]],
+        FieldClass::Connection => {
+            &[&[("Keep-Alive", "300"), ("TE", "trailers"), ("Max-Forwards", "10")]]
+        }
         FieldClass::Content => {
             &[&[("Content-Type", "text/html")], &[("Content-Type", "application/json")]]
         }

@@ -77,7 +77,7 @@ classes! {
     Cache 15 "wishes to caches":
         "cache-control" "pragma";
     Connection 16 "the connection":
-        "keep-alive" "proxy-connection" "te" "max-forwards";
+        "keep-alive" "te" "max-forwards";
     Content 17 "content that is not there":
         "content-type";
 }

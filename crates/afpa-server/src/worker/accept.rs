@@ -283,12 +283,20 @@ fn admit<M: Module, T: Transport + 'static>(
         }
         None => {
             worker.counters.refused.add(1);
-            // A handshake for the sake of a refusal would cost more than a request.
-            if from.tls.is_none() {
+            // A handshake for the sake of a refusal would cost more than a request. An answer of the kernel on this
+            // connection was the client's one answer.
+            if from.tls.is_none() && !kernel_has_answered(worker, &stream) {
                 say_last_words(worker, stream, from.peer.client);
             }
         }
     }
+}
+
+/// Whether the kernel's fast path has answered on a connection that was just accepted.
+fn kernel_has_answered<M: Module>(worker: &Worker<M>, stream: &impl Transport) -> bool {
+    let activity = worker.settings.borrow().kernel_activity.clone();
+    let since = activity.zip(stream.addresses());
+    since.is_some_and(|(activity, (client, server))| activity.since(client, server).is_some())
 }
 
 /// Begins a connection that was admitted.
