@@ -279,6 +279,9 @@ impl<M> Handle<M> {
     }
 }
 
+/// The number of a worker, the loads of all, and the ways to the others.
+type ShareParts<M> = (u32, Arc<Loads>, Vec<UnboundedSender<Command<M>>>);
+
 /// The parts with which a worker's thread starts.
 struct Start<M> {
     index: usize,
@@ -289,7 +292,7 @@ struct Start<M> {
     /// The core that is its own.
     core: Option<u32>,
     /// The parts of its share, if there are several workers with cores of their own.
-    share: Option<(u32, Arc<Loads>, Vec<UnboundedSender<Command<M>>>)>,
+    share: Option<ShareParts<M>>,
     ring: Option<PreparedRing>,
     helpers: Helpers,
     orders: UnboundedReceiver<Command<M>>,

@@ -100,7 +100,7 @@ fn is_uncoded(policy: &CachePolicy, request: &Request<'_, '_>, survey: &Survey) 
 
 /// Without a plan the request is not the cache's affair.
 fn planned(plan: Option<Plan>) -> Found<'static> {
-    plan.map_or(Found::Bypass, |plan| Found::Plan(plan))
+    plan.map_or(Found::Bypass, Found::Plan)
 }
 
 fn bypass(responses: &Responses) -> Found<'static> {

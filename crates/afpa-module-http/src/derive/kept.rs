@@ -12,6 +12,10 @@ use crate::asked::Asked;
 use crate::respond::Responder;
 
 /// The result of the look-up.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is on the stack, where a box would be an allocation"
+)]
 pub(super) enum Kept {
     /// The answer is in the outbox.
     Answered(Persistence),

@@ -140,13 +140,14 @@ impl<M> Share<M> {
     }
 
     /// Passes a connection on. It comes back if that worker has ended.
-    pub(crate) fn pass(&self, other: usize, accepted: Accepted) -> Result<(), Accepted> {
+    pub(crate) fn pass(&self, other: usize, accepted: Accepted) -> Result<(), Box<Accepted>> {
+        let accepted = Box::new(accepted);
         let Some(commands) = self.workers.get(other) else { return Err(accepted) };
         self.own.loads.add(other);
-        commands.send(Command::Take(Box::new(accepted))).map_err(|unsent| {
+        commands.send(Command::Take(accepted)).map_err(|unsent| {
             self.own.loads.sub(other);
             match unsent.0 {
-                Command::Take(accepted) => *accepted,
+                Command::Take(accepted) => accepted,
                 _ => unreachable!("what was not sent comes back"),
             }
         })

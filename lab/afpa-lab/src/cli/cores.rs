@@ -62,7 +62,7 @@ impl Cores {
         let afpa = self.afpa.clone().map_or_else(beside, Ok)?;
         let here = Candidate::all(&afpa, self.before.as_deref(), &self.nginx);
         let is_chosen = |candidate: &Candidate| {
-            self.servers.is_empty() || self.servers.iter().any(|name| *name == candidate.name)
+            self.servers.is_empty() || self.servers.contains(&candidate.name)
         };
         let lanes = cores::lanes(self.together)?;
         let counts = if self.cores.is_empty() { &[1, 2, 4, 8][..] } else { &self.cores };

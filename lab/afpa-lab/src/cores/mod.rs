@@ -170,13 +170,16 @@ impl Turn {
     }
 }
 
+/// Of each worker: connections that it accepted, and that it passed on.
+type Steered = Vec<(u64, u64)>;
+
 /// A fresh bed and a fresh server.
 fn once(
     settings: &Settings,
     candidate: &Candidate,
     cores: usize,
     work: &Path,
-) -> Result<(Vec<Counts>, Vec<(u64, u64)>)> {
+) -> Result<(Vec<Counts>, Steered)> {
     let lanes = settings.lanes.get(..cores).context("so many cores are not here")?;
     let sources = if settings.once { SOURCES } else { 1 };
     let star = Star::create(lanes, CONGESTION, sources)?;
