@@ -9,7 +9,11 @@ use crate::support::{SITE, Sample, World};
 #[test]
 fn pages_have_memory_while_they_are_used() {
     const OBJECTS: usize = 100;
-    let settings = Settings { retire_after: Duration::from_secs(1), ..Settings::default() };
+    let settings = Settings {
+        answer_max: 65_536,
+        retire_after: Duration::from_secs(1),
+        ..Settings::default()
+    };
     let Some((_world, fast_path)) = World::with_one_pinned(settings) else { return };
     let held = || fast_path.objects.pages_held();
     assert_eq!(held(), 0);
