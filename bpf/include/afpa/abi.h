@@ -38,10 +38,10 @@
 #define AFPA_FIELD_HOP 0x04000000 /* class of Upgrade, and of connection options that name a field which no server here reads */
 #define AFPA_TAG_WEAKLY 0x02000000 /* rule of an object: If-None-Match compares weakly; else a tag with W/ is for user mode */
 #define AFPA_OLD_ALIKE 0x10000000 /* rule of an object: HTTP/1.0 gets the answer to a request that asks for the connection's end */
-#define AFPA_PAGE 6144            /* bytes of a longer answer in one page: with the rest of its entry, the kernel's memory for it is full */
+#define AFPA_PAGE 4096            /* bytes of a longer answer in one page; a power of two */
 #define AFPA_PAGE_REACH 1472      /* bytes of the next page that a page repeats, so that no segment lies in two */
-#define AFPA_PAGE_SUMS 6          /* checksums that a page remembers: of one segment beginning in each of its parts, a KiB each */
-#define AFPA_PAGES_MAX 13         /* pages of an answer: of 68 KiB and more */
+#define AFPA_PAGE_SUMS 4          /* checksums that a page remembers: of one segment beginning in each of its quarters */
+#define AFPA_PAGES_MAX 17         /* pages of an answer */
 #define AFPA_RTX_DUE 128          /* rtx timers that one run names: half of them of transfers at most */
 #define AFPA_PATH_WORDS 4         /* of 8 bytes: the TCP sender's struct path */
 #define AFPA_SENDER_WORDS 83      /* its struct sender */

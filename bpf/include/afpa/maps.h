@@ -52,22 +52,18 @@ struct {
 	__type(value, struct afpa_slot);
 } slots SEC(".maps");
 
-/* Bytes of answers that are longer than a slot, as far as there are any. Entry 0 is never used. */
+/* Bytes of answers that are longer than a slot. Entry 0 is never used. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct afpa_page);
 } pages SEC(".maps");
 
-/*
- * Connections. A plain hash: nothing is evicted. A full table leaves new connections to user mode, and so does memory that
- * cannot be had at once.
- */
+/* Connections. A plain hash: nothing is evicted, a full table leaves new connections to user mode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
 	__type(key, struct afpa_flow_key);
 	__type(value, struct afpa_flow);

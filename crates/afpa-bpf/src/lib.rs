@@ -37,9 +37,8 @@ pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, Sample, SiteCount, kind,
 };
-pub use cache::pages::PAGE_BYTES;
 pub use cache::pin::{Objects, Usage};
-pub use cache::room::VARIANT_BYTES;
+pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_HOP, FIELD_UNKNOWN, Freshness,
     LONGEST_ANSWER, PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant, WEIGHTS_AS_OURS,

@@ -1,4 +1,4 @@
-//! Memory shared with the programs: the settings-and-clock region, and the slots of responses.
+//! Memory shared with the programs: the settings-and-clock region, and the slots and pages of responses.
 //!
 //! The only place with raw pointers. Words that programs read while we write are atomics here; longer
 //! pieces are protected by the order of writes that `abi.h` and `clock.h` describe.
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use afpa_abi::{
-    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Shared, Slot,
+    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, Shared, Slot,
 };
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -347,5 +347,38 @@ impl Slots {
     pub(crate) fn pages(&self, index: u32) -> [u32; PAGES_MAX] {
         // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping; any bytes are numbers.
         unsafe { (&raw const (*self.at(index)).pages).read_volatile() }
+    }
+}
+
+/// The mapped array of pages: the bytes of responses that are longer than a slot.
+pub(crate) struct Pages {
+    map: MmapRaw,
+    len: u32,
+}
+
+impl Pages {
+    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
+        if map.value_size() as usize != size_of::<Page>() {
+            return Err(std::io::Error::other("pages have another size than expected"));
+        }
+        let len = map.max_entries();
+        let bytes = len as usize * size_of::<Page>();
+        Ok(Self { map: MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?, len })
+    }
+
+    /// Entries, the unused one at 0 included.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Fill a page that no slot leads to with as many of the `bytes` as it holds, and zeros behind them.
+    pub(crate) fn write(&self, index: u32, bytes: &[u8]) {
+        assert!(index != 0 && index < self.len, "page {index} of {}", self.len);
+        let mut page = Page::ZERO;
+        let count = bytes.len().min(page.bytes.len());
+        page.bytes[..count].copy_from_slice(&bytes[..count]);
+        // JUSTIFICATION: the kernel reads the array while we write.
+        // SAFETY: within the mapping, by the assertion; every slot that names the page is vacant.
+        unsafe { self.map.as_mut_ptr().cast::<Page>().add(index as usize).write_volatile(page) };
     }
 }

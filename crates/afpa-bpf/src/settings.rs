@@ -31,8 +31,7 @@ pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
 pub const BYPASS_AFTER: u32 = 64;
 pub(crate) const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
 
-/// Sizes and habits of the fast path. Memory is allocated when it is loaded, but for pages and flows, which take theirs
-/// when they are used and give it back.
+/// Sizes and habits of the fast path. Memory is allocated when it is loaded.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
@@ -43,7 +42,7 @@ pub struct Settings {
     /// Longest answer to a request that asks for the connection's end, on connections without a socket: longer ones pay
     /// here, because a socket would have to be made for them. No less than `answer_max`.
     pub last_answer_max: u32,
-    /// Pages for answers that are longer than one segment, one for every 6,144 bytes; 8 KiB each, when it is used.
+    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
     pub pages: u32,
     /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
     /// left to user mode.
@@ -55,7 +54,7 @@ pub struct Settings {
     /// Bytes of slots and pages that are kept, a second after they were retired, for clients that do not
     /// have their answers yet. When they are more, the oldest of these connections end.
     pub retired_bytes: usize,
-    /// Connections shared with the fast path; half a KiB each, while it is open. Further ones stay in user mode.
+    /// Connections shared with the fast path; about 200 bytes each. Further ones stay in user mode.
     pub flows: u32,
     /// Host values that select sites, of all listener sets together; a site with names has two of each, with
     /// its port and without.

@@ -336,13 +336,6 @@ impl FastPathCore {
         }
     }
 
-    /// Gives the memory of replaced objects back, once no client needs them.
-    pub(crate) fn forget_retired(&self) {
-        if let Err(error) = self.fast_path.objects.forget_retired() {
-            tracing::warn!(%error, "the kernel's memory of replaced objects cannot be given back");
-        }
-    }
-
     /// Gives the room to the objects that save the most time.
     pub(crate) fn rebalance(&self) {
         let current = self.current.load();

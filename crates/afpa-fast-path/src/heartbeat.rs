@@ -109,7 +109,6 @@ impl Heartbeat {
         if self.swept.elapsed() >= SWEEP {
             self.swept = Instant::now();
             self.core.sweep(SILENCE);
-            self.core.forget_retired();
         }
     }
 

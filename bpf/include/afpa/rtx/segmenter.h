@@ -114,16 +114,15 @@ static __always_inline __u64 sum_piece(struct afpa_page *page, __u32 at, __u32 l
 
 /*
  * The same, from the page if it was computed before, for another client. With a sum the page remembers its source:
- * 27 bits of the version, the place in its part of the page, the length. If the page has become another
+ * 27 bits of the version, the place in its quarter of the page, the length. If the page has become another
  * object's meanwhile, the version differs, and the sum is not used.
  */
 static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 version, __u32 at, __u32 length)
 {
-	const __u32 part = AFPA_PAGE / AFPA_PAGE_SUMS;
-	__u64 what = version << 37 | (__u64)(at % part) << 27 | (__u64)length << 16, known;
-	volatile __u64 *place = &page->sums[at / part];
+	const __u32 quarter = AFPA_PAGE / AFPA_PAGE_SUMS;
+	__u64 what = version << 37 | (__u64)(at % quarter) << 27 | (__u64)length << 16, known;
+	volatile __u64 *place = &page->sums[at / quarter % AFPA_PAGE_SUMS];
 
-	_Static_assert(AFPA_PAGE / AFPA_PAGE_SUMS == 1 << 10, "a place in it has 10 bits");
 	known = *place;
 	if (known >> 16 != what >> 16) {
 		known = what | fold(sum_piece(page, at, length));
@@ -150,21 +149,13 @@ static __always_inline bool with_date(__u32 *offset, __u32 *length, __u32 date_o
 	return end >= behind;
 }
 
-/* The page that has the byte at `offset` of an answer: `offset / AFPA_PAGE` without a division, up to 64 KiB and far beyond. */
-static __always_inline __u32 page_of(__u32 offset)
-{
-	_Static_assert(AFPA_PAGE == 3 << 11, "a third of 2048 bytes");
-	return (offset >> 11) * 0xaaab >> 17;
-}
-
 /* The payload behind `headers`, the Date in its place. */
 static __always_inline bool store_piece(struct __sk_buff *skb, __u32 headers, struct afpa_page *page, __u32 at,
 					__u32 length, __u32 date_offset, __u32 date_length, const struct afpa_date *date)
 {
 	if (!is_within(&length, 1, UNIT_MAX) || !is_within(&date_length, 1, AFPA_DATE_LENGTH))
 		return false;
-	opaque(at);
-	if (at >= AFPA_PAGE || bpf_skb_store_bytes(skb, headers, page->bytes + at, length, 0))
+	if (bpf_skb_store_bytes(skb, headers, page->bytes + (at & (AFPA_PAGE - 1)), length, 0))
 		return false;
 	return !date || bpf_skb_store_bytes(skb, headers + date_offset, date->text, date_length, 0) == 0;
 }
@@ -192,15 +183,14 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (date->second != transfer->date)
 			return BUILT_GONE;
 	}
-	index = page_of(offset);
-	at = offset - index * AFPA_PAGE;
+	at = offset & (AFPA_PAGE - 1);
 	opaque(length);
 	if (length > UNIT_MAX)
 		return BUILT_NOT;
 	if (length) {
+		index = offset / AFPA_PAGE;
 		opaque(index);
-		opaque(at);
-		if (index >= AFPA_PAGES_MAX || at >= AFPA_PAGE)
+		if (index >= AFPA_PAGES_MAX)
 			return BUILT_NOT;
 		index = slot->pages[index];
 		page = bpf_map_lookup_elem(&pages, &index);

@@ -1,7 +1,6 @@
 //! The kernel's part of the cache.
 
 mod draft;
-pub(crate) mod pages;
 pub(crate) mod pin;
 pub(crate) mod pinned;
 pub(crate) mod room;

@@ -17,14 +17,13 @@ use crate::conn::SiteNumber;
 use crate::conn::flows::Flows;
 use crate::net::sum::path_hash;
 use crate::programs::Programs;
-use crate::region::{Region, Slots};
+use crate::region::{Pages, Region, Slots};
 use crate::settings::{Settings, longest_answer};
 use crate::unavailable::{Unavailable, explain};
 
 use super::draft::Draft;
-use super::pages::{PAGE_BYTES, Pages};
 use super::pinned::{Pinned, PinnedObject};
-use super::room::{Lot, RIPE, VARIANT_BYTES};
+use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
 use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// The room that pinned objects take up.
@@ -69,8 +68,8 @@ impl Objects {
     ) -> Result<Self, Unavailable> {
         let slots = Slots::map(&programs.map("slots")?)
             .map_err(|error| explain("objects cannot be mapped", &error))?;
-        let pages = Pages::over(programs.map("pages")?)
-            .map_err(|error| explain("pages of objects cannot be used", &error))?;
+        let pages = Pages::map(&programs.map("pages")?)
+            .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
         let longest = |closing| {
             let (most, last) = (settings.answer_max, settings.last_answer_max);
             (longest_answer(closing, most, last) as usize).min(LONGEST_ANSWER)
@@ -133,7 +132,7 @@ impl Objects {
                 Draft::new(site, path, &self.as_answered(variant), self.longest_answer())
             })
             .collect::<Result<Vec<_>, _>>();
-        let mut drafts = match drafts {
+        let drafts = match drafts {
             Ok(drafts) => drafts,
             Err(error) => {
                 self.remove(&mut pinned, &key, path)?;
@@ -147,12 +146,6 @@ impl Objects {
             self.remove(&mut pinned, &key, path)?;
             return Err(PinError::Full);
         };
-        let filled = self.fill_pages(&mut drafts, &lots);
-        if !matches!(filled, Ok(true)) {
-            pinned.room.give_back(lots);
-            self.remove(&mut pinned, &key, path)?;
-            return Err(filled.err().map_or(PinError::Full, PinError::from));
-        }
         let mut object = Object { fields: rules.word(), ..Object::ZERO };
         let mut versions = Vec::with_capacity(drafts.len());
         for (((at, mut draft), variant), lot) in
@@ -289,27 +282,7 @@ impl Objects {
         let now = Instant::now();
         let ended = pinned.room.end_beyond(self.retired_bytes, now);
         ended.into_iter().for_each(|slot| self.slots.vacate(slot));
-        self.free_ended(&mut pinned, now);
-        Ok(())
-    }
-
-    /// Frees what was retired [`Settings::retire_after`] ago and no connection needs any more, whether or not anything
-    /// waits for its room: its memory goes back. Looks at every connection if there is any.
-    ///
-    /// # Errors
-    ///
-    /// The connections cannot be listed.
-    pub fn forget_retired(&self) -> libbpf_rs::Result<()> {
-        let now = Instant::now();
-        let old = {
-            let mut pinned = self.lock_pinned();
-            self.free_ended(&mut pinned, now);
-            pinned.room.older_than(self.retire_after, self.retire_after, now)
-        };
-        if !old.is_empty() {
-            let needed = self.flows.needed()?;
-            self.let_go(&mut self.lock_pinned(), &old, &needed);
-        }
+        pinned.room.free_ended(now);
         Ok(())
     }
 
@@ -331,12 +304,6 @@ impl Objects {
             bytes: slots * VARIANT_BYTES + pages * PAGE_BYTES,
             retired_bytes: pinned.room.retired_bytes(),
         }
-    }
-
-    /// For tests: pages that the kernel has memory for.
-    #[doc(hidden)]
-    pub fn pages_held(&self) -> usize {
-        self.pages.held()
     }
 
     /// Taken while the kernel's objects change.
@@ -365,7 +332,7 @@ impl Objects {
             return Some(lots);
         }
         let now = Instant::now();
-        self.free_ended(pinned, now);
+        pinned.room.free_ended(now);
         let old = pinned.room.older_than(self.retire_after, RIPE, now);
         // If the table cannot be read, any of them may be needed.
         if !old.is_empty()
@@ -395,41 +362,20 @@ impl Objects {
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
         let freed =
             pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
-        freed.iter().for_each(|lot| self.give_back(lot));
+        freed.into_iter().for_each(|slot| self.slots.vacate(slot));
         pinned.room.keep(looked_at, Instant::now());
-    }
-
-    fn free_ended(&self, pinned: &mut Pinned, now: Instant) {
-        let freed = pinned.room.free_ended(now);
-        freed.iter().for_each(|lot| self.give_back(lot));
-    }
-
-    /// The slot first: a program that is at work with a page looks at its version when it is done.
-    fn give_back(&self, lot: &Lot) {
-        self.slots.vacate(lot.slot);
-        lot.pages.iter().for_each(|page| self.pages.give_back(*page));
-    }
-
-    /// Fills the pages of all drafts. False: the kernel has no memory for one of them now, and all are given back.
-    fn fill_pages(&self, drafts: &mut [Draft], lots: &[Lot]) -> libbpf_rs::Result<bool> {
-        for (draft, lot) in drafts.iter_mut().zip(lots) {
-            self.slots.vacate(lot.slot);
-            let places = draft.slot.pages.iter_mut().zip(&lot.pages);
-            for ((place, index), start) in places.zip((0..).step_by(PAGE)) {
-                *place = *index;
-                let written = self.pages.write(*index, &draft.long[start..]);
-                if !matches!(written, Ok(true)) {
-                    lots.iter().for_each(|lot| self.give_back(lot));
-                    return written;
-                }
-            }
-        }
-        Ok(true)
     }
 
     /// The version appears last, so that a program sees all of it or none.
     fn write(&self, mut draft: Draft, version: u64, lot: &Lot) {
         draft.slot.version = version;
+        self.slots.vacate(lot.slot);
+        for ((place, index), start) in
+            draft.slot.pages.iter_mut().zip(&lot.pages).zip((0..).step_by(PAGE))
+        {
+            self.pages.write(*index, &draft.long[start..]);
+            *place = *index;
+        }
         self.slots.write(lot.slot, &draft.slot);
     }
 

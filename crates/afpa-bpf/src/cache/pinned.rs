@@ -6,9 +6,8 @@ use std::time::{Instant, SystemTime};
 
 use afpa_abi::{ObjectKey, PATH_FILTER_BITS};
 
-use super::pages::Pages;
 use super::room::{Lot, Room};
-use crate::region::Slots;
+use crate::region::{Pages, Slots};
 
 /// User mode's view of the pinned objects.
 pub(crate) struct Pinned {
@@ -47,7 +46,6 @@ impl Pinned {
                 (version(&slot), Lot { slot, pages })
             })
             .collect();
-        pages.give_back_all_but(|page| !free_pages.contains(&page));
         let mut room = Room::new(free, free_pages.into_iter().collect());
         let now = Instant::now();
         lots.into_iter().for_each(|(version, lot)| room.retire(version, lot, now));

@@ -4,12 +4,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use afpa_abi::Slot;
-
-use super::pages::PAGE_BYTES;
+use afpa_abi::{Page, Slot};
 
 /// Memory of one pinned variant.
 pub const VARIANT_BYTES: usize = size_of::<Slot>();
+
+/// Memory of one page.
+pub const PAGE_BYTES: usize = size_of::<Page>();
 
 /// The slot and the pages of one variant.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,14 +50,6 @@ struct Retired {
 impl Room {
     pub(crate) fn new(slots: Vec<u32>, pages: Vec<u32>) -> Self {
         Self { slots, pages, retired: VecDeque::new() }
-    }
-
-    /// Gives back lots that no slot was written for.
-    pub(crate) fn give_back(&mut self, lots: Vec<Lot>) {
-        for lot in lots {
-            self.slots.push(lot.slot);
-            self.pages.extend(lot.pages);
-        }
     }
 
     pub(crate) fn free_slots(&self) -> usize {
@@ -102,9 +95,9 @@ impl Room {
         old.map(|retired| (retired.lot.slot, retired.version)).collect()
     }
 
-    /// Frees the retired lots for which `unneeded` (slot, version) holds, and returns them: their slots must be made vacant
-    /// and the memory of their pages given back before anything is taken again.
-    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<Lot> {
+    /// Frees the retired lots for which `unneeded` (slot, version) holds, and returns their slots. These must be
+    /// made vacant before anything is taken again.
+    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<u32> {
         self.free_where(|retired| unneeded(retired.lot.slot, retired.version))
     }
 
@@ -135,7 +128,7 @@ impl Room {
     }
 
     /// Frees the ended lots with which no program can be at work any more.
-    pub(crate) fn free_ended(&mut self, now: Instant) -> Vec<Lot> {
+    pub(crate) fn free_ended(&mut self, now: Instant) -> Vec<u32> {
         self.free_where(|retired| retired.ended.is_some_and(|ended| now - ended >= RIPE))
     }
 
@@ -144,13 +137,13 @@ impl Room {
         self.retired.iter().map(|retired| retired.lot.bytes()).sum()
     }
 
-    fn free_where(&mut self, free: impl Fn(&Retired) -> bool) -> Vec<Lot> {
+    fn free_where(&mut self, free: impl Fn(&Retired) -> bool) -> Vec<u32> {
         let mut freed = Vec::new();
         for retired in std::mem::take(&mut self.retired) {
             if free(&retired) {
+                freed.push(retired.lot.slot);
                 self.slots.push(retired.lot.slot);
-                self.pages.extend(&retired.lot.pages);
-                freed.push(retired.lot);
+                self.pages.extend(retired.lot.pages);
             } else {
                 self.retired.push_back(retired);
             }
