@@ -1,15 +1,12 @@
 //! The memory of a server that may have little.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::Command;
 
-use afpa_testkit::{Server, Tree, eventually, figure, held::MIB, skip};
-use serde_json::Value;
+use afpa_testkit::{Tree, eventually, held::MIB, skip};
 
-use crate::lab::{Lab, answers, is_from_kernel, warm};
+use crate::lab::{Lab, answers};
 
 fn small_site() -> Tree {
     let tree = Tree::new();
