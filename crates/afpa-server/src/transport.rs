@@ -76,14 +76,17 @@ pub trait Transport: Unpin {
         len: usize,
     ) -> Poll<io::Result<usize>>;
 
-    /// Sends up to `len` bytes from a pipe; `more` as in [`poll_send`](Transport::poll_send).
+    /// Sends up to `len` bytes from a pipe; `more` as in [`poll_send`](Transport::poll_send). Nothing is held for a transport
+    /// that copies pages ([`SENDS_PAGES`](Transport::SENDS_PAGES)).
     fn poll_send_held(
         &mut self,
-        cx: &mut Context<'_>,
-        pipe: BorrowedFd<'_>,
-        len: usize,
-        more: bool,
-    ) -> Poll<io::Result<usize>>;
+        _cx: &mut Context<'_>,
+        _pipe: BorrowedFd<'_>,
+        _len: usize,
+        _more: bool,
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
 
     /// Whether everything that was taken to be sent is the system's affair now.
     fn is_flushed(&self) -> bool {

@@ -338,11 +338,7 @@ impl<M: Module> Served<M> {
         let Some(shared) = self.peers.get(&handle).map(Rc::clone) else { return };
         let mut peer = shared.borrow_mut();
         loop {
-            while let Some(event) = peer.quic.poll_endpoint_events() {
-                if let Some(event) = self.endpoint.handle_event(handle, event) {
-                    peer.quic.handle_event(event);
-                }
-            }
+            self.tell_endpoint(&mut peer);
             let Some(event) = peer.quic.poll() else { break };
             self.on_event(&shared, &mut peer, event, now);
         }
@@ -355,11 +351,7 @@ impl<M: Module> Served<M> {
         peer.note_idle(now, self.times.0);
         self.send(&mut peer, now);
         // Packets that were sent may have freed an identifier.
-        while let Some(event) = peer.quic.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(handle, event) {
-                peer.quic.handle_event(event);
-            }
-        }
+        self.tell_endpoint(&mut peer);
         let timeout = [peer.quic.poll_timeout(), peer.deadline()];
         let is_drained = peer.quic.is_drained();
         // Only QUIC knows a connection longer, for packets that come late: nothing waits for that.
@@ -378,6 +370,15 @@ impl<M: Module> Served<M> {
         if let Some(next) = timeout.into_iter().flatten().min() {
             self.timers.insert((next, handle));
             self.due.insert(handle, next);
+        }
+    }
+
+    /// Exchanges what a connection and the endpoint have to tell each other: identifiers, and that it has ended.
+    fn tell_endpoint(&mut self, peer: &mut Peer) {
+        while let Some(event) = peer.quic.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(peer.handle, event) {
+                peer.quic.handle_event(event);
+            }
         }
     }
 

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -336,16 +335,6 @@ impl<M: Module> Transport for Stream<M> {
         let n = file.read_at(&mut bytes, offset)?;
         bytes.truncate(n);
         Poll::Ready(self.put(&bytes, Some(cx)))
-    }
-
-    fn poll_send_held(
-        &mut self,
-        _: &mut Context<'_>,
-        _: BorrowedFd<'_>,
-        _: usize,
-        _: bool,
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 
     fn is_flushed(&self) -> bool {

@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -384,17 +383,6 @@ impl<T: Transport> Transport for Tls<T> {
         let sent = self.send_file(cx, file, offset..offset + len.min(STRETCH) as u64, &mut room);
         self.buffers.file.replace(room);
         Poll::Ready(sent)
-    }
-
-    fn poll_send_held(
-        &mut self,
-        _: &mut Context<'_>,
-        _: BorrowedFd<'_>,
-        _: usize,
-        _: bool,
-    ) -> Poll<io::Result<usize>> {
-        // Pages of files are not held for TLS.
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 
     fn is_flushed(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write as _;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use afpa_testkit::Random;
