@@ -54,7 +54,8 @@ compare: lab ## measure it beside nginx and h2o (ARGS="--quick")
 
 lab:
 	@scripts/setup build bench
-	@scripts/cargo build --release --locked --package afpa --package afpa-lab
+	@scripts/cargo build --release --locked --package afpa --example contexts --bin afpa
+	@scripts/cargo build --release --locked --package afpa-lab
 
 bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARGS="--servers afpa,nginx")
 	@$(TARGET_DIR)/release/afpa-lab papers --quick $(ARGS)

@@ -4,7 +4,6 @@ mod adaptive;
 mod ask;
 mod bench;
 mod compare;
-mod contexts;
 mod cores;
 mod fast_path;
 mod hold;
@@ -56,7 +55,6 @@ enum Command {
     Report(Report),
     Diff(Diff),
     Serve(Box<Serve>),
-    ServeIn(contexts::Contexts),
     Clean(Clean),
 }
 
@@ -76,7 +74,6 @@ impl Cli {
             Command::Report(report) => report.run()?,
             Command::Diff(diff) => print!("{}", diff::folders(&diff.before, &diff.after)?),
             Command::Serve(serve) => afpa_architectures::serve(&serve.options)?,
-            Command::ServeIn(contexts) => contexts.run()?,
             Command::Clean(clean) => clean.run()?,
         }
         Ok(ExitCode::SUCCESS)

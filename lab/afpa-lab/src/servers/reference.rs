@@ -1,14 +1,15 @@
 //! The papers' architectures: `afpa-lab serve`, as a process like every other server. Beside them, AFPA's own engine with answers
-//! in each of the papers' contexts: `afpa-lab serve-in`.
+//! in each of the papers' contexts: the example `contexts` of the crate `afpa`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use afpa_architectures::{ALL, Architecture, Concurrency};
 use anyhow::Result;
 
 use super::running::{Launch, accepts};
-use super::{Programs, Running, Server, ServerSetup, template};
+use super::{Programs, Running, Server, ServerSetup, installed, template};
 
 /// Each architecture as a server.
 pub(super) fn architectures(programs: &Programs) -> Vec<Box<dyn Server>> {
@@ -48,8 +49,7 @@ const VARIED: &[&str] = &[
 
 /// The reason why none of them can run; `None` if they can.
 pub(super) fn lacks(programs: &Programs) -> Option<String> {
-    let missing = !programs.lab.is_file();
-    missing.then(|| format!("{} is not built", programs.lab.display()))
+    super::afpa::lacks(&programs.lab)
 }
 
 /// `afpa-lab serve` with an architecture, on an address.
@@ -131,8 +131,9 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// AFPA's engine and module under two tables of states: the same program, whose answers leave in the deferred-interrupt
 /// context, or in a thread.
 pub(super) fn contexts(programs: &Programs) -> Vec<Box<dyn Server>> {
+    let program = programs.afpa.with_file_name("examples").join("contexts");
     let server = |name, about, context| {
-        Box::new(InContext { name, about, context, programs: programs.clone() }) as Box<dyn Server>
+        Box::new(InContext { name, about, context, program: program.clone() }) as Box<dyn Server>
     };
     vec![
         server("afpa-interrupt", "AFPA's engine alone, as it is", "interrupt"),
@@ -144,7 +145,7 @@ struct InContext {
     name: &'static str,
     about: &'static str,
     context: &'static str,
-    programs: Programs,
+    program: PathBuf,
 }
 
 impl Server for InContext {
@@ -157,16 +158,16 @@ impl Server for InContext {
     }
 
     fn lacks(&self) -> Option<String> {
-        lacks(&self.programs)
+        super::afpa::lacks(&self.program)
     }
 
     fn version(&self) -> String {
-        format!("afpa-lab {}", env!("CARGO_PKG_VERSION"))
+        installed::version(&self.program, "--version")
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let launch = Launch::new(&self.programs.lab)
-            .args(["serve-in", self.context, "--listen", &setup.address.to_string()])
+        let launch = Launch::new(&self.program)
+            .args([self.context, "--listen", &setup.address.to_string()])
             .arg(setup.root);
         Running::nothing(setup).and(setup, launch, setup.address)
     }

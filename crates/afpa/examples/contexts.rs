@@ -1,4 +1,8 @@
-//! AFPA's HTTP module on its engine under a chosen table of states: the papers' comparison of interrupt against thread.
+//! AFPA's HTTP module on its engine under a chosen table of states: the papers' comparison of interrupt against thread, which
+//! the lab makes (`afpa-interrupt` and `afpa-threads` in `lab/servers/README.md`). It is also the shortest server that can be
+//! made of the parts.
+//!
+//!     cargo run --example contexts -- thread --listen 127.0.0.1:8081 DIR
 //!
 //! Both servers are this one program, and the same code up to the type of the table. Under `Diagram` an answer is sent where
 //! it was derived, in the deferred-interrupt context; under `Threads` a helper thread sends it. The difference is that of
@@ -17,12 +21,13 @@ use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters};
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, ListenerSettings, Settings};
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Parser, ValueEnum};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Serve a directory with AFPA's engine under one of its tables of states, in the foreground.
-#[derive(Debug, Args)]
-pub(crate) struct Contexts {
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Contexts {
     /// Where answers are sent: in the deferred-interrupt context, or in a thread
     #[arg(value_enum)]
     send_in: SendIn,
@@ -39,15 +44,16 @@ enum SendIn {
     Thread,
 }
 
-impl Contexts {
-    /// Serves until a signal ends the process.
-    pub(crate) fn run(&self) -> Result<()> {
-        match self.send_in {
-            SendIn::Interrupt => self.serve::<Diagram>(),
-            SendIn::Thread => self.serve::<Threads>(),
-        }
+/// Serves until a signal ends the process.
+fn main() -> Result<()> {
+    let contexts = Contexts::parse();
+    match contexts.send_in {
+        SendIn::Interrupt => contexts.serve::<Diagram>(),
+        SendIn::Thread => contexts.serve::<Threads>(),
     }
+}
 
+impl Contexts {
     fn serve<T: Table>(&self) -> Result<()> {
         raise_open_files();
         let arena = Arena::new(PINNED)?;
