@@ -55,7 +55,7 @@ compare: lab ## measure it beside nginx and h2o (ARGS="--quick")
 lab:
 	@scripts/setup build bench
 	@scripts/cargo build --release --locked --package afpa --example contexts --bin afpa
-	@scripts/cargo build --release --locked --package afpa-lab
+	@scripts/lab build --release --locked
 
 bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARGS="--servers afpa,nginx")
 	@$(TARGET_DIR)/release/afpa-lab papers --quick $(ARGS)

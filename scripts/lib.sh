@@ -4,7 +4,7 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Where cargo leaves its programs: honours a target directory chosen by the user.
-TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+TARGET=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-$ROOT/target}")
 
 # rustup puts cargo here, and a shell opened before it ran does not know.
 if ! command -v cargo >/dev/null && [[ -x $HOME/.cargo/bin/cargo ]]; then

@@ -24,7 +24,9 @@ fn main() {
         println!("cargo:rustc-env=AFPA_CLANG={}", clang_version()); // for tests/programs/object.rs
         println!("cargo:rustc-cfg=afpa_bpf_compiled");
     } else {
-        println!("cargo:warning=no clang: using the prebuilt eBPF objects");
+        if std::env::var_os("AFPA_BPF_PREBUILT").is_none() {
+            println!("cargo:warning=no clang: using the prebuilt eBPF objects");
+        }
         for object in OBJECTS.map(|name| format!("{name}.bpf.o")) {
             std::fs::copy(Path::new(PREBUILT).join(&object), out.join(&object))
                 .expect("the prebuilt objects are part of the source tree");

@@ -126,25 +126,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-testkit", &[]),
     ("afpa-netlab", &["afpa-testkit"]),
     ("afpa-tcp-sim", &[]),
-    ("afpa-architectures", &["afpa-cache", "afpa-http"]),
-    ("afpa-generator", &["afpa-netlab"]),
-    (
-        "afpa-lab",
-        &[
-            "afpa-architectures",
-            "afpa-bpf",
-            "afpa-cache",
-            "afpa-framework",
-            "afpa-generator",
-            "afpa-module-http",
-            "afpa-netlab",
-            "afpa-server",
-        ],
-    ),
     (
         "afpa-tests",
         &["afpa-acme", "afpa-bpf", "afpa-h2", "afpa-netlab", "afpa-testkit", "afpa-tls"],
     ),
+];
+
+/// The same of the lab, a workspace of its own. The table stands in `lab/README.md`.
+const LAB: &[(&str, &[&str])] = &[
+    ("afpa-architectures", &["afpa-cache", "afpa-http"]),
+    ("afpa-generator", &["afpa-netlab"]),
+    ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
 ];
 
 /// The three crates in which `unsafe` may stand.
@@ -154,7 +146,7 @@ fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the house").to_owned()
 }
 
-/// Manifests of the workspace, by the name of the crate.
+/// Manifests of the product and of the lab, by the name of the crate.
 pub(crate) fn manifests() -> BTreeMap<String, (PathBuf, String)> {
     let within = |folder: &str| {
         let entries = fs::read_dir(house().join(folder)).expect("a folder of crates");
@@ -183,7 +175,7 @@ fn imports(manifest: &str) -> Vec<&str> {
 #[test]
 fn every_crate_is_in_the_plan_and_every_arrow_is_allowed() {
     let manifests = manifests();
-    let planned: BTreeMap<_, _> = ARROWS.iter().copied().collect();
+    let planned: BTreeMap<_, _> = ARROWS.iter().chain(LAB).copied().collect();
     for name in planned.keys() {
         assert!(manifests.contains_key(*name), "{name} is planned but not there");
     }
@@ -213,16 +205,49 @@ fn unsafe_code_is_forbidden_but_in_three_crates() {
 
 #[test]
 fn architecture_shows_the_same_arrows() {
-    let text = fs::read_to_string(house().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    for (name, imports) in ARROWS {
-        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("{name} has no row in ARCHITECTURE.md"));
-        for import in *imports {
-            let short = import.trim_start_matches("afpa-");
-            assert!(row.contains(short), "the row of {name} does not name {short}");
+    for (page, arrows) in [("ARCHITECTURE.md", ARROWS), ("lab/README.md", LAB)] {
+        let text = fs::read_to_string(house().join(page)).expect("a page of the house");
+        for (name, imports) in arrows {
+            let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("{name} has no row in {page}"));
+            for import in *imports {
+                let short = import.trim_start_matches("afpa-");
+                assert!(row.contains(short), "the row of {name} does not name {short}");
+            }
         }
     }
 }
+
+/// The lab compares servers, so both are made of the same versions, and compiled alike.
+#[test]
+fn the_lab_is_compiled_as_the_product_is() {
+    let [product, lab] = ["", "lab"].map(|folder| {
+        let read = |name| fs::read_to_string(house().join(folder).join(name)).expect("a file");
+        (read("Cargo.toml"), read("Cargo.lock"))
+    });
+    let release = |manifest: &str| {
+        let section = manifest.split("\n[").find_map(|part| part.strip_prefix("profile.release]"));
+        section.expect("a profile").split("\n\n").next().unwrap_or_default().trim().to_owned()
+    };
+    assert_eq!(release(&product.0), release(&lab.0));
+    let names = |lock: &str| {
+        let packages = lock.split("\n[[package]]\n").skip(1);
+        let lines = packages.map(|package| package.lines().take(2).collect::<Vec<_>>().join(" "));
+        lines.collect::<Vec<_>>()
+    };
+    let (all, mut other) = (names(&product.1), names(&lab.1));
+    other.retain(|package| !all.contains(package));
+    // Those that only the lab has.
+    let own = |package: &String| {
+        let name = package.split(" version").next().unwrap_or_default();
+        !all.iter().any(|other| other.starts_with(&format!("{name} ")))
+    };
+    other.retain(|package| !own(package) && !OLDER.iter().any(|old| package.contains(old)));
+    assert!(other.is_empty(), "versions that the product has not: {other:?}");
+}
+
+/// Crates of which the lab needs an older version as well, for tokio-uring.
+const OLDER: [&str; 3] = ["\"bitflags\"", "\"io-uring\"", "\"socket2\""];
 
 /// Standard error and standard output may be a pipe whose reader has gone, or that nobody reads: `println!` and its like
 /// panic there, or wait for ever. In the program the lines go through `afpa-say`.
