@@ -1,26 +1,7 @@
 //! Times as `strftime` writes them, in UTC and English.
 
-use afpa_http::date::civil;
-
-const DAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-/// Days of a year before each month, without a leap day.
-const DAYS_BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+use ::time::OffsetDateTime;
+use ::time::format_description::parse_strftime_borrowed;
 
 /// The format that Apache uses unless a page says otherwise.
 pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
@@ -28,119 +9,45 @@ pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
 /// Most bytes of a formatted time.
 const MOST: usize = 1024;
 
-/// A day and a time of day (Gregorian).
-struct Calendar {
-    year: u64,
-    /// From 0.
-    month: usize,
-    /// From 1.
-    day: u64,
-    /// From 0.
-    day_of_year: u64,
-    /// Sunday is 0.
-    weekday: usize,
-    hour: u64,
-    minute: u64,
-    second: u64,
-    unix: u64,
-}
+/// The end of the year 9999. Years with more than four digits are of no use to anybody.
+const LAST: u64 = 253_402_300_799;
 
 /// Formats `unix`, seconds since 1970, as `format` says; unknown conversions stay as they are. `zone`: `GMT` or
 /// `UTC`.
 pub(crate) fn format(unix: u64, format: &[u8], zone: &str) -> Vec<u8> {
-    let calendar = Calendar::of(unix);
+    let time = OffsetDateTime::from_unix_timestamp(unix.min(LAST) as i64);
+    let time = time.unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let mut text = Vec::new();
-    let mut bytes = format.iter().copied();
-    while let Some(byte) = bytes.next() {
-        if text.len() > MOST {
-            break;
-        }
-        if byte != b'%' {
-            text.push(byte);
-            continue;
-        }
-        match bytes.next() {
-            Some(conversion) => calendar.convert(conversion, zone, &mut text),
-            None => text.push(byte),
-        }
+    let mut rest = format;
+    while let [byte, after @ ..] = rest
+        && text.len() <= MOST
+    {
+        let converted = match rest {
+            [b'%', b'Z', ..] => Some(zone.to_owned()),
+            // The library counts from 1.
+            [b'%', b'w', ..] => Some(time.weekday().number_days_from_sunday().to_string()),
+            [b'%', conversion, ..] => converted(time, *conversion),
+            _ => None,
+        };
+        rest = match (converted, after) {
+            (Some(converted), [_, after @ ..]) => {
+                text.extend_from_slice(converted.as_bytes());
+                after
+            }
+            _ => {
+                text.push(*byte);
+                after
+            }
+        };
     }
     text.truncate(MOST);
     text
 }
 
-impl Calendar {
-    fn of(unix: u64) -> Calendar {
-        // Years with more than four digits are of no use to anybody.
-        let unix = unix.min(253_402_300_799);
-        let days = unix / 86_400;
-        let (year, number, day) = civil(days);
-        let leap =
-            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        let month = number as usize - 1;
-        let before = DAYS_BEFORE.get(month).copied().unwrap_or_default();
-        let day_of_year = before + u64::from(leap && number > 2) + day - 1;
-        let second = unix % 86_400;
-        Calendar {
-            year,
-            month,
-            day,
-            day_of_year,
-            weekday: ((days + 4) % 7) as usize,
-            hour: second / 3600,
-            minute: second / 60 % 60,
-            second: second % 60,
-            unix,
-        }
-    }
-
-    fn convert(&self, conversion: u8, zone: &str, text: &mut Vec<u8>) {
-        let weekday = DAYS.get(self.weekday).copied().unwrap_or_default();
-        let month = MONTHS.get(self.month).copied().unwrap_or_default();
-        let number = self.month + 1;
-        let twelve = (self.hour + 11) % 12 + 1;
-        let half = if self.hour < 12 { "AM" } else { "PM" };
-        let Calendar { year, day, hour, minute, second, .. } = *self;
-        let written = match conversion {
-            b'a' => weekday[..3].to_owned(),
-            b'A' => weekday.to_owned(),
-            b'b' | b'h' => month[..3].to_owned(),
-            b'B' => month.to_owned(),
-            b'c' => format!(
-                "{} {} {day:2} {hour:02}:{minute:02}:{second:02} {year}",
-                &weekday[..3],
-                &month[..3]
-            ),
-            b'C' => format!("{:02}", year / 100),
-            b'd' => format!("{day:02}"),
-            b'D' | b'x' => format!("{number:02}/{day:02}/{:02}", year % 100),
-            b'e' => format!("{day:2}"),
-            b'F' => format!("{year}-{number:02}-{day:02}"),
-            b'H' => format!("{hour:02}"),
-            b'I' => format!("{twelve:02}"),
-            b'j' => format!("{:03}", self.day_of_year + 1),
-            b'k' => format!("{hour:2}"),
-            b'l' => format!("{twelve:2}"),
-            b'm' => format!("{number:02}"),
-            b'M' => format!("{minute:02}"),
-            b'n' => "\n".to_owned(),
-            b'p' => half.to_owned(),
-            b'r' => format!("{twelve:02}:{minute:02}:{second:02} {half}"),
-            b'R' => format!("{hour:02}:{minute:02}"),
-            b's' => self.unix.to_string(),
-            b'S' => format!("{second:02}"),
-            b't' => "\t".to_owned(),
-            b'T' | b'X' => format!("{hour:02}:{minute:02}:{second:02}"),
-            b'u' => (if self.weekday == 0 { 7 } else { self.weekday }).to_string(),
-            b'w' => self.weekday.to_string(),
-            b'y' => format!("{:02}", year % 100),
-            b'Y' => year.to_string(),
-            b'z' => "+0000".to_owned(),
-            b'Z' => zone.to_owned(),
-            b'%' => "%".to_owned(),
-            other => return text.extend_from_slice(&[b'%', other]),
-        };
-        text.extend_from_slice(written.as_bytes());
-    }
+fn converted(time: OffsetDateTime, conversion: u8) -> Option<String> {
+    let pair = [b'%', conversion];
+    let items = parse_strftime_borrowed(str::from_utf8(&pair).ok()?).ok()?;
+    time.format(&items).ok()
 }
 
 #[cfg(test)]
