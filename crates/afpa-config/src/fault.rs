@@ -116,6 +116,23 @@ pub(crate) fn read_text<T>(
     rule(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
 }
 
+/// The same, of a node that may be a number as well.
+pub(crate) fn read_text_or_count<T>(
+    node: &Node,
+    rule: fn(&str) -> Result<T, Unfit>,
+) -> Result<T, Vec<Fault>> {
+    match &node.value {
+        Value::Number(number) => {
+            rule(&number.to_string()).map_err(|unfit| Fault::unfit(node, unfit))
+        }
+        _ => read_text(node, rule),
+    }
+}
+
+pub(crate) fn read_flag(node: &Node) -> Result<bool, Vec<Fault>> {
+    node.flag().ok_or_else(|| Fault::kind(node))
+}
+
 pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
     let number = node.number().ok_or_else(|| Fault::kind(node))?;
     let (low, high) = (range.start().to_string(), range.end().to_string());
@@ -144,14 +161,17 @@ pub(crate) fn read_choice<C: Choice>(node: &Node) -> Result<C, Vec<Fault>> {
     })
 }
 
-pub(crate) fn within<T: PartialOrd>(
+pub(crate) fn read_within<T: Copy + PartialOrd>(
     node: &Node,
-    value: T,
+    parse: fn(&str) -> Result<T, Unfit>,
     range: &RangeInclusive<T>,
-    low: &str,
-    high: &str,
+    show: fn(T) -> String,
 ) -> Result<T, Vec<Fault>> {
-    if range.contains(&value) { Ok(value) } else { Err(outside(node, low, high)) }
+    let value = read_text(node, parse)?;
+    match range.contains(&value) {
+        true => Ok(value),
+        false => Err(outside(node, &show(*range.start()), &show(*range.end()))),
+    }
 }
 
 fn outside(node: &Node, low: &str, high: &str) -> Vec<Fault> {

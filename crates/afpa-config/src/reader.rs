@@ -14,7 +14,8 @@ use std::time::Duration;
 use crate::choice::Choice;
 use crate::document::{Node, Table, Value};
 use crate::fault::{
-    Fault, Report, each, gather, path_rule, read_choice, read_count, read_text, text_of, within,
+    Fault, Report, each, gather, path_rule, read_choice, read_count, read_flag, read_text,
+    read_text_or_count, read_within, text_of,
 };
 use crate::finding::{Finding, Location, Source};
 use crate::overrides::Overrides;
@@ -83,6 +84,15 @@ impl<'i> Reader<'i> {
 /// A name and its text.
 type Pair = (String, String);
 
+/// `count, 1 to 1024`.
+fn kind_within<T: Copy>(
+    what: &str,
+    range: &RangeInclusive<T>,
+    show: impl Fn(T) -> String,
+) -> String {
+    format!("{what}, {} to {}", show(*range.start()), show(*range.end()))
+}
+
 /// One section while its settings are read.
 pub(crate) struct Section<'r, 'i> {
     pub(crate) reader: &'r mut Reader<'i>,
@@ -93,23 +103,12 @@ pub(crate) struct Section<'r, 'i> {
 
 impl<'i> Section<'_, 'i> {
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        self.read(
-            key,
-            || "true or false".to_owned(),
-            default,
-            bool::to_string,
-            |node| node.flag().ok_or_else(|| Fault::kind(node)),
-        )
+        self.read(key, || "true or false".to_owned(), default, bool::to_string, read_flag)
     }
 
     /// `true`, `false`, or a word for what applies outside.
     pub(crate) fn flag_or(&mut self, key: &'static str, word: &'static str) -> Option<bool> {
-        let kind = || format!("true or false, or `{word}`");
-        let show = |value: &Option<bool>| value.map_or(quote(word), |value| value.to_string());
-        self.read(key, kind, None, show, |node| match &node.value {
-            Value::Text(text) if text == word => Ok(None),
-            _ => node.flag().map(Some).ok_or_else(|| Fault::kind(node)),
-        })
+        self.read_or(key, word, || "true or false".to_owned(), bool::to_string, read_flag)
     }
 
     pub(crate) fn count(
@@ -118,7 +117,7 @@ impl<'i> Section<'_, 'i> {
         default: usize,
         range: RangeInclusive<usize>,
     ) -> usize {
-        let kind = || format!("count, {} to {}", range.start(), range.end());
+        let kind = || kind_within("count", &range, |count| count.to_string());
         self.read(key, kind, default, usize::to_string, |node| read_count(node, &range))
     }
 
@@ -129,12 +128,8 @@ impl<'i> Section<'_, 'i> {
         word: &'static str,
         range: RangeInclusive<usize>,
     ) -> Option<usize> {
-        let kind = || format!("count, {} to {}, or `{word}`", range.start(), range.end());
-        let show = |value: &Option<usize>| value.map_or(quote(word), |value| value.to_string());
-        self.read(key, kind, None, show, |node| match &node.value {
-            Value::Text(text) if text == word => Ok(None),
-            _ => read_count(node, &range).map(Some),
-        })
+        let kind = || kind_within("count", &range, |count| count.to_string());
+        self.read_or(key, word, kind, usize::to_string, |node| read_count(node, &range))
     }
 
     /// A size in bytes.
@@ -144,13 +139,10 @@ impl<'i> Section<'_, 'i> {
         default: usize,
         range: RangeInclusive<usize>,
     ) -> usize {
-        let (low, high) = (|| show_size(*range.start()), || show_size(*range.end()));
-        let show = |value: &usize| quote(&show_size(*value));
-        let kind = || format!("size, {} to {}", low(), high());
-        self.read(key, kind, default, show, |node| {
-            let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-            within(node, size, &range, &low(), &high())
-        })
+        let kind = || kind_within("size", &range, show_size);
+        let show = |size: &usize| quote(&show_size(*size));
+        let read = |node: &Node| read_within(node, parse_size, &range, show_size);
+        self.read(key, kind, default, show, read)
     }
 
     /// A size in bytes, or a word for "no limit".
@@ -160,16 +152,10 @@ impl<'i> Section<'_, 'i> {
         word: &'static str,
         range: RangeInclusive<usize>,
     ) -> Option<usize> {
-        let (low, high) = (|| show_size(*range.start()), || show_size(*range.end()));
-        let show = |value: &Option<usize>| quote(&value.map_or(word.to_owned(), show_size));
-        let kind = || format!("size, {} to {}, or `{word}`", low(), high());
-        self.read(key, kind, None, show, |node| match &node.value {
-            Value::Text(text) if text == word => Ok(None),
-            _ => {
-                let size = parse_size(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-                within(node, size, &range, &low(), &high()).map(Some)
-            }
-        })
+        let kind = || kind_within("size", &range, show_size);
+        let show = |size: &usize| quote(&show_size(*size));
+        let read = |node: &Node| read_within(node, parse_size, &range, show_size);
+        self.read_or(key, word, kind, show, read)
     }
 
     /// A size, or a share of `whole` bytes of `what`; in bytes.
@@ -182,9 +168,7 @@ impl<'i> Section<'_, 'i> {
     ) -> usize {
         let show = |value: &Amount| quote(&value.to_string());
         let kind = || format!("size, or per cent of {what}");
-        let amount = self.read(key, kind, default, show, |node| {
-            parse_amount(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
-        });
+        let amount = self.read(key, kind, default, show, |node| read_text(node, parse_amount));
         let bytes = amount.of(whole);
         if let Amount::Percent(_) = amount {
             let human = human_size(u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -199,13 +183,10 @@ impl<'i> Section<'_, 'i> {
         default: Duration,
         range: RangeInclusive<Duration>,
     ) -> Duration {
-        let (low, high) = (|| show_duration(*range.start()), || show_duration(*range.end()));
-        let show = |value: &Duration| quote(&show_duration(*value));
-        let kind = || format!("duration, {} to {}", low(), high());
-        self.read(key, kind, default, show, |node| {
-            let read = parse_duration(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))?;
-            within(node, read, &range, &low(), &high())
-        })
+        let kind = || kind_within("duration", &range, show_duration);
+        let show = |time: &Duration| quote(&show_duration(*time));
+        let read = |node: &Node| read_within(node, parse_duration, &range, show_duration);
+        self.read(key, kind, default, show, read)
     }
 
     /// A duration, or a word that stands for none.
@@ -215,22 +196,23 @@ impl<'i> Section<'_, 'i> {
         word: &'static str,
         range: RangeInclusive<Duration>,
     ) -> Option<Duration> {
-        let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
-        let show = |value: &Option<Duration>| quote(&value.map_or(word.to_owned(), show_duration));
-        let kind = || format!("duration, {low} to {high}, or `{word}`");
-        self.read(key, kind, None, show, |node| match &node.value {
-            Value::Text(text) if text == word => Ok(None),
-            _ => {
-                let read = parse_duration(text_of(node)?);
-                let read = read.map_err(|unfit| Fault::unfit(node, unfit))?;
-                within(node, read, &range, &low, &high).map(Some)
-            }
-        })
+        let kind = || kind_within("duration", &range, show_duration);
+        let show = |time: &Duration| quote(&show_duration(*time));
+        let read = |node: &Node| read_within(node, parse_duration, &range, show_duration);
+        self.read_or(key, word, kind, show, read)
     }
 
     pub(crate) fn choice<C: Choice>(&mut self, key: &'static str, default: C) -> C {
-        let show = |value: &C| quote(value.word());
-        self.read(key, C::kind, default, show, |node| read_choice(node))
+        self.read(key, C::kind, default, |value| quote(value.word()), read_choice)
+    }
+
+    /// A word of a choice, or one more word for "as another setting says".
+    pub(crate) fn choice_or<C: Choice>(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+    ) -> Option<C> {
+        self.read_or(key, word, C::kind, |value: &C| quote(value.word()), read_choice)
     }
 
     pub(crate) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
@@ -247,15 +229,13 @@ impl<'i> Section<'_, 'i> {
         own: fn(C) -> T,
         other: fn(&str) -> Result<T, Unfit>,
     ) -> Vec<T> {
-        let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
-        let kind = || format!("list of {}, or `{prefix}NAME`", C::kind());
-        let read_one = |node: &Node| match text_of(node) {
+        let kind = format!("{}, or `{prefix}NAME`", C::kind());
+        self.list(key, &kind, Vec::new(), |node| match text_of(node) {
             Ok(text) if let Some(name) = text.strip_prefix(prefix) => {
                 other(name).map_err(|unfit| Fault::unfit(node, unfit))
             }
             _ => read_choice(node).map(own),
-        };
-        self.read(key, kind, Vec::new(), show, |node| each(node, read_one))
+        })
     }
 
     /// A text that `rule` accepts, described as `kind`.
@@ -278,19 +258,8 @@ impl<'i> Section<'_, 'i> {
         word: &'static str,
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> Option<T> {
-        let show = |value: &Option<T>| {
-            quote(&value.as_ref().map_or(word.to_owned(), |value| value.to_string()))
-        };
-        self.read(
-            key,
-            || format!("{kind}, or `{word}`"),
-            None,
-            show,
-            |node| match &node.value {
-                Value::Text(text) if text == word => Ok(None),
-                _ => read_text(node, rule).map(Some),
-            },
-        )
+        let show = |value: &T| quote(&value.to_string());
+        self.read_or(key, word, || kind.to_owned(), show, |node| read_text(node, rule))
     }
 
     /// A text or a count that `rule` accepts, or a word for none.
@@ -301,23 +270,11 @@ impl<'i> Section<'_, 'i> {
         word: &'static str,
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> Option<T> {
-        let show = |value: &Option<T>| {
-            let text = value.as_ref().map_or(word.to_owned(), |value| value.to_string());
+        let show = |value: &T| {
+            let text = value.to_string();
             if text.bytes().all(|byte| byte.is_ascii_digit()) { text } else { quote(&text) }
         };
-        self.read(
-            key,
-            || format!("{kind}, or `{word}`"),
-            None,
-            show,
-            |node| match &node.value {
-                Value::Text(text) if text == word => Ok(None),
-                Value::Number(number) => {
-                    rule(&number.to_string()).map(Some).map_err(|unfit| Fault::unfit(node, unfit))
-                }
-                _ => read_text(node, rule).map(Some),
-            },
-        )
+        self.read_or(key, word, || kind.to_owned(), show, |node| read_text_or_count(node, rule))
     }
 
     /// A list of texts that `rule` accepts.
@@ -328,14 +285,7 @@ impl<'i> Section<'_, 'i> {
         default: Vec<T>,
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> Vec<T> {
-        let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
-        self.read(
-            key,
-            || format!("list of {kind}"),
-            default,
-            show,
-            |node| each(node, |item| read_text(item, rule)),
-        )
+        self.list(key, kind, default, |item| read_text(item, rule))
     }
 
     /// A list of texts, none by default, of which some may be written as numbers.
@@ -345,14 +295,18 @@ impl<'i> Section<'_, 'i> {
         kind: &str,
         rule: fn(&str) -> Result<T, Unfit>,
     ) -> Vec<T> {
+        self.list(key, kind, Vec::new(), |item| read_text_or_count(item, rule))
+    }
+
+    fn list<T: Display>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        default: Vec<T>,
+        read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
+    ) -> Vec<T> {
         let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
-        let one = |item: &Node| match item.value {
-            Value::Number(number) => {
-                rule(&number.to_string()).map_err(|unfit| Fault::unfit(item, unfit))
-            }
-            _ => read_text(item, rule),
-        };
-        self.read(key, || format!("list of {kind}"), Vec::new(), show, |node| each(node, one))
+        self.read(key, || format!("list of {kind}"), default, show, |node| each(node, &read))
     }
 
     /// `texts` with a long default, which all sections share.
@@ -434,25 +388,6 @@ impl<'i> Section<'_, 'i> {
         self.read(key, || kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
     }
 
-    /// A word of a choice, or one more word for "as another setting says".
-    pub(crate) fn choice_or<C: Choice>(
-        &mut self,
-        key: &'static str,
-        word: &'static str,
-    ) -> Option<C> {
-        let show = |value: &Option<C>| quote(value.map_or(word, |value| value.word()));
-        self.read(
-            key,
-            || format!("{}, or `{word}`", C::kind()),
-            None,
-            show,
-            |node| match &node.value {
-                Value::Text(text) if text == word => Ok(None),
-                _ => read_choice(node).map(Some),
-            },
-        )
-    }
-
     /// A path that has no default; empty if it was not given.
     pub(crate) fn required_path(&mut self, key: &'static str) -> PathBuf {
         match self.required(key, "path", path_rule) {
@@ -503,6 +438,23 @@ impl<'i> Section<'_, 'i> {
             self.note(key, resolved.display().to_string());
         }
         resolved
+    }
+
+    /// A value, or a word for none.
+    fn read_or<T>(
+        &mut self,
+        key: &'static str,
+        word: &'static str,
+        kind: impl Fn() -> String,
+        show: impl Fn(&T) -> String,
+        read: impl FnOnce(&Node) -> Result<T, Vec<Fault>>,
+    ) -> Option<T> {
+        let kind = || format!("{}, or `{word}`", kind());
+        let show = |value: &Option<T>| value.as_ref().map_or_else(|| quote(word), &show);
+        self.read(key, kind, None, show, |node| match &node.value {
+            Value::Text(text) if text == word => Ok(None),
+            _ => read(node).map(Some),
+        })
     }
 
     /// Reads and records one setting; every other method ends here. Of the second and later sections with the same

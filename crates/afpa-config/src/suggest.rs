@@ -1,5 +1,7 @@
 //! Unknown keys, and the setting that was probably meant.
 
+use strsim::osa_distance as distance;
+
 use crate::document::{Key, Table, Value};
 use crate::finding::{Finding, Location};
 use crate::retired;
@@ -116,26 +118,6 @@ fn child<'a>(known: &'a str, section: &str) -> Option<&'a str> {
         _ => known.strip_prefix(section)?.strip_prefix('.')?,
     };
     (!inner.contains('.')).then_some(inner)
-}
-
-/// Levenshtein distance, with a swap of neighbours as one step (optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
