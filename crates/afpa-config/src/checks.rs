@@ -40,11 +40,8 @@ impl Config {
     /// The directories that are served; some may be named several times.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.sites.iter().flat_map(|site| {
-            let paths = site.paths.iter().flat_map(|path| {
-                let contents = path.contents.iter().filter_map(|c| c.behaviour.root.as_deref());
-                path.behaviour.root.as_deref().into_iter().chain(contents)
-            });
-            site.root.as_deref().into_iter().chain(paths)
+            let places = site.places().filter_map(|place| place.behaviour.root.as_deref());
+            site.root.as_deref().into_iter().chain(places)
         })
     }
 }

@@ -25,17 +25,24 @@ macro_rules! choice {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
-        impl $crate::Choice for $name {
-            const ALL: &'static [Self] = &[$($name::$variant,)+];
-
-            fn word(self) -> &'static str {
-                match self { $($name::$variant => $word,)+ }
-            }
-        }
+        $crate::choice::words! { $name { $($name::$variant = $word,)+ } }
     };
 }
 
-pub(crate) use choice;
+/// Gives the values of enums of other crates their words.
+macro_rules! words {
+    ($($name:ty { $($($value:ident)::+ $(($inner:path))? = $word:literal,)+ })+) => {$(
+        impl $crate::Choice for $name {
+            const ALL: &'static [Self] = &[$($($value)::+ $(($inner))?,)+];
+
+            fn word(self) -> &'static str {
+                match self { $($($value)::+ $(($inner))? => $word,)+ }
+            }
+        }
+    )+};
+}
+
+pub(crate) use {choice, words};
 
 #[cfg(test)]
 mod tests {

@@ -3,27 +3,15 @@
 use crate::finding::Finding;
 use crate::forward_auth::ForwardAuth;
 use crate::model::{Config, SiteSettings};
-use crate::settings::{Instance, Settings};
-
-/// The name of a section, and which of that name.
-type Place = (&'static str, Instance);
+use crate::settings::{Section, Settings};
 
 /// Every section that can have a server asked.
-pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Place, Option<&ForwardAuth>)> {
+pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&ForwardAuth>)> {
     config.sites.iter().flat_map(of_site)
 }
 
-fn of_site(site: &SiteSettings) -> impl Iterator<Item = (Place, Option<&ForwardAuth>)> {
-    let own = std::iter::once((("site", site.instance), site.forward_auth.as_ref()));
-    let paths = site.paths.iter().flat_map(|path| {
-        let own = (("site.path", path.instance), path.behaviour.forward_auth.as_ref());
-        let contents = path.contents.iter().map(|content| {
-            let section = ("site.path.content", content.instance);
-            (section, content.behaviour.forward_auth.as_ref())
-        });
-        std::iter::once(own).chain(contents)
-    });
-    own.chain(paths)
+fn of_site(site: &SiteSettings) -> impl Iterator<Item = (Section, Option<&ForwardAuth>)> {
+    site.sections(site.forward_auth.as_ref(), |behaviour| behaviour.forward_auth.as_ref())
 }
 
 impl SiteSettings {

@@ -31,11 +31,7 @@ pub fn error_pages<'c>(
 
 /// Every page of a site.
 pub(crate) fn all(site: &SiteSettings) -> impl Iterator<Item = &ErrorPage> {
-    let paths = site.paths.iter().flat_map(|path| {
-        let contents = path.contents.iter().flat_map(|content| &content.errors);
-        path.errors.iter().chain(contents)
-    });
-    site.errors.iter().chain(paths)
+    site.errors.iter().chain(site.places().flat_map(|place| place.errors))
 }
 
 /// Pages that contradict themselves; looks at nothing else.

@@ -15,7 +15,7 @@ use afpa_proxy::select::{
     ServerAddress, ServerSettings,
 };
 
-use crate::choice::Choice;
+use crate::choice::words;
 use crate::document::{Given, Node, Value};
 use crate::fault::{Fault, read_count, read_text};
 use crate::http2;
@@ -40,89 +40,42 @@ pub struct ServerGroup {
     pub instance: Instance,
 }
 
-impl Choice for Select {
-    const ALL: &'static [Self] =
-        &[Select::RoundRobin, Select::LeastConnections, Select::UrlHash, Select::ClientHash];
-
-    fn word(self) -> &'static str {
-        match self {
-            Select::RoundRobin => "round-robin",
-            Select::LeastConnections => "least-connections",
-            Select::UrlHash => "url-hash",
-            Select::ClientHash => "client-hash",
-        }
+words! {
+    Select {
+        Select::RoundRobin = "round-robin",
+        Select::LeastConnections = "least-connections",
+        Select::UrlHash = "url-hash",
+        Select::ClientHash = "client-hash",
     }
-}
-
-impl Choice for Affinity {
-    const ALL: &'static [Self] = &[Affinity::None, Affinity::Client, Affinity::Cookie];
-
-    fn word(self) -> &'static str {
-        match self {
-            Affinity::None => "none",
-            Affinity::Client => "client",
-            Affinity::Cookie => "cookie",
-        }
+    Affinity {
+        Affinity::None = "none",
+        Affinity::Client = "client",
+        Affinity::Cookie = "cookie",
     }
-}
-
-impl Choice for Secure {
-    const ALL: &'static [Self] = &[Secure::Auto, Secure::Always, Secure::Never];
-
-    fn word(self) -> &'static str {
-        match self {
-            Secure::Auto => "auto",
-            Secure::Always => "always",
-            Secure::Never => "never",
-        }
+    Secure {
+        Secure::Auto = "auto",
+        Secure::Always = "always",
+        Secure::Never = "never",
     }
-}
-
-impl Choice for Option<PrefaceVersion> {
-    const ALL: &'static [Self] = &[None, Some(PrefaceVersion::V1), Some(PrefaceVersion::V2)];
-
-    fn word(self) -> &'static str {
-        match self {
-            None => "off",
-            Some(PrefaceVersion::V1) => "v1",
-            Some(PrefaceVersion::V2) => "v2",
-        }
+    Option<PrefaceVersion> {
+        None = "off",
+        Some(PrefaceVersion::V1) = "v1",
+        Some(PrefaceVersion::V2) = "v2",
     }
-}
-
-impl Choice for SameSite {
-    const ALL: &'static [Self] = &[SameSite::Strict, SameSite::Lax, SameSite::None];
-
-    fn word(self) -> &'static str {
-        match self {
-            SameSite::Strict => "strict",
-            SameSite::Lax => "lax",
-            SameSite::None => "none",
-        }
+    SameSite {
+        SameSite::Strict = "strict",
+        SameSite::Lax = "lax",
+        SameSite::None = "none",
     }
-}
-
-impl Choice for HalfClosed {
-    const ALL: &'static [Self] = &[HalfClosed::Answer, HalfClosed::Cancel];
-
-    fn word(self) -> &'static str {
-        match self {
-            HalfClosed::Answer => "answer",
-            HalfClosed::Cancel => "cancel",
-        }
+    HalfClosed {
+        HalfClosed::Answer = "answer",
+        HalfClosed::Cancel = "cancel",
     }
-}
-
-impl Choice for Mark {
-    const ALL: &'static [Self] = &[Mark::Keep, Mark::Remove, Mark::Replace, Mark::Append];
-
-    fn word(self) -> &'static str {
-        match self {
-            Mark::Keep => "keep",
-            Mark::Remove => "remove",
-            Mark::Replace => "replace",
-            Mark::Append => "append",
-        }
+    Mark {
+        Mark::Keep = "keep",
+        Mark::Remove = "remove",
+        Mark::Replace = "replace",
+        Mark::Append = "append",
     }
 }
 

@@ -111,11 +111,8 @@ impl<T: Clone> Guarding<T> {
         T: 'c,
     {
         let of = self.of;
-        let paths = site.paths.iter().flat_map(move |path| {
-            let contents = path.contents.iter().map(|content| &content.behaviour);
-            std::iter::once(&path.behaviour).chain(contents).filter_map(of)
-        });
-        (self.of_site)(site).into_iter().chain(paths)
+        let places = site.places().filter_map(move |place| of(place.behaviour));
+        (self.of_site)(site).into_iter().chain(places)
     }
 
     /// `behind`: the demand of the rest of the path.

@@ -28,7 +28,9 @@ use crate::mirror::Mirror;
 use crate::mirror_checks;
 use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
 use crate::php::{INDEX, Php, seen_root};
+use crate::places::Place;
 use crate::rules::server_addresses;
+use crate::settings::Section;
 use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
@@ -101,22 +103,15 @@ pub(crate) fn destinations(config: &Config) -> impl Iterator<Item = (Section, Ke
             page.to.as_deref().map(|to| ((page.section, page.instance), "to", to))
         });
         let own = own.chain(pages);
-        let paths = site.paths.iter().flat_map(|path| {
-            let own = ("site.path", path.instance, &path.behaviour);
-            let contents = path.contents.iter();
-            let contents =
-                contents.map(|content| ("site.path.content", content.instance, &content.behaviour));
-            std::iter::once(own).chain(contents).flat_map(|(section, instance, behaviour)| {
-                let Behaviour { to, fallback, php, .. } = behaviour;
-                let section = (section, instance);
-                let php = match php {
-                    Some(Php::To(to)) => Some((section, "php", &**to)),
-                    _ => None,
-                };
-                named(section, to.as_deref(), fallback.as_ref()).chain(php)
-            })
+        let places = site.places().flat_map(|Place { section, behaviour, .. }| {
+            let Behaviour { to, fallback, php, .. } = behaviour;
+            let php = match php {
+                Some(Php::To(to)) => Some((section, "php", &**to)),
+                _ => None,
+            };
+            named(section, to.as_deref(), fallback.as_ref()).chain(php)
         });
-        own.chain(paths)
+        own.chain(places)
     });
     let asked = consents::places(config).filter_map(|(section, auth)| {
         auth.and_then(ForwardAuth::to).map(|to| (section, "forward_auth", to))
@@ -142,9 +137,6 @@ fn named<'c>(
 
 /// The name of a setting.
 pub(crate) type Key = &'static str;
-
-/// A section's name, and which of that name.
-pub(crate) type Section = (&'static str, super::settings::Instance);
 
 impl Hierarchy {
     /// Fills in every default. `number` gives listeners the numbers by which connections name them.

@@ -3,9 +3,9 @@
 use afpa_router::{Action, Content, Fallback};
 
 use crate::finding::Finding;
-use crate::hierarchy::{Hierarchy, Section};
+use crate::hierarchy::Hierarchy;
 use crate::model::{Behaviour, Config, UrlPath};
-use crate::settings::Settings;
+use crate::settings::{Section, Settings};
 
 /// The settings about servers that a place may have.
 const ABOUT_SERVERS: [&str; 8] = [

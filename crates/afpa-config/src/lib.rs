@@ -42,6 +42,7 @@ mod mirror_checks;
 mod model;
 mod overrides;
 mod php;
+mod places;
 mod police;
 mod police_classes;
 mod rate_places;

@@ -52,20 +52,14 @@ fn of_site(site: &SiteSettings, settings: &Settings) -> Vec<Finding> {
 impl SiteSettings {
     /// The marks of paths and content groups.
     pub(crate) fn own_marks(&self) -> impl Iterator<Item = OwnMarks> {
-        self.paths.iter().flat_map(|path| {
-            let contents = path.contents.iter().map(|content| content.behaviour.marks);
-            std::iter::once(path.behaviour.marks).chain(contents)
-        })
+        self.places().map(|place| place.behaviour.marks)
     }
 }
 
 /// Every header rule of a site.
 fn rules(site: &SiteSettings) -> impl Iterator<Item = &HeaderRule> {
-    let paths = site.paths.iter().flat_map(|path| {
-        let groups = path.contents.iter().map(|group| &group.fields);
-        std::iter::once(&path.fields).chain(groups)
-    });
-    std::iter::once(&site.fields).chain(paths).flat_map(|level| &level.headers)
+    let places = site.places().map(|place| place.fields);
+    std::iter::once(&site.fields).chain(places).flat_map(|level| &level.headers)
 }
 
 /// The settings of a rule that write a field.

@@ -3,24 +3,12 @@
 use crate::finding::Finding;
 use crate::mirror::{Mirror, SHARE};
 use crate::model::{Config, SiteSettings};
-use crate::settings::{Instance, Settings};
-
-/// The name of a section, and which of that name.
-type Place = (&'static str, Instance);
+use crate::settings::{Section, Settings};
 
 /// Every section that can have requests mirrored.
-pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Place, Option<&Mirror>)> {
-    config.sites.iter().flat_map(|site| {
-        let own = std::iter::once((("site", site.instance), site.mirror.as_ref()));
-        let paths = site.paths.iter().flat_map(|path| {
-            let own = (("site.path", path.instance), path.behaviour.mirror.as_ref());
-            let contents = path.contents.iter().map(|content| {
-                (("site.path.content", content.instance), content.behaviour.mirror.as_ref())
-            });
-            std::iter::once(own).chain(contents)
-        });
-        own.chain(paths)
-    })
+pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&Mirror>)> {
+    let sites = config.sites.iter();
+    sites.flat_map(|site| site.sections(site.mirror.as_ref(), |place| place.mirror.as_ref()))
 }
 
 impl SiteSettings {

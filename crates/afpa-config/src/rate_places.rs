@@ -43,10 +43,7 @@ impl SiteSettings {
 
     /// Whether some place of it has a rate.
     pub fn has_rates(&self) -> bool {
-        let paths = self.paths.iter().flat_map(|path| {
-            let contents = path.contents.iter().map(|content| content.behaviour.rates);
-            std::iter::once(path.behaviour.rates).chain(contents)
-        });
-        std::iter::once(self.rates).chain(paths).any(|rates| !rates.is_empty())
+        let places = self.places().map(|place| place.behaviour.rates);
+        std::iter::once(self.rates).chain(places).any(|rates| !rates.is_empty())
     }
 }

@@ -5,26 +5,18 @@ use std::collections::HashSet;
 use afpa_proxy::request::Mark;
 
 use crate::finding::{Finding, Location};
-use crate::hierarchy::{Key, Section, destinations};
+use crate::hierarchy::{Key, destinations};
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::php::Php;
-use crate::settings::Settings;
+use crate::places::Place;
+use crate::settings::{Section, Settings};
 
 impl SiteSettings {
     /// Whether scripts are run in some place of the site. In none of its places they are sent then.
     pub(crate) fn has_scripts(&self) -> bool {
         let runs = |behaviour: &Behaviour| matches!(behaviour.php, Some(Php::To(_)));
-        let behaviours = self.paths.iter().flat_map(behaviours);
-        self.php.is_some() || behaviours.map(|(_, behaviour)| behaviour).any(runs)
+        self.php.is_some() || self.places().any(|place| runs(place.behaviour))
     }
-}
-
-/// The sections of a path.
-fn behaviours(path: &UrlPath) -> impl Iterator<Item = (Section, &Behaviour)> {
-    let contents = path.contents.iter();
-    let contents =
-        contents.map(|content| (("site.path.content", content.instance), &content.behaviour));
-    std::iter::once((("site.path", path.instance), &path.behaviour)).chain(contents)
 }
 
 /// Has the groups that `php` names speak FastCGI. Their defaults are those that PHP-FPM needs: a connection that it keeps
@@ -79,7 +71,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
                 ));
             }
         }
-        for (section, behaviour) in site.paths.iter().flat_map(behaviours) {
+        for Place { section, behaviour, .. } in site.places() {
             let other = behaviour.to.is_some()
                 || behaviour.redirect.is_some()
                 || behaviour.status.is_some();

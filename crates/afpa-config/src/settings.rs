@@ -10,6 +10,9 @@ use crate::finding::Location;
 /// the first site. Sections that stand once have `[0; 4]`.
 pub type Instance = [usize; 4];
 
+/// A section's name, and which of that name.
+pub(crate) type Section = (&'static str, Instance);
+
 /// One setting as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {

@@ -253,11 +253,7 @@ impl SiteSettings {
 
     /// The shortest time-out of its places.
     pub fn shortest_timeout(&self) -> Option<Duration> {
-        let paths = self.paths.iter().flat_map(|path| {
-            let contents = path.contents.iter().map(|content| &content.behaviour);
-            std::iter::once(&path.behaviour).chain(contents)
-        });
-        let own = paths.map(|behaviour| behaviour.server_limits);
+        let own = self.places().map(|place| place.behaviour.server_limits);
         own.chain([self.server_limits]).filter_map(ServerLimits::shortest).min()
     }
 }

@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::finding::{Finding, Location};
 use crate::model::{Config, SiteSettings};
+use crate::places::Place;
 use crate::settings::Settings;
 use crate::tls::{CertificateFiles, ClientCertificates};
 use crate::units::Listen;
@@ -191,15 +192,9 @@ fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings
         let remedy = "write https_only = true, or take the addresses out of `listen`";
         findings.push(Finding::warning(location("listen"), cause, remedy));
     }
-    let behaviours = site.paths.iter().flat_map(|path| {
-        let contents = path
-            .contents
-            .iter()
-            .map(|content| ("site.path.content", content.instance, &content.behaviour));
-        std::iter::once(("site.path", path.instance, &path.behaviour)).chain(contents)
-    });
-    for (section, instance, _) in
-        behaviours.filter(|(.., behaviour)| !asked && behaviour.if_client_subject.is_some())
+    let demands = |place: &Place<'_>| place.behaviour.if_client_subject.is_some();
+    for Place { section: (section, instance), .. } in
+        site.places().filter(|place| !asked && demands(place))
     {
         let location = settings.location_in(section, instance, "if_client_subject");
         let cause = "clients of this site are not asked for a certificate";

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::access::BasicAuth;
 use crate::finding::{Finding, Location};
-use crate::hierarchy::Section;
 use crate::model::{Config, SiteSettings};
-use crate::settings::Settings;
+use crate::settings::{Section, Settings};
 use crate::units::Listen;
 use crate::whole_file::read_whole;
 
@@ -20,16 +19,7 @@ fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&BasicAuth>)
 }
 
 fn of_site(site: &SiteSettings) -> impl Iterator<Item = (Section, Option<&BasicAuth>)> {
-    let own = std::iter::once((("site", site.instance), site.basic_auth.as_ref()));
-    let paths = site.paths.iter().flat_map(|path| {
-        let own = (("site.path", path.instance), path.behaviour.basic_auth.as_ref());
-        let contents = path.contents.iter().map(|content| {
-            let section = ("site.path.content", content.instance);
-            (section, content.behaviour.basic_auth.as_ref())
-        });
-        std::iter::once(own).chain(contents)
-    });
-    own.chain(paths)
+    site.sections(site.basic_auth.as_ref(), |behaviour| behaviour.basic_auth.as_ref())
 }
 
 /// Realms that nobody is shown; looks at nothing else.
