@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use afpa_framework::{Client, Module, Peer as From};
+use afpa_framework::{Module, Peer as From};
 use afpa_h3::ErrorCode;
 use afpa_tls::quic::QuicTls;
 use afpa_tls::{ListenerTls, Reason};
@@ -258,13 +258,8 @@ impl<M: Module> Served<M> {
         let from = From::from(address);
         let worker = Rc::clone(&self.worker);
         let settings = worker.settings.borrow();
-        let at = worker.clock.now().steady_us.saturating_mul(1000);
         let listener = self.settings.borrow().address;
-        let is_let_in = match from.client {
-            Client::Ip(client) => settings.police.connection(client, listener, at).is_ok(),
-            Client::Unix => false,
-        };
-        if !is_let_in || self.leaving {
+        if self.leaving || !worker.lets_in(from.client, listener) {
             worker.counters.refused.add(1);
             return self.endpoint.ignore(incoming);
         }
@@ -280,8 +275,7 @@ impl<M: Module> Served<M> {
         }
         let (total, per_client) = (settings.handshakes, settings.handshakes_per_client);
         let place = handshakes.admit(from.client, total, per_client);
-        let (total, per_client) = (settings.connections, settings.connections_per_client);
-        let admission = worker.limits.connections.admit(from.client, total, per_client);
+        let admission = worker.place_for(from.client);
         let (Some(place), Some(admission)) = (place, admission) else {
             worker.counters.refused.add(1);
             self.packets.clear();

@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Peer, Preface, preface};
-use afpa_police::Police;
 use afpa_tls::ListenerTls;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_incoming_cpu;
@@ -263,20 +262,11 @@ fn admit<M: Module, T: Transport + 'static>(
     from: Arrival,
     input: Vec<u8>,
 ) {
-    let (total, per_client, let_in) = {
-        let settings = worker.settings.borrow();
-        let let_in = is_let_in(worker, &settings.police, &from);
-        let kernel = settings.kernel_activity.as_ref();
-        let (all, of_client) =
-            kernel.map_or((0, 0), |kernel| (kernel.all(), kernel.connections(from.peer.client)));
-        let per_client = settings.connections_per_client.saturating_sub(of_client);
-        (settings.connections.saturating_sub(all), per_client, let_in)
-    };
-    if !let_in {
+    if !worker.lets_in(from.peer.client, from.address) {
         // Without a word, as the kernel's programs do it with a SYN.
         return worker.counters.refused.add(1);
     }
-    match worker.limits.connections.admit(from.peer.client, total, per_client) {
+    match worker.place_for(from.peer.client) {
         Some(admission) => {
             worker.counters.accepted.add(1);
             begin(worker, stream, from, input, admission);
@@ -324,16 +314,6 @@ fn begin<M: Module, T: Transport + 'static>(
                 drop((admission, place));
             });
         }
-    }
-}
-
-fn is_let_in<M: Module>(worker: &Worker<M>, police: &Police, from: &Arrival) -> bool {
-    match from.peer.client {
-        Client::Ip(client) => {
-            let now = worker.clock.now().steady_us.saturating_mul(1000);
-            police.connection(client, from.address, now).is_ok()
-        }
-        Client::Unix => true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! One core: its event loop, and the state that its connections share.
 
 mod accept;
+mod admit;
 mod clock;
 mod command;
 mod completion;
