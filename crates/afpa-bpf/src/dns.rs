@@ -3,25 +3,23 @@
 //! Nothing of it outlives the process: the kernel takes programs off their hooks with the last descriptor of their links. No
 //! client notices, since each datagram is by itself.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use afpa_abi::address_bytes;
 pub use afpa_abi::dns as abi;
 use afpa_abi::dns::{DnsConfig, DnsKey, DnsPrefix, DnsReport, DnsTail, Reason};
 use afpa_police::Prefix;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
 
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::next_hops::{self, NextHops};
 use crate::net::{interfaces, links};
+use crate::ring::Ring;
 use crate::settings::Settings;
 use crate::unavailable::{Unavailable, broken_object, explain};
 
@@ -187,14 +185,7 @@ impl DnsPath {
 
     /// Opens the stream of the programs' reports. One reader is enough; it stays on its thread.
     pub fn reports(&self) -> libbpf_rs::Result<DnsReports<'_>> {
-        let read = Rc::new(RefCell::new(Vec::new()));
-        let into = Rc::clone(&read);
-        let mut builder = RingBufferBuilder::new();
-        builder.add(self.map("dns_reports")?, move |bytes| {
-            into.borrow_mut().extend(DnsReport::from_bytes(bytes));
-            0
-        })?;
-        Ok(DnsReports { ring: builder.build()?, read })
+        Ring::of(self.map("dns_reports")?, DnsReport::from_bytes)
     }
 }
 
@@ -216,18 +207,4 @@ fn route(prefix: Prefix) -> Vec<u8> {
 }
 
 /// The reader of the programs' reports.
-pub struct DnsReports<'p> {
-    ring: RingBuffer<'p>,
-    read: Rc<RefCell<Vec<DnsReport>>>,
-}
-
-impl DnsReports<'_> {
-    /// Those that are there, or come within `patience`.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn wait(&self, patience: Duration) -> libbpf_rs::Result<Vec<DnsReport>> {
-        self.ring.poll(patience)?;
-        Ok(self.read.take())
-    }
-}
+pub type DnsReports<'p> = Ring<'p, DnsReport>;

@@ -26,6 +26,7 @@ pub mod preflight;
 mod program;
 mod programs;
 mod region;
+mod ring;
 mod rtx;
 mod settings;
 mod stats;
@@ -68,6 +69,7 @@ pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
 pub use programs::Programs;
+pub use ring::Ring;
 pub use rtx::{Rtx, RtxThread};
 pub use settings::{
     Admission, BYPASS_AFTER, FIREWALL_INTERVAL, FLOOD_SYNS, Settings, longest_answer,

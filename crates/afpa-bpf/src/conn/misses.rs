@@ -1,22 +1,16 @@
 //! Requests that go to attached servers: those for targets that are not pinned, and unsafe ones.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use afpa_abi::{Miss, UNSAFE_ANY, UNSAFE_BITS};
-use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::conn::SiteNumber;
 use crate::conn::reports::Reports;
 use crate::net::sum::path_hash;
+use crate::ring::Ring;
 
-/// The reader of the ring buffer of misses. One is enough; it stays on its thread.
-pub struct Misses<'f> {
-    ring: RingBuffer<'f>,
-    read: Rc<RefCell<Vec<Missed>>>,
-}
+/// The reader of misses.
+pub type Misses<'f> = Ring<'f, Missed>;
 
 /// A request for a target that is not pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,18 +39,12 @@ impl Reports {
     /// Opens the stream of requests for targets that are not pinned. Programs do not wake the reader: it
     /// must poll. A request that finds the buffer full is not reported.
     pub fn misses(&self) -> libbpf_rs::Result<Misses<'_>> {
-        let read = Rc::new(RefCell::new(Vec::new()));
-        let into = Rc::clone(&read);
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&self.misses, move |bytes| {
-            into.borrow_mut().extend(Miss::from_bytes(bytes).and_then(|miss| {
-                let path = miss.path.get(..miss.path_length as usize)?;
-                let (site, client) = (miss.site, client_of(&miss.client));
-                Some(Missed { site, target: path.to_vec(), client })
-            }));
-            0
-        })?;
-        Ok(Misses { ring: builder.build()?, read })
+        Ring::of(&self.misses, |bytes| {
+            let miss = Miss::from_bytes(bytes)?;
+            let path = miss.path.get(..miss.path_length as usize)?;
+            let (site, client) = (miss.site, client_of(&miss.client));
+            Some(Missed { site, target: path.to_vec(), client })
+        })
     }
 
     /// Until when an unsafe request for this target, or its response, was on its way: nanoseconds of the clock of
@@ -67,15 +55,6 @@ impl Reports {
         let place = (path_hash(seed, path) >> (64 - UNSAFE_BITS)) as usize;
         let at = |place| self.marks.at(place).load(Ordering::SeqCst);
         at(place).max(at(UNSAFE_ANY))
-    }
-}
-
-impl Misses<'_> {
-    /// All that are there, without waiting.
-    pub fn drain(&self) -> libbpf_rs::Result<Vec<Missed>> {
-        self.ring.poll(Duration::ZERO)?;
-        self.ring.consume()?;
-        Ok(self.read.take())
     }
 }
 

@@ -1,20 +1,14 @@
 //! Sampled answers, whole, on their way to the self-check.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use afpa_abi::{ANSWER_MAX, HEAD_MAX, Sample};
-use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::conn::reports::Reports;
+use crate::ring::Ring;
 
-/// The reader of the ring buffer of samples. One is enough; it stays on its thread.
-pub struct Samples<'f> {
-    ring: RingBuffer<'f>,
-    read: Rc<RefCell<Vec<Sample>>>,
-}
+/// The reader of sampled answers.
+pub type Samples<'f> = Ring<'f, Sample>;
 
 impl Reports {
     /// Samples one in about this many answers of one segment from now on, rounded up to a power of two;
@@ -27,23 +21,7 @@ impl Reports {
     /// Opens the stream of sampled answers. Programs do not wake the reader: it must poll. An answer that finds
     /// the buffer full is not sampled.
     pub fn samples(&self) -> libbpf_rs::Result<Samples<'_>> {
-        let read = Rc::new(RefCell::new(Vec::new()));
-        let into = Rc::clone(&read);
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&self.samples, move |bytes| {
-            into.borrow_mut().extend(Sample::from_bytes(bytes));
-            0
-        })?;
-        Ok(Samples { ring: builder.build()?, read })
-    }
-}
-
-impl Samples<'_> {
-    /// All samples that are there, without waiting.
-    pub fn drain(&self) -> libbpf_rs::Result<Vec<Sample>> {
-        self.ring.poll(Duration::ZERO)?;
-        self.ring.consume()?;
-        Ok(self.read.take())
+        Ring::of(&self.samples, Sample::from_bytes)
     }
 }
 
