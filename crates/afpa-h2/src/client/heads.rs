@@ -2,31 +2,20 @@
 
 use super::{Connection, Event, MOST_INTERIMS, ResponseHead};
 use crate::endpoint::{Fatal, Head, StreamId};
-use crate::frame::{ErrorCode, FrameHeader};
+use crate::frame::{ErrorCode, FrameHeader, kind};
 
 impl Connection {
-    pub(super) fn on_headers<'i>(
+    pub(super) fn on_head<'i>(
         &mut self,
         header: FrameHeader,
         payload: &[u8],
         head: &mut ResponseHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        self.must_be_opened(header.stream, "HEADERS on a stream that was not opened")?;
-        match self.endpoint.on_headers(header, payload)? {
-            Some((of, block)) => self.on_block(of, block, head, now_ms),
-            None => Ok(None),
+        if header.kind == kind::HEADERS {
+            self.must_be_opened(header.stream, "HEADERS on a stream that was not opened")?;
         }
-    }
-
-    pub(super) fn on_continuation<'i>(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        head: &mut ResponseHead,
-        now_ms: u64,
-    ) -> Result<Option<Event<'i>>, Fatal> {
-        match self.endpoint.on_continuation(header, payload)? {
+        match self.endpoint.on_head(header, payload)? {
             Some((of, block)) => self.on_block(of, &block, head, now_ms),
             None => Ok(None),
         }

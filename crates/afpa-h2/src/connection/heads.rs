@@ -3,34 +3,21 @@
 use super::{Connection, ErrorCode, Event, Fatal, Serving, StreamId};
 use crate::endpoint::Head;
 use crate::endpoint::stream::Stream;
-use crate::frame::FrameHeader;
+use crate::frame::{FrameHeader, kind};
 use crate::request::{Framing, RequestHead};
 
 impl Connection {
-    pub(super) fn on_headers<'i>(
+    pub(super) fn on_head<'i>(
         &mut self,
         header: FrameHeader,
         payload: &[u8],
         head: &mut RequestHead,
         now_ms: u64,
     ) -> Result<Option<Event<'i>>, Fatal> {
-        if header.stream.is_multiple_of(2) {
+        if header.kind == kind::HEADERS && header.stream.is_multiple_of(2) {
             return Err(Fatal::protocol("HEADERS on a stream that no client can open"));
         }
-        match self.endpoint.on_headers(header, payload)? {
-            Some((of, block)) => self.on_block(of, block, head, now_ms),
-            None => Ok(None),
-        }
-    }
-
-    pub(super) fn on_continuation<'i>(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        head: &mut RequestHead,
-        now_ms: u64,
-    ) -> Result<Option<Event<'i>>, Fatal> {
-        match self.endpoint.on_continuation(header, payload)? {
+        match self.endpoint.on_head(header, payload)? {
             Some((of, block)) => self.on_block(of, &block, head, now_ms),
             None => Ok(None),
         }

@@ -211,8 +211,7 @@ impl Connection {
         self.endpoint.check_order(header)?;
         match header.kind {
             kind::DATA => self.on_data(header, payload, now_ms),
-            kind::HEADERS => self.on_headers(header, payload, head, now_ms),
-            kind::CONTINUATION => self.on_continuation(header, payload, head, now_ms),
+            kind::HEADERS | kind::CONTINUATION => self.on_head(header, payload, head, now_ms),
             kind::WINDOW_UPDATE => self.on_window_update(header, payload, now_ms),
             kind::RST_STREAM => self.on_reset(header, payload, now_ms),
             kind::PRIORITY => self.on_priority(header, payload, now_ms),

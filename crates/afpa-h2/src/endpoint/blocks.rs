@@ -1,5 +1,7 @@
 //! Field blocks (RFC 9113 section 4.3): HEADERS and CONTINUATION (sections 6.2 and 6.10), as they come and as they go.
 
+use std::borrow::Cow;
+
 use super::{Endpoint, Fatal, StreamId, unpadded};
 use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, flag, kind};
 use crate::hpack::encode;
@@ -23,13 +25,17 @@ pub(crate) struct Head {
 }
 
 impl<T> Endpoint<T> {
-    /// HEADERS. Returns the field block if this is all of it.
+    /// HEADERS or CONTINUATION. Returns the field block if this was the last of it.
     #[inline]
-    pub(crate) fn on_headers<'i>(
+    pub(crate) fn on_head<'i>(
         &mut self,
         header: FrameHeader,
         payload: &'i [u8],
-    ) -> Result<Option<(Head, &'i [u8])>, Fatal> {
+    ) -> Result<Option<(Head, Cow<'i, [u8]>)>, Fatal> {
+        if header.kind == kind::CONTINUATION {
+            let whole = self.on_continuation(header, payload)?;
+            return Ok(whole.map(|Block { of, bytes, .. }| (of, Cow::Owned(bytes))));
+        }
         let (id, end) = (header.stream, header.has(flag::END_STREAM));
         let mut fragment = unpadded(header, payload)?;
         let mut depends_on_itself = false;
@@ -42,7 +48,7 @@ impl<T> Endpoint<T> {
         }
         let of = Head { id, end, depends_on_itself };
         if header.has(flag::END_HEADERS) {
-            return Ok(Some((of, fragment)));
+            return Ok(Some((of, Cow::Borrowed(fragment))));
         }
         if fragment.len() > self.limits.block {
             return Err(Fatal::calm("a field block is too long"));
@@ -51,12 +57,11 @@ impl<T> Endpoint<T> {
         Ok(None)
     }
 
-    /// CONTINUATION. Returns the field block if this was the last of it.
-    pub(crate) fn on_continuation(
+    fn on_continuation(
         &mut self,
         header: FrameHeader,
         payload: &[u8],
-    ) -> Result<Option<(Head, Vec<u8>)>, Fatal> {
+    ) -> Result<Option<Block>, Fatal> {
         let Some(block) = self.block.as_mut().filter(|block| block.of.id == header.stream) else {
             return Err(Fatal::protocol("CONTINUATION continues nothing"));
         };
@@ -71,7 +76,7 @@ impl<T> Endpoint<T> {
         if !header.has(flag::END_HEADERS) {
             return Ok(None);
         }
-        Ok(self.block.take().map(|block| (block.of, block.bytes)))
+        Ok(self.block.take())
     }
 
     /// No other frame may stand within a field block.
