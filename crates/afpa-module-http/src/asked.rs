@@ -173,6 +173,30 @@ impl Rewritten {
 }
 
 impl KeptRequest {
+    /// The facts for its answer; `parsed` is its head, parsed again.
+    pub(crate) fn asked<'a, 's, 'b>(
+        &'a self,
+        parsed: &'a Request<'s, 'b>,
+        source: &'static str,
+        (now, must_close): (Now, bool),
+    ) -> Asked<'a, 's, 'b> {
+        Asked {
+            client: self.client,
+            request: parsed,
+            scope: self.scope(),
+            source,
+            arrived: self.arrived,
+            now,
+            must_close,
+            tls: self.tls.as_ref(),
+            hsts: self.hsts.as_ref(),
+            edits: self.edits(),
+            errors: self.errors(),
+            granted: self.granted.as_ref(),
+            exchange: None,
+        }
+    }
+
     pub(crate) fn new(asked: &Asked<'_, '_, '_>, head: Vec<u8>, limits: RequestLimits) -> Self {
         let (arrived, client, version) = (asked.arrived, asked.client, asked.request.version);
         let (tls, hsts) = (asked.tls.cloned(), asked.hsts.cloned());

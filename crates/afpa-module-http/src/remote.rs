@@ -468,18 +468,8 @@ impl Remote {
         let Self { request, job, .. } = self;
         Asked {
             client: job.client.map_or(peer, Client::Ip),
-            request: parsed,
-            scope: request.scope(),
-            source: "remote",
-            arrived: request.arrived,
-            now,
-            must_close: false,
-            tls: request.tls.as_ref(),
-            hsts: request.hsts.as_ref(),
-            edits: request.edits(),
             errors: request.errors().map(|errors| Errors { may_ask: false, ..errors }),
-            granted: request.granted.as_ref(),
-            exchange: None,
+            ..request.asked(parsed, "remote", (now, false))
         }
     }
 }

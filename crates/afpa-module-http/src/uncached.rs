@@ -9,7 +9,7 @@ use afpa_framework::{Finished, Helpers, Now, Outbox, Persistence};
 use afpa_http::{FieldSlots, Status, request::Said, target};
 use afpa_router::{Fallback, RequestSetId, Scripts, SiteId};
 
-use crate::asked::{Asked, KeptRequest};
+use crate::asked::KeptRequest;
 use crate::auth::PasswordCheck;
 use crate::doc_root::DocRoot;
 use crate::global::Global;
@@ -205,21 +205,7 @@ impl LoadedRequest {
             responder.refuse(request.client, said, status, now, out);
             return Persistence::Close;
         };
-        let asked = Asked {
-            client: request.client,
-            request: &parsed,
-            scope: request.scope(),
-            source: "uncached",
-            arrived: request.arrived,
-            now,
-            must_close,
-            tls: request.tls.as_ref(),
-            hsts: request.hsts.as_ref(),
-            edits: request.edits(),
-            errors: request.errors(),
-            granted: request.granted.as_ref(),
-            exchange: None,
-        };
+        let asked = request.asked(&parsed, "uncached", (now, must_close));
         match loaded {
             Loaded::Object(_) | Loaded::Slash | Loaded::Listing(_) | Loaded::There
                 if let Some(unfit) = *unfit =>

@@ -7,7 +7,7 @@ use afpa_router::Fallback;
 use super::kept::{self, Kept};
 use super::miss::{Distributing, asked_or};
 use super::{Http, HttpConnection};
-use crate::asked::{Asked, KeptRequest};
+use crate::asked::KeptRequest;
 use crate::remote::{Distributed, Remote};
 use crate::script::{Run, Script};
 use crate::uncached::KeptFallback;
@@ -37,21 +37,7 @@ impl<T: Table> Http<T> {
             responder.refuse(request.client, said, status, now, out);
             return Finished::Answered(Persistence::Close);
         };
-        let asked = Asked {
-            client: request.client,
-            request: &parsed,
-            scope: request.scope(),
-            source: "afpa",
-            arrived: request.arrived,
-            now,
-            must_close,
-            tls: request.tls.as_ref(),
-            hsts: request.hsts.as_ref(),
-            edits: request.edits(),
-            errors: request.errors(),
-            granted: request.granted.as_ref(),
-            exchange: None,
-        };
+        let asked = request.asked(&parsed, "afpa", (now, must_close));
         let mut spelled = Vec::new();
         let to = Distributed::whole((site, group, affinity), &parsed, &mut spelled);
         let to = Distributed { script: run.map(|(scripts, script)| Run { scripts, script }), ..to };

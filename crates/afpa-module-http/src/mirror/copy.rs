@@ -1,4 +1,4 @@
-//! The content of a request that is mirrored: copied on its way from the client, and given again to the mirror.
+//! The content of a request that is mirrored: copied on its way from the client.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,7 +7,6 @@ use afpa_framework::{BreakOff, ClientStream, Now, Timeouts};
 use afpa_http::body::BodySkipper;
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response::Response;
-use afpa_shared_cache::Nobody;
 
 use super::{Dropped, Mirror};
 
@@ -155,75 +154,6 @@ impl ClientStream for Copying<'_> {
 
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
         self.client.is_over(cx)
-    }
-}
-
-/// The client of a mirror: it has sent all of its content, and takes every answer.
-#[derive(Debug)]
-pub(super) struct Replay {
-    content: Vec<u8>,
-    taken: usize,
-    nobody: Nobody,
-}
-
-impl Replay {
-    pub(super) fn new(content: Vec<u8>) -> Self {
-        Self { content, taken: 0, nobody: Nobody::default() }
-    }
-}
-
-impl ClientStream for Replay {
-    fn arrived(&self) -> &[u8] {
-        self.content.get(self.taken..).unwrap_or_default()
-    }
-
-    fn consume(&mut self, n: usize) {
-        self.taken += n;
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.nobody.poll_receive(cx, room)
-    }
-
-    fn give_back(&mut self, _: &[u8]) {}
-
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.nobody.poll_gone(cx)
-    }
-
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-        more: bool,
-    ) -> Poll<io::Result<usize>> {
-        self.nobody.poll_send(cx, bytes, more)
-    }
-
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.nobody.poll_shutdown(cx)
-    }
-
-    fn reset_at_end(&mut self) {}
-
-    fn now(&self) -> Now {
-        self.nobody.now()
-    }
-
-    fn cached_now(&self) -> Now {
-        self.nobody.cached_now()
-    }
-
-    fn timeouts(&self) -> Timeouts {
-        self.nobody.timeouts()
-    }
-
-    fn wait_until(&mut self, steady_ms: Option<u64>) {
-        self.nobody.wait_until(steady_ms);
-    }
-
-    fn is_over(&self, cx: &mut Context<'_>) -> bool {
-        self.nobody.is_over(cx)
     }
 }
 

@@ -20,9 +20,10 @@ use afpa_proxy::client::Client as ClientKey;
 use afpa_proxy::exchange::{self, Core, End, Job};
 use afpa_proxy::request::RequestHead;
 use afpa_router::{GroupId, RequestSetId, SiteId};
+use afpa_shared_cache::Nobody;
 
 pub(crate) use copy::Copying;
-use copy::{Discarding, Replay};
+use copy::Discarding;
 pub(crate) use job::of;
 
 /// The field that says to a server that nobody waits for its answer.
@@ -280,7 +281,7 @@ impl Mirror {
         let Self { mut job, content, held } = self;
         let core = Rc::clone(core);
         tokio::task::spawn_local(async move {
-            let (mut client, mut tap) = (Replay::new(content), Discarding);
+            let (mut client, mut tap) = (Nobody::with_content(content), Discarding);
             let asked = exchange::run(&mut job, &core, &mut client, Some(&mut tap));
             let report = tokio::time::timeout(PATIENCE, asked).await;
             let is_answered = report.is_ok_and(|report| matches!(report.end, End::Relayed(_)));

@@ -202,18 +202,29 @@ impl<C: ClientStream> ClientStream for Outlived<'_, C> {
     }
 }
 
-/// The client of an exchange that nobody waits for: it takes everything, and sends nothing.
+/// The client of an exchange that nobody waits for: it takes everything, and sends no more than it has sent.
 #[derive(Debug, Default)]
 pub struct Nobody {
+    sent: Vec<u8>,
+    consumed: usize,
     sleep: RefCell<Option<Pin<Box<Sleep>>>>,
+}
+
+impl Nobody {
+    /// One that has sent all of its content.
+    pub fn with_content(sent: Vec<u8>) -> Self {
+        Self { sent, ..Self::default() }
+    }
 }
 
 impl ClientStream for Nobody {
     fn arrived(&self) -> &[u8] {
-        &[]
+        self.sent.get(self.consumed..).unwrap_or_default()
     }
 
-    fn consume(&mut self, _: usize) {}
+    fn consume(&mut self, n: usize) {
+        self.consumed += n;
+    }
 
     fn poll_receive(&mut self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
         Poll::Pending
