@@ -225,11 +225,13 @@ fn the_lab_is_compiled_as_the_product_is() {
         let read = |name| fs::read_to_string(house().join(folder).join(name)).expect("a file");
         (read("Cargo.toml"), read("Cargo.lock"))
     });
-    let release = |manifest: &str| {
-        let section = manifest.split("\n[").find_map(|part| part.strip_prefix("profile.release]"));
-        section.expect("a profile").split("\n\n").next().unwrap_or_default().trim().to_owned()
-    };
-    assert_eq!(release(&product.0), release(&lab.0));
+    for section in ["workspace.package]", "profile.release]"] {
+        let [product, lab] = [&product.0, &lab.0].map(|manifest| {
+            let found = manifest.split("\n[").find_map(|part| part.strip_prefix(section));
+            found.expect("a section").split("\n\n").next().unwrap_or_default().trim().to_owned()
+        });
+        assert_eq!(product, lab, "[{section}");
+    }
     let names = |lock: &str| {
         let packages = lock.split("\n[[package]]\n").skip(1);
         let lines = packages.map(|package| package.lines().take(2).collect::<Vec<_>>().join(" "));
