@@ -418,7 +418,7 @@ impl<'s> Building<'s, '_> {
             Arc::new(Scripts { group, affinity, root, mount, params })
         });
         let below = mount.unwrap_or_default();
-        let hints = self.site.hints.iter().filter_map(|hint| RootHint::below(hint, below));
+        let hints = self.site.hints.iter().filter_map(|hint| hint.below(below));
         let filters = self.site.filters.iter().filter_map(|filter| filter.below(below));
         let filters: Vec<RootFilter> = filters.collect();
         let is_plain = filters.is_empty() && !fields.has_prefixes();

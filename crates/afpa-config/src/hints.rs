@@ -34,31 +34,21 @@ choice! {
     }
 }
 
-/// A `[[site.hint]]`: a hint about some files.
+/// A `[[site.hint]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteHint {
-    /// The prefix of their paths.
-    pub prefix: String,
-    /// Extensions, `none` among them; empty: all.
-    pub extensions: Vec<String>,
-    /// Whether their objects stay.
-    pub keep: Keep,
-    /// How often the policy has to choose one before it goes.
-    pub weight: usize,
-    /// Age at which an object is made anew; zero: none.
-    pub expiry: Duration,
-    /// Among the long responses of a worker that is behind.
-    pub priority: Priority,
+    /// The hint, and the URL paths that it is about.
+    pub hint: RootHint,
     /// Which `[[site.hint]]`.
     pub instance: Instance,
     /// Where it begins.
     pub location: Location,
 }
 
-/// A hint as one directory sees it.
+/// A hint about some files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RootHint {
-    /// The prefix of paths below the directory.
+    /// The prefix of their paths.
     pub prefix: String,
     /// Extensions in lower case, `none` among them; empty: all.
     pub extensions: Vec<String>,
@@ -77,25 +67,21 @@ impl SiteHint {
     pub(crate) fn read<'i>(reader: &mut Reader<'i>, item: &Item<'i>) -> Self {
         let mut s = reader.at(item);
         let day = Duration::from_secs(24 * 3600);
-        SiteHint {
+        let hint = RootHint {
             prefix: s.text("prefix", "URL path prefix", "/".to_owned(), rules::prefix),
             extensions: s.texts("extensions", "extensions", Vec::new(), rules::file_extension),
             keep: s.choice("keep", Keep::Auto),
             weight: s.count("weight", 1, 0..=16),
             expiry: s.duration("expiry", Duration::ZERO, Duration::ZERO..=day),
             priority: s.choice("priority", Priority::Normal),
-            instance: item.instance,
-            location: item.location.clone(),
-        }
+        };
+        SiteHint { hint, instance: item.instance, location: item.location.clone() }
     }
-}
 
-impl RootHint {
     /// The hint for the directory that stands for `mount`; `None` if it is for other paths.
-    pub(crate) fn below(hint: &SiteHint, mount: &str) -> Option<RootHint> {
-        let prefix = below(&hint.prefix, mount)?.to_owned();
-        let SiteHint { extensions, keep, weight, expiry, priority, .. } = hint.clone();
-        Some(RootHint { prefix, extensions, keep, weight, expiry, priority })
+    pub(crate) fn below(&self, mount: &str) -> Option<RootHint> {
+        let prefix = below(&self.hint.prefix, mount)?.to_owned();
+        Some(RootHint { prefix, ..self.hint.clone() })
     }
 }
 
@@ -114,9 +100,10 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     for site in &config.sites {
         for (index, hint) in site.hints.iter().enumerate() {
             findings.extend(one(settings, site, hint));
-            let twin = site.hints.iter().take(index).find(|other| overlap(other, hint));
+            let twin = site.hints.iter().take(index).find(|other| overlap(&other.hint, &hint.hint));
             if twin.is_some() {
-                let cause = format!("another hint of this site is for \"{}\", too", hint.prefix);
+                let cause =
+                    format!("another hint of this site is for \"{}\", too", hint.hint.prefix);
                 let remedy = "write one hint for both, or other extensions";
                 findings.push(Finding::error(hint.location.clone(), cause, remedy));
             }
@@ -127,8 +114,8 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 
 fn one(settings: &Settings, site: &SiteSettings, hint: &SiteHint) -> Option<Finding> {
     let at = |key| settings.location_in("site.hint", hint.instance, key);
-    let weighs = hint.weight != 1;
-    let expires = hint.expiry > Duration::ZERO;
+    let RootHint { keep, weight, expiry, .. } = hint.hint;
+    let (weighs, expires) = (weight != 1, expiry > Duration::ZERO);
     let warning = |location: Location, cause: &str, remedy: &str| {
         Some(Finding::warning(location, cause.to_owned(), remedy.to_owned()))
     };
@@ -136,12 +123,12 @@ fn one(settings: &Settings, site: &SiteSettings, hint: &SiteHint) -> Option<Find
         let cause = "nothing of this site is cached, so hints have no effect";
         return warning(hint.location.clone(), cause, "set `root`, or remove the hint");
     }
-    if hint.keep == Keep::Never && (weighs || expires) {
+    if keep == Keep::Never && (weighs || expires) {
         let key = if weighs { "weight" } else { "expiry" };
         let cause = format!("`{key}` has no effect on what is never kept");
         return Some(Finding::error(at(key), cause, format!("remove `{key}`, or `keep`")));
     }
-    if hint.keep == Keep::Always && weighs {
+    if keep == Keep::Always && weighs {
         let cause = "`weight` has no effect on what is always kept";
         return warning(at("weight"), cause, "remove it");
     }
@@ -159,7 +146,7 @@ fn one(settings: &Settings, site: &SiteSettings, hint: &SiteHint) -> Option<Find
 }
 
 /// Whether two hints are for the same files, and neither of them is the more precise one.
-fn overlap(one: &SiteHint, other: &SiteHint) -> bool {
+fn overlap(one: &RootHint, other: &RootHint) -> bool {
     one.prefix == other.prefix
         && one.extensions.is_empty() == other.extensions.is_empty()
         && (one.extensions.is_empty()

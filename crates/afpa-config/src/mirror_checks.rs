@@ -14,11 +14,8 @@ pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&
 impl SiteSettings {
     /// The mirror of a content group of a path, by their numbers in the router's table; `None`: there is none.
     pub fn mirror_of(&self, path: usize, content: usize) -> Option<(&str, u32)> {
-        let path = self.paths.get(path);
-        let content = path.and_then(|path| path.contents.get(content));
-        let of_content = content.and_then(|content| content.behaviour.mirror.as_ref());
-        let of_path = path.and_then(|path| path.behaviour.mirror.as_ref());
-        match of_content.or(of_path).or(self.mirror.as_ref())? {
+        let own = self.of_place((path, content), |place| place.mirror.as_ref());
+        match own.or(self.mirror.as_ref())? {
             Mirror::Off => None,
             Mirror::To { to, share } => Some((to, *share)),
         }

@@ -34,6 +34,17 @@ impl SiteSettings {
         self.paths.iter().flat_map(UrlPath::places)
     }
 
+    /// The setting of a content group of a path, or else of the path, by their numbers in the router's table.
+    pub(crate) fn of_place<'c, T>(
+        &'c self,
+        (path, content): (usize, usize),
+        of: impl Fn(&'c Behaviour) -> Option<T>,
+    ) -> Option<T> {
+        let path = self.paths.get(path)?;
+        let content = path.contents.get(content).and_then(|content| of(&content.behaviour));
+        content.or_else(|| of(&path.behaviour))
+    }
+
     /// The section of the site, and those of its places, each with what `own` and `of` say.
     pub(crate) fn sections<'c, T>(
         &'c self,

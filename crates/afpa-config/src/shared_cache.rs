@@ -105,18 +105,12 @@ pub struct SiteCache {
 impl SiteSettings {
     /// Which answers of servers are kept in a content group of a path, by their numbers in the router's table.
     pub fn cache_mode(&self, path: usize, content: usize) -> CacheMode {
-        let path = self.paths.get(path);
-        let content = path.and_then(|path| path.contents.get(content));
-        let own = content.and_then(|content| content.behaviour.cache);
-        own.or_else(|| path?.behaviour.cache).unwrap_or(self.cache.mode)
+        self.of_place((path, content), |place| place.cache).unwrap_or(self.cache.mode)
     }
 
     /// Whether answers of servers to requests of a content group of a path are compressed.
     pub fn compresses(&self, path: usize, content: usize) -> bool {
-        let path = self.paths.get(path);
-        let content = path.and_then(|path| path.contents.get(content));
-        let own = content.and_then(|content| content.behaviour.compress);
-        own.or_else(|| path?.behaviour.compress).unwrap_or(self.compress)
+        self.of_place((path, content), |place| place.compress).unwrap_or(self.compress)
     }
 }
 
