@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores
+.PHONY: help docs run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -79,6 +79,10 @@ bench-cores: lab ## how rates grow with the cores of the server, as root (ARGS="
 site: ## generate the sample site into site/generated
 	@scripts/setup build
 	@python3 site/generate
+
+docs: ## build the site of the pages into build/site/html, with search, and follow its links
+	@scripts/setup docs
+	@docs/site/build
 
 fuzz: ## fuzz one target for a minute (TARGET=name SECONDS=60)
 	@scripts/fuzz '$(TARGET)' '$(or $(SECONDS),60)'

@@ -55,6 +55,24 @@ fn every_page_is_reached_from_the_first_one_by_links() {
     assert!(lost.is_empty(), "no link leads from README.md to {lost:?}");
 }
 
+/// `make docs` lays out the pages that its navigation names, and no others.
+#[test]
+fn every_page_is_once_in_the_navigation_of_the_site() {
+    let text = fs::read_to_string(house().join("docs/site/mkdocs.yml")).expect("the navigation");
+    let entries = text.lines().filter_map(|line| line.rsplit(' ').next());
+    let entries: Vec<_> =
+        entries.filter(|entry| entry.ends_with(".md")).map(PathBuf::from).collect();
+    let named: BTreeSet<_> = entries.iter().cloned().collect();
+    assert_eq!(named.len(), entries.len(), "a page is named twice");
+    let absent: Vec<_> = named.iter().filter(|page| !house().join(page).is_file()).collect();
+    assert!(absent.is_empty(), "there is no page {absent:?}");
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    let within = |path: PathBuf| path.strip_prefix(house()).ok().map(Path::to_owned);
+    let pages: BTreeSet<_> = files().into_iter().filter(is_page).filter_map(within).collect();
+    let left_out: Vec<_> = pages.difference(&named).collect();
+    assert!(left_out.is_empty(), "docs/site/mkdocs.yml does not name {left_out:?}");
+}
+
 /// A page of a job has the lines of nginx and Caddy beside ours.
 #[test]
 fn pages_of_jobs_are_short_and_narrow() {
