@@ -51,7 +51,7 @@ impl DnsPath {
         }
         let object = ObjectBuilder::default()
             .name("afpa_dns")
-            .and_then(|builder| builder.open_memory(crate::DNS_OBJECT))
+            .and_then(|builder| builder.open_memory(&crate::DNS_OBJECT.unpacked()?))
             .and_then(|open| open.load())
             .map_err(|error| explain("kernel refuses the programs for DNS", &error))?;
         let program = |name: &str| {

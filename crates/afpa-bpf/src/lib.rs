@@ -20,6 +20,7 @@ mod found;
 mod kernel;
 mod load;
 mod net;
+mod packed;
 mod pin_dir;
 mod pin_home;
 pub mod preflight;
@@ -65,6 +66,7 @@ pub use net::carriers::{Carriers, Change};
 pub use net::interfaces::{Interface, carrying, interfaces, is_reachable};
 pub use net::port_claim::{ClaimRefused, PortClaim};
 pub use net::tcx::{TcxHook, TcxProgram, detach_link};
+pub use packed::Packed;
 pub use pin_dir::{PinDir, PinDirOwner, PinDirRefused};
 pub use pin_home::{HOME, open_home};
 pub use program::ProgramStatistics;
@@ -79,7 +81,7 @@ pub use time::{boot_ns, monotonic_ns};
 pub use unavailable::Unavailable;
 
 /// The eBPF object this crate was built with.
-pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.o"));
+pub static OBJECT: Packed = Packed(include_bytes!(concat!(env!("OUT_DIR"), "/afpa.bpf.z")));
 
 /// The eBPF object of the programs that answer DNS.
-pub static DNS_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dns.bpf.o"));
+pub static DNS_OBJECT: Packed = Packed(include_bytes!(concat!(env!("OUT_DIR"), "/dns.bpf.z")));

@@ -32,7 +32,7 @@ fn weight(program: &str) -> usize {
 /// The object as it was built.
 pub(crate) fn open_object() -> libbpf_rs::Result<OpenObject> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep_complaint)));
-    ObjectBuilder::default().name("afpa")?.open_memory(crate::OBJECT)
+    ObjectBuilder::default().name("afpa")?.open_memory(&crate::OBJECT.unpacked()?)
 }
 
 /// Creates the maps of `open`, and loads no program. Returns the programs' names with them.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use afpa_abi::{Reason, STRUCTS, StructLayout, dns};
+use afpa_bpf::Packed;
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::{Btf, types};
 
@@ -12,8 +13,12 @@ const PREBUILT_CLANG: &str = include_str!("../../../../bpf/prebuilt/clang-versio
 
 #[test]
 fn layouts_agree_with_btf() {
-    agree(afpa_bpf::OBJECT, STRUCTS);
-    agree(afpa_bpf::DNS_OBJECT, dns::STRUCTS);
+    agree(&built(afpa_bpf::OBJECT), STRUCTS);
+    agree(&built(afpa_bpf::DNS_OBJECT), dns::STRUCTS);
+}
+
+fn built(object: Packed) -> Vec<u8> {
+    object.unpacked().expect("packed by the build script")
 }
 
 fn agree(object: &[u8], structs: &[StructLayout]) {
@@ -77,8 +82,9 @@ fn prebuilt_object_is_of_the_same_source() {
     }
     let objects =
         [("afpa", afpa_bpf::OBJECT, PREBUILT), ("dns", afpa_bpf::DNS_OBJECT, DNS_PREBUILT)];
-    for (name, built, prebuilt) in objects {
-        let (built, prebuilt) = (programs(built), programs(prebuilt));
+    for (name, packed, prebuilt) in objects {
+        let object = built(packed);
+        let (built, prebuilt) = (programs(&object), programs(prebuilt));
         assert!(built.len() >= 2, "{:?}", built.keys());
         assert!(built == prebuilt, "bpf/prebuilt/{name}.bpf.o is stale: copy the new object there");
     }
