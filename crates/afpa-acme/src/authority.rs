@@ -13,6 +13,7 @@ use crate::certificate::Facts;
 use crate::challenges::{AlpnCertificate, Challenges, Shown};
 use crate::due::Window;
 use crate::error::AcmeError;
+use crate::https::Https;
 use crate::program::Record;
 use crate::settings::{AcmeSettings, ChallengeKind, ExternalAccount};
 use crate::state::StateFolder;
@@ -185,10 +186,8 @@ impl<'s> Authority<'s> {
 }
 
 fn builder(settings: &AcmeSettings) -> Result<AccountBuilder, AcmeError> {
-    Ok(match &settings.directory_ca {
-        Some(path) => Account::builder_with_root(path)?,
-        None => Account::builder()?,
-    })
+    let https = Https::new(settings.directory_ca.as_deref())?;
+    Ok(Account::builder_with_http(Box::new(https)))
 }
 
 /// An answer of the authority, if it does not take longer than that. Nothing below limits how long it may be silent, and

@@ -22,6 +22,7 @@ mod challenges;
 mod demand;
 mod due;
 mod error;
+mod https;
 mod manager;
 mod program;
 mod settings;
