@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use afpa_config::{Choice, Log, LogFormat};
 
@@ -22,29 +23,30 @@ pub fn start(settings: &Log) -> anyhow::Result<()> {
     tracing::subscriber::set_global_default(subscriber).context("logging was started twice")
 }
 
-fn filter(settings: &Log, variable: Option<&str>) -> anyhow::Result<EnvFilter> {
-    match variable.filter(|text| !text.is_empty()) {
-        None => Ok(EnvFilter::new(settings.level.word())),
-        Some(text) => EnvFilter::try_new(text).with_context(|| {
-            format!("{VARIABLE}={text:?} is not a filter such as info,afpa_cache=debug")
-        }),
-    }
+fn filter(settings: &Log, variable: Option<&str>) -> anyhow::Result<Targets> {
+    let text = variable.filter(|text| !text.is_empty()).unwrap_or(settings.level.word());
+    text.parse().with_context(|| {
+        format!("{VARIABLE}={text:?} is not a filter such as info,afpa_cache=debug")
+    })
 }
 
 type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;
 
-fn subscriber<W>(format: LogFormat, filter: EnvFilter, colours: bool, writer: W) -> Subscriber
+fn subscriber<W>(format: LogFormat, filter: Targets, colours: bool, writer: W) -> Subscriber
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        // The filter decides.
+        .with_max_level(tracing::Level::TRACE)
         .with_writer(writer)
         // It would print them, and panic where that fails.
         .log_internal_errors(false);
     match format {
-        LogFormat::Text => Box::new(builder.with_ansi(colours).with_target(false).finish()),
-        LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
+        LogFormat::Text => {
+            Box::new(builder.with_ansi(colours).with_target(false).finish().with(filter))
+        }
+        LogFormat::Json => Box::new(builder.json().flatten_event(true).finish().with(filter)),
     }
 }
 
