@@ -18,5 +18,5 @@ mod span;
 
 pub use messages::Span;
 pub use retry::Loss;
-pub use send::{Batch, Sender, Settings};
+pub use send::{Batch, Sender, Sent, Settings};
 pub use span::{Exchange, Served, put_spans};

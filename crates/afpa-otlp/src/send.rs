@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use afpa_proxy::resolve::ResolveSettings;
@@ -122,7 +123,11 @@ impl Sender {
     ///
     /// # Errors
     /// When all of it is lost.
-    pub async fn send(&self, batch: &Batch) -> Result<u64, Loss> {
+    pub fn send<'a>(&'a self, batch: &'a Batch) -> Sent<'a> {
+        Box::pin(self.send_until_taken(batch))
+    }
+
+    async fn send_until_taken(&self, batch: &Batch) -> Result<u64, Loss> {
         let mut attempts = 1;
         loop {
             let attempt = timeout(ATTEMPT, self.attempt(batch)).await;
@@ -143,12 +148,14 @@ impl Sender {
     ///
     /// # Errors
     /// When it is lost.
-    pub async fn send_once(&self, batch: &Batch) -> Result<u64, Loss> {
-        let (verdict, rejected) = self.attempt(batch).await.unwrap_or(UNREACHABLE);
-        match verdict {
-            Verdict::Taken => Ok(rejected),
-            Verdict::Again(loss, _) | Verdict::Lost(loss) => Err(loss),
-        }
+    pub fn send_once<'a>(&'a self, batch: &'a Batch) -> Sent<'a> {
+        Box::pin(async {
+            let (verdict, rejected) = self.attempt(batch).await.unwrap_or(UNREACHABLE);
+            match verdict {
+                Verdict::Taken => Ok(rejected),
+                Verdict::Again(loss, _) | Verdict::Lost(loss) => Err(loss),
+            }
+        })
     }
 
     async fn attempt(&self, batch: &Batch) -> Result<(Verdict, u64), Error> {
@@ -176,6 +183,9 @@ impl Sender {
         Ok((verdict, u64::try_from(rejected).unwrap_or(0)))
     }
 }
+
+/// The fate of a batch. Boxed, so that the client is in the program once, and not again in the crate that waits.
+pub type Sent<'a> = Pin<Box<dyn Future<Output = Result<u64, Loss>> + 'a>>;
 
 /// The connections to the collector.
 enum Way {

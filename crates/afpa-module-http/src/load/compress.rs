@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use afpa_http::Coding;
-use brotli::enc::BrotliEncoderParams;
+use afpa_proxy::coding::compress_by_brotli;
 
 /// The type of [`compress`], for which tests substitute other functions.
 pub(crate) type Encode = dyn Fn(Coding, u32, &[u8]) -> io::Result<Option<Vec<u8>>> + Send;
@@ -16,7 +16,7 @@ pub(super) fn compress(coding: Coding, level: u32, content: &[u8]) -> io::Result
     let coded = match coding {
         Coding::Identity => return Ok(None),
         Coding::Gzip => gzip(level, content)?,
-        Coding::Brotli => brotli(level, content)?,
+        Coding::Brotli => compress_by_brotli(level, content)?,
         Coding::Zstd => zstd::bulk::compress(content, level.clamp(1, 19) as i32)?,
     };
     // To save less than a twentieth is not worth the client's work.
@@ -28,17 +28,6 @@ fn gzip(level: u32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(content)?;
     encoder.finish()
-}
-
-fn brotli(level: u32, content: &[u8]) -> io::Result<Vec<u8>> {
-    let params = BrotliEncoderParams {
-        quality: level.clamp(1, 11) as i32,
-        size_hint: content.len(),
-        ..BrotliEncoderParams::default()
-    };
-    let mut coded = Vec::new();
-    brotli::BrotliCompress(&mut &content[..], &mut coded, &params)?;
-    Ok(coded)
 }
 
 #[cfg(test)]

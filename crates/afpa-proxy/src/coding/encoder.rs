@@ -10,16 +10,50 @@ use flate2::write::GzEncoder;
 
 /// Encodes the content of one answer.
 pub struct Encoder {
-    kind: Kind,
+    inner: Box<dyn Encode>,
     /// Bytes went in that may not have come out yet.
     holds: bool,
     _place: Place,
 }
 
-enum Kind {
-    Gzip(Box<GzEncoder<Vec<u8>>>),
-    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
-    Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
+/// The part that the encoders of all codings have in common. By its table, their code is once in the program, and not again in
+/// every crate that drops one.
+trait Encode: Write {
+    /// The bytes that have come out.
+    fn ready(&mut self) -> &mut Vec<u8>;
+
+    /// Ends the content, and returns the bytes that have come out since.
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>>;
+}
+
+impl Encode for GzEncoder<Vec<u8>> {
+    fn ready(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        (*self).finish()
+    }
+}
+
+impl Encode for brotli::CompressorWriter<Vec<u8>> {
+    fn ready(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        Ok(self.into_inner())
+    }
+}
+
+impl Encode for zstd::stream::write::Encoder<'static, Vec<u8>> {
+    fn ready(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<u8>> {
+        (*self).finish()
+    }
 }
 
 /// The encoders of one core, of which there is a limited number.
@@ -89,11 +123,11 @@ impl Encoder {
         keeps: &dyn Fn() -> bool,
     ) -> Option<Self> {
         let place = places.take(keeps)?;
-        let kind = match coding {
+        let inner: Box<dyn Encode> = match coding {
             Coding::Identity => return None,
             Coding::Gzip => {
                 let level = flate2::Compression::new(GZIP_LEVEL);
-                Kind::Gzip(Box::new(GzEncoder::new(Vec::new(), level)))
+                Box::new(GzEncoder::new(Vec::new(), level))
             }
             Coding::Brotli => {
                 let params = BrotliEncoderParams {
@@ -102,18 +136,17 @@ impl Encoder {
                     size_hint: length.map_or(0, size_hint),
                     ..BrotliEncoderParams::default()
                 };
-                let writer = brotli::CompressorWriter::with_params(Vec::new(), INPUT, &params);
-                Kind::Brotli(Box::new(writer))
+                Box::new(brotli::CompressorWriter::with_params(Vec::new(), INPUT, &params))
             }
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL).ok()?;
                 encoder.window_log(window(length, ZSTD_WINDOW)).ok()?;
                 // A decoder and this encoder take less memory for content that is known to be short.
                 encoder.set_pledged_src_size(length).ok()?;
-                Kind::Zstd(Box::new(encoder))
+                Box::new(encoder)
             }
         };
-        Some(Self { kind, holds: false, _place: place })
+        Some(Self { inner, holds: false, _place: place })
     }
 
     /// Takes content, and appends what is ready to `out`.
@@ -125,7 +158,7 @@ impl Encoder {
             return Ok(());
         }
         self.holds = true;
-        self.writer().write_all(data)?;
+        self.inner.write_all(data)?;
         self.hand_over(out);
         Ok(())
     }
@@ -141,7 +174,7 @@ impl Encoder {
     /// Only for want of memory.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         self.holds = false;
-        self.writer().flush()?;
+        self.inner.flush()?;
         self.hand_over(out);
         Ok(())
     }
@@ -151,31 +184,28 @@ impl Encoder {
     /// # Errors
     /// Only for want of memory, or if there was less content than was announced.
     pub fn finish(self, out: &mut Vec<u8>) -> io::Result<()> {
-        let rest = match self.kind {
-            Kind::Gzip(encoder) => encoder.finish()?,
-            Kind::Brotli(encoder) => encoder.into_inner(),
-            Kind::Zstd(encoder) => encoder.finish()?,
-        };
-        out.extend_from_slice(&rest);
+        out.extend_from_slice(&self.inner.finish()?);
         Ok(())
     }
 
-    fn writer(&mut self) -> &mut dyn Write {
-        match &mut self.kind {
-            Kind::Gzip(encoder) => encoder,
-            Kind::Brotli(encoder) => encoder,
-            Kind::Zstd(encoder) => encoder,
-        }
-    }
-
     fn hand_over(&mut self, out: &mut Vec<u8>) {
-        let ready = match &mut self.kind {
-            Kind::Gzip(encoder) => encoder.get_mut(),
-            Kind::Brotli(encoder) => encoder.get_mut(),
-            Kind::Zstd(encoder) => encoder.get_mut(),
-        };
-        out.append(ready);
+        out.append(self.inner.ready());
     }
+}
+
+/// All of the content of a file by br, with an effort of 1 to 11. It is here so that the program has the encoder once.
+///
+/// # Errors
+/// Only for want of memory.
+pub fn compress_by_brotli(effort: u32, content: &[u8]) -> io::Result<Vec<u8>> {
+    let params = BrotliEncoderParams {
+        quality: effort.clamp(1, 11) as i32,
+        size_hint: content.len(),
+        ..BrotliEncoderParams::default()
+    };
+    let mut coded = Vec::new();
+    brotli::BrotliCompress(&mut &content[..], &mut coded, &params)?;
+    Ok(coded)
 }
 
 impl std::fmt::Debug for Encoder {

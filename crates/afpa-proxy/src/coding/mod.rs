@@ -13,7 +13,7 @@ use afpa_http::etag::SentTag;
 use afpa_http::syntax::list;
 use afpa_http::{Coding, CodingSet, Known, Request, coding, media};
 
-pub use encoder::{Encoder, MOST_ENCODERS, Places};
+pub use encoder::{Encoder, MOST_ENCODERS, Places, compress_by_brotli};
 
 use crate::fields::{self, Kind, put};
 use crate::response::{self, Asked, Response, Slots};

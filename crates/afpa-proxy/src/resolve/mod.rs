@@ -2,6 +2,7 @@
 //! `getaddrinfo` does not report.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -94,7 +95,14 @@ impl From<NetError> for ResolveError {
 ///
 /// # Errors
 /// When no name server answers, or the answer has no addresses.
-pub async fn resolve(host: &str, settings: &ResolveSettings) -> Result<Resolved, ResolveError> {
+pub fn resolve<'a>(host: &'a str, settings: &'a ResolveSettings) -> Answer<'a> {
+    Box::pin(look_up(host, settings))
+}
+
+/// The answer to come. Boxed, so that the resolver is in the program once, and not again in each crate that asks it.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Resolved, ResolveError>> + Send + 'a>>;
+
+async fn look_up(host: &str, settings: &ResolveSettings) -> Result<Resolved, ResolveError> {
     // Names are complete: a search list would append domains to them.
     let name = format!("{}.", host.strip_suffix('.').unwrap_or(host));
     let found = resolver(settings)?.lookup_ip(name.as_str()).await?;
