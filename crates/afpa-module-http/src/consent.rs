@@ -35,11 +35,11 @@ impl Question {
 }
 
 /// Asks. `None`: the server has not consented; the report says whether the client has its answer.
-pub(crate) async fn ask<C: ClientStream>(
+pub(crate) async fn ask(
     question: &Question,
     job: &mut Job,
     core: &Rc<Core>,
-    client: &mut C,
+    client: &mut dyn ClientStream,
 ) -> (Option<Consent>, Report) {
     let mut listening = Listening { question, consent: None };
     let report = exchange::run(job, core, client, Some(&mut listening)).await;

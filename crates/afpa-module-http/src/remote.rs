@@ -361,10 +361,10 @@ impl Remote {
     }
 
     /// Has a server answer, and others get the request as well if it is mirrored.
-    pub(crate) async fn exchange<C: ClientStream>(
+    pub(crate) async fn exchange(
         mut self,
         core: Rc<Core>,
-        client: &mut C,
+        client: &mut dyn ClientStream,
     ) -> ExchangedRequest {
         match self.mirror.take() {
             Some(mirror) if mirror.has_content() => {
@@ -391,10 +391,10 @@ impl Remote {
         exchanged
     }
 
-    async fn exchange_with<C: ClientStream>(
+    async fn exchange_with(
         mut self,
         core: Rc<Core>,
-        client: &mut C,
+        client: &mut dyn ClientStream,
     ) -> ExchangedRequest {
         if let Some(problem) = self.problem.take() {
             let (served, report) = errors::ask(&mut self.job, &core, client).await;

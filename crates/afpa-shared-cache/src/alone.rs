@@ -17,12 +17,12 @@ use crate::plan::What;
 use crate::request::{ClientHead, SiteCache};
 
 /// Passes such a request on.
-pub(crate) async fn run<C: ClientStream>(
+pub(crate) async fn run(
     (cache, what): (&SiteCache, What),
     head: ClientHead<'_>,
     job: &mut Job,
     core: &Rc<Core>,
-    client: &mut C,
+    client: &mut dyn ClientStream,
 ) -> Answered {
     let invalidating = |host, labels| {
         let responses = Arc::clone(&cache.responses);

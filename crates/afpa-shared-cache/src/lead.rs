@@ -68,7 +68,7 @@ pub(crate) struct Lead {
 const TRIES: u32 = 4;
 
 impl Round<'_> {
-    pub(crate) async fn run<C: ClientStream>(
+    pub(crate) async fn run<C: ClientStream + ?Sized>(
         &mut self,
         job: &mut Job,
         core: &Rc<Core>,
@@ -133,7 +133,7 @@ impl Round<'_> {
     }
 
     /// Asks a server, for all.
-    pub(crate) async fn lead<C: ClientStream>(
+    pub(crate) async fn lead<C: ClientStream + ?Sized>(
         &mut self,
         job: &mut Job,
         core: &Rc<Core>,
@@ -152,7 +152,7 @@ impl Round<'_> {
     }
 
     /// Asks a server. Also returns the bytes that the client has not taken yet.
-    async fn exchange<C: ClientStream>(
+    async fn exchange<C: ClientStream + ?Sized>(
         &mut self,
         job: &mut Job,
         core: &Rc<Core>,

@@ -12,12 +12,12 @@ use crate::request::ClientHead;
 use crate::{alone, background};
 
 /// Answers a request as planned.
-pub async fn run<C: ClientStream>(
+pub async fn run(
     plan: Plan,
     head: ClientHead<'_>,
     job: &mut Job,
     core: &Rc<Core>,
-    client: &mut C,
+    client: &mut dyn ClientStream,
 ) -> Answered {
     let Plan { cache, what } = plan;
     let fetching = match what {

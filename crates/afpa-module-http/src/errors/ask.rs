@@ -90,10 +90,10 @@ pub(crate) fn job(
 }
 
 /// Asks for a page. `None`: there is none, or it is no whole answer with 200, without a coding and not too long.
-pub(crate) async fn ask<C: ClientStream>(
+pub(crate) async fn ask(
     job: &mut Job,
     core: &Rc<Core>,
-    client: &mut C,
+    client: &mut dyn ClientStream,
 ) -> (Option<Served>, Report) {
     let mut gathering = Gathering::of(core.pool.share(job.sharer));
     let report = exchange::run(job, core, client, Some(&mut gathering)).await;

@@ -273,7 +273,7 @@ impl Download {
 
     /// Moves bytes until it has to wait for client or server. Returns whether it moved any, and the end of
     /// the response if that was reached.
-    pub(super) fn step<C: ClientStream>(
+    pub(super) fn step<C: ClientStream + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,
         terms: &Terms<'_>,
@@ -350,7 +350,7 @@ impl Download {
     fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientStream,
+        client: &mut (impl ClientStream + ?Sized),
     ) -> Poll<Result<bool, Broken>> {
         let mut moved = false;
         while self.waits_for_client() {
@@ -393,7 +393,7 @@ impl Download {
     }
 
     /// Whether the gathered bytes are lent to the client's side as a whole, and not sent in place.
-    fn may_lend(&self, client: &impl ClientStream) -> bool {
+    fn may_lend(&self, client: &(impl ClientStream + ?Sized)) -> bool {
         let is_whole = self.sent == 0 && (1..=LARGEST_GATHERED).contains(&self.out.len());
         is_whole && !self.slow && client.gathers()
     }
@@ -401,7 +401,7 @@ impl Download {
     fn poll_lend(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientStream,
+        client: &mut (impl ClientStream + ?Sized),
     ) -> Poll<io::Result<usize>> {
         let more = !self.direct.is_empty();
         let sent = client.poll_send_gathered(cx, &mut self.out, more);
@@ -418,7 +418,7 @@ impl Download {
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientStream,
+        client: &mut (impl ClientStream + ?Sized),
     ) -> Poll<io::Result<usize>> {
         let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
         let direct = direct.unwrap_or_default();
@@ -435,7 +435,7 @@ impl Download {
     }
 
     /// Bytes that one read may take; the first one brings content that may be compressed at once.
-    fn appetite(&self, terms: &Terms<'_>, client: &impl ClientStream) -> usize {
+    fn appetite(&self, terms: &Terms<'_>, client: &(impl ClientStream + ?Sized)) -> usize {
         let may_code = match self.phase {
             Phase::Head => terms.compress.is_some_and(Compress::codes),
             _ => self.encoder.is_some(),
@@ -493,7 +493,7 @@ impl Download {
     fn digest(
         &mut self,
         terms: &Terms<'_>,
-        client: &impl ClientStream,
+        client: &(impl ClientStream + ?Sized),
         places: &Places,
         mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<(), Broken> {
@@ -509,7 +509,7 @@ impl Download {
     fn digest_head(
         &mut self,
         terms: &Terms<'_>,
-        client: &impl ClientStream,
+        client: &(impl ClientStream + ?Sized),
         places: &Places,
         mut tap: Option<&mut (dyn Tap + '_)>,
     ) -> Result<bool, Broken> {
@@ -627,7 +627,7 @@ impl Download {
     fn digest_content(
         &mut self,
         mut tap: Option<&mut (dyn Tap + '_)>,
-        client: &impl ClientStream,
+        client: &(impl ClientStream + ?Sized),
     ) -> Result<(), Broken> {
         let Phase::Content(content, delivery) = &mut self.phase else { return Ok(()) };
         let Some(buffer) = self.buffer.as_deref() else { return Ok(()) };
@@ -710,7 +710,7 @@ impl Download {
     fn finish_content(
         &mut self,
         mut tap: Option<&mut (dyn Tap + '_)>,
-        client: &impl ClientStream,
+        client: &(impl ClientStream + ?Sized),
     ) -> Result<(), Broken> {
         if let Some(encoder) = self.encoder.take() {
             self.coded.clear();
@@ -733,7 +733,7 @@ impl Download {
     fn end_of_stream(
         &mut self,
         tap: Option<&mut (dyn Tap + '_)>,
-        client: &impl ClientStream,
+        client: &(impl ClientStream + ?Sized),
     ) -> Result<(), Broken> {
         match &mut self.phase {
             Phase::Head => {

@@ -37,10 +37,12 @@ pub use tap::{Passing, Tap};
 use wait::{Interrupted, while_client_stays};
 
 /// Passes `job` on to a server, and the server's response to `client`. A tap is a second reader of the response.
-pub async fn run<'a, C: ClientStream>(
+///
+/// The client is known by its table alone, so that all of this is in the program once, and not for each kind of connection.
+pub async fn run<'a>(
     job: &'a mut Job,
     core: &'a Rc<Core>,
-    client: &'a mut C,
+    client: &'a mut (dyn ClientStream + 'a),
     tap: Option<&'a mut (dyn Tap + 'a)>,
 ) -> Report {
     let mut exchange = Exchange::begin(job, core, client, tap);
@@ -52,7 +54,7 @@ pub async fn run<'a, C: ClientStream>(
 type Happened = Event<Lease, ServerStream>;
 
 /// An exchange under way.
-struct Exchange<'a, C> {
+struct Exchange<'a, C: ?Sized> {
     job: &'a mut Job,
     core: &'a Rc<Core>,
     client: &'a mut C,
@@ -79,7 +81,7 @@ struct Exchange<'a, C> {
     held: Option<Box<[u8]>>,
 }
 
-impl<'a, C: ClientStream> Exchange<'a, C> {
+impl<'a, C: ClientStream + ?Sized> Exchange<'a, C> {
     fn begin(
         job: &'a mut Job,
         core: &'a Rc<Core>,

@@ -14,7 +14,7 @@ use crate::pool::{FastCgiTerms, ServerStream, To, lack};
 use crate::request::Upgrade;
 use crate::select::{AttemptOutcome, Group, Lack, Lease};
 
-impl<C: ClientStream> Exchange<'_, C> {
+impl<C: ClientStream + ?Sized> Exchange<'_, C> {
     /// A connection, and whether it was there before. `None`: the client went away meanwhile.
     pub(super) async fn reach(
         &mut self,

@@ -16,7 +16,7 @@ use crate::response::BadResponse;
 use crate::select::{AttemptOutcome, Lease};
 
 /// One attempt with one server.
-pub(super) struct Relay<'x, 'a, C> {
+pub(super) struct Relay<'x, 'a, C: ?Sized> {
     exchange: &'x mut Exchange<'a, C>,
     stream: &'x mut ServerStream,
     lease: &'x Lease,
@@ -57,7 +57,7 @@ enum WaitCause {
     ServerSends,
 }
 
-impl<'x, 'a, C: ClientStream> Relay<'x, 'a, C> {
+impl<'x, 'a, C: ClientStream + ?Sized> Relay<'x, 'a, C> {
     pub(super) fn new(
         exchange: &'x mut Exchange<'a, C>,
         lease: &'x Lease,

@@ -19,7 +19,7 @@ pub(super) struct Moved {
 
 /// Moves bytes until both directions have ended, one of them breaks, or none moves for `idle_ms`. `first` are bytes of the
 /// server that have arrived already.
-pub(super) async fn run<C: ClientStream>(
+pub(super) async fn run<C: ClientStream + ?Sized>(
     client: &mut C,
     server: &mut ServerStream,
     first: &[u8],

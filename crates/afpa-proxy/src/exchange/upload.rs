@@ -124,7 +124,7 @@ impl Upload {
     }
 
     /// Gathers content up to its end, but not much more than `most` bytes, and no more than there is room for.
-    pub(super) fn poll_whole<C: ClientStream>(
+    pub(super) fn poll_whole<C: ClientStream + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut C,
@@ -193,7 +193,10 @@ impl Upload {
     }
 
     /// Takes the content that has arrived behind the head, before the first write.
-    pub(super) fn gather(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
+    pub(super) fn gather(
+        &mut self,
+        client: &mut (impl ClientStream + ?Sized),
+    ) -> Result<(), Stopped> {
         if self.content.is_some() && !client.arrived().is_empty() {
             self.take_arrived(client)?;
         }
@@ -201,7 +204,7 @@ impl Upload {
     }
 
     /// Moves bytes until it has to wait for client or server. Returns whether it moved any.
-    pub(super) fn step<C: ClientStream>(
+    pub(super) fn step<C: ClientStream + ?Sized>(
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
@@ -242,7 +245,7 @@ impl Upload {
         Ok(moved)
     }
 
-    fn take_arrived(&mut self, client: &mut impl ClientStream) -> Result<(), Stopped> {
+    fn take_arrived(&mut self, client: &mut (impl ClientStream + ?Sized)) -> Result<(), Stopped> {
         let taken = self.encode(client.arrived())?;
         client.consume(taken);
         Ok(())
@@ -252,7 +255,7 @@ impl Upload {
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut impl ClientStream,
+        client: &mut (impl ClientStream + ?Sized),
         pool: &Pool,
     ) -> Result<bool, Stopped> {
         let mut room = pool.buffer();

@@ -18,7 +18,7 @@ pub(super) enum Interrupted {
 }
 
 /// Whether the client is gone, or counts as gone.
-pub(super) fn has_left<C: ClientStream>(
+pub(super) fn has_left<C: ClientStream + ?Sized>(
     client: &mut C,
     half_closed: HalfClosed,
     cx: &mut Context<'_>,
@@ -27,7 +27,7 @@ pub(super) fn has_left<C: ClientStream>(
 }
 
 /// Waits for `future`, until `deadline` at the latest, or until the client goes away.
-pub(super) async fn while_client_stays<C: ClientStream, F: Future + Unpin>(
+pub(super) async fn while_client_stays<C: ClientStream + ?Sized, F: Future + Unpin>(
     (client, half_closed): (&mut C, HalfClosed),
     deadline: u64,
     mut future: F,

@@ -22,7 +22,7 @@ const MOST_CHUNKED: usize = 1024 * 1024;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-impl<C: ClientStream> Exchange<'_, C> {
+impl<C: ClientStream + ?Sized> Exchange<'_, C> {
     /// Puts the content of a request behind its head, if the server is one of FastCGI.
     pub(super) async fn take_content(&mut self) -> Result<(), Stop> {
         let mut share = self.core.pool.share(self.job.sharer);

@@ -100,7 +100,7 @@ impl Rest {
     }
 
     /// Sends it. `false`: the client went away, or stopped reading.
-    pub(crate) async fn send<C: ClientStream>(mut self, client: &mut C) -> bool {
+    pub(crate) async fn send<C: ClientStream + ?Sized>(mut self, client: &mut C) -> bool {
         while !self.left().is_empty() {
             match send_some(client, self.left()).await {
                 Some(n) => self.advance(n),

@@ -20,7 +20,7 @@ use crate::store::stored::StoredResponse;
 
 /// The client of the request that leads. While its answer is to be kept, the exchange goes on at the speed of the
 /// server: bytes that a slow client does not take wait here, and a client that has gone does not end the exchange.
-pub(crate) struct Outlived<'c, C> {
+pub(crate) struct Outlived<'c, C: ?Sized> {
     client: &'c mut C,
     fetch: &'c Fetch,
     /// Whether the exchange goes on without its client: the answer is to be kept, as far as that is known.
@@ -30,7 +30,7 @@ pub(crate) struct Outlived<'c, C> {
     backlog: Backlog,
 }
 
-impl<'c, C: ClientStream> Outlived<'c, C> {
+impl<'c, C: ClientStream + ?Sized> Outlived<'c, C> {
     pub(crate) fn new(
         client: &'c mut C,
         question: &'c Question<'c>,
@@ -67,7 +67,7 @@ impl<'c, C: ClientStream> Outlived<'c, C> {
     }
 }
 
-impl<C: ClientStream> ClientStream for Outlived<'_, C> {
+impl<C: ClientStream + ?Sized> ClientStream for Outlived<'_, C> {
     fn arrived(&self) -> &[u8] {
         self.client.arrived()
     }

@@ -55,7 +55,7 @@ pub(crate) struct Follower<'a> {
 }
 
 /// Follows a fetch.
-pub(crate) async fn follow<C: ClientStream>(
+pub(crate) async fn follow<C: ClientStream + ?Sized>(
     fetch: &Fetch,
     client: &mut C,
     who: Follower<'_>,
@@ -66,7 +66,7 @@ pub(crate) async fn follow<C: ClientStream>(
     followed
 }
 
-async fn answer<C: ClientStream>(
+async fn answer<C: ClientStream + ?Sized>(
     fetch: &Fetch,
     client: &mut C,
     who: Follower<'_>,
@@ -150,7 +150,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn poll<C: ClientStream, T>(
+    fn poll<C: ClientStream + ?Sized, T>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut C,
@@ -181,7 +181,7 @@ enum Framing {
 }
 
 /// Sends an answer as it arrives.
-async fn stream<C: ClientStream>(
+async fn stream<C: ClientStream + ?Sized>(
     fetch: &Fetch,
     client: &mut C,
     who: Follower<'_>,
