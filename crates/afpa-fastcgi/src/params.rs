@@ -1,11 +1,11 @@
 //! Parameters: the variables of CGI (RFC 3875 section 4.1) as pairs of name and value (FastCGI 1.0 section 3.4).
 
-/// Appends a parameter.
-pub fn put_param(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+/// Appends a parameter whose value has these parts.
+pub fn put_param(out: &mut Vec<u8>, name: &[u8], value: &[&[u8]]) {
     put_length(out, name.len());
-    put_length(out, value.len());
+    put_length(out, value.iter().map(|part| part.len()).sum());
     out.extend_from_slice(name);
-    out.extend_from_slice(value);
+    value.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 /// A length: one byte up to 127, else four with the first bit set.
@@ -18,6 +18,9 @@ fn put_length(out: &mut Vec<u8>, length: usize) {
         }
     }
 }
+
+/// Begins the names of fields.
+const PREFIX: &[u8] = b"HTTP_";
 
 /// Appends a field of a request, as the variable `HTTP_...` (RFC 3875 section 4.1.18). Of several lines with the same
 /// name, the first one brings the values of all.
@@ -35,11 +38,18 @@ pub(crate) fn put_field(out: &mut Vec<u8>, fields: &[(&[u8], &[u8])], at: usize)
     {
         return;
     }
-    let variable: Vec<u8> = b"HTTP_".iter().copied().chain(name.iter().map(variable)).collect();
     // The crumbs of a cookie have a separator of their own (RFC 9113 section 8.2.3).
     let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
-    let values: Vec<&[u8]> = fields.iter().skip(at).filter(same).map(|(_, value)| *value).collect();
-    put_param(out, &variable, &values.join(separator));
+    let values = || fields.iter().skip(at).filter(same).map(|(_, value)| *value);
+    let separators = values().count().saturating_sub(1) * separator.len();
+    put_length(out, PREFIX.len() + name.len());
+    put_length(out, values().map(<[u8]>::len).sum::<usize>() + separators);
+    out.extend_from_slice(PREFIX);
+    out.extend(name.iter().map(variable));
+    for (number, value) in values().enumerate() {
+        out.extend_from_slice(if number > 0 { separator } else { b"" });
+        out.extend_from_slice(value);
+    }
 }
 
 fn variable(byte: &u8) -> u8 {

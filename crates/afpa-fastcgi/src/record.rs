@@ -5,6 +5,9 @@ use crate::fault::Fault;
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 8;
 
+/// Where a header has the length of the content.
+const LENGTH: usize = 4;
+
 /// Bytes of the content of one record, at most.
 pub(crate) const MOST_CONTENT: usize = 0xffff;
 
@@ -49,6 +52,26 @@ impl Header {
 pub(crate) fn put_stream(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     for content in bytes.chunks(MOST_CONTENT) {
         put(out, kind, content);
+    }
+}
+
+/// Appends the records of a stream whose bytes `fill` appends: one record without a copy of them, unless they are too
+/// many for one.
+pub(crate) fn put_filled(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    put(out, kind, b"");
+    let content = out.len();
+    fill(out);
+    match u16::try_from(out.len() - content) {
+        Ok(length) => {
+            let place = begin + LENGTH..begin + LENGTH + size_of::<u16>();
+            out.splice(place, length.to_be_bytes());
+        }
+        Err(_) => {
+            let filled = out.split_off(content);
+            out.truncate(begin);
+            put_stream(out, kind, &filled);
+        }
     }
 }
 

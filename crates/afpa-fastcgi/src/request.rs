@@ -1,16 +1,28 @@
 //! The records of a request: its beginning, its parameters, its content.
 
+use std::borrow::Cow;
+
 use afpa_http::syntax::number;
 use memchr::memmem;
+use smallvec::SmallVec;
 
 use crate::params::{put_field, put_param};
-use crate::record::{kind, put, put_stream};
+use crate::record::{kind, put, put_filled, put_stream};
 
 /// The role of a responder, in the record that begins a request (FastCGI 1.0 section 5.1).
 const RESPONDER: u8 = 1;
 
 /// The server keeps the connection when it has answered.
 const KEEP_CONNECTION: u8 = 1;
+
+/// Fields of a head that take no memory of their own.
+const FEW_FIELDS: usize = 32;
+
+/// Bytes of the records beside the parameters that are told and the head: more than those of most requests.
+const BESIDE: usize = 256;
+
+/// Fields that are no parameters `HTTP_...`: others tell of them, or the connection alone is concerned.
+const OTHERWISE_TOLD: [&[u8]; 4] = [b"content-length", b"content-type", b"expect", b"connection"];
 
 /// The bytes are not a request that FastCGI can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,10 +65,19 @@ impl RequestWriter {
         out: &mut Vec<u8>,
     ) -> Result<(), NotARequest> {
         let Some(left) = &mut self.left else {
-            self.head.extend_from_slice(bytes);
-            let Some(end) = memmem::find(&self.head, b"\r\n\r\n") else { return Ok(()) };
-            let head = std::mem::take(&mut self.head);
-            let (head, content) = head.split_at(end + 4);
+            let mut before = std::mem::take(&mut self.head);
+            let all = match before.is_empty() {
+                true => Cow::Borrowed(bytes),
+                false => {
+                    before.extend_from_slice(bytes);
+                    Cow::Owned(before)
+                }
+            };
+            let Some(end) = memmem::find(&all, b"\r\n\r\n") else {
+                self.head = all.into_owned();
+                return Ok(());
+            };
+            let (head, content) = all.split_at(end + 4);
             self.begin(head, params, out)?;
             return self.write(content, params, out);
         };
@@ -89,16 +110,14 @@ impl RequestWriter {
         let mut lines = head.split(|&byte| byte == b'\n').map(|line| line.trim_ascii_end());
         let method = lines.next().and_then(|line| line.split(|&byte| byte == b' ').next());
         let method = method.filter(|method| !method.is_empty()).ok_or(NotARequest::Malformed)?;
-        let mut fields = Vec::new();
+        let mut fields: SmallVec<[_; FEW_FIELDS]> = SmallVec::new();
         for line in lines.filter(|line| !line.is_empty()) {
             let at = memchr::memchr(b':', line).ok_or(NotARequest::Malformed)?;
             let (name, value) = line.split_at(at);
             fields.push((name, value.get(1..).unwrap_or_default().trim_ascii()));
         }
-        let mut params = told.to_vec();
-        put_param(&mut params, b"REQUEST_METHOD", method);
         let (mut length, mut kind_of_content) = (None, &b""[..]);
-        for (at, (name, value)) in fields.iter().enumerate() {
+        for (name, value) in &fields {
             match name {
                 _ if name.eq_ignore_ascii_case(b"content-length") => {
                     length = Some(number(value).ok_or(NotARequest::Malformed)?);
@@ -108,16 +127,24 @@ impl RequestWriter {
                     return Err(NotARequest::Length);
                 }
                 _ if name.eq_ignore_ascii_case(b"expect") => self.expects = true,
-                _ if name.eq_ignore_ascii_case(b"connection") => {}
-                _ => put_field(&mut params, &fields, at),
+                _ => {}
             }
         }
-        put_param(&mut params, b"CONTENT_TYPE", kind_of_content);
-        let mut digits = itoa::Buffer::new();
-        let text = length.map_or("", |length| digits.format(length));
-        put_param(&mut params, b"CONTENT_LENGTH", text.as_bytes());
+        out.reserve(told.len() + head.len() + BESIDE);
         put(out, kind::BEGIN_REQUEST, &[0, RESPONDER, self.flags(), 0, 0, 0, 0, 0]);
-        put_stream(out, kind::PARAMS, &params);
+        put_filled(out, kind::PARAMS, |out| {
+            out.extend_from_slice(told);
+            put_param(out, b"REQUEST_METHOD", &[method]);
+            for (at, (name, _)) in fields.iter().enumerate() {
+                if !OTHERWISE_TOLD.iter().any(|told| name.eq_ignore_ascii_case(told)) {
+                    put_field(out, &fields, at);
+                }
+            }
+            put_param(out, b"CONTENT_TYPE", &[kind_of_content]);
+            let mut digits = itoa::Buffer::new();
+            let text = length.map_or("", |length| digits.format(length));
+            put_param(out, b"CONTENT_LENGTH", &[text.as_bytes()]);
+        });
         put(out, kind::PARAMS, b"");
         let length = length.unwrap_or_default();
         if length == 0 {

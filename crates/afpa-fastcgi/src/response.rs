@@ -1,5 +1,8 @@
 //! The records of an answer, as a response of HTTP/1.1.
 
+use std::borrow::Cow;
+use std::io::Write;
+
 use crate::fault::Fault;
 use crate::head::{self, Content};
 use crate::record::{HEADER, Header, ID, kind};
@@ -18,8 +21,8 @@ pub struct ResponseReader {
     /// The output has ended; the request may go on.
     output_ended: bool,
     messages: Messages,
-    /// The content of the record that ends the request.
-    end: Vec<u8>,
+    /// The content of the record that ends the request, and how many of its bytes have come.
+    end: ([u8; HEADER], usize),
     ended: bool,
     /// The program wrote more than its head announces.
     surplus: bool,
@@ -32,6 +35,12 @@ enum Stage {
     Head(Vec<u8>),
     Content(Content),
 }
+
+/// Where the content of the record that ends a request has the protocol's status (FastCGI 1.0 section 5.5).
+const STATUS: usize = 4;
+
+/// Bytes by which a head grows.
+const BESIDE: usize = 128;
 
 /// Records without content that may follow one another.
 const MOST_IDLE: u32 = 256;
@@ -51,7 +60,7 @@ impl ResponseReader {
             stage,
             output_ended: false,
             messages,
-            end: Vec::new(),
+            end: ([0; HEADER], 0),
             ended: false,
             surplus: false,
             idle: 0,
@@ -103,16 +112,10 @@ impl ResponseReader {
     }
 
     fn read_header(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Fault> {
-        let (bytes, have) = &mut self.header;
-        let room = bytes.get_mut(*have..).unwrap_or_default();
-        let taken = room.len().min(input.len());
-        for (byte, arrived) in room.iter_mut().zip(input) {
-            *byte = *arrived;
-        }
-        *have += taken;
-        if *have == HEADER {
-            *have = 0;
-            let record = Header::of(*bytes)?;
+        let taken = fill(&mut self.header, input);
+        if self.header.1 == HEADER {
+            self.header.1 = 0;
+            let record = Header::of(self.header.0)?;
             self.begin_record(record)?;
             self.end_record(out)?;
         }
@@ -149,7 +152,7 @@ impl ResponseReader {
         let Header { content: 0, padding: 0, kind: kind::END_REQUEST, id: ID } = self.record else {
             return Ok(());
         };
-        match (self.end.get(4).copied().unwrap_or_default(), &self.stage) {
+        match (self.end.0[STATUS], &self.stage) {
             (0, Stage::Head(_)) => return Err(Fault::NoHead),
             (0, Stage::Content(Content::Length(1..))) => return Err(Fault::Short),
             (0, Stage::Content(Content::Chunked)) => out.extend_from_slice(b"0\r\n\r\n"),
@@ -169,7 +172,7 @@ impl ResponseReader {
                 Ok(())
             }
             (ID, kind::END_REQUEST) => {
-                self.end.extend_from_slice(bytes);
+                fill(&mut self.end, bytes);
                 Ok(())
             }
             _ => Ok(()),
@@ -181,17 +184,28 @@ impl ResponseReader {
             self.put_content(bytes, out);
             return Ok(());
         };
-        head.extend_from_slice(bytes);
-        match head::end(head) {
+        let mut before = std::mem::take(head);
+        let all = match before.is_empty() {
+            true => Cow::Borrowed(bytes),
+            false => {
+                before.extend_from_slice(bytes);
+                Cow::Owned(before)
+            }
+        };
+        match head::end(&all) {
             Some(end) if end <= self.head_limit => {
-                let all = std::mem::take(head);
                 let (head, content) = all.split_at(end);
+                // It grows by the fields of framing, and what comes behind a chunk.
+                out.reserve(all.len() + BESIDE);
                 let how = head::translate(head, (self.asks_head, self.keeps), out)?;
                 self.stage = Stage::Content(how);
                 self.put_content(content, out);
                 Ok(())
             }
-            None if head.len() < self.head_limit => Ok(()),
+            None if all.len() < self.head_limit => {
+                self.stage = Stage::Head(all.into_owned());
+                Ok(())
+            }
             _ => Err(Fault::HeadTooLong),
         }
     }
@@ -208,10 +222,22 @@ impl ResponseReader {
                 out.extend_from_slice(bytes.get(..taken).unwrap_or_default());
             }
             Content::Chunked => {
-                out.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
+                // A write into memory cannot fail.
+                let _ = write!(out, "{:x}\r\n", bytes.len());
                 out.extend_from_slice(bytes);
                 out.extend_from_slice(b"\r\n");
             }
         }
     }
+}
+
+/// Takes what fits from the front of `input`, and returns how many bytes that were.
+fn fill<const N: usize>((bytes, have): &mut ([u8; N], usize), input: &[u8]) -> usize {
+    let room = bytes.get_mut(*have..).unwrap_or_default();
+    let taken = room.len().min(input.len());
+    for (byte, arrived) in room.iter_mut().zip(input) {
+        *byte = *arrived;
+    }
+    *have += taken;
+    taken
 }

@@ -48,7 +48,7 @@ fn fault(records: &[Vec<u8>]) -> Fault {
 #[test]
 fn a_request_is_begun_described_and_fed() {
     let mut told = Vec::new();
-    put_param(&mut told, b"SCRIPT_NAME", b"/x.php");
+    put_param(&mut told, b"SCRIPT_NAME", &[b"/x", b".php"]);
     let head = "POST /x.php?a HTTP/1.1\r\nHost: a.org\r\nContent-Length: 5\r\nContent-Type: text/x\r\n\
                 X-A: 1\r\nx-a: 2\r\nX_A: 3\r\nProxy: evil\r\nCookie: a\r\nCookie: b\r\nX.B: 4\r\n\
                 Content_Length: 9\r\nExpect: 100-continue\r\n\r\nab";
@@ -67,7 +67,7 @@ fn a_request_is_begun_described_and_fed() {
         ("CONTENT_TYPE", "text/x"),
         ("CONTENT_LENGTH", "5"),
     ] {
-        put_param(&mut params, name.as_bytes(), value.as_bytes());
+        put_param(&mut params, name.as_bytes(), &[value.as_bytes()]);
     }
     let expected = [
         record(1, 1, &[0, 1, 1, 0, 0, 0, 0, 0], 0),
@@ -83,7 +83,7 @@ fn a_request_is_begun_described_and_fed() {
 #[test]
 fn long_parameters_have_long_lengths_and_several_records() {
     let mut pair = Vec::new();
-    put_param(&mut pair, &[b'N'; 127], &[b'v'; 128]);
+    put_param(&mut pair, &[b'N'; 127], &[&[b'v'; 128]]);
     assert_eq!(pair[..5], [127, 0x80, 0, 0, 128]);
     let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(70_000));
     let mut out = Vec::new();

@@ -1,5 +1,7 @@
 //! Scripts: files that a server of FastCGI runs, and that are never sent.
 
+use std::borrow::Cow;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -73,58 +75,89 @@ pub(crate) struct Told<'a> {
 pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) -> Arc<[u8]> {
     let Run { scripts, script } = run;
     let mut out = Vec::with_capacity(1024);
-    let mut put = |name: &str, value: &[u8]| {
+    let mut put = |name: &str, value: &[&[u8]]| {
         if !scripts.params.iter().any(|(own, _)| own == name) {
             put_param(&mut out, name.as_bytes(), value);
         }
     };
     let sent = request.sent_target();
-    let name = [&scripts.mount, &script.path[..]].concat();
-    put("GATEWAY_INTERFACE", b"CGI/1.1");
-    put("SERVER_SOFTWARE", b"afpa");
-    put("SERVER_PROTOCOL", request.version.name().as_bytes());
-    put("QUERY_STRING", request.target.query().unwrap_or_default());
-    let path = sent.path().unwrap_or_default();
-    let uri = match sent.query() {
-        Some(query) => &[path, b"?", query].concat()[..],
-        None => path,
-    };
-    put("REQUEST_URI", uri);
-    put("SCRIPT_NAME", &name);
-    put("SCRIPT_FILENAME", &[&scripts.root, &script.path[..]].concat());
-    put("DOCUMENT_URI", &[&name[..], &script.info].concat());
-    put("DOCUMENT_ROOT", &scripts.root);
+    let (mount, path) = (&scripts.mount[..], &script.path[..]);
+    put("GATEWAY_INTERFACE", &[b"CGI/1.1"]);
+    put("SERVER_SOFTWARE", &[b"afpa"]);
+    put("SERVER_PROTOCOL", &[request.version.name().as_bytes()]);
+    put("QUERY_STRING", &[request.target.query().unwrap_or_default()]);
+    let uri = sent.path().unwrap_or_default();
+    match sent.query() {
+        Some(query) => put("REQUEST_URI", &[uri, b"?", query]),
+        None => put("REQUEST_URI", &[uri]),
+    }
+    put("SCRIPT_NAME", &[mount, path]);
+    put("SCRIPT_FILENAME", &[&scripts.root, path]);
+    put("DOCUMENT_URI", &[mount, path, &script.info]);
+    put("DOCUMENT_ROOT", &[&scripts.root]);
     if !script.info.is_empty() {
-        put("PATH_INFO", &script.info);
-        put("PATH_TRANSLATED", &[&scripts.root, &script.info[..]].concat());
+        put("PATH_INFO", &[&script.info]);
+        put("PATH_TRANSLATED", &[&scripts.root, &script.info]);
     }
     let scheme = seen_scheme(request, told.origin);
-    put("REQUEST_SCHEME", scheme);
+    put("REQUEST_SCHEME", &[scheme]);
     if scheme == b"https" {
-        put("HTTPS", b"on");
+        put("HTTPS", &[b"on"]);
     }
-    let client = told.client.map(|client| client.to_string()).unwrap_or_default();
-    put("REMOTE_ADDR", client.as_bytes());
+    let client = told.client.map_or(Text::NONE, Text::of);
+    put("REMOTE_ADDR", &[client.bytes()]);
+    let mut digits = itoa::Buffer::new();
     if told.port != 0 {
-        put("REMOTE_PORT", told.port.to_string().as_bytes());
+        put("REMOTE_PORT", &[digits.format(told.port).as_bytes()]);
     }
     if let Some(user) = told.user {
-        put("AUTH_TYPE", b"Basic");
-        put("REMOTE_USER", user.as_bytes());
+        put("AUTH_TYPE", &[b"Basic"]);
+        put("REMOTE_USER", &[user.as_bytes()]);
     }
-    let address = told.listener.map(|listener| listener.ip().to_string());
-    let port = told.listener.map(|listener| listener.port().to_string());
-    let host = request.host.name().to_ascii_lowercase();
-    let address = address.unwrap_or_default();
-    put("SERVER_ADDR", address.as_bytes());
-    put("SERVER_PORT", port.unwrap_or_default().as_bytes());
-    put("SERVER_NAME", if host.is_empty() { address.as_bytes() } else { host.as_bytes() });
+    let address = told.listener.map_or(Text::NONE, |listener| Text::of(listener.ip()));
+    let port = told.listener.map_or("", |listener| digits.format(listener.port()));
+    put("SERVER_ADDR", &[address.bytes()]);
+    put("SERVER_PORT", &[port.as_bytes()]);
+    let host = match request.host.name() {
+        "" => Cow::Borrowed(address.bytes()),
+        name if name.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            Cow::Owned(name.to_ascii_lowercase().into_bytes())
+        }
+        name => Cow::Borrowed(name.as_bytes()),
+    };
+    put("SERVER_NAME", &[&host]);
     // PHP that was built to be started by a web server alone wants it.
-    put("REDIRECT_STATUS", b"200");
+    put("REDIRECT_STATUS", &[b"200"]);
     for (name, value) in &scripts.params {
-        put_param(&mut out, name.as_bytes(), value.as_bytes());
+        put_param(&mut out, name.as_bytes(), &[value.as_bytes()]);
     }
     out.into()
+}
+
+/// An address as text, without memory of its own.
+struct Text {
+    text: [u8; LONGEST_ADDRESS],
+    length: usize,
+}
+
+/// The bytes of the longest IPv6 address, one that ends as an IPv4 address.
+const LONGEST_ADDRESS: usize = 45;
+
+impl Text {
+    const NONE: Self = Self { text: [0; LONGEST_ADDRESS], length: 0 };
+
+    fn of(address: IpAddr) -> Self {
+        let mut text = [0; LONGEST_ADDRESS];
+        let mut rest = &mut text[..];
+        // It is long enough for any.
+        let _ = write!(rest, "{address}");
+        let length = LONGEST_ADDRESS - rest.len();
+        Self { text, length }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.get(..self.length).unwrap_or_default()
+    }
 }
 
 /// The scheme by which the client asks, as a trusted router in front has it.

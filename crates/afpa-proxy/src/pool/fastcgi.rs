@@ -4,6 +4,7 @@
 //! [`afpa_fastcgi`] speaks the protocol; this moves its bytes. Where the request is kept waiting by the socket, reading
 //! sends it, because the owner may have nothing more to write.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -26,8 +27,6 @@ pub struct FastCgiStream {
     unsent: Vec<u8>,
     /// The response that was not read yet.
     unread: Vec<u8>,
-    /// Room for records that arrive.
-    room: Vec<u8>,
     /// Bytes of the server have arrived for this request.
     has_heard: bool,
     /// Bytes came behind the end of the request, or the connection has ended.
@@ -64,6 +63,11 @@ pub(crate) fn early(error: &io::Error) -> Option<Early> {
 /// Bytes that are received at a time. PHP-FPM sends 8 KiB at a time.
 const ROOM: usize = 16 * 1024;
 
+thread_local! {
+    /// Room for the records that arrive at one of a core's connections.
+    static ARRIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
+}
+
 /// Bytes of a request that may wait for the socket.
 const MOST_UNSENT: usize = 64 * 1024;
 
@@ -81,7 +85,6 @@ impl FastCgiStream {
             reader: None,
             unsent: Vec::new(),
             unread: Vec::new(),
-            room: Vec::new(),
             has_heard: false,
             is_over: false,
         }
@@ -101,7 +104,7 @@ impl FastCgiStream {
             && self.writer.is_done()
             && self.unsent.is_empty()
             && self.reader.as_ref().is_some_and(ResponseReader::keeps);
-        (self.unsent, self.unread, self.room) = Default::default();
+        (self.unsent, self.unread) = Default::default();
         is_kept
     }
 
@@ -211,30 +214,27 @@ impl FastCgiStream {
 
     /// Receives records, once. `Ok(0)` is the end of the connection.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.room.resize(ROOM, 0);
-        let n = match self.below.poll_read(cx, &mut self.room) {
-            Poll::Ready(Ok(n)) if n > 0 => n,
-            other => return other,
-        };
+        ARRIVED.with_borrow_mut(|room| match self.below.poll_read(cx, room) {
+            Poll::Ready(Ok(n)) if n > 0 => {
+                Poll::Ready(self.read(room.get(..n).unwrap_or_default()).map(|()| n))
+            }
+            other => other,
+        })
+    }
+
+    /// Reads records that have arrived.
+    fn read(&mut self, arrived: &[u8]) -> io::Result<()> {
         self.has_heard = true;
-        let arrived = self.room.get(..n).unwrap_or_default();
         let Some(reader) = &mut self.reader else {
             self.is_over = true;
-            return Poll::Ready(Ok(n));
+            return Ok(());
         };
         let read = reader.read(arrived, &mut self.unread);
         for message in reader.messages() {
             tracing::warn!(server = &*self.server, "{message}");
         }
-        match read {
-            Ok(taken) => {
-                self.is_over |= taken < n;
-                Poll::Ready(Ok(n))
-            }
-            Err(fault) => {
-                let error = io::Error::new(io::ErrorKind::InvalidData, Early::Fault(fault));
-                Poll::Ready(Err(error))
-            }
-        }
+        let wrong = |fault| io::Error::new(io::ErrorKind::InvalidData, Early::Fault(fault));
+        self.is_over |= read.map_err(wrong)? < arrived.len();
+        Ok(())
     }
 }

@@ -61,7 +61,7 @@ fn terms_of_check(target: &str) -> FastCgiTerms {
         ("REQUEST_URI", target),
         ("QUERY_STRING", query),
     ] {
-        put_param(&mut params, name.as_bytes(), value.as_bytes());
+        put_param(&mut params, name.as_bytes(), &[value.as_bytes()]);
     }
     FastCgiTerms { params: params.into(), keeps: false, head_limit: LONGEST_INTERIM }
 }
