@@ -165,7 +165,7 @@ __noinline int afpa_retransmit(struct __sk_buff *skb, struct work *work, const s
 	}
 	rtx_restart(flow, now);
 	index = flow->answer_slot;
-	slot = bpf_map_lookup_elem(&slots, &index);
+	slot = slot_at(&index);
 	out.ts_echo = s->ts_value;
 	out.seq = flow->answer_seq;
 	out.ack = flow->request_seq + flow->request_length;

@@ -300,7 +300,7 @@ static __always_inline void decide(struct work *work, struct afpa_flow *flow, co
 static __always_inline bool build_retransmission(struct __sk_buff *skb, struct work *work,
 						 const struct afpa_rtx_timer *timer, struct retransmission *r)
 {
-	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, &r->slot);
+	struct afpa_slot *slot = slot_at(&r->slot);
 	const struct afpa_date *date;
 	struct segment s = {};
 

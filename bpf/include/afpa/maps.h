@@ -43,7 +43,7 @@ struct {
 	__type(value, struct afpa_object);
 } objects SEC(".maps");
 
-/* Complete responses. Entry 0 is never used. */
+/* Complete responses: those that have their memory from the start on. Entry 0 is never used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -52,7 +52,16 @@ struct {
 	__type(value, struct afpa_slot);
 } slots SEC(".maps");
 
-/* Bytes of answers that are longer than a slot. Entry 0 is never used. */
+/* Further ones, by the numbers behind those: an entry takes its memory when it is filled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_slot);
+} more_slots SEC(".maps");
+
+/* Bytes of answers that are longer than a slot, as `slots` and `more_slots`. Entry 0 is never used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -60,6 +69,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct afpa_page);
 } pages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_page);
+} more_pages SEC(".maps");
 
 /* Connections. A plain hash: nothing is evicted, a full table leaves new connections to user mode. */
 struct {
@@ -218,6 +235,22 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");
+
+/* The slot, or NULL. One of `slots` costs no more than if there were no others. */
+static __always_inline struct afpa_slot *slot_at(const __u32 *index)
+{
+	struct afpa_slot *slot = bpf_map_lookup_elem(&slots, index);
+
+	return slot ?: bpf_map_lookup_elem(&more_slots, index);
+}
+
+/* The page, or NULL. */
+static __always_inline struct afpa_page *page_at(const __u32 *index)
+{
+	struct afpa_page *page = bpf_map_lookup_elem(&pages, index);
+
+	return page ?: bpf_map_lookup_elem(&more_pages, index);
+}
 
 static __always_inline void count_at(__u32 place, enum afpa_reason reason)
 {

@@ -502,6 +502,6 @@ fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<F
 /// Longer than usual: a connection's targets must be learnt and asked for before the connection is bypassed.
 const KEPT_BYPASS_TIME: Duration = Duration::from_secs(10);
 
-/// Memory for answers of several segments: 23 MB.
+/// For answers of several segments: an eighth has its memory from the start on, the others take 8 KiB each while they are used.
 const PAGES: u32 = 4096;
 const TRANSFERS: u32 = 4096;

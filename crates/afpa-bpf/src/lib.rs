@@ -40,7 +40,7 @@ pub use afpa_abi::{
     SITES_COUNTED, Sample, SiteCount, kind,
 };
 pub use cache::pin::{Objects, Usage};
-pub use cache::room::{PAGE_BYTES, VARIANT_BYTES};
+pub use cache::places::{MORE_PAGE_BYTES, MORE_VARIANT_BYTES, PAGE_BYTES, VARIANT_BYTES};
 pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_HOP, FIELD_UNKNOWN, Freshness,
     LONGEST_ANSWER, PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant, WEIGHTS_AS_OURS,

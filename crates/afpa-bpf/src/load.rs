@@ -178,10 +178,11 @@ impl FastPath {
     }
 
     /// Remove flows that nothing was heard of for `idle` and whose socket is gone, and retired objects that take up too
-    /// much room. Must run in the network namespace of the interfaces.
+    /// much room or that no client needs any more. Must run in the network namespace of the interfaces.
     pub fn sweep(&self, idle: Duration) -> libbpf_rs::Result<Swept> {
         let swept = self.flows.sweep(idle)?;
         self.objects.keep_within_bounds()?;
+        self.objects.forget_retired()?;
         Ok(swept)
     }
 }

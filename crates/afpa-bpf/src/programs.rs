@@ -94,8 +94,11 @@ fn prepare_maps(open: &mut OpenObject, settings: &Settings) -> libbpf_rs::Result
         }
         let entries = match map.name().to_str().unwrap_or_default() {
             "objects" => settings.objects,
-            "slots" => settings.objects.saturating_add(1),
-            "pages" => settings.pages.saturating_add(1),
+            // In each of these, one entry is not used.
+            "slots" => settings.objects.min(settings.ready_objects).saturating_add(1),
+            "more_slots" => settings.objects.saturating_sub(settings.ready_objects) + 1,
+            "pages" => settings.pages.min(settings.ready_pages).saturating_add(1),
+            "more_pages" => settings.pages.saturating_sub(settings.ready_pages) + 1,
             "transfers" => settings.transfers,
             "rtx_timers" => settings.rtx_timers,
             "flows" => settings.flows,
@@ -118,7 +121,9 @@ fn kept_as(map: &OsStr) -> Option<&'static str> {
     match map.to_str()? {
         "flows" => Some("flows"),
         "slots" => Some("slots"),
+        "more_slots" => Some("more_slots"),
         "pages" => Some("pages"),
+        "more_pages" => Some("more_pages"),
         "transfers" => Some("transfers"),
         "programs" => Some("programs"),
         "assigned" => Some("assigned"),

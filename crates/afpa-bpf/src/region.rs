@@ -1,14 +1,12 @@
-//! Memory shared with the programs: the settings-and-clock region, and the slots and pages of responses.
+//! Memory shared with the programs: the settings-and-clock region, and arrays of words.
 //!
-//! The only place with raw pointers. Words that programs read while we write are atomics here; longer
+//! The only place with raw pointers, with `cache/places.rs`. Words that programs read while we write are atomics here; longer
 //! pieces are protected by the order of writes that `abi.h` and `clock.h` describe.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use afpa_abi::{
-    DATES, Date, INTERFACES, PAGES_MAX, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Page, Shared, Slot,
-};
+use afpa_abi::{DATES, Date, INTERFACES, PATH_FILTER_BITS, POLICE_CLASSES, Pace, Shared};
 use libbpf_rs::{MapCore, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 
@@ -285,100 +283,5 @@ impl Words {
     /// The word at a place, which is below the number of words.
     pub(crate) fn at(&self, place: usize) -> &AtomicU64 {
         &self.all()[place]
-    }
-}
-
-/// The mapped array of responses.
-pub(crate) struct Slots {
-    map: MmapRaw,
-    len: u32,
-}
-
-impl Slots {
-    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
-        if map.value_size() as usize != size_of::<Slot>() {
-            return Err(std::io::Error::other("slots have another size than expected"));
-        }
-        let len = map.max_entries();
-        let bytes = len as usize * size_of::<Slot>();
-        Ok(Self { map: MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?, len })
-    }
-
-    /// Entries, the unused one at 0 included.
-    pub(crate) fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Replace a vacant slot. `slot.version` appears last, so that a program sees all of it or none.
-    pub(crate) fn write(&self, index: u32, slot: &Slot) {
-        self.vacate(index);
-        let mut unborn = *slot;
-        unborn.version = 0;
-        // JUSTIFICATION: the kernel reads the array while we write.
-        // SAFETY: `index` was checked by `version`; no object leads to the slot, and its version is 0.
-        unsafe { self.at(index).write_volatile(unborn) };
-        self.version(index).store(slot.version, Ordering::SeqCst);
-    }
-
-    /// From now on no answer is repeated from this slot.
-    pub(crate) fn vacate(&self, index: u32) {
-        self.version(index).store(0, Ordering::SeqCst);
-    }
-
-    fn at(&self, index: u32) -> *mut Slot {
-        assert!(index != 0 && index < self.len, "slot {index} of {}", self.len);
-        // JUSTIFICATION: as for `write`. SAFETY: within the mapping, by the assertion.
-        unsafe { self.map.as_mut_ptr().cast::<Slot>().add(index as usize) }
-    }
-
-    /// The version in a slot; 0: vacant.
-    pub(crate) fn version(&self, index: u32) -> &AtomicU64 {
-        // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, 8-aligned.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.at(index)).version) }
-    }
-
-    /// Not 0: an answer of it was given since it was written.
-    pub(crate) fn used(&self, index: u32) -> &AtomicU32 {
-        // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, aligned.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.at(index)).used) }
-    }
-
-    /// The pages of a slot: to be taken for nothing but numbers.
-    pub(crate) fn pages(&self, index: u32) -> [u32; PAGES_MAX] {
-        // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping; any bytes are numbers.
-        unsafe { (&raw const (*self.at(index)).pages).read_volatile() }
-    }
-}
-
-/// The mapped array of pages: the bytes of responses that are longer than a slot.
-pub(crate) struct Pages {
-    map: MmapRaw,
-    len: u32,
-}
-
-impl Pages {
-    pub(crate) fn map(map: &MapHandle) -> std::io::Result<Self> {
-        if map.value_size() as usize != size_of::<Page>() {
-            return Err(std::io::Error::other("pages have another size than expected"));
-        }
-        let len = map.max_entries();
-        let bytes = len as usize * size_of::<Page>();
-        Ok(Self { map: MmapOptions::new().len(bytes).map_raw(map.as_fd().as_raw_fd())?, len })
-    }
-
-    /// Entries, the unused one at 0 included.
-    pub(crate) fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Fill a page that no slot leads to with as many of the `bytes` as it holds, and zeros behind them.
-    pub(crate) fn write(&self, index: u32, bytes: &[u8]) {
-        assert!(index != 0 && index < self.len, "page {index} of {}", self.len);
-        let mut page = Page::ZERO;
-        let count = bytes.len().min(page.bytes.len());
-        page.bytes[..count].copy_from_slice(&bytes[..count]);
-        // JUSTIFICATION: the kernel reads the array while we write.
-        // SAFETY: within the mapping, by the assertion; every slot that names the page is vacant.
-        unsafe { self.map.as_mut_ptr().cast::<Page>().add(index as usize).write_volatile(page) };
     }
 }

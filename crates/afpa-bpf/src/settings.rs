@@ -31,19 +31,26 @@ pub const FIREWALL_INTERVAL: Duration = Duration::from_secs(1);
 pub const BYPASS_AFTER: u32 = 64;
 pub(crate) const BYPASS_AFTER_MAX: u32 = u16::MAX as u32;
 
-/// Sizes and habits of the fast path. Memory is allocated when it is loaded.
+/// Sizes and habits of the fast path. Memory is allocated when it is loaded, but for objects and pages that are not ready then.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each.
+    /// Variants of objects that may be pinned, those being retired included; 2.2 KB each if they are ready.
     pub objects: u32,
+    /// So many of them have their memory from the start on. The others take 4 KiB each while they are used, and a hit looks
+    /// for them in a hash.
+    pub ready_objects: u32,
     /// Longest answer, head and content, that the kernel gives. Answers longer than one segment need
     /// pages and transfers.
     pub answer_max: u32,
     /// Longest answer to a request that asks for the connection's end, on connections without a socket: longer ones pay
     /// here, because a socket would have to be made for them. No less than `answer_max`.
     pub last_answer_max: u32,
-    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each.
+    /// Pages for answers that are longer than one segment, one for every 4,096 bytes; 5.6 KB each if they are ready.
     pub pages: u32,
+    /// So many of them have their memory from the start on; the others take 8 KiB each while they are used.
+    pub ready_pages: u32,
+    /// Bytes of objects and pages that are not ready.
+    pub more_bytes: usize,
     /// Transfers, answers of several segments, that are under way at a time; about 1 KB each. Further ones are
     /// left to user mode.
     pub transfers: u32,
@@ -118,9 +125,12 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             objects: 8192,
+            ready_objects: 1024,
             answer_max: ANSWER_MAX as u32,
             last_answer_max: 0,
             pages: 1024,
+            ready_pages: 512,
+            more_bytes: 64 << 20,
             transfers: 1024,
             rtx_timers: 16384,
             retired_bytes: 16 << 20,

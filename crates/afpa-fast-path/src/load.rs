@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use afpa_bpf::preflight::{Finding, Watch};
 use afpa_bpf::{
-    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, PAGE_BYTES, PinDir, PinDirOwner,
-    PinDirRefused, PortClaim, Settings, VARIANT_BYTES, carrying, interfaces, longest_answer,
+    ANSWER_MAX, Carriers, Change, FastPath, FlowKey, Interface, MORE_PAGE_BYTES,
+    MORE_VARIANT_BYTES, PAGE_BYTES, PinDir, PinDirOwner, PinDirRefused, PortClaim, Settings,
+    VARIANT_BYTES, carrying, interfaces, longest_answer,
 };
 use afpa_police::PoliceKernel;
 use afpa_server::KernelActivity;
@@ -320,13 +321,16 @@ const TRANSFERS: u32 = 4096;
 
 fn program_settings(settings: &FastPathSettings, keep_in: Option<PathBuf>) -> Settings {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (objects, pages) = objects_and_pages(settings);
+    let places = Places::of(settings);
     Settings {
-        objects: count(objects),
+        objects: count(places.objects),
+        ready_objects: count(places.ready_objects),
         answer_max: count(settings.answer_max),
         last_answer_max: count(settings.last_answer_max),
-        pages: count(pages),
-        transfers: if pages == 0 { 1 } else { TRANSFERS },
+        pages: count(places.pages),
+        ready_pages: count(places.ready_pages),
+        more_bytes: places.more_bytes,
+        transfers: if places.pages == 0 { 1 } else { TRANSFERS },
         // Old versions of changed objects, for clients that are still being sent them.
         retired_bytes: settings.memory / 4,
         flows: count(settings.flows),
@@ -353,15 +357,40 @@ fn bypass_time(settings: &FastPathSettings) -> Duration {
     }
 }
 
-/// How many answers, and pages of long ones, the memory is good for. Where there are long ones, at least
-/// half of it is theirs.
-fn objects_and_pages(settings: &FastPathSettings) -> (usize, usize) {
-    let FastPathSettings { socketless, answer_max, last_answer_max, .. } = *settings;
-    if longest_answer(socketless, answer_max, last_answer_max) <= ANSWER_MAX {
-        return (settings.objects.min(settings.memory / VARIANT_BYTES), 0);
+/// One in so many bytes of the memory is allocated at the start, and no less than [`READY_LEAST`].
+const READY_SHARE: usize = 8;
+const READY_LEAST: usize = 4 << 20;
+
+/// How many answers, and pages of long ones, the memory is good for.
+struct Places {
+    objects: usize,
+    ready_objects: usize,
+    pages: usize,
+    ready_pages: usize,
+    /// Memory of those that are not ready.
+    more_bytes: usize,
+}
+
+impl Places {
+    /// Where there are long answers, at least half of what is ready is theirs. The rest is for those that come first.
+    fn of(settings: &FastPathSettings) -> Self {
+        let FastPathSettings { socketless, answer_max, last_answer_max, memory, .. } = *settings;
+        let has_pages = longest_answer(socketless, answer_max, last_answer_max) > ANSWER_MAX;
+        let ready = memory.min((memory / READY_SHARE).max(READY_LEAST));
+        let for_objects = if has_pages { ready / 2 } else { ready };
+        let ready_objects = settings.objects.min(for_objects / VARIANT_BYTES);
+        let for_pages = if has_pages { ready - ready_objects * VARIANT_BYTES } else { 0 };
+        let ready_pages = for_pages / PAGE_BYTES;
+        let more_bytes = memory - ready_objects * VARIANT_BYTES - ready_pages * PAGE_BYTES;
+        let more_pages = if has_pages { more_bytes / MORE_PAGE_BYTES } else { 0 };
+        Self {
+            objects: settings.objects.min(ready_objects + more_bytes / MORE_VARIANT_BYTES),
+            ready_objects,
+            pages: ready_pages + more_pages,
+            ready_pages,
+            more_bytes,
+        }
     }
-    let objects = settings.objects.min(settings.memory / 2 / VARIANT_BYTES);
-    (objects, (settings.memory - objects * VARIANT_BYTES) / PAGE_BYTES)
 }
 
 /// One line, however many there are: `afpa doctor` explains them.
@@ -413,15 +442,24 @@ mod tests {
             (8192, 65_536, 64 * MIB),
             (1_000_000, 65_536, 64 * MIB),
             (16, 65_536, MIB),
+            (26, 65_536, 128 << 10),
         ] {
             (settings.objects, settings.answer_max, settings.memory) =
                 (objects, answer_max, memory);
-            let (objects, pages) = objects_and_pages(&settings);
-            let used = objects * VARIANT_BYTES + pages * PAGE_BYTES;
-            assert!(used <= memory && objects <= settings.objects);
-            let long = answer_max > ANSWER_MAX;
-            assert_eq!(pages * PAGE_BYTES >= memory / 2 - PAGE_BYTES, long, "{objects} {pages}");
-            assert!(objects == settings.objects || used + VARIANT_BYTES + PAGE_BYTES > memory);
+            let places = Places::of(&settings);
+            let ready = places.ready_objects * VARIANT_BYTES + places.ready_pages * PAGE_BYTES;
+            assert_eq!(ready + places.more_bytes, memory);
+            assert!(ready <= memory.min((memory / 8).max(4 * MIB)));
+            assert!(places.ready_objects <= places.objects && places.objects <= settings.objects);
+            assert_eq!(places.pages > 0, answer_max > ANSWER_MAX);
+            let more_pages = places.pages - places.ready_pages;
+            assert!(more_pages * MORE_PAGE_BYTES <= places.more_bytes);
+            let more_objects = places.objects - places.ready_objects;
+            assert!(more_objects * MORE_VARIANT_BYTES <= places.more_bytes);
+            assert!(
+                memory > 4 * MIB || places.more_bytes < memory / 8,
+                "little is ready as a whole"
+            );
         }
     }
 }

@@ -1,17 +1,92 @@
-//! The memory of a server that may have little.
+//! The memory of an idle server with its fast path, and of one that may have little.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
-use afpa_testkit::{Tree, eventually, held::MIB, skip};
+use afpa_testkit::{Server, Tree, eventually, figure, held::MIB, skip};
+use serde_json::Value;
 
-use crate::lab::{Lab, answers};
+use crate::lab::{Lab, answers, is_from_kernel, warm};
+
+/// All objects of this kind, as `bpftool` lists them.
+fn listed(kind: &str) -> Option<Vec<Value>> {
+    let output = Command::new("bpftool").args(["-j", kind, "show"]).output().ok()?;
+    serde_json::from_slice::<Value>(&output.stdout).ok()?.as_array().cloned()
+}
+
+/// Bytes of the maps, and of the programs, that a process has in the kernel. The process has no descriptor of some maps, so they
+/// are found by its programs.
+fn in_the_kernel(server: &Server) -> Option<(u64, u64)> {
+    let (programs, maps) = (listed("prog")?, listed("map")?);
+    let folder = fs::read_dir(format!("/proc/{}/fdinfo", server.pid())).ok()?;
+    let texts = folder.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
+    let ids = texts.filter_map(|text| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse::<u64>().ok())
+    });
+    let ids: BTreeSet<u64> = ids.collect();
+    let of = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
+    let programs: Vec<&Value> =
+        programs.iter().filter(|one| ids.contains(&of(one, "id"))).collect();
+    let used = programs.iter().filter_map(|program| program["map_ids"].as_array()).flatten();
+    let used: BTreeSet<u64> = used.filter_map(Value::as_u64).collect();
+    let maps = maps.iter().filter(|map| used.contains(&of(map, "id")));
+    let maps = maps.map(|map| of(map, "bytes_memlock")).sum();
+    Some((maps, programs.iter().map(|program| of(program, "bytes_memlock")).sum()))
+}
+
+/// Since Linux 6.4.
+fn counts_what_is_held() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(4))
+}
 
 fn small_site() -> Tree {
     let tree = Tree::new();
     tree.file("hello.txt", "hello");
     tree
+}
+
+#[test]
+fn an_idle_server_holds_little_in_the_kernel_and_grows_with_what_it_serves() {
+    const FILES: usize = 400;
+    let Some(lab) = Lab::new() else { return };
+    if !counts_what_is_held() {
+        skip!("this kernel counts what maps may hold, not what they do");
+    }
+    let tree = small_site();
+    let server = lab.server(&tree, |launch| {
+        launch.arg("--workers").arg("1");
+        launch.set(|settings| {
+            settings.set("compression.enabled", false);
+        });
+    });
+    warm(&server, "/hello.txt");
+    let Some((maps, programs)) = in_the_kernel(&server) else { skip!("no bpftool") };
+    figure!("idle: {} KiB of maps, {} KiB of programs", maps >> 10, programs >> 10);
+    assert!(maps > MIB && programs > 0, "they are found");
+    // With user mode's part of the fast path: 64 MB at most.
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    let bound = 60_000_000 + 500_000 * processors;
+    assert!(maps + programs < bound, "{maps} bytes of maps, {programs} of programs");
+    for number in 0..FILES {
+        tree.file(format!("{number}.txt"), "x".repeat(10_000));
+    }
+    let mut client = server.connect();
+    for number in 0..FILES {
+        let target = format!("/{number}.txt");
+        assert_eq!(client.get(&target).body.len(), 10_000);
+    }
+    let grown = || in_the_kernel(&server).expect("bpftool").0.saturating_sub(maps);
+    // Three pages each, and twice: one answer keeps the connection, one ends it. Some 750 pages were there before.
+    let expected = ((FILES * 2 * 3 - 750) * 5600) as u64;
+    eventually("the kernel has them", || grown() > expected * 7 / 8);
+    assert!(is_from_kernel(&server, &mut client, "/7.txt"));
+    let grown = grown();
+    assert!(grown < expected * 3 / 2, "{grown} bytes more");
 }
 
 /// A control group with a limit, of either version; removed in the end.

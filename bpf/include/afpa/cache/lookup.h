@@ -234,7 +234,7 @@ static __always_inline enum afpa_reason derive_cached_response(struct work *work
 	cached->index = choose_variant(object, request);
 	if (cached->index == 0)
 		return AFPA_PASS_VARIANT;
-	cached->slot = bpf_map_lookup_elem(&slots, &cached->index);
+	cached->slot = slot_at(&cached->index);
 	if (!cached->slot)
 		return AFPA_PASS_NOT_PINNED;
 	cached->version = slot_version(cached->slot);

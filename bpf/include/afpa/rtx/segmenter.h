@@ -173,7 +173,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 	if (!work || !transfer)
 		return BUILT_NOT;
 	index = transfer->slot;
-	slot = bpf_map_lookup_elem(&slots, &index);
+	slot = slot_at(&index);
 	if (!slot || slot_version(slot) != transfer->version)
 		return BUILT_GONE;
 	offset = work->sending.offset;
@@ -193,7 +193,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (index >= AFPA_PAGES_MAX)
 			return BUILT_NOT;
 		index = slot->pages[index];
-		page = bpf_map_lookup_elem(&pages, &index);
+		page = page_at(&index);
 		if (!page || index == 0)
 			return BUILT_GONE;
 		if (!work->sending.partial)

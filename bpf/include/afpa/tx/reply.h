@@ -108,7 +108,7 @@ __noinline int afpa_reply(struct __sk_buff *skb, struct work *work, const struct
 		return TCX_DROP;
 	c = (const struct commitment *)work->commitment;
 	index = c->slot;
-	slot = bpf_map_lookup_elem(&slots, &index);
+	slot = slot_at(&index);
 	partial = checksum_state(skb) == CHECKSUM_PARTIAL;
 	work->edition.version = c->version;
 	work->edition.date = c->date;

@@ -17,13 +17,14 @@ use crate::conn::SiteNumber;
 use crate::conn::flows::Flows;
 use crate::net::sum::path_hash;
 use crate::programs::Programs;
-use crate::region::{Pages, Region, Slots};
+use crate::region::Region;
 use crate::settings::{Settings, longest_answer};
 use crate::unavailable::{Unavailable, explain};
 
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
-use super::room::{Lot, PAGE_BYTES, RIPE, VARIANT_BYTES};
+use super::places::{Pages, Slots};
+use super::room::{Lot, RIPE};
 use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// The room that pinned objects take up.
@@ -66,9 +67,9 @@ impl Objects {
         settings: &Settings,
         may_close: bool,
     ) -> Result<Self, Unavailable> {
-        let slots = Slots::map(&programs.map("slots")?)
+        let slots = Slots::over(&programs.map("slots")?, programs.map("more_slots")?)
             .map_err(|error| explain("objects cannot be mapped", &error))?;
-        let pages = Pages::map(&programs.map("pages")?)
+        let pages = Pages::over(&programs.map("pages")?, programs.map("more_pages")?)
             .map_err(|error| explain("pages of objects cannot be mapped", &error))?;
         let longest = |closing| {
             let (most, last) = (settings.answer_max, settings.last_answer_max);
@@ -78,7 +79,7 @@ impl Objects {
             region: Arc::clone(region),
             flows: Arc::clone(flows),
             objects: programs.map("objects")?,
-            pinned: Arc::new(Mutex::new(Pinned::new(&slots, &pages))),
+            pinned: Arc::new(Mutex::new(Pinned::new(&slots, &pages, settings.more_bytes))),
             slots,
             pages,
             answer_max: [longest(false), longest(may_close)],
@@ -148,6 +149,7 @@ impl Objects {
         };
         let mut object = Object { fields: rules.word(), ..Object::ZERO };
         let mut versions = Vec::with_capacity(drafts.len());
+        let mut written = Ok(true);
         for (((at, mut draft), variant), lot) in
             drafts.into_iter().enumerate().zip(all()).zip(&lots)
         {
@@ -156,7 +158,10 @@ impl Objects {
             }
             draft.slot.codings = u32::from(key.codings);
             let version = pinned.next_version();
-            self.write(draft, version, lot);
+            written = self.write(draft, version, lot);
+            if !matches!(written, Ok(true)) {
+                break;
+            }
             let slots = match variant.closing {
                 _ if at >= variants.len() => &mut object.old_kept,
                 true => &mut object.closing,
@@ -164,6 +169,11 @@ impl Objects {
             };
             slots[variant.coding as usize] = lot.slot;
             versions.push(version);
+        }
+        if !matches!(written, Ok(true)) {
+            self.give_back(&mut pinned, lots); // nothing leads to them yet
+            self.remove(&mut pinned, &key, path)?;
+            return Err(written.err().map_or(PinError::Full, PinError::from));
         }
         if let Err(error) = self.objects.update(&key.to_bytes(), &object.to_bytes(), MapFlags::ANY)
         {
@@ -212,7 +222,7 @@ impl Objects {
         let (key, version) = (self.object_key(sample.site, path), sample.version);
         let object = pinned.objects.get(&ObjectKey { codings: sample.codings, ..key });
         object.filter(|object| *object.path == *path).is_some_and(|object| {
-            let is = |lot: &Lot| self.slots.version(lot.slot).load(Ordering::Relaxed) == version;
+            let is = |lot: &Lot| self.slots.version(lot.slot) == version;
             object.lots.iter().any(is)
         })
     }
@@ -221,9 +231,9 @@ impl Objects {
     pub fn was_used(&self, site: SiteNumber, path: &[u8]) -> bool {
         let pinned = self.lock_pinned();
         let object = pinned.objects.get(&self.object_key(site, path));
-        object.filter(|object| *object.path == *path).is_some_and(|object| {
-            object.lots.iter().any(|lot| self.slots.used(lot.slot).load(Ordering::Relaxed) != 0)
-        })
+        object
+            .filter(|object| *object.path == *path)
+            .is_some_and(|object| object.lots.iter().any(|lot| self.slots.is_used(lot.slot)))
     }
 
     /// Longest answer, head and content, that may be pinned.
@@ -252,18 +262,17 @@ impl Objects {
         }
     }
 
-    /// Slots and pages that there are, in use or not.
+    /// Slots and pages that there are, in use or not. There may be less memory than for all of them.
     pub fn room(&self) -> (usize, usize) {
-        let pinned = self.lock_pinned();
-        (pinned.slots, pinned.pages)
+        self.lock_pinned().room.sizes().counts()
     }
 
-    /// Slots that may be used now.
+    /// Slots that may be used now, if no pages are.
     pub fn free_slots(&self) -> usize {
         self.lock_pinned().room.free_slots()
     }
 
-    /// Pages that may be used now.
+    /// Pages that may be used now, if no slots are.
     pub fn free_pages(&self) -> usize {
         self.lock_pinned().room.free_pages()
     }
@@ -282,7 +291,27 @@ impl Objects {
         let now = Instant::now();
         let ended = pinned.room.end_beyond(self.retired_bytes, now);
         ended.into_iter().for_each(|slot| self.slots.vacate(slot));
-        pinned.room.free_ended(now);
+        self.free_ended(&mut pinned, now);
+        Ok(())
+    }
+
+    /// Frees what was retired [`Settings::retire_after`] ago and no connection needs any more, whether or not anything
+    /// waits for its room: its memory goes back. Looks at every connection if there is any.
+    ///
+    /// # Errors
+    ///
+    /// The connections cannot be listed.
+    pub fn forget_retired(&self) -> libbpf_rs::Result<()> {
+        let now = Instant::now();
+        let old = {
+            let mut pinned = self.lock_pinned();
+            self.free_ended(&mut pinned, now);
+            pinned.room.older_than(self.retire_after, self.retire_after, now)
+        };
+        if !old.is_empty() {
+            let needed = self.flows.needed()?;
+            self.let_go(&mut self.lock_pinned(), &old, &needed);
+        }
         Ok(())
     }
 
@@ -295,15 +324,20 @@ impl Objects {
     /// The room that pinned objects take up.
     pub fn usage(&self) -> Usage {
         let pinned = self.lock_pinned();
-        let slots = pinned.slots - pinned.room.free_slots();
-        let pages = pinned.pages - pinned.room.free_pages();
+        let (slots, pages, bytes) = pinned.room.taken();
         Usage {
             objects: pinned.objects.len(),
             slots,
             pages,
-            bytes: slots * VARIANT_BYTES + pages * PAGE_BYTES,
+            bytes,
             retired_bytes: pinned.room.retired_bytes(),
         }
+    }
+
+    /// For tests: pages that have memory, besides those that have it from the start on.
+    #[doc(hidden)]
+    pub fn more_pages(&self) -> usize {
+        self.pages.filled()
     }
 
     /// Taken while the kernel's objects change.
@@ -332,7 +366,7 @@ impl Objects {
             return Some(lots);
         }
         let now = Instant::now();
-        pinned.room.free_ended(now);
+        self.free_ended(pinned, now);
         let old = pinned.room.older_than(self.retire_after, RIPE, now);
         // If the table cannot be read, any of them may be needed.
         if !old.is_empty()
@@ -362,27 +396,43 @@ impl Objects {
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
         let freed =
             pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
-        freed.into_iter().for_each(|slot| self.slots.vacate(slot));
+        self.give_back(pinned, freed);
         pinned.room.keep(looked_at, Instant::now());
     }
 
-    /// The version appears last, so that a program sees all of it or none.
-    fn write(&self, mut draft: Draft, version: u64, lot: &Lot) {
+    fn free_ended(&self, pinned: &mut Pinned, now: Instant) {
+        let freed = pinned.room.free_ended(now);
+        self.give_back(pinned, freed);
+    }
+
+    /// The slots first: a program that is at work with a page looks at its version when it is done.
+    fn give_back(&self, pinned: &mut Pinned, lots: Vec<Lot>) {
+        for lot in &lots {
+            self.slots.vacate(lot.slot);
+            lot.pages.iter().for_each(|page| self.pages.vacate(*page));
+        }
+        pinned.room.give_back(lots);
+    }
+
+    /// The version appears last, so that a program sees all of it or none. False: the kernel has no memory for all of it now.
+    fn write(&self, mut draft: Draft, version: u64, lot: &Lot) -> libbpf_rs::Result<bool> {
         draft.slot.version = version;
         self.slots.vacate(lot.slot);
         for ((place, index), start) in
             draft.slot.pages.iter_mut().zip(&lot.pages).zip((0..).step_by(PAGE))
         {
-            self.pages.write(*index, &draft.long[start..]);
+            if !self.pages.write(*index, &draft.long[start..])? {
+                return Ok(false);
+            }
             *place = *index;
         }
-        self.slots.write(lot.slot, &draft.slot);
+        self.slots.write(lot.slot, &draft.slot)
     }
 
     fn retire(&self, pinned: &mut Pinned, lots: Vec<Lot>) {
         let now = Instant::now();
         for lot in lots {
-            let version = self.slots.version(lot.slot).load(Ordering::Relaxed);
+            let version = self.slots.version(lot.slot);
             pinned.room.retire(version, lot, now);
         }
     }

@@ -1,20 +1,16 @@
 //! The record that user mode keeps of the pinned objects.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
 use afpa_abi::{ObjectKey, PATH_FILTER_BITS};
 
-use super::room::{Lot, Room};
-use crate::region::{Pages, Slots};
+use super::places::{Pages, Slots};
+use super::room::{Lot, Room, Sizes};
 
 /// User mode's view of the pinned objects.
 pub(crate) struct Pinned {
     pub(super) objects: HashMap<ObjectKey, PinnedObject>,
-    /// How many there are, free or not; likewise pages.
-    pub(super) slots: usize,
-    pub(super) pages: usize,
     pub(super) room: Room,
     /// When all connections were last looked at for room.
     pub(super) looked: Option<Instant>,
@@ -31,28 +27,25 @@ pub(super) struct PinnedObject {
 impl Pinned {
     /// Answers of slots that an earlier process left in use may still be sent again, so these are retired now.
     /// Versions begin at the clock, so that no version of an earlier process comes back.
-    pub(crate) fn new(slots: &Slots, pages: &Pages) -> Self {
+    pub(crate) fn new(slots: &Slots, pages: &Pages, most_bytes: usize) -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let version = |index: &u32| slots.version(*index).load(Ordering::Relaxed);
-        let (free, used): (Vec<u32>, Vec<u32>) =
-            (1..slots.len()).rev().partition(|index| version(index) == 0);
-        let mut free_pages: HashSet<u32> = (1..pages.len()).collect();
-        let counts = (free.len() + used.len(), free_pages.len());
-        let lots: Vec<(u64, Lot)> = used
-            .into_iter()
-            .map(|slot| {
-                let mut pages = slots.pages(slot).to_vec();
-                pages.retain(|page| free_pages.remove(page));
-                (version(&slot), Lot { slot, pages })
-            })
-            .collect();
-        let mut room = Room::new(free, free_pages.into_iter().collect());
-        let now = Instant::now();
-        lots.into_iter().for_each(|(version, lot)| room.retire(version, lot, now));
+        let sizes = Sizes {
+            slots: slots.len(),
+            pages: pages.len(),
+            more_slots_from: slots.more_from(),
+            more_pages_from: pages.more_from(),
+            most_bytes,
+        };
+        let mut used = HashSet::new();
+        let lots = slots.occupied().into_iter().map(|(slot, version)| {
+            let mut named = slots.pages(slot).to_vec();
+            named.retain(|page| (1..sizes.pages).contains(page) && used.insert(*page));
+            (version, Lot { slot, pages: named })
+        });
+        let room = Room::new(sizes, lots.collect());
+        pages.vacate_all_but(|page| used.contains(&page));
         Self {
             objects: HashMap::new(),
-            slots: counts.0,
-            pages: counts.1,
             room,
             looked: None,
             version: since.as_nanos() as u64,

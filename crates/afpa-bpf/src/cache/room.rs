@@ -1,16 +1,11 @@
 //! Which slots and pages are free, which belong to pinned variants, and which to retired versions that a
 //! client may still need.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use afpa_abi::{Page, Slot};
-
-/// Memory of one pinned variant.
-pub const VARIANT_BYTES: usize = size_of::<Slot>();
-
-/// Memory of one page.
-pub const PAGE_BYTES: usize = size_of::<Page>();
+use super::places::{MORE_PAGE_BYTES, MORE_VARIANT_BYTES, PAGE_BYTES, VARIANT_BYTES};
 
 /// The slot and the pages of one variant.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,9 +14,36 @@ pub(crate) struct Lot {
     pub(crate) pages: Vec<u32>,
 }
 
-impl Lot {
-    pub(crate) fn bytes(&self) -> usize {
-        VARIANT_BYTES + self.pages.len() * PAGE_BYTES
+/// The numbers of places, and the memory that those may take which do not have theirs from the start on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Numbers of slots and pages end before these.
+    pub(crate) slots: u32,
+    pub(crate) pages: u32,
+    /// The first numbers that are not of ready places.
+    pub(crate) more_slots_from: u32,
+    pub(crate) more_pages_from: u32,
+    /// Bytes for slots and pages that are not ready.
+    pub(crate) most_bytes: usize,
+}
+
+impl Sizes {
+    /// How many slots, and how many pages, there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.slots as usize - 1, self.pages as usize - 1)
+    }
+
+    /// The part of a lot's memory that was not there from the start on.
+    fn more_bytes(&self, lot: &Lot) -> usize {
+        let slot = usize::from(lot.slot >= self.more_slots_from);
+        let pages = lot.pages.iter().filter(|page| **page >= self.more_pages_from).count();
+        slot * MORE_VARIANT_BYTES + pages * MORE_PAGE_BYTES
+    }
+
+    fn bytes(&self, lot: &Lot) -> usize {
+        let slot = usize::from(lot.slot < self.more_slots_from);
+        let pages = lot.pages.iter().filter(|page| **page < self.more_pages_from).count();
+        slot * VARIANT_BYTES + pages * PAGE_BYTES + self.more_bytes(lot)
     }
 }
 
@@ -30,10 +52,50 @@ pub(crate) const RIPE: Duration = Duration::from_secs(1);
 
 /// All slots and pages. Each one is free, or in a [`Lot`] that was taken, or in a retired one.
 pub(crate) struct Room {
-    slots: Vec<u32>,
-    pages: Vec<u32>,
+    sizes: Sizes,
+    slots: Free,
+    pages: Free,
+    /// Memory of the lots that are not free.
+    bytes: usize,
+    /// The part of it that counts towards [`Sizes::most_bytes`].
+    more_bytes: usize,
     /// Oldest first.
     retired: VecDeque<Retired>,
+}
+
+/// Free places of one kind. Those that are ready are taken first: the programs find them at no cost.
+struct Free {
+    ready: Vec<u32>,
+    more: Vec<u32>,
+    more_from: u32,
+}
+
+impl Free {
+    fn new(numbers: impl IntoIterator<Item = u32>, more_from: u32) -> Self {
+        let (mut ready, mut more): (Vec<u32>, Vec<u32>) =
+            numbers.into_iter().partition(|number| *number < more_from);
+        for numbers in [&mut ready, &mut more] {
+            numbers.sort_unstable_by_key(|number| Reverse(*number));
+        }
+        Self { ready, more, more_from }
+    }
+
+    fn len(&self) -> usize {
+        self.ready.len() + self.more.len()
+    }
+
+    /// As many as there are if the others may have so much memory.
+    fn within(&self, bytes: usize, each: usize) -> usize {
+        self.ready.len() + self.more.len().min(bytes / each)
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        self.ready.pop().or_else(|| self.more.pop())
+    }
+
+    fn give_back(&mut self, number: u32) {
+        if number < self.more_from { &mut self.ready } else { &mut self.more }.push(number);
+    }
 }
 
 /// A lot whose version is not used for new answers any more.
@@ -48,28 +110,84 @@ struct Retired {
 }
 
 impl Room {
-    pub(crate) fn new(slots: Vec<u32>, pages: Vec<u32>) -> Self {
-        Self { slots, pages, retired: VecDeque::new() }
+    /// `taken`: lots that an earlier process left, and their versions; they are retired.
+    pub(crate) fn new(sizes: Sizes, taken: Vec<(u64, Lot)>) -> Self {
+        let slots: HashSet<u32> = taken.iter().map(|(_, lot)| lot.slot).collect();
+        let pages: HashSet<u32> = taken.iter().flat_map(|(_, lot)| &lot.pages).copied().collect();
+        let free = |all: u32, used: &HashSet<u32>, more_from: u32| {
+            Free::new((1..all).filter(|number| !used.contains(number)), more_from)
+        };
+        let mut room = Self {
+            sizes,
+            slots: free(sizes.slots, &slots, sizes.more_slots_from),
+            pages: free(sizes.pages, &pages, sizes.more_pages_from),
+            bytes: 0,
+            more_bytes: 0,
+            retired: VecDeque::new(),
+        };
+        let now = Instant::now();
+        for (version, lot) in taken {
+            room.count(&lot);
+            room.retire(version, lot, now);
+        }
+        room
     }
 
+    pub(crate) fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
+    /// Slots that are free now, if no page is taken.
     pub(crate) fn free_slots(&self) -> usize {
-        self.slots.len()
+        self.slots.within(self.free_bytes(), MORE_VARIANT_BYTES)
     }
 
+    /// Pages that are free now, if no slot is taken.
     pub(crate) fn free_pages(&self) -> usize {
-        self.pages.len()
+        self.pages.within(self.free_bytes(), MORE_PAGE_BYTES)
+    }
+
+    /// Slots and pages that are not free, and their memory.
+    pub(crate) fn taken(&self) -> (usize, usize, usize) {
+        let (slots, pages) = self.sizes.counts();
+        (slots - self.slots.len(), pages - self.pages.len(), self.bytes)
     }
 
     /// One lot for each number of pages; all of them or none.
     pub(crate) fn take(&mut self, pages: &[usize]) -> Option<Vec<Lot>> {
-        let slots_from = self.slots.len().checked_sub(pages.len())?;
+        self.slots.len().checked_sub(pages.len())?;
         self.pages.len().checked_sub(pages.iter().sum())?;
-        let slots = self.slots.split_off(slots_from).into_iter();
-        let mut lot = |(slot, count): (u32, &usize)| {
-            let from = self.pages.len() - count;
-            Lot { slot, pages: self.pages.split_off(from) }
-        };
-        Some(slots.zip(pages).map(&mut lot).collect())
+        let mut lots = Vec::with_capacity(pages.len());
+        for count in pages {
+            let pages = (0..*count).map_while(|_| self.pages.take()).collect();
+            let lot = Lot { slot: self.slots.take()?, pages };
+            self.count(&lot);
+            lots.push(lot);
+        }
+        if self.more_bytes > self.sizes.most_bytes {
+            self.give_back(lots);
+            return None;
+        }
+        Some(lots)
+    }
+
+    /// Gives back lots with which no program can be at work.
+    pub(crate) fn give_back(&mut self, lots: Vec<Lot>) {
+        for lot in lots {
+            self.bytes -= self.sizes.bytes(&lot);
+            self.more_bytes -= self.sizes.more_bytes(&lot);
+            self.slots.give_back(lot.slot);
+            lot.pages.into_iter().for_each(|page| self.pages.give_back(page));
+        }
+    }
+
+    fn count(&mut self, lot: &Lot) {
+        self.bytes += self.sizes.bytes(lot);
+        self.more_bytes += self.sizes.more_bytes(lot);
+    }
+
+    fn free_bytes(&self) -> usize {
+        self.sizes.most_bytes.saturating_sub(self.more_bytes)
     }
 
     /// Retires a version: it is not used for new answers any more, but may still be sent, or sent again.
@@ -95,9 +213,9 @@ impl Room {
         old.map(|retired| (retired.lot.slot, retired.version)).collect()
     }
 
-    /// Frees the retired lots for which `unneeded` (slot, version) holds, and returns their slots. These must be
-    /// made vacant before anything is taken again.
-    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<u32> {
+    /// Removes the retired lots for which `unneeded` (slot, version) holds. Their places must be made vacant before they are
+    /// [given back](Self::give_back).
+    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<Lot> {
         self.free_where(|retired| unneeded(retired.lot.slot, retired.version))
     }
 
@@ -111,7 +229,9 @@ impl Room {
     /// made vacant now; they are free some time later.
     pub(crate) fn end_beyond(&mut self, most: usize, now: Instant) -> Vec<u32> {
         let needed = |retired: &&Retired| retired.needed.is_some() && retired.ended.is_none();
-        let held: usize = self.retired.iter().filter(needed).map(|held| held.lot.bytes()).sum();
+        let sizes = self.sizes;
+        let held = self.retired.iter().filter(needed).map(|held| sizes.bytes(&held.lot));
+        let held: usize = held.sum();
         let mut beyond = held.saturating_sub(most);
         let mut ended = Vec::new();
         for retired in &mut self.retired {
@@ -119,7 +239,7 @@ impl Room {
                 break;
             }
             if retired.needed.is_some() && retired.ended.is_none() {
-                beyond = beyond.saturating_sub(retired.lot.bytes());
+                beyond = beyond.saturating_sub(sizes.bytes(&retired.lot));
                 retired.ended = Some(now);
                 ended.push(retired.lot.slot);
             }
@@ -127,23 +247,21 @@ impl Room {
         ended
     }
 
-    /// Frees the ended lots with which no program can be at work any more.
-    pub(crate) fn free_ended(&mut self, now: Instant) -> Vec<u32> {
+    /// Removes the ended lots with which no program can be at work any more, as [`free`](Self::free).
+    pub(crate) fn free_ended(&mut self, now: Instant) -> Vec<Lot> {
         self.free_where(|retired| retired.ended.is_some_and(|ended| now - ended >= RIPE))
     }
 
     /// Bytes of all retired lots.
     pub(crate) fn retired_bytes(&self) -> usize {
-        self.retired.iter().map(|retired| retired.lot.bytes()).sum()
+        self.retired.iter().map(|retired| self.sizes.bytes(&retired.lot)).sum()
     }
 
-    fn free_where(&mut self, free: impl Fn(&Retired) -> bool) -> Vec<u32> {
+    fn free_where(&mut self, free: impl Fn(&Retired) -> bool) -> Vec<Lot> {
         let mut freed = Vec::new();
         for retired in std::mem::take(&mut self.retired) {
             if free(&retired) {
-                freed.push(retired.lot.slot);
-                self.slots.push(retired.lot.slot);
-                self.pages.extend(retired.lot.pages);
+                freed.push(retired.lot);
             } else {
                 self.retired.push_back(retired);
             }
@@ -157,13 +275,22 @@ mod tests {
     use super::*;
 
     fn room() -> Room {
-        Room::new((1..=4).collect(), (1..=10).collect())
+        let (more_slots_from, more_pages_from, most_bytes) = (3, 6, usize::MAX);
+        let sizes = Sizes { slots: 5, pages: 11, more_slots_from, more_pages_from, most_bytes };
+        Room::new(sizes, Vec::new())
+    }
+
+    fn bounded(most_bytes: usize) -> Room {
+        let mut room = room();
+        room.sizes.most_bytes = most_bytes;
+        room
     }
 
     /// No slot or page is lost, and none is there twice.
     fn assert_complete(room: &Room, taken: &[&Lot]) {
         let lots = room.retired.iter().map(|retired| &retired.lot).chain(taken.iter().copied());
-        let (mut slots, mut pages) = (room.slots.clone(), room.pages.clone());
+        let all = |free: &Free| free.ready.iter().chain(&free.more).copied().collect::<Vec<_>>();
+        let (mut slots, mut pages) = (all(&room.slots), all(&room.pages));
         for lot in lots {
             slots.push(lot.slot);
             pages.extend(&lot.pages);
@@ -196,7 +323,9 @@ mod tests {
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(59)).len(), 0);
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(60)).len(), 3);
         room.keep(|_, version| version == 2, at(60));
-        assert_eq!(room.free(|_, version| version != 2).len(), 2);
+        let freed = room.free(|_, version| version != 2);
+        assert_eq!(freed.len(), 2);
+        room.give_back(freed);
         assert_eq!((room.free_slots(), room.free_pages()), (3, 8));
         assert!(room.older_than(Duration::ZERO, RIPE, at(60)).is_empty(), "just looked at");
         assert_eq!(room.older_than(Duration::ZERO, RIPE, at(61)).len(), 1);
@@ -209,7 +338,7 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let lots = room.take(&[1, 4, 5]).expect("room");
-        let newest = lots[2].bytes();
+        let newest = room.sizes.bytes(&lots[2]);
         for (version, lot) in (1..).zip(lots) {
             room.retire(version, lot, start);
         }
@@ -218,8 +347,39 @@ mod tests {
         assert_eq!(room.end_beyond(newest, at(2)).len(), 2, "the oldest first");
         assert!(room.end_beyond(newest, at(3)).is_empty(), "ended once");
         assert!(room.free_ended(at(1001)).is_empty(), "a program may be at work with them");
-        assert_eq!(room.free_ended(at(1002)).len(), 2);
+        let freed = room.free_ended(at(1002));
+        assert_eq!(freed.len(), 2);
+        room.give_back(freed);
         assert_eq!(room.retired_bytes(), newest);
+        assert_complete(&room, &[]);
+    }
+    #[test]
+    fn ready_places_are_taken_first_and_the_memory_of_the_others_is_bounded() {
+        let mut room = bounded(MORE_VARIANT_BYTES + 2 * MORE_PAGE_BYTES);
+        assert_eq!((room.free_slots(), room.free_pages()), (4, 7));
+        let ready = room.take(&[4, 1]).expect("they have their memory");
+        assert_eq!((room.more_bytes, room.bytes), (0, 2 * VARIANT_BYTES + 5 * PAGE_BYTES));
+        assert!(room.take(&[3]).is_none() && room.take(&[1, 1]).is_none());
+        let more = room.take(&[2]).expect("as much as may be");
+        assert_eq!((more[0].slot, &more[0].pages[..]), (3, &[6, 7][..]));
+        assert_eq!((room.free_slots(), room.free_pages()), (0, 0));
+        assert_complete(&room, &ready.iter().chain(&more).collect::<Vec<_>>());
+        room.give_back(ready);
+        room.give_back(more);
+        assert_eq!(room.taken(), (0, 0, 0));
+        assert_eq!(room.take(&[0]).map(|lots| lots[0].slot <= 2), Some(true), "a ready one again");
+    }
+
+    #[test]
+    fn places_that_an_earlier_process_left_are_retired() {
+        let left = Lot { slot: 4, pages: vec![2, 10] };
+        let sizes = *room().sizes();
+        let mut room = Room::new(sizes, vec![(7, left)]);
+        assert_eq!(room.taken(), (1, 2, MORE_VARIANT_BYTES + PAGE_BYTES + MORE_PAGE_BYTES));
+        assert_complete(&room, &[]);
+        let freed = room.free(|slot, version| (slot, version) == (4, 7));
+        room.give_back(freed);
+        assert_eq!(room.taken(), (0, 0, 0));
         assert_complete(&room, &[]);
     }
 }

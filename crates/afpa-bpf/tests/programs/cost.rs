@@ -81,6 +81,9 @@ fn time_per_request() {
         answer_max: 65_536,
         pages: 64,
         transfers: 64,
+        // What is pinned first; the last two have no ready places.
+        ready_objects: 7,
+        ready_pages: 9,
         ..Settings::default()
     };
     let Some(fast_path) = world.fast_path(settings) else { return };
@@ -101,6 +104,9 @@ fn time_per_request() {
     let ttl = Some(Ttl { lifetime: 31_536_000, digits: 8 });
     Pinned { path: "/tells", ttl, ..answer }.pin(&fast_path);
     Pinned { path: "/varies", codings: Some(AcceptedCodings::NONE), ..answer }.pin(&fast_path);
+    Sample::new([b'k'; 512]).pin(&fast_path, "/more.html");
+    Sample::new(vec![b'k'; 8 << 10]).pin(&fast_path, "/8-more.html");
+    assert_eq!((fast_path.objects.usage().slots, fast_path.objects.more_pages()), (9, 3));
     let _timing = support::enable_statistics();
 
     let small = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: server\r\n\r\n");
@@ -109,7 +115,7 @@ fn time_per_request() {
     };
     type Requests = Box<dyn FnMut(usize) -> String>;
     let of_server = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
-    let cases: [(&str, Requests); 14] = [
+    let cases: [(&str, Requests); 16] = [
         ("hit, small head", Box::new(move |_| small("/kernel.html"))),
         ("hit, a server's answer", Box::new(move |_| of_server("/answer"))),
         ("hit, a server's answer that tells its ttl", Box::new(move |_| of_server("/tells"))),
@@ -122,6 +128,8 @@ fn time_per_request() {
         // Clones are sent within the programs: this time holds their way to the peer's queue.
         ("hit, 3 segments", Box::new(move |_| small("/4.html"))),
         ("hit, 6 segments", Box::new(move |_| small("/8.html"))),
+        ("hit, small head, place not ready", Box::new(move |_| small("/more.html"))),
+        ("hit, 6 segments, places not ready", Box::new(move |_| small("/8-more.html"))),
         ("hit, 10 segments", Box::new(move |_| small("/13.html"))),
         ("pass, small head", Box::new(move |_| small("/user.html"))),
         ("pass, 1 KB head", Box::new(|_| browser_request("/user.html"))),

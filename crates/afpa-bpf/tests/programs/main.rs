@@ -9,6 +9,7 @@ mod firewall;
 mod keep_alive;
 mod life;
 mod load;
+mod memory;
 mod object;
 mod oracle;
 mod packets;

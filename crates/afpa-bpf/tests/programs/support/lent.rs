@@ -9,7 +9,7 @@ use afpa_bpf::{FastPath, Programs, Settings, Unavailable};
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, RingBufferBuilder};
 
 /// The settings that are compiled into programs, or that size their maps.
-type Sizes = [u32; 10];
+type Sizes = [u32; 12];
 
 /// Programs whose maps are as new, the last that were left at the end.
 static LEFT: Mutex<Vec<(Sizes, Programs)>> = Mutex::new(Vec::new());
@@ -71,7 +71,9 @@ impl Drop for Lent {
 fn sizes(of: &Settings) -> Sizes {
     [
         of.objects,
+        of.ready_objects,
         of.pages,
+        of.ready_pages,
         of.transfers,
         of.rtx_timers,
         of.flows,
