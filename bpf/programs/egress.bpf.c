@@ -9,6 +9,7 @@
 #include <afpa/conn/by_socket.h>
 #include <afpa/conn/bypass.h>
 #include <afpa/conn/client_way.h>
+#include <afpa/conn/loss.h>
 #include <afpa/conn/served.h>
 #include <afpa/conn/translate.h>
 #include <afpa/http/response.h>
@@ -257,8 +258,11 @@ int afpa_egress(struct __sk_buff *skb)
 	if (flow->unsafe_at && s.length)
 		note_unsafe(flow->unsafe_at, bpf_ktime_get_ns()); /* V5: before the client can have it */
 	speaks_first = flow->socketless == AFPA_SOCKETLESS_ASSIGNED;
-	if (speaks_first)
+	if (speaks_first) {
 		flow->socketless = AFPA_SOCKETLESS_NOT;
+		if (!(s.flags & TCP_RST))
+			note_arrival(rtx_clock(bpf_ktime_get_coarse_ns()));
+	}
 	/* The first acknowledgement of its socket admits the client (P5). */
 	if (!speaks_first && tx_passes(flow, &s))
 		return tx_pass(flow, &s);

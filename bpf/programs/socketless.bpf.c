@@ -6,6 +6,7 @@
 #include <afpa/conn/assign.h>
 #include <afpa/conn/assigned.h>
 #include <afpa/conn/handover.h>
+#include <afpa/conn/loss.h>
 #include <afpa/conn/socketless.h>
 #include <afpa/tx/frame.h>
 
@@ -179,8 +180,7 @@ static __always_inline int assign_again(struct __sk_buff *skb, const struct segm
 
 /*
  * Was the segment assigned twice at least, for a second, and has not arrived? Then something between here and the listener
- * drops it, such as a rule that wants each connection to begin with a SYN. It would drop those of others as well: until user
- * mode has decided, no SYN is answered (N14). A full queue is not counted.
+ * drops it, such as a rule that wants each connection to begin with a SYN (N14). A full queue is not counted.
  */
 static __always_inline bool is_lost(struct afpa_flow *flow, const struct segment *s, __u32 clock)
 {
@@ -191,17 +191,23 @@ static __always_inline bool is_lost(struct afpa_flow *flow, const struct segment
 		flow->assigned_again = 1;
 		return false;
 	}
-	shared.handshake = 0;
 	return true;
 }
 
-/* Resets the client, which would wait for minutes. Returns a verdict. */
-static __always_inline int reset_lost(struct __sk_buff *skb, struct work *work, const struct segment *s)
+/*
+ * Resets the client, which would wait for minutes. If those of others are dropped as well, no SYN is answered until user mode has
+ * decided. Returns a verdict.
+ */
+static __always_inline int reset_lost(struct __sk_buff *skb, struct work *work, const struct segment *s, __u32 since,
+				      __u32 clock)
 {
 	struct socketless_reply r = { .seq = s->ack, .ack = s->seq };
+	bool all = loses_all(s, since, clock);
 
+	if (all)
+		shared.handshake = 0;
 	flow_remove(&s->key);
-	count_at(s->place, AFPA_SOCKETLESS_LOST);
+	count_at(s->place, all ? AFPA_SOCKETLESS_LOST : AFPA_SOCKETLESS_LOST_ALONE);
 	return send_empty(skb, work, s, &r, TCP_RST | TCP_ACK);
 }
 
@@ -247,7 +253,7 @@ static __always_inline int before_socket(struct __sk_buff *skb, struct work *wor
 		verdict = TCX_DROP; /* segments in the same list would be reset, too */
 	} else if (s->seq == h.seq && s->length && is_lost(flow, s, clock)) {
 		bpf_sk_release(found);
-		return reset_lost(skb, work, s);
+		return reset_lost(skb, work, s, flow->challenged, clock);
 	} else if (s->seq == h.seq && s->length) {
 		verdict = assign_again(skb, s, flow, tcp, clock);
 	} else if (h.processor == (__u16)bpf_get_smp_processor_id() && clock - h.at < LIST_TIME) {

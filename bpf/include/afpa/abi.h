@@ -150,6 +150,13 @@ struct afpa_shared {
 
 	__u32 client_connections;     /* as many connections without a socket a client may have; 0: any number, and those of a client are not counted */
 	__u32 flood_syns;             /* from so many SYNs of clients that are not known on, on one processor in 2^AFPA_FLOOD_SHIFT ns, there is a flood, and these are answered, too; 0: never */
+
+	/* Assigned connections that do not arrive: conn/loss.h. Times are of `rtx_clock`; written by the programs. */
+	__u32 arrived_at;             /* the socket of one was seen last, or up to a step later; 0: never */
+	__u32 lost_at;                /* one was lost, and none had arrived since it was assigned; 0: never */
+	__u32 lost_client;            /* the prefix of its client, hashed */
+	__u32 spare;
+	__u64 lost_clients;           /* prefixes of clients, a bit each, that lost some while those of others arrived; user mode begins it anew */
 };
 
 /* Options of the SYN-ACKs, as this host's settings of TCP allow. */

@@ -187,6 +187,11 @@ impl Region {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).handshake) }
     }
 
+    pub(crate) fn lost_clients(&self) -> &AtomicU64 {
+        // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.shared()).lost_clients) }
+    }
+
     pub(crate) fn window_scale(&self) -> &AtomicU32 {
         // JUSTIFICATION: as for `pulse`. SAFETY: aligned, mapped as long as self.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.shared()).window_scale) }

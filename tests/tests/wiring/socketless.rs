@@ -1,13 +1,15 @@
 //! Connections without a socket on hosts that are wired in every way: they are opened, answered and assigned at one hook,
 //! or they are the kernel's from their SYN on. No client is reset.
 
+use std::net::SocketAddr;
+
 use afpa_bpf::{Reason, Settings, Socketless};
 use afpa_netlab::Bed;
 use afpa_testkit::{Asked, Client, ReceiveError, eventually};
-use afpa_tests::tcp::{Lab, Plan};
+use afpa_tests::tcp::{Lab, PORT, Plan};
 
 use crate::support::{
-    add_macvlan, add_virtual_lan, filter, join_bridge, nothing_was_dropped, sysctl, to,
+    add_macvlan, add_virtual_lan, filter, ip, join_bridge, nothing_was_dropped, sysctl, to,
     user_mode_is_right,
 };
 
@@ -165,23 +167,109 @@ fn a_host_that_drops_what_begins_without_a_syn_is_found_out() {
     if !filter(lab.bed.server(), rules) {
         return;
     }
-    let opened = || lab.count(Reason::SocketlessOpened);
-    let mut client = lab.client();
-    eventually("a connection has no socket", || {
-        let before = opened();
-        client = lab.client();
-        let body = client.get("/kernel.html").body;
-        opened() > before && body == b"from the kernel"
-    });
-    client.send("GET /user.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut client = without_socket(&lab, || lab.client());
+    ask_user_mode(&mut client);
     let end = client.try_receive(Asked::Body);
-    let is_told = matches!(end, Err(ReceiveError::Io(_) | ReceiveError::Closed));
-    assert!(is_told, "{end:?}\n{}", lab.tally());
+    assert!(is_reset(&end), "{end:?}\n{}", lab.tally());
     assert!(lab.count(Reason::SocketlessLost) > 0, "{}", lab.tally());
     let look = || lab.fast_path().socketless.look_at_tcp();
     let why = lab.bed.server().run(look).expect("the server's side").expect_err("it is noticed");
     assert!(why.to_string().contains("without a SYN"), "{why}");
     assert_eq!(connections(&lab, || lab.client()), (0, 0), "{}", lab.tally());
+}
+
+/// Rules that are made later: the second client tells that it is not the first one alone.
+#[test]
+fn rules_that_come_later_are_found_out_by_the_second_client() {
+    let Some(lab) = lab() else { return };
+    second_address(&lab);
+    some_have_no_socket(&lab, || lab.client());
+    let mut clients =
+        [without_socket(&lab, || from_second(&lab)), without_socket(&lab, || lab.client())];
+    let rules = "add table inet front;
+         add chain inet front in { type filter hook input priority 0; };
+         add rule inet front in tcp dport 8080 tcp flags & (syn) != syn drop";
+    if !filter(lab.bed.server(), rules) {
+        return;
+    }
+    let look = || lab.bed.server().run(|| lab.fast_path().socketless.look_at_tcp());
+    for (client, alone) in clients.iter_mut().zip([true, false]) {
+        ask_user_mode(client);
+        let end = client.try_receive(Asked::Body);
+        assert!(is_reset(&end), "{end:?}\n{}", lab.tally());
+        assert_eq!(lab.count(Reason::SocketlessLostAlone), 1, "{}", lab.tally());
+        assert_eq!(lab.count(Reason::SocketlessLost), u64::from(!alone), "{}", lab.tally());
+        assert_eq!(look().expect("the server's side").is_ok(), alone);
+    }
+}
+
+/// A ban drops what one client sends, in the middle of its connections as well.
+#[test]
+fn a_ban_of_one_client_is_not_taken_for_a_rule_against_all() {
+    let Some(lab) = lab() else { return };
+    second_address(&lab);
+    some_have_no_socket(&lab, || lab.client());
+    let mut clients = [0; 3].map(|_| without_socket(&lab, || from_second(&lab)));
+    let rules = format!(
+        "add table inet front;
+         add chain inet front in {{ type filter hook input priority 0; }};
+         add rule inet front in ip saddr {SECOND} drop"
+    );
+    if !filter(lab.bed.server(), &rules) {
+        return;
+    }
+    let before = lab.count(Reason::SocketlessToKernel);
+    clients.iter_mut().for_each(ask_user_mode);
+    lab.await_count(Reason::SocketlessToKernel, before + 3);
+    let ends = std::thread::scope(|scope| {
+        let waiting =
+            clients.map(|mut client| scope.spawn(move || client.try_receive(Asked::Body)));
+        while !waiting.iter().all(|one| one.is_finished()) {
+            some_have_no_socket(&lab, || lab.client());
+        }
+        waiting.map(|one| one.join().expect("a result"))
+    });
+    assert!(ends.iter().all(is_reset), "{ends:?}\n{}", lab.tally());
+    assert_eq!(lab.count(Reason::SocketlessLostAlone), 3, "{}", lab.tally());
+    assert_eq!(lab.count(Reason::SocketlessLost), 0, "{}", lab.tally());
+    let look = || lab.fast_path().socketless.look_at_tcp();
+    lab.bed.server().run(look).expect("the server's side").expect("as before");
+    some_have_no_socket(&lab, || lab.client());
+}
+
+/// Of another prefix than the bed's own client.
+const SECOND: &str = "10.77.200.9";
+
+fn second_address(lab: &Lab) {
+    ip(lab.bed.client(), &format!("addr add {SECOND}/16 dev {}", Bed::DEVICE));
+}
+
+fn from_second(lab: &Lab) -> Client {
+    let (from, to) = (SECOND.parse().expect("an address"), Bed::SERVER_V4.into());
+    let connected = lab.bed.client().run(|| Client::connect_from(from, SocketAddr::new(to, PORT)));
+    connected.expect("the client's side").expect("connected")
+}
+
+/// A connection that has no socket, and was answered.
+#[track_caller]
+fn without_socket(lab: &Lab, connect: impl Fn() -> Client) -> Client {
+    let opened = || lab.count(Reason::SocketlessOpened);
+    let mut client = connect();
+    eventually("a connection has no socket", || {
+        let before = opened();
+        client = connect();
+        let body = client.get("/kernel.html").body;
+        opened() > before && body == b"from the kernel"
+    });
+    client
+}
+
+fn ask_user_mode(client: &mut Client) {
+    client.send("GET /user.html HTTP/1.1\r\nHost: h\r\n\r\n");
+}
+
+fn is_reset<T>(end: &Result<T, ReceiveError>) -> bool {
+    matches!(end, Err(ReceiveError::Io(_) | ReceiveError::Closed))
 }
 
 /// A strict check of sources, and listeners that wait for data or take data with the SYN, change nothing.

@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod flows;
 pub(crate) mod header_blocks;
 pub(crate) mod listen;
+mod loss;
 pub(crate) mod misses;
 pub(crate) mod police;
 pub(crate) mod reports;

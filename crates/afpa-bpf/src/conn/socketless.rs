@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use afpa_abi::{Reason, handshake};
 
 use crate::conn::admission::Routes;
+use crate::conn::loss::{Loss, Losses};
 use crate::kernel::Kernel;
 use crate::programs::Programs;
 use crate::region::Region;
@@ -101,27 +102,6 @@ impl Tracking {
         }
         (self.tracked, self.answered) = (tracked, answered);
         self.now
-    }
-}
-
-/// Whether something on this host drops connections that the kernel's TCP is to take in the middle. Pure.
-#[derive(Debug, Default)]
-struct Loss {
-    lost: u64,
-    until: Option<Instant>,
-}
-
-impl Loss {
-    /// The rule that drops them may go, and another listener's queue may have been full.
-    const PAUSE: Duration = Duration::from_secs(600);
-
-    /// Takes the count of connections that never reached their listener.
-    fn see(&mut self, lost: u64, now: Instant) -> bool {
-        if lost > self.lost {
-            self.until = now.checked_add(Self::PAUSE);
-        }
-        self.lost = lost;
-        self.until.is_some_and(|until| now < until)
     }
 }
 
@@ -222,9 +202,19 @@ impl Socketless {
 
     /// Whether something drops the connections that the kernel's TCP is to take over.
     fn look_at_loss(&self) -> Option<Unavailable> {
-        let lost = self.stats.counters().ok()?[Reason::SocketlessLost];
+        let counters = self.stats.counters().ok()?;
+        let prefixes = self.region.lost_clients();
+        let seen = Losses {
+            all: counters[Reason::SocketlessLost],
+            alone: counters[Reason::SocketlessLostAlone],
+            prefixes: prefixes.load(Ordering::SeqCst).count_ones(),
+        };
         let mut loss = self.loss.lock().unwrap_or_else(PoisonError::into_inner);
-        loss.see(lost, Instant::now()).then(|| Unavailable {
+        let (lost, anew) = loss.see(seen, Instant::now());
+        if anew {
+            prefixes.store(0, Ordering::SeqCst);
+        }
+        lost.then(|| Unavailable {
             reason: "something on this host drops connections that begin without a SYN, or a listener's queue is full; \
                      tried again ten minutes after the last one"
                 .into(),
@@ -348,15 +338,6 @@ mod tests {
         let seen = [(0, 0), (1, 0), (1, 0), (1, 4), (1, 4), (2, 5), (2, 5)];
         let said = seen.map(|(tracked, answered)| tracking.see(tracked, answered));
         assert_eq!(said, [false, true, true, false, false, true, true]);
-    }
-
-    #[test]
-    fn a_lost_connection_counts_for_ten_minutes() {
-        let (mut loss, begin) = (Loss::default(), Instant::now());
-        let mut see = |lost, seconds| loss.see(lost, begin + Duration::from_secs(seconds));
-        assert!(!see(0, 0));
-        assert!(see(1, 10) && see(1, 609) && !see(1, 610), "ten minutes");
-        assert!(see(3, 700) && see(4, 1200) && see(4, 1799) && !see(4, 1800), "from the last one");
     }
 
     #[test]
