@@ -165,7 +165,7 @@ enum afpa_handshake {
 	AFPA_HANDSHAKE_TIMESTAMPS = 2,
 	AFPA_HANDSHAKE_SACK = 4,
 	AFPA_HANDSHAKE_SCALING = 8,
-	AFPA_HANDSHAKE_FULL = 16, /* there are as many connections as there may be: new ones are the kernel's */
+	AFPA_HANDSHAKE_FULL = 16, /* there are as many connections as there may be, or nearly all need a socket: new ones are the kernel's */
 };
 
 /* assigned: one set of hashes of connections; 0: none. */

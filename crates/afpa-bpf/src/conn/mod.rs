@@ -14,6 +14,7 @@ pub(crate) mod reports;
 pub(crate) mod samples;
 pub(crate) mod served;
 pub(crate) mod socketless;
+mod worth;
 
 /// The kernel's number of a site (the papers' request set). 0: none.
 pub type SiteNumber = u32;

@@ -10,6 +10,7 @@ use afpa_abi::{Reason, handshake};
 
 use crate::conn::admission::Routes;
 use crate::conn::loss::{Loss, Losses};
+use crate::conn::worth::Worth;
 use crate::kernel::Kernel;
 use crate::programs::Programs;
 use crate::region::Region;
@@ -123,12 +124,15 @@ pub struct Socketless {
     wanted: AtomicBool,
     /// Whether there are as many connections as there may be.
     full: AtomicBool,
+    /// Whether nearly all of them need a socket in the end.
+    vain: AtomicBool,
     /// Whether the kernel has taken the programs for them.
     programs: bool,
     admission: Admission,
     routes: Routes,
     tracking: Mutex<Tracking>,
     loss: Mutex<Loss>,
+    worth: Mutex<Worth>,
 }
 
 impl Socketless {
@@ -146,11 +150,13 @@ impl Socketless {
             possible: settings.socketless,
             wanted: AtomicBool::new(settings.socketless),
             full: AtomicBool::new(false),
+            vain: AtomicBool::new(false),
             programs: can,
             admission: settings.admission,
             routes: Routes::over(programs, region)?,
             tracking: Mutex::default(),
             loss: Mutex::default(),
+            worth: Mutex::default(),
         })
     }
 
@@ -177,7 +183,8 @@ impl Socketless {
             .or_else(|| (!self.programs).then(lacking))
             .or_else(|| tcp.refusal())
             .or_else(|| self.look_at_loss());
-        let full = if self.full.load(Ordering::SeqCst) { u32::from(handshake::FULL) } else { 0 };
+        self.look_at_worth();
+        let full = if self.begins_none() { u32::from(handshake::FULL) } else { 0 };
         let words = if refusal.is_none() { tcp.words() | full } else { 0 };
         self.region.window_scale().store(tcp.window_scale(), Ordering::SeqCst);
         self.region.handshake().store(words, Ordering::SeqCst);
@@ -185,6 +192,21 @@ impl Socketless {
             self.routes.look();
         }
         refusal.or_else(|| self.look_at_tracking()).map_or(Ok(()), Err)
+    }
+
+    /// New connections are the kernel's: there may be no more without a socket, or they do not pay.
+    fn begins_none(&self) -> bool {
+        self.full.load(Ordering::SeqCst) || self.vain.load(Ordering::SeqCst)
+    }
+
+    /// Where unknown clients are answered, that is not for speed: it shields the kernel's TCP.
+    fn look_at_worth(&self) {
+        let Ok(counters) = self.stats.counters() else { return };
+        let (opened, assigned) =
+            (counters[Reason::SocketlessOpened], counters[Reason::SocketlessToKernel]);
+        let mut worth = self.worth.lock().unwrap_or_else(PoisonError::into_inner);
+        let vain = worth.see(opened, assigned, Instant::now());
+        self.vain.store(vain && self.admission == Admission::Recent, Ordering::SeqCst);
     }
 
     /// Whether clients have sockets because their connections are tracked.
@@ -245,7 +267,7 @@ impl Socketless {
         if self.full.swap(full, Ordering::SeqCst) == full {
             return;
         }
-        let bit = u32::from(handshake::FULL);
+        let (full, bit) = (self.begins_none(), u32::from(handshake::FULL));
         let with = |words: u32| match words & u32::from(handshake::ON) {
             0 => None,
             _ if full => Some(words | bit),
