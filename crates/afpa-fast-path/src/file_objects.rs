@@ -24,11 +24,16 @@ impl Pinnable<HttpHeader> for FileObjects {
     /// Where more than host and path decides, there is no target: only user mode can tell.
     fn targets(&self, key: &Key, _object: &Object<HttpHeader>) -> Vec<PinTarget> {
         let urls = self.scope.urls(key).into_iter();
-        let targets = urls.filter_map(|(site, url)| {
-            let site = *self.sites.get(site).filter(|site| **site != 0)?;
-            let mut path = Vec::with_capacity(url.len());
-            target::encode(&url, &mut path);
-            Some(PinTarget { site, path: path.into(), codings: None, matter: 0 })
+        let placed = urls.filter_map(|(site, url)| Some((*self.sites.get(site)?, url)));
+        let placed = placed.filter(|(site, _)| *site != 0);
+        let targets = placed.flat_map(|(site, url)| {
+            let target = move |path: Vec<u8>| PinTarget {
+                site,
+                path: path.into(),
+                codings: None,
+                matter: 0,
+            };
+            spellings(&url).map(target)
         });
         targets.collect()
     }
@@ -59,6 +64,21 @@ impl Pinnable<HttpHeader> for FileObjects {
     fn is_wanted_anew(&self, fast_path: &FastPath) -> bool {
         fast_path.objects.wants_old_kept()
     }
+}
+
+/// A URL in the spelling of nearly all programs, and in that of apt where it differs: names of versions are full of `+` and `~`. A path
+/// is decoded before anything is decided for a file (K4), so user mode gives both the same answer.
+fn spellings(url: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
+    let mut usual = Vec::with_capacity(url.len());
+    target::encode(url, &mut usual);
+    let escape = |byte: &u8| match byte {
+        b'+' => b"%2b".to_vec(),
+        b'~' => b"%7e".to_vec(),
+        byte => vec![*byte],
+    };
+    let differs = usual.iter().any(|byte| matches!(byte, b'+' | b'~'));
+    let other = differs.then(|| usual.iter().flat_map(escape).collect());
+    std::iter::once(usual).chain(other)
 }
 
 /// Whether objects are pinned with answers to HTTP/1.0 that keeps its connection: once somebody has asked so, and while no more than
@@ -155,5 +175,25 @@ fn coding_of(coding: afpa_http::Coding) -> Coding {
         afpa_http::Coding::Gzip => Coding::Gzip,
         afpa_http::Coding::Brotli => Coding::Brotli,
         afpa_http::Coding::Zstd => Coding::Zstd,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_versions_have_two_spellings() {
+        let spelled = |url: &[u8]| {
+            let all = spellings(url).map(|path| String::from_utf8(path).unwrap());
+            all.collect::<Vec<_>>()
+        };
+        assert_eq!(spelled(b"/a b"), ["/a%20b"]);
+        assert_eq!(spelled(b"/x++_1~2"), ["/x++_1~2", "/x%2b%2b_1%7e2"]);
+        for url in [&b"/%+"[..], b"/a+b%2b~", b"/\xff~"] {
+            for path in spellings(url) {
+                assert_eq!(target::normalise(&path, &mut Vec::new()), Ok(url));
+            }
+        }
     }
 }

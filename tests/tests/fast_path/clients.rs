@@ -83,6 +83,58 @@ fn curl_gets_the_same_as_from_disk() {
     assert_eq!(answers(&server), before + 4);
 }
 
+/// apt asks for `+` as `%2b` and for `~` as `%7e`.
+#[test]
+fn apt_gets_a_package_whose_name_it_escapes() {
+    const NAME: &str = "libx++_1.0~rc1+b2_all.deb";
+    let Some(lab) = Lab::new() else { return };
+    let (tree, own) = (site(), tempfile::tempdir().expect("a folder"));
+    tree.file(NAME, patterned(700));
+    let file = tree.at(NAME).display().to_string();
+    let Some(sum) = run("sha256sum", &[&file]) else { skip!("sha256sum is not installed") };
+    let sum = said(&sum);
+    let sum = sum.split_whitespace().next().expect("a sum");
+    tree.file(
+        "Packages",
+        format!(
+            "Package: libx++\nVersion: 1.0~rc1+b2\nArchitecture: all\nMaintainer: A <a@example.org>\n\
+             Description: a sample\nFilename: {NAME}\nSize: 700\nSHA256: {sum}\n\n"
+        ),
+    );
+    let server = lab.server(&tree, |_| ());
+    warm(&server, &format!("/{NAME}"));
+    let at = |name: &str| own.path().join(name).display().to_string();
+    for folder in ["lists/lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(at(folder)).expect("a folder");
+    }
+    fs::write(at("sources"), format!("deb [trusted=yes] {} /\n", server.url())).expect("written");
+    let apt = |command: &[&str]| {
+        let options = [
+            format!("Dir::Etc::sourcelist={}", at("sources")),
+            "Dir::Etc::sourceparts=-".to_owned(),
+            format!("Dir::State={}", at("lists")),
+            format!("Dir::Cache={}", at("cache")),
+            "APT::Sandbox::User=root".to_owned(),
+            "Acquire::AllowInsecureRepositories=true".to_owned(),
+            "Acquire::Languages=none".to_owned(),
+        ];
+        let folder = format!("--chdir={}", own.path().display());
+        let mut arguments = vec![folder.as_str(), "apt-get"];
+        arguments.extend(options.iter().flat_map(|option| ["-o", option]));
+        arguments.extend(command);
+        run("env", &arguments)
+    };
+    let installed = run("apt-get", &["--version"]).is_some_and(|output| output.status.success());
+    if !installed {
+        skip!("apt is not installed");
+    }
+    said(&apt(&["update"]).expect("env of coreutils"));
+    let before = answers(&server);
+    said(&apt(&["download", "libx++"]).expect("env of coreutils"));
+    assert_eq!(fs::read(at(NAME)).expect("the package"), patterned(700));
+    assert_eq!(answers(&server), before + 1);
+}
+
 #[test]
 fn curl_keeps_its_copy_when_nothing_has_changed() {
     let Some(lab) = Lab::new() else { return };
