@@ -372,12 +372,17 @@ struct Places {
 }
 
 impl Places {
-    /// Where there are long answers, at least half of what is ready is theirs. The rest is for those that come first.
+    /// Where there are long answers, a quarter of what is ready is theirs, and half of it if that is all memory: to look elsewhere
+    /// costs a share of the time of a short answer that is twice as large. The rest is for those that come first.
     fn of(settings: &FastPathSettings) -> Self {
         let FastPathSettings { socketless, answer_max, last_answer_max, memory, .. } = *settings;
         let has_pages = longest_answer(socketless, answer_max, last_answer_max) > ANSWER_MAX;
         let ready = memory.min((memory / READY_SHARE).max(READY_LEAST));
-        let for_objects = if has_pages { ready / 2 } else { ready };
+        let for_objects = match has_pages {
+            true if ready < memory => ready / 4 * 3,
+            true => ready / 2,
+            false => ready,
+        };
         let ready_objects = settings.objects.min(for_objects / VARIANT_BYTES);
         let for_pages = if has_pages { ready - ready_objects * VARIANT_BYTES } else { 0 };
         let ready_pages = for_pages / PAGE_BYTES;

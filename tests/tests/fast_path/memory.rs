@@ -81,8 +81,8 @@ fn an_idle_server_holds_little_in_the_kernel_and_grows_with_what_it_serves() {
         assert_eq!(client.get(&target).body.len(), 10_000);
     }
     let grown = || in_the_kernel(&server).expect("bpftool").0.saturating_sub(maps);
-    // Three pages each, and twice: one answer keeps the connection, one ends it. Some 750 pages were there before.
-    let expected = ((FILES * 2 * 3 - 750) * 5600) as u64;
+    // Three pages each, and twice: one answer keeps the connection, one ends it. Some 370 pages were there before.
+    let expected = ((FILES * 2 * 3 - 370) * 5600) as u64;
     eventually("the kernel has them", || grown() > expected * 7 / 8);
     assert!(is_from_kernel(&server, &mut client, "/7.txt"));
     let grown = grown();

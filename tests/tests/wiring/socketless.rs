@@ -237,6 +237,33 @@ fn a_ban_of_one_client_is_not_taken_for_a_rule_against_all() {
     some_have_no_socket(&lab, || lab.client());
 }
 
+/// Such a connection costs less if it begins with a socket.
+#[test]
+fn where_nearly_all_connections_need_a_socket_they_begin_with_one() {
+    let Some(lab) = lab() else { return };
+    let opened = || lab.count(Reason::SocketlessOpened);
+    let look = || lab.bed.server().run(|| lab.fast_path().socketless.look_at_tcp());
+    let many = |enough: &dyn Fn(u64) -> bool, target: &str| {
+        for turn in 0.. {
+            if enough(turn) {
+                break;
+            }
+            assert!(turn < 5000, "{}", lab.tally());
+            let mut client = lab.client();
+            assert_eq!(client.get(target).status, 200);
+            client.end();
+        }
+        look().expect("the server's side").expect("they are possible here");
+    };
+    let enough = opened() + 200;
+    many(&|_| opened() >= enough, "/kernel.html");
+    let enough = opened() + 200;
+    many(&|_| opened() >= enough, "/user.html");
+    let before = opened();
+    many(&|turn| turn == TURNS, "/user.html");
+    assert_eq!(opened(), before, "{}", lab.tally());
+}
+
 /// Of another prefix than the bed's own client.
 const SECOND: &str = "10.77.200.9";
 

@@ -11,7 +11,7 @@
 
 #define ARRIVAL_STEP 256 /* rtx_clock: arrivals are noted so often at most, as all processors share the word */
 
-/* A socket was seen: what is assigned arrives, be it a step later than noted. */
+/* A socket was seen: assigned segments arrive, the last one up to a step later than noted. */
 static __always_inline void note_arrival(__u32 clock)
 {
 	volatile __u32 *arrived = &shared.arrived_at;

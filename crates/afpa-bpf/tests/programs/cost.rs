@@ -81,7 +81,7 @@ fn time_per_request() {
         answer_max: 65_536,
         pages: 64,
         transfers: 64,
-        // What is pinned first; the last two have no ready places.
+        // For all that is pinned first: the last two have no ready places.
         ready_objects: 7,
         ready_pages: 9,
         ..Settings::default()
