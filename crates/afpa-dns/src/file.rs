@@ -1,5 +1,5 @@
 //! A zone from its file (RFC 1035 section 5): directives, names and times to live are read here, the data of each record by
-//! the `domain` crate.
+//! the `domain` crate, and those that it lacks in `forms`.
 
 use bytes::Bytes;
 use domain::base::Name as DomainName;
@@ -9,6 +9,7 @@ use domain::zonefile::inplace::{Entry as Scanned, Zonefile};
 use crate::build::build;
 use crate::entries::{Entries, Entry, Unsplit};
 use crate::fault::Fault;
+use crate::forms;
 use crate::name::Name;
 use crate::rtype;
 use crate::zone::{Record, Zone, minimum_of};
@@ -312,23 +313,18 @@ fn seconds(word: &str) -> Option<u32> {
     (total <= LONGEST_TTL).then_some(total)
 }
 
-/// Types whose data have the form of another type, which the `domain` crate reads.
-const SAME_FORM: [(&str, u16, &str); 10] = [
-    ("SMIMEA", 53, "TLSA"),
-    ("SPF", 99, "TXT"),
-    ("AVC", 258, "TXT"),
-    ("AFSDB", 18, "MX"),
-    ("RT", 21, "MX"),
-    ("KX", 36, "MX"),
-    ("LP", 107, "MX"),
-    ("KEY", 25, "DNSKEY"),
-    ("DLV", 32769, "DS"),
-    ("DHCID", 49, "OPENPGPKEY"),
-];
-
 /// The type and the wire form of a record's data.
 fn scan(owner: &Name, kind: &str, data: &[&str], origin: &Name) -> Result<(u16, Box<[u8]>), Wrong> {
-    let same = SAME_FORM.iter().find(|(name, ..)| kind.eq_ignore_ascii_case(name));
+    let cannot =
+        |why: &str| (format!("{owner}: the data of {kind} cannot be read: {why}"), remedy_of(kind));
+    if let Some(read) = forms::scan(kind, data, origin) {
+        return match read {
+            Ok((rtype, data)) if data.len() <= usize::from(u16::MAX) => Ok((rtype, data.into())),
+            Ok(_) => Err(cannot("they are too long")),
+            Err(why) => Err(cannot(&why)),
+        };
+    }
+    let same = forms::SAME_FORM.iter().find(|(name, ..)| kind.eq_ignore_ascii_case(name));
     let mut line = format!(". 0 IN {}", same.map_or(kind, |(_, _, form)| form));
     for (index, word) in data.iter().enumerate() {
         line.push(' ');
@@ -360,7 +356,7 @@ fn scan(owner: &Name, kind: &str, data: &[&str], origin: &Name) -> Result<(u16, 
             let error = error.to_string();
             // The place within our own line says nothing to the operator.
             let why = error.splitn(3, ':').last().unwrap_or_default().trim();
-            Err((format!("{owner}: the data of {kind} cannot be read: {why}"), remedy_of(kind)))
+            Err(cannot(why))
         }
     }
 }

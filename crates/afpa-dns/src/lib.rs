@@ -22,6 +22,8 @@ pub mod cookie;
 mod entries;
 pub mod fault;
 pub mod file;
+mod forms;
+mod location;
 mod message;
 pub mod name;
 mod nsec3;

@@ -138,7 +138,8 @@ fn close_label(wire: &mut Vec<u8>, label: &mut Vec<u8>) -> Result<(), NameError>
     Ok(())
 }
 
-fn escaped(bytes: &mut impl Iterator<Item = u8>) -> Result<u8, NameError> {
+/// The byte behind a backslash.
+pub(crate) fn escaped(bytes: &mut impl Iterator<Item = u8>) -> Result<u8, NameError> {
     let first = bytes.next().ok_or(NameError::Escape)?;
     if !first.is_ascii_digit() {
         return Ok(first);

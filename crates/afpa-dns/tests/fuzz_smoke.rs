@@ -18,6 +18,8 @@ const MESSAGE: &[&[u8]] = &[
     b"\xc0\x0c",
     b"\x00\xff",
     b"\x00\xfb",
+    b"\x01k\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x3d\x0bhmac-sha256\x00\x00\x00\x00\x00\x00\x07\x01\x2c\x00\x20",
+    b"\x00\x00\x00\x00\x00\x00",
 ];
 
 /// Those that zone files turn on.
@@ -33,6 +35,16 @@ const FILE: &[&[u8]] = &[
     b" HTTPS 1 . alpn=h2",
     b" CAA 0 issue \"x\"",
     b" TYPE65280 \\# 2 abcd",
+    b" MX \\# 4 00010100",
+    b" LOC 1 2 3.5 N 4 5 6 E -1.5m 2m",
+    b" APL !1:192.0.2.0/24 2::/0",
+    b" HIP 2 20 AAAA rvs.",
+    b" CERT PGP 0 0 AAAA",
+    b" CSYNC 1 3 A TYPE65535",
+    b" WKS 192.0.2.1 tcp smtp 65535",
+    b" AMTRELAY 1 1 3 r.",
+    b" L64 1 1:2:3:4",
+    b" EUI48 00-00-5e-00-53-2a",
     b"( ",
     b" )",
     b";",

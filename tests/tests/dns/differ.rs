@@ -87,7 +87,7 @@ fn answer_alone(answer: Answer) -> Answer {
 }
 
 struct Knot {
-    at: SocketAddr,
+    pub(super) at: SocketAddr,
     _process: Running,
 }
 
@@ -111,13 +111,13 @@ impl Knot {
     }
 }
 
-struct Nsd {
-    at: SocketAddr,
+pub(super) struct Nsd {
+    pub(super) at: SocketAddr,
     _process: Running,
 }
 
 impl Nsd {
-    fn start(folder: &Path, zone: &str) -> Self {
+    pub(super) fn start(folder: &Path, zone: &str) -> Self {
         let (folder, at) = (folder.join("nsd"), free_address());
         fs::create_dir(&folder).expect("made");
         fs::write(folder.join("zone"), zone).expect("written");

@@ -7,3 +7,4 @@ mod differ;
 mod life;
 mod message;
 mod secondaries;
+mod types;
