@@ -83,7 +83,8 @@ impl Config {
         for item in reader.items("server_group", None) {
             config.groups.push(ServerGroup::read(reader, &item));
         }
-        for item in reader.sites() {
+        let has_zones = !config.zones.is_empty();
+        for item in reader.sites(has_zones) {
             let mut site = SiteSettings::read(reader, &item);
             alternatives::announce(config.http3, &mut site);
             config.sites.push(site);

@@ -45,9 +45,12 @@ impl<'i> Reader<'i> {
         items
     }
 
-    /// The sites. Without any in the file there is one, which the options of the command line fill.
-    pub(crate) fn sites(&mut self) -> Vec<Item<'i>> {
+    /// The sites. Without any in the file there is one, which the options of the command line fill, unless the file has zones alone.
+    pub(crate) fn sites(&mut self, has_zones: bool) -> Vec<Item<'i>> {
         let sites = self.items("site", None);
+        if sites.is_empty() && has_zones && self.overrides.options("site").next().is_none() {
+            return sites;
+        }
         if sites.is_empty() {
             let (table, location) = (None, Location::Nowhere);
             return vec![Item { path: "site", instance: [0; 4], table, location }];

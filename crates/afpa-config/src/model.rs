@@ -87,7 +87,7 @@ pub struct Config {
     pub resolver: ResolveSettings,
     /// Every `[[server_group]]`, followed by one for each `to` that names its servers by address.
     pub groups: Vec<ServerGroup>,
-    /// Every `[[site]]`; at least one.
+    /// Every `[[site]]`; none where there are zones alone.
     pub sites: Vec<SiteSettings>,
     /// `[dns]`.
     pub dns: DnsSettings,

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use afpa_testkit::eventually;
+use afpa_testkit::server::{free_address, program};
+use afpa_testkit::{Running, eventually};
 use rustix::process::Signal;
 
-use super::bed::{Bed, ZONE};
-use super::message::{Answer, Question};
+use super::bed::{Bed, ZONE, readable_folder};
+use super::message::{Answer, Question, exchange};
 
 fn serial(bed: &Bed) -> String {
     let answer = Question::new("example.org", 6).ask(bed.dns).answer;
@@ -164,4 +167,36 @@ fn check_tells_file_line_and_remedy() {
         "{said}"
     );
     assert!(said.contains("10 mail"), "{said}");
+}
+
+/// A process that serves this configuration, with its output in a file of the folder.
+fn serve_alone(folder: &Path, text: &str) -> Running {
+    let (file, log) = (folder.join("afpa.toml"), folder.join("log"));
+    fs::write(&file, text).expect("written");
+    let log = fs::File::create(log).expect("made");
+    let mut command = Command::new(program());
+    command.args(["serve", "--fast-path", "off", "--config"]).arg(&file);
+    Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log))
+}
+
+#[test]
+fn a_configuration_of_zones_alone_is_served() {
+    let folder = readable_folder();
+    let zone = folder.path().join("zone");
+    fs::write(&zone, ZONE).expect("written");
+    let dns = free_address();
+    let text = format!(
+        "[control]\npath = \"{}\"\n[[zone]]\nname = \"example.org\"\nfile = \"{}\"\nlisten = [\"{dns}\"]\n",
+        folder.path().join("control").display(),
+        zone.display()
+    );
+    let _server = serve_alone(folder.path(), &text);
+    let www = Question::new("www.example.org", 1);
+    eventually("it answers", || {
+        exchange(dns, &www.bytes()).is_some_and(|bytes| Answer::read(&bytes).answer.len() == 1)
+    });
+    eventually("the summary names zone and address", || {
+        let log = fs::read_to_string(folder.path().join("log")).expect("a log");
+        log.contains("example.org.") && log.contains(&format!("dns://{dns}"))
+    });
 }

@@ -110,3 +110,9 @@ fn an_included_file_is_in_the_folder_of_the_zone() {
     fs::remove_file(path("zones/z")).unwrap();
     assert!(read_zone_files(&zone).read.findings[0].cause.contains("it cannot be read"));
 }
+
+#[test]
+fn zones_alone_need_no_site() {
+    assert!(parsed(ZONE).unwrap().config.sites.is_empty());
+    assert!(refused("[dns]\nrate = 1\n").contains("no `root`"));
+}

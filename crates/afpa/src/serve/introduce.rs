@@ -31,6 +31,7 @@ impl Server {
                 .engine
                 .listeners()
                 .map(|listener| url(&listener.address, listener.settings.tls.is_some()))
+                .chain(self.dns.addresses().iter().map(|address| format!("dns://{address}")))
                 .collect(),
             waiting,
             confined: self.confinement.line(),
@@ -111,7 +112,8 @@ impl Server {
         let roots = self.config.directories().map(|root| root.display().to_string());
         let mut known = HashSet::new();
         let mut served: Vec<String> = Vec::new();
-        served.extend(roots.chain(groups).filter(|name| known.insert(name.clone())));
+        let zones = self.config.zones.iter().map(|zone| zone.name.to_string());
+        served.extend(roots.chain(groups).chain(zones).filter(|name| known.insert(name.clone())));
         const SHOWN: usize = 4;
         let more = served.len().saturating_sub(SHOWN);
         served.truncate(SHOWN);
