@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use afpa_dns::query::{Parsed, Query};
+use afpa_dns::tsig::{Algorithm, Key};
 use afpa_dns::{
-    Asker, Name, Secrets, Settings, Transport, Zone, Zones, read_zone, respond, transfer,
+    Asker, Journal, Name, Secrets, Settings, Transport, Zone, Zones, read_zone, respond, transfer,
 };
 use domain::base::{Message, ParsedName, ToName as _};
 use domain::rdata::AllRecordData;
@@ -17,7 +18,9 @@ const ZONE: &str = "$TTL 60\n@ SOA ns h 1 1 1 1 1\n@ NS ns\nns A 192.0.2.1\nw A 
 /// parsers find the same question in what is one for us.
 pub fn dns_message(data: &[u8]) {
     let zones: Zones = [zone()].into_iter().collect();
-    let settings = Settings { secrets: Secrets::new(vec![[1; 16]]), ..Settings::default() };
+    let name = Name::parse("k.", &Name::root()).expect("a name");
+    let keys = [Key::new(&name, Algorithm::Sha256, &[1; 32])].into_iter().collect();
+    let settings = Settings { secrets: Secrets::new(vec![[1; 16]]), keys, ..Settings::default() };
     for transport in [Transport::Udp, Transport::Tcp] {
         let asker = Asker { address: [192, 0, 2, 9].into(), transport, now: 7 };
         let mut out = Vec::new();
@@ -69,7 +72,7 @@ pub fn zone_file(data: &[u8]) {
     question.extend_from_slice(zone.apex().wire());
     question.extend_from_slice(&[0, 252, 0, 1]);
     let Parsed::Query(query) = Query::parse(&question) else { panic!("a question") };
-    transfer::transfer(zone, &query, |message| {
+    transfer::transfer(zone, &Journal::default(), &query, |message| {
         Message::from_octets(message).expect("a message").sections().expect("sections");
         true
     });

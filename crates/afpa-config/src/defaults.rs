@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::acme;
 use crate::alternatives;
 use crate::choice::Choice;
+use crate::dns_keys;
 use crate::fault::path_rule;
 use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
@@ -71,6 +72,7 @@ impl Config {
             groups: Vec::new(),
             sites: Vec::new(),
             dns: DnsSettings::read(reader.section("dns")),
+            dns_keys: dns_keys::read(reader),
             zones: Vec::new(),
             internals: Internals::read(reader.section(INTERNALS)),
         };

@@ -12,6 +12,7 @@ mod choice;
 mod compiled;
 mod consents;
 mod defaults;
+mod dns_keys;
 mod document;
 mod error_checks;
 mod errors;
@@ -80,6 +81,7 @@ pub use access::{Access, BasicAuth};
 pub use acme::AcmeChallenge;
 pub use choice::Choice;
 pub use compiled::Routes;
+pub use dns_keys::{DnsAlgorithm, DnsKeySettings};
 pub use error_checks::error_pages;
 pub use errors::{ErrorAnswer, ErrorPage, LONGEST_ERROR_PAGE, read_error_page};
 pub use fallback::Fallback;
@@ -207,6 +209,7 @@ pub fn load_by(
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(dns_keys::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -268,6 +271,7 @@ fn parse(
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
     findings.extend(zone_checks::consistency(&config, &settings));
+    findings.extend(dns_keys::consistency(&config, &settings));
     let written = Written::of(document);
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))
 }
@@ -276,7 +280,7 @@ fn parse(
 const CREDENTIALS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// A file with one of each section that may appear several times.
-const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[zone]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";
+const CATALOGUE: &str = "[[police.class]]\n[[certificate]]\n[[dns.key]]\n[[zone]]\n[[server_group]]\n[[site]]\n[[site.hint]]\n[[site.filter]]\n[[site.header]]\n[[site.errors]]\n[[site.path]]\n[[site.path.header]]\n[[site.path.errors]]\n[[site.path.content]]\n[[site.path.content.header]]\n[[site.path.content.errors]]\n";
 
 /// Every setting that there is, once.
 fn known(machine: &Machine) -> Settings {

@@ -16,6 +16,7 @@ use afpa_proxy::select::Affinity;
 
 use crate::access::{Access, BasicAuth};
 use crate::choice::{Choice as _, choice};
+use crate::dns_keys::DnsKeySettings;
 use crate::errors::ErrorPage;
 use crate::fallback::Fallback;
 use crate::filters::SiteFilter;
@@ -91,6 +92,8 @@ pub struct Config {
     pub sites: Vec<SiteSettings>,
     /// `[dns]`.
     pub dns: DnsSettings,
+    /// Every `[[dns.key]]`.
+    pub dns_keys: Vec<DnsKeySettings>,
     /// Every `[[zone]]`.
     pub zones: Vec<ZoneSettings>,
     /// `[internals]`.

@@ -137,6 +137,7 @@ pub(crate) fn heading(section: &str) -> String {
         | "site.path.content.header"
         | "site.path.content.errors"
         | "zone"
+        | "dns.key"
         | "server_group"
         | "certificate"
         | "police.class" => {

@@ -31,6 +31,8 @@ pub struct ZoneSettings {
     pub notify: Vec<SocketAddr>,
     /// Secondaries that may have it whole.
     pub transfer: Vec<Network>,
+    /// The key with which transfers and NOTIFY are signed.
+    pub key: Option<Name>,
     /// Which `[[zone]]`.
     pub instance: Instance,
 }
@@ -59,7 +61,9 @@ impl ZoneSettings {
         let mut s = reader.at(item);
         let name = s.required("name", "name of a zone", zone_name);
         let everywhere = vec![SocketAddr::from(([0, 0, 0, 0], PORT))];
+        let key = s.text_or("key", "name of a [[dns.key]]", "none", zone_name);
         let zone = Self {
+            key: key.and_then(|key| Name::parse(&key, &Name::root()).ok()),
             name: Name::root(),
             file: s.required_path("file"),
             listen: s.texts("listen", "addresses", everywhere, rules::tcp),
@@ -72,7 +76,7 @@ impl ZoneSettings {
     }
 }
 
-fn zone_name(text: &str) -> Result<String, Unfit> {
+pub(crate) fn zone_name(text: &str) -> Result<String, Unfit> {
     match Name::parse(text, &Name::root()) {
         Ok(name) if name == Name::root() => {
             Err(Unfit::new("the root is not ours", "write for example \"example.org\""))

@@ -8,6 +8,7 @@ use crate::name::{LONGEST_NAME, Name, wire_length};
 use crate::proof;
 use crate::query::{Parsed, Query, RD, Rcode};
 use crate::rtype;
+use crate::tsig::{Checked, Keys, Signer};
 use crate::zone::{Encloser, Found, Node, RrSet, Zone, minimum_of};
 use crate::zones::Zones;
 
@@ -49,11 +50,13 @@ pub struct Settings {
     pub udp_size: u16,
     /// The secrets of cookies.
     pub secrets: Secrets,
+    /// The keys of signed questions.
+    pub keys: Keys,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { udp_size: 1232, secrets: Secrets::default() }
+        Self { udp_size: 1232, secrets: Secrets::default(), keys: Keys::default() }
     }
 }
 
@@ -114,10 +117,41 @@ pub fn respond(
     message: &[u8],
     out: &mut Vec<u8>,
 ) -> Option<Answered> {
-    match Query::parse(message) {
-        Parsed::Query(query) => Some(answer(zones, settings, asker, &query, out)),
-        Parsed::Wrong(query, rcode) => Some(refuse(settings, asker, &query, rcode, out)),
-        Parsed::Silence => None,
+    let query = match Query::parse(message) {
+        Parsed::Query(query) => query,
+        Parsed::Wrong(query, rcode) => return Some(refuse(settings, asker, &query, rcode, out)),
+        Parsed::Silence => return None,
+    };
+    let start = out.len();
+    let (signer, wrong) = match check(settings, message, &query, asker.now.into()) {
+        Ok(signer) => (signer, None),
+        Err((rcode, signer)) => (signer, Some(rcode)),
+    };
+    let answered = match wrong {
+        None => answer(zones, settings, asker, &query, out),
+        Some(rcode) => refuse(settings, asker, &query, rcode, out),
+    };
+    if let Some(mut signer) = signer {
+        signer.sign(out, start, asker.now.into());
+    }
+    Some(answered)
+}
+
+/// Checks the signature of a question, if it has one.
+///
+/// # Errors
+/// With the code of the answer, if it is not right; that answer is to be signed as well, if there is a signer.
+pub fn check(
+    settings: &Settings,
+    message: &[u8],
+    query: &Query<'_>,
+    now: u64,
+) -> Result<Option<Signer>, (Rcode, Option<Signer>)> {
+    let Some(signature) = query.signature else { return Ok(None) };
+    match settings.keys.check(message, signature, now) {
+        Checked::Good(signer) => Ok(Some(signer)),
+        Checked::Bad(signer) => Err((Rcode::NotAuth, Some(signer))),
+        Checked::Malformed => Err((Rcode::FormErr, None)),
     }
 }
 
@@ -157,7 +191,7 @@ impl<'a, 'b> Answer<'a, 'b> {
             11 + cookie.map_or(0, |_| 4 + WHOLE)
         };
         let opt = query.edns.map_or(0, cookie);
-        out.reserve(opt);
+        out.reserve(opt + query.signature.map_or(0, |signature| signature.room));
         let empty = out.mark();
         Self { settings, asker, query, out, empty, opt, flags: 0, targets: Vec::new() }
     }

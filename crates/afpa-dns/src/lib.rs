@@ -13,7 +13,9 @@
 //! * [`answer`]: the answer to a question (RFC 1034, 2308, 4035, 4592, 5155, 6672, 6891, 8482);
 //! * [`cookie`]: cookies that prove an address (RFC 7873, 9018);
 //! * [`file`]: zone files, with file, line and remedy of what is wrong in them;
-//! * [`transfer`]: whole zones for secondaries (RFC 5936), and the word that there is a new one (RFC 1996).
+//! * [`tsig`]: messages that are signed with a secret of both ends (RFC 8945);
+//! * [`journal`]: the differences between versions of a zone;
+//! * [`transfer`]: zones for secondaries, whole or by differences (RFC 5936, 1995), and the word that there is a new one (RFC 1996).
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -23,6 +25,7 @@ mod entries;
 pub mod fault;
 pub mod file;
 mod forms;
+pub mod journal;
 mod location;
 mod message;
 pub mod name;
@@ -31,12 +34,16 @@ mod proof;
 pub mod query;
 pub mod rtype;
 pub mod transfer;
+pub mod tsig;
 pub mod zone;
 pub mod zones;
 
-pub use answer::{Answered, Asker, Settings, Transport, answer, ask_by_tcp, refuse, respond};
+pub use answer::{
+    Answered, Asker, Settings, Transport, answer, ask_by_tcp, check, refuse, respond,
+};
 pub use cookie::Secrets;
 pub use file::{Finding, ReadZone, read_zone};
+pub use journal::Journal;
 pub use name::{Name, NameError};
 pub use query::{Parsed, Query, Rcode};
 pub use zone::{Record, Zone};

@@ -1,6 +1,6 @@
 //! Questions and their EDNS. Messages are hostile.
 
-use crate::name::wire_length;
+use crate::name::{LONGEST_NAME, wire_length};
 use crate::rtype;
 use crate::zone::serial_of;
 
@@ -12,6 +12,8 @@ const QR: u8 = 0x80;
 pub(crate) const RD: u8 = 0x01;
 const DO: u8 = 0x80;
 const COOKIE: u16 = 10;
+/// Bytes of an answer's signature that the question's need not have: the hash, a time, the head of the record.
+const LONGEST_MAC: usize = 64 + 6 + 10;
 
 /// Codes of results (RFC 1035 section 4.1.1, RFC 6891).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,13 +33,15 @@ pub enum Rcode {
     Refused = 5,
     /// A name that DNAME made is too long.
     YxDomain = 6,
+    /// The signature of the message is not right (RFC 8945).
+    NotAuth = 9,
     /// The server does not know this version of EDNS.
     BadVers = 16,
 }
 
 impl Rcode {
     /// All of them.
-    pub const ALL: [Rcode; 8] = [
+    pub const ALL: [Rcode; 9] = [
         Rcode::NoError,
         Rcode::FormErr,
         Rcode::ServFail,
@@ -45,6 +49,7 @@ impl Rcode {
         Rcode::NotImp,
         Rcode::Refused,
         Rcode::YxDomain,
+        Rcode::NotAuth,
         Rcode::BadVers,
     ];
 
@@ -58,6 +63,7 @@ impl Rcode {
             Rcode::NotImp => "NOTIMP",
             Rcode::Refused => "REFUSED",
             Rcode::YxDomain => "YXDOMAIN",
+            Rcode::NotAuth => "NOTAUTH",
             Rcode::BadVers => "BADVERS",
         }
     }
@@ -78,6 +84,17 @@ pub struct Query<'m> {
     pub edns: Option<Edns<'m>>,
     /// The serial number that a client of type IXFR has.
     pub serial: Option<u32>,
+    /// Where its signature is, which nobody has checked yet.
+    pub signature: Option<SignedAt>,
+}
+
+/// The place of a TSIG record, the last one of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedAt {
+    /// Bytes of the message before it.
+    pub(crate) at: usize,
+    /// Bytes that the signature of an answer may take.
+    pub(crate) room: usize,
 }
 
 /// EDNS of a client.
@@ -102,6 +119,33 @@ pub enum Parsed<'m> {
     Silence,
 }
 
+impl SignedAt {
+    fn of(message: &[u8], at: usize, data: &[u8]) -> Self {
+        // A name with a pointer may be long.
+        let name = message.get(at..).and_then(wire_length).unwrap_or(LONGEST_NAME);
+        Self { at, room: name + data.len() + LONGEST_MAC }
+    }
+
+    /// Where the signature of any message is, if it has one at its end.
+    pub fn find(message: &[u8]) -> Option<Self> {
+        let header = message.first_chunk::<HEADER>()?;
+        let (counts, _) = header.get(4..)?.as_chunks::<2>();
+        let mut counts = counts.iter().map(|two| u16::from_be_bytes(*two));
+        let mut rest = message.get(HEADER..)?;
+        for _ in 0..counts.next()? {
+            rest = rest.get(name_length(rest)? + 4..)?;
+        }
+        let mut found = None;
+        for _ in 0..counts.map(u32::from).sum::<u32>() {
+            let at = message.len() - rest.len();
+            let (record, behind) = Record::read(rest)?;
+            rest = behind;
+            found = (record.rtype == rtype::TSIG).then(|| Self::of(message, at, record.data));
+        }
+        found.filter(|_| rest.is_empty())
+    }
+}
+
 impl<'m> Query<'m> {
     /// Reads a message.
     pub fn parse(message: &'m [u8]) -> Parsed<'m> {
@@ -109,8 +153,15 @@ impl<'m> Query<'m> {
         if header[2] & QR != 0 {
             return Parsed::Silence;
         }
-        let mut query =
-            Query { header: *header, name: &[], rtype: 0, class: 0, edns: None, serial: None };
+        let mut query = Query {
+            header: *header,
+            name: &[],
+            rtype: 0,
+            class: 0,
+            edns: None,
+            serial: None,
+            signature: None,
+        };
         match query.read(message) {
             Ok(()) => Parsed::Query(query),
             Err(rcode) => Parsed::Wrong(query, rcode),
@@ -152,8 +203,16 @@ impl<'m> Query<'m> {
         }
         let mut version = 0;
         for _ in 0..self.count(3) {
+            // Nothing may follow a signature (RFC 8945 section 5.1).
+            if self.signature.is_some() {
+                return Err(Rcode::FormErr);
+            }
+            let at = message.len() - rest.len();
             let (record, behind) = Record::read(rest).ok_or(Rcode::FormErr)?;
             rest = behind;
+            if record.rtype == rtype::TSIG {
+                self.signature = Some(SignedAt::of(message, at, record.data));
+            }
             if record.rtype == rtype::OPT {
                 version = self.read_opt(&record)?;
             }
@@ -244,7 +303,7 @@ fn name_length(bytes: &[u8]) -> Option<usize> {
             0xc0.. => return Some(at + 2),
             _ => return None,
         }
-        if at > crate::name::LONGEST_NAME {
+        if at > LONGEST_NAME {
             return None;
         }
     }

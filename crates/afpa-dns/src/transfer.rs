@@ -1,40 +1,64 @@
-//! Whole zones for secondaries (RFC 5936), and the word that a zone is new (RFC 1996).
+//! Zones for secondaries, whole or by differences (RFC 5936, 1995), and the word that a zone is new (RFC 1996).
 
+use crate::journal::{Difference, Journal};
 use crate::message::{Section, Writer};
 use crate::query::Query;
 use crate::rtype;
-use crate::zone::Zone;
+use crate::zone::{Line, Zone};
 
 const IN: u16 = 1;
 const AA: u8 = 0x04;
 const QR: u8 = 0x80;
 /// A message holds records up to about this length, so that pointers of its names reach everything before.
 const LONG: usize = 16_000;
+/// The longest message, with room for a signature.
+const LONGEST: usize = u16::MAX as usize - 512;
 const NOTIFY: u8 = 4 << 3;
 
-/// The messages of a transfer: the zone's SOA, everything else, and the SOA again; the SOA alone for a client of IXFR that has
-/// this version or a newer one (RFC 1995 section 2). Each one is at the end of what `send` gets, which returns whether to go on.
-pub fn transfer(zone: &Zone, query: &Query<'_>, mut send: impl FnMut(Vec<u8>) -> bool) {
+/// The messages of a transfer, each at the end of what `send` gets, which returns whether to go on. Whole: the zone's SOA,
+/// everything else, and the SOA again. A client of IXFR gets what has changed since its version, if the journal tells (RFC 1995
+/// section 4), and the SOA alone if its version is this one or a newer one (section 2).
+pub fn transfer(
+    zone: &Zone,
+    journal: &Journal,
+    query: &Query<'_>,
+    send: impl FnMut(Vec<u8>) -> bool,
+) {
+    let soa = || zone.records().next();
     let known = query.serial.filter(|_| query.rtype == rtype::IXFR);
     // Serial numbers wrap around (RFC 1982).
-    let is_known = known.is_some_and(|known| known.wrapping_sub(zone.serial()) as i32 >= 0);
-    let most = if is_known { 1 } else { usize::MAX };
-    let soa = zone.records().next();
-    let mut records = zone.records().chain(soa).take(most).peekable();
+    if known.is_some_and(|known| known.wrapping_sub(zone.serial()) as i32 >= 0) {
+        return write(query, soa().into_iter(), send);
+    }
+    match known.and_then(|known| journal.since(known)) {
+        Some(Difference { removed, added }) => {
+            let changed = removed.into_iter().chain(added).map(Line::from);
+            write(query, soa().into_iter().chain(changed).chain(soa()), send);
+        }
+        None => write(query, zone.records().chain(soa()), send),
+    }
+}
+
+fn write<'z>(
+    query: &Query<'_>,
+    records: impl Iterator<Item = Line<'z>>,
+    mut send: impl FnMut(Vec<u8>) -> bool,
+) {
+    let mut records = records.peekable();
     let mut is_first = true;
     while records.peek().is_some() {
         let mut out = Vec::with_capacity(LONG);
-        let mut writer = Writer::new(&mut out, usize::from(u16::MAX));
+        let mut writer = Writer::new(&mut out, LONGEST);
         if is_first {
             writer.question(query.name, query.rtype, query.class);
         }
         is_first = false;
-        while let Some((node, rtype, ttl, data)) = records.peek() {
+        while let Some(Line { owner, rtype, ttl, data }) = records.peek() {
             if writer.len() > LONG {
                 break;
             }
             let head = (*rtype, IN, *ttl);
-            if writer.record(Section::Answer, node.owner.wire(), head, data).is_err()
+            if writer.record(Section::Answer, owner.wire(), head, data).is_err()
                 && writer.count(Section::Answer) > 0
             {
                 break;

@@ -10,7 +10,7 @@ use crate::nsec3::Nsec3;
 use crate::rtype;
 
 /// A record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Its name, in the case of the zone file.
     pub owner: Name,
@@ -20,6 +20,34 @@ pub struct Record {
     pub ttl: u32,
     /// Its data in wire form, without compression.
     pub data: Box<[u8]>,
+}
+
+/// A record of a zone, where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line<'z> {
+    /// Its name.
+    pub owner: &'z Name,
+    /// Its type.
+    pub rtype: u16,
+    /// Seconds for which it may be kept.
+    pub ttl: u32,
+    /// Its data.
+    pub data: &'z [u8],
+}
+
+impl Line<'_> {
+    /// A record of its own.
+    pub fn to_record(&self) -> Record {
+        let Self { owner, rtype, ttl, data } = *self;
+        Record { owner: owner.clone(), rtype, ttl, data: data.into() }
+    }
+}
+
+impl<'r> From<&'r Record> for Line<'r> {
+    fn from(record: &'r Record) -> Self {
+        let Record { owner, rtype, ttl, data } = record;
+        Self { owner, rtype: *rtype, ttl: *ttl, data }
+    }
 }
 
 /// The records of one name and type, with their signatures.
@@ -151,7 +179,7 @@ impl Zone {
     }
 
     /// Records of the zone, that of its authority first.
-    pub fn records(&self) -> impl Iterator<Item = (&Node, u16, u32, &[u8])> {
+    pub fn records(&self) -> impl Iterator<Item = Line<'_>> {
         let top = self.top().into_iter();
         let others = self
             .nodes
@@ -163,7 +191,12 @@ impl Zone {
             soa.chain(others).flat_map(move |set| {
                 let own = set.data.iter().map(move |data| (set.rtype, data));
                 let signatures = set.signatures.iter().map(|data| (rtype::RRSIG, data));
-                own.chain(signatures).map(move |(rtype, data)| (node, rtype, set.ttl, &**data))
+                own.chain(signatures).map(move |(rtype, data)| Line {
+                    owner: &node.owner,
+                    rtype,
+                    ttl: set.ttl,
+                    data,
+                })
             })
         })
     }

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use afpa_dns::query::{Parsed, Query};
-use afpa_dns::{Asker, Transport, answer, ask_by_tcp, refuse, rtype};
+use afpa_dns::query::{Parsed, Query, Rcode};
+use afpa_dns::tsig::Signer;
+use afpa_dns::{Asker, Transport, answer, ask_by_tcp, check, refuse, rtype};
 use afpa_framework::{Arrived, Datagram, DatagramModule, Datagrams, Looked, Now};
 
 use crate::counters::DnsCounters;
-use crate::store::{Serving, ZoneStore};
+use crate::store::{Serving, Transferable, ZoneStore};
 
 /// The part of DNS that one thread has.
 #[derive(Debug)]
@@ -20,10 +21,18 @@ pub struct Dns {
 }
 
 /// A question, and who asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Question<'d> {
     query: Query<'d>,
     asker: Asker,
+    signer: Option<Signer>,
+}
+
+/// A zone that a connection asks for as a whole, or for what has changed.
+pub(crate) struct Transfer<'m> {
+    pub(crate) query: Query<'m>,
+    pub(crate) zone: Transferable,
+    pub(crate) signer: Option<Signer>,
 }
 
 impl Dns {
@@ -35,23 +44,23 @@ impl Dns {
     /// The zone that a connection asks for as a whole, if it may have it.
     pub(crate) fn transfer<'m>(
         &self,
+        now: Now,
         message: &'m [u8],
         client: IpAddr,
-    ) -> Option<(Query<'m>, Arc<afpa_dns::Zone>)> {
+    ) -> Option<Transfer<'m>> {
         let Parsed::Query(query) = Query::parse(message) else { return None };
         if !matches!(query.rtype, rtype::AXFR | rtype::IXFR) || query.class != 1 {
             return None;
         }
         let serving = self.store.serving();
-        let lower = query.name.to_ascii_lowercase();
-        let zone = serving.zones.exact(&lower)?;
-        let allowed = serving.transfer.get(lower.as_slice())?;
-        let client = client.to_canonical();
-        if !allowed.iter().any(|network| network.contains(client)) {
+        let zone = serving.transfer.get(query.name.to_ascii_lowercase().as_slice())?;
+        // A wrong signature is answered as that of any other question.
+        let signer = check(&serving.settings, message, &query, now.unix()).ok()?;
+        if !zone.is_for(client.to_canonical(), signer.as_ref()) {
             return None;
         }
         self.counters.transfers.add(1);
-        Some((query, Arc::clone(zone)))
+        Some(Transfer { query, zone: zone.clone(), signer })
     }
 
     pub(crate) fn counters(&self) -> &DnsCounters {
@@ -60,7 +69,7 @@ impl Dns {
 
     /// Whether a client that may have forged its address gets an answer; if not, whether it gets a short one.
     fn limit(&mut self, serving: &Serving, question: &Question<'_>, now: Now) -> Limited {
-        let Question { query, asker } = question;
+        let Question { query, asker, .. } = question;
         let Some(limiter) = &serving.limiter else { return Limited::No };
         let cookie = query.edns.and_then(|edns| edns.cookie).unwrap_or_default();
         let secrets = &serving.settings.secrets;
@@ -72,6 +81,32 @@ impl Dns {
         }
         self.above = self.above.wrapping_add(1);
         if self.above % 2 == 1 { Limited::Short } else { Limited::Silent }
+    }
+}
+
+impl Dns {
+    /// An answer to an invalid question is about as long as it: forging has no gain, but must not be free.
+    fn refuse<'d>(
+        &mut self,
+        now: Now,
+        question: Question<'d>,
+        rcode: Rcode,
+        out: &mut Vec<u8>,
+    ) -> Arrived<Question<'d>> {
+        let store = Arc::clone(&self.store);
+        let serving = store.serving();
+        if !matches!(self.limit(&serving, &question, now), Limited::No) {
+            self.counters.dropped.add(1);
+            return Arrived::Deferred;
+        }
+        let start = out.len();
+        let Question { query, asker, signer } = question;
+        let answered = refuse(&serving.settings, asker, &query, rcode, out);
+        self.counters.answered(&answered);
+        if let Some(mut signer) = signer {
+            signer.sign(out, start, now.unix());
+        }
+        Arrived::Refused
     }
 }
 
@@ -100,25 +135,23 @@ impl DatagramModule for Dns {
         // Cookies have 32 bits for the time.
         let seconds = now.unix() as u32;
         let asker = Asker { address: client.ip().to_canonical(), transport, now: seconds };
-        match Query::parse(bytes) {
-            Parsed::Query(query) => Arrived::Request(Question { query, asker }),
+        let query = match Query::parse(bytes) {
+            Parsed::Query(query) => query,
             Parsed::Wrong(query, rcode) => {
-                let store = Arc::clone(&self.store);
-                let serving = store.serving();
-                let question = Question { query, asker };
-                // An answer to an invalid question is as long as it: forging has no gain, but must not be free.
-                if !matches!(self.limit(&serving, &question, now), Limited::No) {
-                    self.counters.dropped.add(1);
-                    return Arrived::Deferred;
-                }
-                let answered = refuse(&serving.settings, asker, &query, rcode, out);
-                self.counters.answered(&answered);
-                Arrived::Refused
+                return self.refuse(now, Question { query, asker, signer: None }, rcode, out);
             }
             Parsed::Silence => {
                 self.counters.ignored.add(1);
-                Arrived::Deferred
+                return Arrived::Deferred;
             }
+        };
+        if query.signature.is_none() {
+            return Arrived::Request(Question { query, asker, signer: None });
+        }
+        let checked = check(&self.store.serving().settings, bytes, &query, now.unix());
+        match checked {
+            Ok(signer) => Arrived::Request(Question { query, asker, signer }),
+            Err((rcode, signer)) => self.refuse(now, Question { query, asker, signer }, rcode, out),
         }
     }
 
@@ -130,7 +163,8 @@ impl DatagramModule for Dns {
     ) -> Looked {
         let store = Arc::clone(&self.store);
         let serving = store.serving();
-        let Question { query, asker } = &question;
+        let start = out.len();
+        let Question { query, asker, .. } = &question;
         let answered = match self.limit(&serving, &question, now) {
             Limited::No => answer(&serving.zones, &serving.settings, *asker, query, out),
             Limited::Short => {
@@ -143,6 +177,9 @@ impl DatagramModule for Dns {
             }
         };
         self.counters.answered(&answered);
+        if let Some(mut signer) = question.signer {
+            signer.sign(out, start, now.unix());
+        }
         Looked::Hit
     }
 }

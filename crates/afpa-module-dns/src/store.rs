@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use afpa_dns::{Name, Record, Settings, Zone, Zones};
+use afpa_dns::tsig::{Key, Signer};
+use afpa_dns::{Journal, Name, Record, Settings, Zone, Zones};
 use afpa_framework::Network;
 use afpa_police::{Quota, QuotaTable};
 use arc_swap::ArcSwap;
@@ -16,6 +17,8 @@ pub struct ServedZone {
     pub zone: Arc<Zone>,
     /// Secondaries that may transfer it.
     pub transfer: Arc<[Network]>,
+    /// The key with which they have to sign; with one and no networks, all that have it may transfer.
+    pub key: Option<Arc<Key>>,
     /// Secondaries that get a NOTIFY of a new one.
     pub notify: Arc<[SocketAddr]>,
 }
@@ -58,7 +61,49 @@ pub struct Serving {
     /// The limit of answers by UDP to clients that have not proven their address.
     pub limiter: Option<Arc<Limiter>>,
     /// By the zone's name in lower case.
-    pub transfer: HashMap<Box<[u8]>, Arc<[Network]>>,
+    pub transfer: HashMap<Box<[u8]>, Transferable>,
+}
+
+/// A zone as its file has it, and its journal: records that are added do not go to secondaries, whose serial number would not change.
+#[derive(Clone, Debug)]
+pub struct Transferable {
+    /// The zone, and who may have it.
+    pub served: ServedZone,
+    /// What has changed before.
+    pub journal: Arc<Journal>,
+}
+
+impl Transferable {
+    /// Whether a client may have it, which has signed its question with a key that is known, or has not.
+    pub fn is_for(&self, client: IpAddr, signer: Option<&Signer>) -> bool {
+        let ServedZone { transfer, key, .. } = &self.served;
+        let is_named = transfer.iter().any(|network| network.contains(client));
+        match key {
+            None => is_named,
+            Some(key) => {
+                (is_named || transfer.is_empty()) && signer.is_some_and(|signer| signer.has(key))
+            }
+        }
+    }
+}
+
+impl ServedZone {
+    /// Whether it has the name of this zone.
+    fn is_of(&self, zone: &Zone) -> bool {
+        self.zone.apex().lower() == zone.apex().lower()
+    }
+}
+
+impl State {
+    /// A zone has taken the place of one, or of none.
+    fn note_change(&mut self, before: Option<&ServedZone>, after: &Zone) {
+        let apex: Box<[u8]> = after.apex().lower().wire().into();
+        let journal = self.journals.entry(apex).or_default();
+        *journal = match before {
+            Some(before) => Arc::new(journal.with(&before.zone, after)),
+            None => Arc::default(),
+        };
+    }
 }
 
 /// Where zones are put, and from where the threads take them.
@@ -71,6 +116,8 @@ pub struct ZoneStore {
 #[derive(Debug, Default)]
 struct State {
     zones: Vec<ServedZone>,
+    /// By the zone's name in lower case.
+    journals: HashMap<Box<[u8]>, Arc<Journal>>,
     further: Vec<Record>,
     settings: Settings,
     limiter: Option<Arc<Limiter>>,
@@ -90,6 +137,13 @@ impl ZoneStore {
         limiter: Option<Arc<Limiter>>,
     ) {
         self.change(|state| {
+            let before = std::mem::take(&mut state.zones);
+            for zone in &zones {
+                state.note_change(before.iter().find(|other| other.is_of(&zone.zone)), &zone.zone);
+            }
+            let is_there =
+                |apex: &[u8]| zones.iter().any(|zone| zone.zone.apex().lower().wire() == apex);
+            state.journals.retain(|apex, _| is_there(apex));
             (state.zones, state.settings, state.limiter) = (zones, settings, limiter);
         });
     }
@@ -97,8 +151,12 @@ impl ZoneStore {
     /// Serves another version of a zone that is served.
     pub fn renew(&self, zone: Arc<Zone>) {
         self.change(|state| {
-            let same = |served: &&mut ServedZone| served.zone.apex().lower() == zone.apex().lower();
-            if let Some(served) = state.zones.iter_mut().find(same) {
+            let Some(at) = state.zones.iter().position(|served| served.is_of(&zone)) else {
+                return;
+            };
+            let before = state.zones.get(at).cloned();
+            state.note_change(before.as_ref(), &zone);
+            if let Some(served) = state.zones.get_mut(at) {
                 served.zone = zone;
             }
         });
@@ -148,10 +206,11 @@ impl ZoneStore {
                 Some(further) => Arc::new(served.zone.with(further)),
                 None => Arc::clone(&served.zone),
             });
-        let transfer = state
-            .zones
-            .iter()
-            .map(|served| (served.zone.apex().lower().wire().into(), Arc::clone(&served.transfer)));
+        let transfer = state.zones.iter().map(|served| {
+            let apex: Box<[u8]> = served.zone.apex().lower().wire().into();
+            let journal = state.journals.get(&apex).cloned().unwrap_or_default();
+            (apex, Transferable { served: served.clone(), journal })
+        });
         self.serving.store(Arc::new(Serving {
             zones: zones.collect(),
             settings: state.settings.clone(),

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::module::Dns;
+use crate::module::{Dns, Transfer};
 use crate::server::TcpLimits;
 use crate::udp::now;
 
@@ -71,10 +71,14 @@ impl Connection {
             let mut at = 0;
             while let Some((message, behind)) = message_at(&input, at) {
                 at = behind;
-                if let Some((query, zone)) = self.module.transfer(message, self.client.ip()) {
+                if let Some(wanted) = self.module.transfer(now(), message, self.client.ip()) {
                     self.send(&mut out).await?;
+                    let Transfer { query, zone, mut signer } = wanted;
                     let mut messages = Vec::new();
-                    transfer(&zone, &query, |message| {
+                    transfer(&zone.served.zone, &zone.journal, &query, |mut message| {
+                        if let Some(signer) = &mut signer {
+                            signer.sign(&mut message, 0, now().unix());
+                        }
                         messages.push(message);
                         true
                     });

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use afpa_testkit::aloud::say;
 use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Running, eventually};
 use rustix::process::Signal;
@@ -199,4 +200,25 @@ fn a_configuration_of_zones_alone_is_served() {
         let log = fs::read_to_string(folder.path().join("log")).expect("a log");
         log.contains("example.org.") && log.contains(&format!("dns://{dns}"))
     });
+}
+
+#[test]
+fn a_reload_that_adds_an_address_without_the_right_to_it_says_what_to_do() {
+    if !rustix::process::geteuid().is_root() {
+        return say("SKIP", "only root has rights to give up");
+    }
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    let configuration = bed.server.configuration();
+    let text = fs::read_to_string(&configuration).expect("there");
+    let low = format!("\"{}:1000\"", bed.dns.ip());
+    let more = text.replace(
+        &format!("listen = [\"{}\"]", bed.dns),
+        &format!("listen = [\"{}\", {low}]", bed.dns),
+    );
+    assert_ne!(more, text);
+    fs::write(&configuration, more).expect("written");
+    bed.server.signal(Signal::HUP);
+    eventually("the reload fails", || bed.server.log().contains("the reload failed"));
+    assert!(bed.server.log().contains("kill -USR2"), "{}", bed.server.log());
+    assert_eq!(serial(&bed), "7");
 }

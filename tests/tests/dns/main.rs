@@ -4,6 +4,7 @@ mod acme;
 mod bed;
 mod clients;
 mod differ;
+mod keys;
 mod life;
 mod message;
 mod secondaries;

@@ -112,6 +112,31 @@ fn an_included_file_is_in_the_folder_of_the_zone() {
 }
 
 #[test]
+fn keys_are_named_by_zones_and_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    let key = format!("[[dns.key]]\nname = \"Second\"\nfile = \"{}\"\n", file.display());
+    let zone = format!("{ZONE}key = \"second\"\n");
+    let config = parsed(&format!("{key}{zone}{PLAIN}")).unwrap().config;
+    assert_eq!(config.zones[0].key.as_ref().map(ToString::to_string).as_deref(), Some("second."));
+    let [own] = &config.dns_keys[..] else { panic!("one key") };
+    assert_eq!((&*own.name.to_string(), own.algorithm), ("Second.", crate::DnsAlgorithm::Sha256));
+    assert!(own.read_key().unwrap_err().0.contains("cannot be read"));
+    fs::write(&file, "too short").unwrap();
+    assert!(own.read_key().unwrap_err().1.contains("tsig-keygen"));
+    fs::write(&file, "c2VjcmV0IG9mIHRoZSB0ZXN0cywgMzIgYnl0ZXMgbG8=\n").unwrap();
+    assert!(own.read_key().is_ok());
+    for (text, cause) in [
+        (format!("{key}{key}{zone}"), "the key Second. is there twice"),
+        (zone.clone(), "there is no key second."),
+        (format!("{key}algorithm = \"hmac-md5\"\n{zone}"), "hmac-sha256"),
+    ] {
+        let message = refused(&format!("{text}{PLAIN}"));
+        assert!(message.contains(cause), "{message}");
+    }
+}
+
+#[test]
 fn zones_alone_need_no_site() {
     assert!(parsed(ZONE).unwrap().config.sites.is_empty());
     assert!(refused("[dns]\nrate = 1\n").contains("no `root`"));

@@ -1,18 +1,20 @@
 //! DNS in the life of a server: sockets and zones of a configuration, and records of challenges.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use afpa_acme::ChallengeZones;
-use afpa_config::{Config, ZoneSettings};
+use afpa_config::{Config, DnsKeySettings, ZoneSettings};
+use afpa_dns::tsig::{Key, Keys};
 use afpa_dns::zone::Found;
 use afpa_dns::{Name, Record, Secrets, Settings, rtype};
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
 };
 use afpa_server::limits::ConnectionLimits;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
@@ -30,6 +32,7 @@ pub(super) struct DnsState {
 
 /// The zones and sockets of a configuration.
 pub(super) struct PreparedDns {
+    keys: Keys,
     zones: Vec<KeptZone>,
     new: Vec<BoundZoneSockets>,
     wanted: Vec<SocketAddr>,
@@ -43,32 +46,56 @@ impl Default for DnsState {
 }
 
 impl PreparedDns {
-    /// Reads the zones, and binds the addresses that are not `bound` yet. `is_shared`: a process of ours that ends has
-    /// them, too.
+    /// Reads the zones, and binds the addresses that are not `bound` yet.
     ///
     /// # Errors
     /// With the file or the address.
     pub(super) fn new(
         config: &Config,
         bound: &[SocketAddr],
-        is_shared: bool,
+        moment: Moment,
     ) -> anyhow::Result<Self> {
-        let zones = config.zones.iter().map(read).collect::<anyhow::Result<_>>()?;
+        let keys: Keys = config.dns_keys.iter().map(read_key).collect::<anyhow::Result<_>>()?;
+        let zones =
+            config.zones.iter().map(|zone| read(zone, &keys)).collect::<anyhow::Result<_>>()?;
         let wanted = config.dns_addresses();
         let new = wanted.iter().filter(|address| !bound.contains(address)).map(|address| {
-            BoundZoneSockets::bind(*address, config.workers, is_shared)
-                .with_context(|| format!("cannot answer DNS on {address}{REMEDY}"))
+            let is_shared = moment == Moment::Upgrade;
+            BoundZoneSockets::bind(*address, config.workers, is_shared).map_err(|error| {
+                let has_given_up =
+                    moment == Moment::Reload && error.kind() == io::ErrorKind::PermissionDenied;
+                let remedy = if has_given_up { RELOADED } else { REMEDY };
+                anyhow::Error::new(error).context(format!("cannot answer DNS on {address}{remedy}"))
+            })
         });
         let new = new.collect::<anyhow::Result<_>>()?;
-        Ok(Self { zones, new, wanted })
+        Ok(Self { keys, zones, new, wanted })
     }
 }
 
+/// When addresses are bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// With the rights that the process was started with.
+    Start,
+    /// The same, while a process of ours that will end has them, too.
+    Upgrade,
+    /// Without rights.
+    Reload,
+}
+
+const RELOADED: &str = " (after the start AFPA has no right to ports below 1024. `kill -USR2` has the next process take over \
+                        without a pause, with the rights of the start; so does a restart)";
 const REMEDY: &str = " (ports below 1024 need root or CAP_NET_BIND_SERVICE; `ss -lunp` tells who has it. Where systemd-resolved \
                       has 127.0.0.53, write the machine's own address in `listen`, not 0.0.0.0)";
 
-fn read(settings: &ZoneSettings) -> anyhow::Result<KeptZone> {
-    match KeptZone::read(settings.clone()) {
+fn read_key(settings: &DnsKeySettings) -> anyhow::Result<Key> {
+    settings.read_key().map_err(|(cause, remedy)| anyhow!("{cause}: {remedy}"))
+}
+
+fn read(settings: &ZoneSettings, keys: &Keys) -> anyhow::Result<KeptZone> {
+    let key = settings.key.as_ref().and_then(|name| keys.named(name)).cloned();
+    match KeptZone::read(settings.clone(), key) {
         Some(zone) => Ok(zone),
         None => bail!(
             "{} cannot be read any more: its check was good a moment ago",
@@ -89,17 +116,19 @@ impl DnsState {
         connections: Arc<ConnectionLimits>,
         confinement: &Confinement,
     ) -> anyhow::Result<()> {
-        let PreparedDns { zones, new, wanted } = prepared;
+        let PreparedDns { keys, zones, new, wanted } = prepared;
         self.keeper = None;
         let before = self.store.zones();
         let served = zones.iter().map(|kept| ServedZone {
             zone: Arc::clone(&kept.zone),
             transfer: kept.settings.transfer.as_slice().into(),
+            key: kept.key.clone(),
             notify: kept.settings.notify.as_slice().into(),
         });
         let settings = Settings {
             udp_size: u16::try_from(config.dns.udp_size).unwrap_or(1232),
             secrets: Secrets::new(vec![self.secret]),
+            keys,
         };
         let rate = u32::try_from(config.dns.rate).unwrap_or(0);
         let seed = RandomState::new().hash_one(rate);

@@ -8,7 +8,7 @@ use afpa_module_http::{Global, Http};
 use afpa_server::{Address, BoundListener, HelperStart, Settings};
 
 use super::build::{Next, Opened, Records};
-use super::dns::PreparedDns;
+use super::dns::{Moment, PreparedDns};
 use super::listeners::{Listeners, Place, kernel_address};
 use super::serving::Serving;
 use super::start::{needs, update_prober};
@@ -61,7 +61,7 @@ impl Server {
         let opening = (&mut self.handles, &mut self.tls);
         let place = Place { inherited: &mut Inherited::default(), owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
-        let dns = PreparedDns::new(&opened.config, &self.dns.addresses(), false)?;
+        let dns = PreparedDns::new(&opened.config, &self.dns.addresses(), Moment::Reload)?;
         let spans = self.observed.spans.load();
         let running = Some((&self.config, &**spans));
         let before = self.observed.serving.load();

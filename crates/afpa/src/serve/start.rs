@@ -27,7 +27,7 @@ use super::admin::Administration;
 use super::build::{Next, Opened, Records};
 use super::certificate_store::CertificateStore;
 use super::convert;
-use super::dns::{DnsState, PreparedDns};
+use super::dns::{DnsState, Moment, PreparedDns};
 use super::drop_thread::DropThread;
 use super::helpers::HelperDirectories;
 use super::listeners::{Place, bind, kernel_address};
@@ -272,7 +272,8 @@ impl Privileged {
         let place = Place { inherited: &mut inherited, owner };
         let opened = Opened::open(loaded, (handles, tls), &[], place)?;
         let config = &opened.config;
-        let dns = PreparedDns::new(config, &[], predecessor.is_some())?;
+        let moment = if predecessor.is_some() { Moment::Upgrade } else { Moment::Start };
+        let dns = PreparedDns::new(config, &[], moment)?;
         let place = Place { inherited: &mut inherited, owner: None };
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, place));
         let admin = admin.transpose()?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use afpa_config::{ReadZoneFile, ZoneSettings, read_zone_files};
 use afpa_dns::Zone;
+use afpa_dns::tsig::Key;
 use afpa_module_dns::{ServedZone, ZoneStore, notify};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -26,6 +27,8 @@ const LOOK: Duration = Duration::from_secs(10);
 /// A zone, and the state of its files when it was read.
 pub(super) struct KeptZone {
     pub(super) settings: ZoneSettings,
+    /// The key of its secondaries.
+    pub(super) key: Option<Arc<Key>>,
     pub(super) zone: Arc<Zone>,
     stamps: Vec<Stamp>,
     /// A change of which nobody has told that it is whole: the states since then.
@@ -64,9 +67,9 @@ fn read_stamped(settings: &ZoneSettings, known: &[Stamp]) -> (ReadZoneFile, Vec<
 
 impl KeptZone {
     /// `None`: it cannot be served.
-    pub(super) fn read(settings: ZoneSettings) -> Option<Self> {
+    pub(super) fn read(settings: ZoneSettings, key: Option<Arc<Key>>) -> Option<Self> {
         let (read, stamps) = read_stamped(&settings, &[]);
-        Some(Self { settings, zone: Arc::new(read.read.zone?), stamps, unsure: None })
+        Some(Self { settings, key, zone: Arc::new(read.read.zone?), stamps, unsure: None })
     }
 
     /// Whether a file has changed, and is whole: it was closed or put in its place, or it has been the same for a while. Some
@@ -246,11 +249,11 @@ impl Work {
 /// Tells the secondaries, aside: they may take long, or be gone.
 fn tell_secondaries(kept: &KeptZone) {
     for &secondary in &kept.settings.notify {
-        let zone = Arc::clone(&kept.zone);
+        let (zone, key) = (Arc::clone(&kept.zone), kept.key.clone());
         let thread = std::thread::Builder::new().name("afpa-notify".to_owned());
         let told = move || {
             let name = zone.apex().clone();
-            match notify::tell(&zone, secondary) {
+            match notify::tell(&zone, key.as_ref(), secondary) {
                 Ok(()) => tracing::debug!(%secondary, "knows of the new {name}"),
                 Err(error) => {
                     tracing::warn!(%secondary, %error, "does not answer a NOTIFY of {name}; it will see the new serial number at its next refresh")

@@ -1,0 +1,127 @@
+//! `[[dns.key]]`: secrets that secondaries and AFPA sign their messages with (TSIG, RFC 8945).
+
+use std::path::{Path, PathBuf};
+
+use afpa_dns::Name;
+use afpa_dns::tsig::{Algorithm, Key, secret};
+
+use crate::choice::choice;
+use crate::finding::{Finding, Location};
+use crate::items::Item;
+use crate::model::Config;
+use crate::reader::Reader;
+use crate::settings::{Instance, Settings};
+use crate::whole_file::read_whole;
+use crate::zones::zone_name;
+
+/// Bytes of the longest file.
+const LONGEST: usize = 4096;
+
+choice! {
+    /// How messages are signed.
+    DnsAlgorithm {
+        /// HMAC with SHA-256.
+        Sha256 = "hmac-sha256",
+        /// HMAC with SHA-384.
+        Sha384 = "hmac-sha384",
+        /// HMAC with SHA-512.
+        Sha512 = "hmac-sha512",
+    }
+}
+
+/// A `[[dns.key]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DnsKeySettings {
+    /// Its name, which both ends have to write alike.
+    pub name: Name,
+    /// How it signs.
+    pub algorithm: DnsAlgorithm,
+    /// The file of its secret.
+    pub file: PathBuf,
+    /// Which `[[dns.key]]`.
+    pub instance: Instance,
+}
+
+/// All of them.
+pub(crate) fn read(reader: &mut Reader<'_>) -> Vec<DnsKeySettings> {
+    let table = reader.section("dns").table;
+    let dns = Item { path: "dns", instance: [0; 4], table, location: Location::Nowhere };
+    let items = reader.items("dns.key", Some(&dns));
+    let keys = items.into_iter().filter_map(|item| {
+        let mut s = reader.at(&item);
+        let name = s.required("name", "name of a key", zone_name);
+        let algorithm = s.choice("algorithm", DnsAlgorithm::Sha256);
+        let file = s.required_path("file");
+        let name = Name::parse(&name?, &Name::root()).ok()?;
+        Some(DnsKeySettings { name, algorithm, file, instance: item.instance })
+    });
+    keys.collect()
+}
+
+impl DnsKeySettings {
+    /// Reads its secret.
+    ///
+    /// # Errors
+    /// A cause and a remedy.
+    pub fn read_key(&self) -> Result<Key, (String, &'static str)> {
+        let shown = self.file.display();
+        let bytes = read_whole(&self.file, LONGEST).map_err(|error| {
+            let cause = format!("{shown} cannot be read: {error}");
+            (cause, "give the user that AFPA runs as the right to read it, or name another file")
+        })?;
+        let text = String::from_utf8_lossy(&bytes);
+        let found = secret(&text).ok_or_else(|| {
+            let cause = format!("{shown} has no secret in base64 of 16 bytes or more");
+            (cause, "make one: `openssl rand -base64 32`, `tsig-keygen` or `keymgr -t`")
+        })?;
+        let algorithm = match self.algorithm {
+            DnsAlgorithm::Sha256 => Algorithm::Sha256,
+            DnsAlgorithm::Sha384 => Algorithm::Sha384,
+            DnsAlgorithm::Sha512 => Algorithm::Sha512,
+        };
+        Ok(Key::new(&self.name, algorithm, &found))
+    }
+}
+
+/// Names that are there twice, and those that no key has.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, key) in config.dns_keys.iter().enumerate() {
+        let at = settings.location_in("dns.key", key.instance, "name");
+        let before = config.dns_keys.iter().take(index);
+        if before.into_iter().any(|other| other.name.lower() == key.name.lower()) {
+            let cause = format!("the key {} is there twice", key.name);
+            findings.push(Finding::error(at, cause, "remove one of the two"));
+        }
+    }
+    for zone in &config.zones {
+        let Some(name) = &zone.key else { continue };
+        if !config.dns_keys.iter().any(|key| key.name.lower() == name.lower()) {
+            let at = settings.location_in("zone", zone.instance, "key");
+            let remedy = "add it: [[dns.key]] with `name` and `file`";
+            findings.push(Finding::error(at, format!("there is no key {name}"), remedy));
+        }
+    }
+    findings
+}
+
+/// Whether the secrets can be read.
+pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let of_key = |key: &DnsKeySettings| {
+        let at = settings.location_in("dns.key", key.instance, "file");
+        match key.read_key() {
+            Err((cause, remedy)) => Some(Finding::error(at, cause, remedy)),
+            Ok(_) if is_open(&key.file) => {
+                let cause = format!("everybody may read {}", key.file.display());
+                Some(Finding::warning(at, cause, "chmod o-r it"))
+            }
+            Ok(_) => None,
+        }
+    };
+    config.dns_keys.iter().filter_map(of_key).collect()
+}
+
+fn is_open(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
