@@ -14,12 +14,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -27,7 +29,7 @@ import (
 )
 
 type order struct {
-	// What to do: ask, open, raw, uni, resets, stall, tunnel, end.
+	// What to do: ask, open, raw, uni, resets, stall, tunnel, move, load, end.
 	Do string `json:"do"`
 	// The connection; one that is not known is opened.
 	On string `json:"on"`
@@ -60,6 +62,10 @@ type answer struct {
 	Text     string              `json:"text"`
 	Error    string              `json:"error"`
 	Code     int64               `json:"code"`
+	// Of a load: requests that were answered, connections that a server ended as it should, and requests that were lost.
+	Asked int64 `json:"asked"`
+	Moved int64 `json:"moved"`
+	Lost  int64 `json:"lost"`
 }
 
 type connection struct {
@@ -92,6 +98,14 @@ func open(o order) (*connection, error) {
 	if known := connections[o.On]; known != nil {
 		return known, nil
 	}
+	opened, err := dial(o)
+	if err == nil {
+		connections[o.On] = opened
+	}
+	return opened, err
+}
+
+func dial(o order) (*connection, error) {
 	host := o.Host
 	if host == "" {
 		host = "localhost"
@@ -117,7 +131,6 @@ func open(o order) (*connection, error) {
 	}
 	transport := &http3.Transport{DisableCompression: true}
 	opened := &connection{dialled, transport.NewClientConn(dialled)}
-	connections[o.On] = opened
 	// It has opened its own streams then.
 	select {
 	case <-opened.http.ReceivedSettings():
@@ -365,7 +378,91 @@ func tunnel(on *connection, o order) answer {
 	return said
 }
 
+// Goes on from another socket, as a client does that has changed its network.
+func migrate(on *connection) answer {
+	address := on.quic.LocalAddr().(*net.UDPAddr).IP
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: address})
+	if err != nil {
+		return failed(err)
+	}
+	path, err := on.quic.AddPath(&quic.Transport{Conn: socket})
+	if err != nil {
+		return failed(err)
+	}
+	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := path.Probe(limit); err != nil {
+		return failed(err)
+	}
+	if err := path.Switch(); err != nil {
+		return failed(err)
+	}
+	return answer{Status: 200}
+}
+
+// Whether the server may have begun with the request: if it says that it has not, the request is asked again elsewhere.
+func isLost(on *connection, said answer) bool {
+	ended := context.Cause(on.quic.Context())
+	switch {
+	case said.Error == "" && said.Status == 200:
+		return false
+	case strings.Contains(said.Error, "graceful shutdown"), said.Code == int64(http3.ErrCodeRequestRejected):
+		return false
+	}
+	// It had told the client before that no further requests would be answered.
+	return ended == nil || code(ended) != int64(http3.ErrCodeNoError)
+}
+
+// Asks again and again on many connections, for the time of the order, and opens another one where a server has ended one.
+func load(o order) answer {
+	var asked, moved, lost atomic.Int64
+	var first atomic.Value
+	places := make(chan struct{}, 20)
+	until := time.Now().Add(time.Duration(o.Wait) * time.Millisecond)
+	fail := func(what string, said answer) {
+		lost.Add(1)
+		first.CompareAndSwap(nil, fmt.Sprintf("%s: %d %s (%d)", what, said.Status, said.Error, said.Code))
+	}
+	enter := func() *connection {
+		places <- struct{}{}
+		defer func() { <-places }()
+		opened, err := dial(o)
+		if err != nil {
+			fail("open", failed(err))
+			return nil
+		}
+		return opened
+	}
+	together(o.Count, func(int) answer {
+		on := enter()
+		for on != nil && time.Now().Before(until) {
+			said := ask(on, o)
+			switch {
+			case said.Error == "" && said.Status == 200:
+				asked.Add(1)
+			case isLost(on, said):
+				fail("ask", said)
+				on = enter()
+			default:
+				moved.Add(1)
+				on.quic.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+				on = enter()
+			}
+			time.Sleep(time.Duration(o.Delay) * time.Millisecond)
+		}
+		if on != nil {
+			on.quic.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+		}
+		return answer{}
+	})
+	why, _ := first.Load().(string)
+	return answer{Asked: asked.Load(), Moved: moved.Load(), Lost: lost.Load(), Error: why}
+}
+
 func obey(o order) []answer {
+	if o.Do == "load" {
+		return []answer{load(o)}
+	}
 	if o.Do == "open" {
 		var all []answer
 		for at := range max(o.Count, 1) {
@@ -385,10 +482,11 @@ func obey(o order) []answer {
 	}
 	does := map[string]func(*connection, order) answer{
 		"ask": ask, "raw": raw, "uni": uni, "resets": resets, "stall": stall, "tunnel": tunnel, "end": end,
+		"move": func(on *connection, _ order) answer { return migrate(on) },
 	}
 	do := does[o.Do]
 	count := o.Count
-	if !strings.Contains("ask stall", o.Do) {
+	if o.Do != "ask" && o.Do != "stall" {
 		count = 1
 	}
 	return together(count, func(int) answer { return do(on, o) })

@@ -12,7 +12,7 @@ use crate::units::Listen;
 
 /// Tells the clients of a site by a field of its answers (RFC 9114 section 3.1.1), before the site's own rules, which
 /// may change or remove it. It names a port of its own, and the host stays.
-pub(crate) fn announce(http3: Http3, site: &mut SiteSettings) {
+pub(crate) fn announce(http3: &Http3, site: &mut SiteSettings) {
     let port = site.tls.iter().find_map(|listen| match listen {
         Listen::Tcp(address) if address.port() != 0 => Some(address.port()),
         Listen::Tcp(_) | Listen::Unix(_) => None,

@@ -88,7 +88,7 @@ impl Config {
         let has_zones = !config.zones.is_empty();
         for item in reader.sites(has_zones) {
             let mut site = SiteSettings::read(reader, &item);
-            alternatives::announce(config.http3, &mut site);
+            alternatives::announce(&config.http3, &mut site);
             config.sites.push(site);
         }
         config

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use afpa_framework::{Address, HelperLimits, Helpers, Module};
 use afpa_ring::{CoreRing, PreparedRing, Ring};
+use afpa_tls::quic::Secret;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::{Builder, LocalOptions};
@@ -16,9 +19,10 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
+use crate::h3::Steering;
 use crate::io::Rings;
 use crate::limits::{ConnectionLimits, Limits};
-use crate::listener::{BoundListener, ListenerSettings};
+use crate::listener::{self, BoundListener, ListenerSettings};
 use crate::pipe;
 use crate::settings::{HelperStart, Settings};
 use crate::worker::share::{Loads, Share};
@@ -55,6 +59,9 @@ pub struct Engine<M: Module> {
     loads: Arc<Loads>,
     listeners: HashMap<u64, BoundListener>,
     next_listener: AtomicU64,
+    /// Of the datagrams of HTTP/3, once there are any, and until then its parts.
+    steering: Option<Steering>,
+    to_steer: (Option<Secret>, Vec<OwnedFd>),
 }
 
 #[derive(Debug)]
@@ -107,6 +114,8 @@ impl<M: Module> Engine<M> {
             loads: Arc::clone(&loads),
             listeners: HashMap::new(),
             next_listener: AtomicU64::new(0),
+            steering: None,
+            to_steer: (None, Vec::new()),
         };
         for (index, orders) in orders.into_iter().enumerate() {
             let counters = Arc::new(WorkerCounters::default());
@@ -135,6 +144,40 @@ impl<M: Module> Engine<M> {
         Ok(engine)
     }
 
+    /// Steers datagrams of HTTP/3 by this secret from the first address on where they come; by that of the process before
+    /// if it is `None`, or by a new one. `inherited` are the [`ways`](Self::steering_sockets) to processes before.
+    pub fn steer_by(&mut self, secret: Option<Secret>, inherited: Vec<OwnedFd>) {
+        self.to_steer = (secret, inherited);
+    }
+
+    fn steer(&mut self, listener: &BoundListener) -> io::Result<()> {
+        if self.steering.is_none() {
+            let (secret, inherited) = std::mem::take(&mut self.to_steer);
+            let (steering, parts) = Steering::start(secret, inherited, self.workers.len())?;
+            for (worker, part) in self.workers.iter().zip(parts) {
+                worker.order(Command::Steer(Box::new(part)));
+            }
+            self.steering = Some(steering);
+        }
+        if let Some(steering) = &self.steering {
+            steering.steer(listener.udp());
+        }
+        Ok(())
+    }
+
+    /// Ways to the workers of this process and of those before it, for the next one: it passes on what comes for their
+    /// connections of HTTP/3.
+    pub fn steering_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.steering.iter().flat_map(Steering::sockets)
+    }
+
+    /// Whether the next process begins to receive by the same sockets.
+    pub fn expect_next(&self, begins: bool) {
+        if let Some(steering) = &self.steering {
+            steering.expect_next(begins);
+        }
+    }
+
     /// Listens on a bound address with every worker.
     ///
     /// # Errors
@@ -143,6 +186,9 @@ impl<M: Module> Engine<M> {
         let refused = |source| EngineError::Listen { address: listener.address.clone(), source };
         listener.prefer(&self.cores);
         listener.listen().map_err(refused)?;
+        if !listener.udp().is_empty() {
+            self.steer(&listener).map_err(refused)?;
+        }
         let id = self.next_listener.fetch_add(1, Ordering::Relaxed);
         for (index, worker) in self.workers.iter().enumerate() {
             let sockets = listener.for_worker(index, self.workers.len()).map_err(refused)?;
@@ -175,6 +221,12 @@ impl<M: Module> Engine<M> {
     /// The listeners.
     pub fn listeners(&self) -> impl Iterator<Item = &BoundListener> {
         self.listeners.values()
+    }
+
+    /// Whether the datagrams of HTTP/3 are received at an address, or could be if it were listened on.
+    pub fn takes_datagrams(&self, address: SocketAddr) -> bool {
+        let bound = self.listeners().find(|one| one.address == Address::Tcp(address));
+        bound.map_or_else(|| listener::takes_datagrams(address), |one| !one.udp().is_empty())
     }
 
     /// The addresses listened on.
@@ -235,6 +287,9 @@ impl<M: Module> Engine<M> {
         self.listeners.values().for_each(BoundListener::leave_file);
         self.order_all(|| Command::Drain(idle));
         self.listeners.clear();
+        if let Some(steering) = &mut self.steering {
+            steering.hand_over();
+        }
     }
 
     /// Whether any worker is still at work.

@@ -75,8 +75,8 @@ pub(crate) const NO_CORE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) enum WorkerSocket {
     Tcp(std::net::TcpListener),
-    /// For HTTP/3.
-    Udp(std::net::UdpSocket),
+    /// For HTTP/3: one, or more after a process with more workers.
+    Udp(Vec<std::net::UdpSocket>),
     Unix(UnixListener),
 }
 
@@ -221,9 +221,24 @@ impl BoundListener {
         self
     }
 
-    /// Takes sockets that another process has bound for HTTP/3. It stops reading from them before this one begins.
-    pub fn adopt_udp(&mut self, sockets: Vec<std::net::UdpSocket>) {
+    /// Takes sockets that another process has bound for HTTP/3, for so many workers. It stops reading from them when this
+    /// one serves. Where the system does not allow further ones, workers share those that there are.
+    pub fn adopt_udp(&mut self, mut sockets: Vec<std::net::UdpSocket>, workers: usize) {
+        if let Some(Ok(address)) = sockets.first().map(std::net::UdpSocket::local_addr) {
+            let further = std::iter::repeat_with(|| udp_socket(address)).map_while(io::Result::ok);
+            sockets.extend(further.take(workers.saturating_sub(sockets.len())));
+        }
         self.udp = sockets;
+    }
+
+    /// Whether it has sockets for HTTP/3.
+    pub fn has_datagrams(&self) -> bool {
+        !self.udp.is_empty()
+    }
+
+    /// Its sockets for HTTP/3, in the order in which they were bound.
+    pub(crate) fn udp(&self) -> &[std::net::UdpSocket] {
+        &self.udp
     }
 
     /// Its TCP sockets.
@@ -265,8 +280,11 @@ impl BoundListener {
                 let shared = index % sockets.len().max(1);
                 let own = sockets.iter().skip(shared).step_by(workers.max(1));
                 let tcp = own.map(|socket| Ok(WorkerSocket::Tcp(socket.try_clone()?)));
-                let udp = self.udp.get(index);
-                let udp = udp.map(|socket| Ok(WorkerSocket::Udp(socket.try_clone()?)));
+                let shared = index % self.udp.len().max(1);
+                let own = self.udp.iter().skip(shared).step_by(workers.max(1));
+                let udp =
+                    own.map(std::net::UdpSocket::try_clone).collect::<io::Result<Vec<_>>>()?;
+                let udp = (!udp.is_empty()).then_some(Ok(WorkerSocket::Udp(udp)));
                 tcp.chain(udp).collect()
             }
             Sockets::Unix(_, listener) => Ok(vec![WorkerSocket::Unix(listener.try_clone()?)]),
@@ -284,6 +302,11 @@ impl BoundListener {
             Address::Tcp(_) => Ok(()),
         }
     }
+}
+
+/// Whether datagrams can be received at an address.
+pub fn takes_datagrams(address: SocketAddr) -> bool {
+    udp_socket(address).is_ok()
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<std::net::TcpListener> {

@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use aws_lc_rs::rand;
 use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::crypto::{ServerConfig, Session};
+use quinn_proto::crypto::{HandshakeTokenKey, HmacKey, ServerConfig, Session};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -79,5 +82,141 @@ impl QuicTls {
 impl std::fmt::Debug for QuicTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("QuicTls")
+    }
+}
+
+/// Bytes of a [`Secret`].
+pub const SECRET: usize = 32;
+
+/// The secret from which the keys of a server's transport come. Processes and machines that share it know each other's
+/// connection ids, tokens and stateless resets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; SECRET]);
+
+impl Secret {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new() -> Result<Self, SettingsError> {
+        let mut bytes = [0; SECRET];
+        rand::fill(&mut bytes).map_err(|_| SettingsError::from("no random numbers".to_owned()))?;
+        Ok(Self(bytes))
+    }
+
+    /// Of these bytes.
+    pub fn of(bytes: [u8; SECRET]) -> Self {
+        Self(bytes)
+    }
+
+    /// The first line of a file: 64 hexadecimal digits. `None`: it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().next()?.trim();
+        let digits = line.as_bytes();
+        if digits.len() != 2 * SECRET || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let mut bytes = [0; SECRET];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Its bytes, for the next process.
+    pub fn bytes(&self) -> &[u8; SECRET] {
+        &self.0
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> QuicKeys {
+        let all = Salt::new(HKDF_SHA256, b"afpa quic 1").extract(&self.0);
+        let (mut ids, mut reset, mut tokens) = ([0; 16], [0; 32], [0; 32]);
+        expand(&all, b"ids", &mut ids);
+        expand(&all, b"reset", &mut reset);
+        expand(&all, b"tokens", &mut tokens);
+        QuicKeys {
+            ids,
+            reset: Arc::new(hmac::Key::new(HMAC_SHA256, &reset)),
+            tokens: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The keys of a server's transport.
+#[derive(Clone)]
+pub struct QuicKeys {
+    /// Of its connection ids, for SipHash.
+    pub ids: [u8; 16],
+    /// Of its stateless resets (RFC 9000 section 10.3).
+    pub reset: Arc<dyn HmacKey>,
+    /// Of its tokens (RFC 9000 section 8.1).
+    pub tokens: Arc<dyn HandshakeTokenKey>,
+}
+
+impl std::fmt::Debug for QuicKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("QuicKeys")
+    }
+}
+
+struct Length(usize);
+
+impl KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn expand(all: &Prk, name: &[u8], to: &mut [u8]) {
+    // So short a key can always be had.
+    if let Ok(key) = all.expand(&[name], Length(to.len())) {
+        let _ = key.fill(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_64_hexadecimal_digits() {
+        let digits = "00112233445566778899aabbccddeeffFFEEDDCCBBAA99887766554433221100";
+        let secret = Secret::parse(&format!("{digits}\nmore\n")).expect("a secret");
+        assert_eq!((secret.bytes()[1], secret.bytes()[16]), (0x11, 0xff));
+        let cut = &digits[1..];
+        for wrong in ["", "\n", cut, &format!("+{cut}"), &format!("g{cut}"), &format!("{digits}0")]
+        {
+            assert_eq!(Secret::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn keys_follow_from_the_secret_and_differ() {
+        let (one, other) = (Secret::of([1; SECRET]), Secret::of([2; SECRET]));
+        assert_eq!(one.keys().ids, one.keys().ids);
+        assert_ne!(one.keys().ids, other.keys().ids);
+        let sign = |secret: &Secret| {
+            let mut signature = [0; 32];
+            secret.keys().reset.sign(b"an id", &mut signature);
+            signature
+        };
+        assert_eq!(sign(&one), sign(&one));
+        assert_ne!(sign(&one), sign(&other));
+        let mut sealed = b"a token".to_vec();
+        one.keys().tokens.aead_from_hkdf(b"salt").seal(&mut sealed, &[]).expect("sealed");
+        let open = |secret: &Secret| {
+            let mut sealed = sealed.clone();
+            let key = secret.keys().tokens.aead_from_hkdf(b"salt");
+            key.open(&mut sealed, &[]).map(|opened| opened.to_vec()).ok()
+        };
+        assert_eq!(open(&one), Some(b"a token".to_vec()));
+        assert_eq!(open(&other), None);
     }
 }

@@ -7,6 +7,7 @@ mod ends;
 mod floods;
 mod networks;
 mod proxy;
+mod steering;
 
 use afpa_testkit::{Launch, Tree, tree::patterned};
 use afpa_tests::quic::QuicClient;

@@ -4,10 +4,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::{Future, poll_fn};
-use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,38 +17,38 @@ use afpa_h3::ErrorCode;
 use afpa_tls::quic::QuicTls;
 use afpa_tls::{ListenerTls, Reason};
 use quinn_proto::{
-    ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
-    TransportConfig, VarInt,
+    ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, Incoming, StreamEvent,
+    StreamId,
 };
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::peer::{Due, Peer, Touched};
+use super::settings::{config, limits, times_of};
 use super::socket::{Arrived, QuicSocket};
+use super::steering::{Inbox, WorkerSteering};
 use super::stream::Stream;
 use crate::connection::Connection;
 use crate::listener::ListenerSettings;
-use crate::settings::Settings;
 use crate::worker::Worker;
 use crate::worker::handshake::secured;
 
-/// Serves the clients of a socket. When the listener is given up, its connections end with the answers that are due: they
-/// have a task of their own, and this returns.
+/// Serves the clients of an address, by one socket or several. When the listener is given up, its connections end with the
+/// answers that are due: they have a task of their own, and this returns.
 pub(crate) async fn serve<M: Module>(
     worker: Rc<Worker<M>>,
-    socket: std::net::UdpSocket,
+    sockets: Vec<std::net::UdpSocket>,
     settings: Rc<RefCell<ListenerSettings>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let socket = match QuicSocket::new(socket) {
-        Ok(socket) => socket,
+    let Some(steering) = worker.steering.borrow().clone() else { return };
+    let mut served = match Served::new(worker, sockets, settings, steering) {
+        Ok(served) => served,
         Err(error) => {
             tracing::error!(%error, "a core cannot serve HTTP/3 on its UDP socket");
             return;
         }
     };
-    let mut served = Served::new(worker, socket, settings);
     let touched = Rc::clone(&served.touched);
     let (leave, mut left) = oneshot::channel();
     tokio::task::spawn_local(async move {
@@ -64,10 +65,15 @@ pub(crate) async fn serve<M: Module>(
     touched.wake();
 }
 
-/// A socket and its connections.
+/// An address and its connections.
 struct Served<M: Module> {
     worker: Rc<Worker<M>>,
     socket: QuicSocket,
+    /// Those that a process with more workers has left: they are read, too.
+    others: Vec<QuicSocket>,
+    address: SocketAddr,
+    steering: Rc<WorkerSteering>,
+    inbox: Rc<Inbox>,
     settings: Rc<RefCell<ListenerSettings>>,
     endpoint: Endpoint,
     /// The TLS settings of the listener that new connections get, as QUIC has them.
@@ -85,48 +91,66 @@ struct Served<M: Module> {
     sleep: Pin<Box<Sleep>>,
     /// Packets that are being made.
     packets: Vec<u8>,
+    /// The outcomes of datagrams that have arrived together.
+    events: Vec<Outcome>,
     leaving: bool,
+    /// Until then, requests are served after the first GOAWAY.
+    grace: Option<Instant>,
 }
+
+/// The outcome of a datagram, with the bytes of an answer that is sent without a connection.
+type Outcome = (DatagramEvent, Vec<u8>);
 
 /// How often datagrams are received before other connections of the core get their turn.
 const ROUNDS: u32 = 8;
 
+/// Datagrams of others that are looked at before the sockets are.
+const MOST_PASSED: usize = 64;
+
 /// For how long a socket that cannot be read is left alone.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Streams of a client that carry no requests: control, encoder, decoder, and some of unknown types.
-const UNI_STREAMS: u32 = 8;
-
-/// Bytes of answers that a connection keeps until its client has acknowledged them.
-const SEND_WINDOW: u64 = 1024 * 1024;
 
 impl<M: Module> Served<M> {
     fn new(
         worker: Rc<Worker<M>>,
-        socket: QuicSocket,
+        sockets: Vec<std::net::UdpSocket>,
         settings: Rc<RefCell<ListenerSettings>>,
-    ) -> Self {
-        let endpoint = Endpoint::new(endpoint_config(), None, socket.knows_mtu(), None);
+        steering: Rc<WorkerSteering>,
+    ) -> io::Result<Self> {
+        let address = sockets.first().ok_or(io::ErrorKind::NotFound)?.local_addr()?;
+        let mut sockets = sockets.into_iter().map(QuicSocket::new);
+        let socket = sockets.next().ok_or(io::ErrorKind::NotFound)??;
+        let others = sockets.collect::<io::Result<_>>()?;
+        let endpoint = Endpoint::new(steering.config(), None, socket.knows_mtu(), None);
         let times = times_of(&worker.settings.borrow());
+        let touched = Rc::default();
+        let inbox = Rc::new(Inbox::new(&touched));
+        steering.enter(address, Rc::clone(&inbox));
         let mut served = Self {
             worker,
             socket,
+            others,
+            address,
+            steering,
+            inbox,
             settings,
             endpoint,
             tls: None,
             times,
             peers: HashMap::new(),
-            touched: Rc::default(),
+            touched,
             blocked: HashSet::new(),
             pause: None,
             timers: BTreeSet::new(),
             due: HashMap::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             packets: Vec::new(),
+            events: Vec::new(),
             leaving: false,
+            grace: None,
         };
         served.renew();
-        served
+        Ok(served)
     }
 
     /// New connections get the settings of the listener as they are now.
@@ -146,23 +170,38 @@ impl<M: Module> Served<M> {
             (tls, quic)
         });
         let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
-        let config = quic.map(|quic| Arc::new(config(quic, &self.worker.settings.borrow())));
+        let keys = self.steering.keys();
+        let config = quic.map(|quic| Arc::new(config(quic, keys, &self.worker.settings.borrow())));
         self.endpoint.set_server_config(config);
     }
 
-    /// The listener was given up: connections end with the answers that are due. If the next process has the socket, it
-    /// would get their packets, so they end at once, and their clients ask it again.
+    /// The listener was given up: connections end with the answers that are due. If the next process has the socket, their
+    /// clients get a GOAWAY first, and are served until they can have taken note of it (RFC 9114 section 5.2).
     fn leave(&mut self) {
         self.leaving = true;
-        let now = Instant::now();
+        self.grace = self.worker.hands_over.get().map(|idle| Instant::now() + idle);
+        self.tell_all();
+    }
+
+    fn tell_all(&self) {
         for (handle, peer) in &self.peers {
-            let mut peer = peer.borrow_mut();
-            match self.worker.hands_over.get() {
-                true => peer.close(ErrorCode::NoError, now),
-                false => peer.leave(),
-            }
+            self.tell(&mut peer.borrow_mut());
             self.touched.touch(*handle);
         }
+    }
+
+    /// Sends a client the GOAWAY that is due, if any is.
+    fn tell(&self, peer: &mut Peer) {
+        match (self.leaving, self.grace) {
+            (true, Some(_)) => peer.announce(),
+            (true, None) => peer.leave(),
+            (false, _) => {}
+        }
+    }
+
+    /// Whether this process reads the sockets: not while the next one does.
+    fn reads(&self) -> bool {
+        !self.leaving || self.worker.hands_over.get().is_none() || self.steering.is_back()
     }
 
     /// Ready when the listener was given up, and all connections have ended.
@@ -173,9 +212,13 @@ impl<M: Module> Served<M> {
             if self.socket.poll_send(cx).is_ready() {
                 self.blocked.drain().for_each(|handle| self.touched.touch(handle));
             }
-            let received = match self.leaving && self.worker.hands_over.get() {
-                true => Poll::Pending,
-                false => self.receive(cx, now),
+            if self.grace.take_if(|until| *until <= now).is_some() {
+                self.tell_all();
+            }
+            self.take_passed(now);
+            let received = match self.reads() {
+                true => self.receive(cx, now),
+                false => Poll::Pending,
             };
             self.expire(now);
             for handle in self.touched.take() {
@@ -184,7 +227,7 @@ impl<M: Module> Served<M> {
             if self.leaving && self.peers.is_empty() {
                 return Poll::Ready(());
             }
-            let is_idle = received.is_pending() && self.touched.is_empty();
+            let is_idle = received.is_pending() && self.touched.is_empty() && self.inbox.is_empty();
             let waits_for_socket =
                 !self.socket.is_blocked() || self.socket.poll_send(cx).is_pending();
             if is_idle && waits_for_socket && self.sleeps(cx) {
@@ -203,7 +246,8 @@ impl<M: Module> Served<M> {
     /// Whether no timer is due now: then this task is woken when the first one is.
     fn sleeps(&mut self, cx: &mut Context<'_>) -> bool {
         let first = self.timers.first().map(|(first, _)| *first);
-        let Some(first) = first.into_iter().chain(self.pause).min() else { return true };
+        let all = first.into_iter().chain(self.pause).chain(self.grace);
+        let Some(first) = all.min() else { return true };
         if self.sleep.deadline() != first.into() {
             self.sleep.as_mut().reset(first.into());
         }
@@ -215,30 +259,10 @@ impl<M: Module> Served<M> {
             return Poll::Pending;
         }
         self.pause = None;
-        let Self { socket, endpoint, packets, .. } = self;
-        let mut events = Vec::new();
-        let received = socket.poll_receive(cx, |Arrived { from, to, ecn }, datagram| {
-            packets.clear();
-            let event = endpoint.handle(now, from, to, ecn, datagram.into(), packets);
-            events.extend(event.map(|event| match event {
-                DatagramEvent::Response(packet) => (None, Some((packet, packets.clone()))),
-                other => (Some(other), None),
-            }));
-        });
-        for (event, response) in events {
-            if let Some((packet, bytes)) = response {
-                self.socket.send(packet, &bytes);
-            }
-            match event {
-                Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                    if let Some(peer) = self.peers.get(&handle) {
-                        peer.borrow_mut().quic.handle_event(event);
-                        self.touched.touch(handle);
-                    }
-                }
-                Some(DatagramEvent::NewConnection(incoming)) => self.meet(incoming, now),
-                _ => {}
-            }
+        let mut received = self.receive_by(0, cx, now);
+        for further in 1..=self.others.len() {
+            let by_it = self.receive_by(further, cx, now);
+            received = if received.is_ready() { received } else { by_it };
         }
         match received {
             Poll::Ready(Ok(())) => Poll::Ready(()),
@@ -249,6 +273,53 @@ impl<M: Module> Served<M> {
             }
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Receives once by the socket of this number.
+    fn receive_by(
+        &mut self,
+        number: usize,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<io::Result<()>> {
+        let Self { socket, others, endpoint, packets, events, steering, address, .. } = self;
+        let from = number.checked_sub(1).and_then(|further| others.get_mut(further));
+        let received = from.unwrap_or(socket).poll_receive(cx, |arrived, datagram| {
+            if !steering.pass_on(*address, arrived, datagram) {
+                events.extend(handle(endpoint, packets, (arrived, datagram), now));
+            }
+        });
+        self.follow_events(now);
+        received
+    }
+
+    /// Takes what other workers and the next process have received.
+    fn take_passed(&mut self, now: Instant) {
+        for _ in 0..MOST_PASSED {
+            let Some((arrived, datagram)) = self.inbox.take() else { break };
+            let Self { endpoint, packets, events, .. } = self;
+            events.extend(handle(endpoint, packets, (arrived, &datagram), now));
+        }
+        self.follow_events(now);
+    }
+
+    fn follow_events(&mut self, now: Instant) {
+        let mut events = std::mem::take(&mut self.events);
+        for (event, bytes) in events.drain(..) {
+            match event {
+                DatagramEvent::Response(packet) => {
+                    self.socket.send(packet, &bytes);
+                }
+                DatagramEvent::ConnectionEvent(handle, event) => {
+                    if let Some(peer) = self.peers.get(&handle) {
+                        peer.borrow_mut().quic.handle_event(event);
+                        self.touched.touch(handle);
+                    }
+                }
+                DatagramEvent::NewConnection(incoming) => self.meet(incoming, now),
+            }
+        }
+        self.events = events;
     }
 
     /// A client that is not known.
@@ -336,9 +407,7 @@ impl<M: Module> Served<M> {
             let Some(event) = peer.quic.poll() else { break };
             self.on_event(&shared, &mut peer, event, now);
         }
-        if self.leaving {
-            peer.leave();
-        }
+        self.tell(&mut peer);
         if peer.is_done() && !peer.is_lost {
             peer.close(ErrorCode::NoError, now);
         }
@@ -398,9 +467,7 @@ impl<M: Module> Served<M> {
                         self.worker.counters.tls.complete(&facts);
                         self.worker.counters.h3_connections.add(1);
                         peer.begin(secured(facts, false));
-                        if self.leaving {
-                            peer.leave();
-                        }
+                        self.tell(peer);
                         self.open_requests(shared, peer);
                     }
                     None => {
@@ -473,6 +540,7 @@ impl<M: Module> Served<M> {
 impl<M: Module> Drop for Served<M> {
     /// The process ends: clients learn of it, as those of TCP do from its system.
     fn drop(&mut self) {
+        self.steering.leave(&self.address);
         let now = Instant::now();
         for peer in std::mem::take(&mut self.peers).into_values() {
             let Ok(mut peer) = peer.try_borrow_mut() else { continue };
@@ -490,50 +558,20 @@ impl<M: Module> Drop for Served<M> {
     }
 }
 
-/// The settings of new connections. A stream has a window as one of HTTP/2.
-fn config(quic: &QuicTls, settings: &Settings) -> ServerConfig {
-    let http2 = &settings.http2;
-    let mut transport = TransportConfig::default();
-    transport
-        .max_concurrent_bidi_streams(http2.streams.into())
-        .max_concurrent_uni_streams(UNI_STREAMS.into())
-        .stream_receive_window(http2.stream_window.into())
-        .receive_window(http2.connection_window.into())
-        .send_window(SEND_WINDOW)
-        .datagram_receive_buffer_size(None)
-        .max_idle_timeout(
-            IdleTimeout::try_from(settings.idle_timeout.max(SILENCE))
-                .ok()
-                .or(Some(VarInt::MAX.into())),
-        );
-    let mut config = ServerConfig::with_crypto(quic.crypto());
-    config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
-    config
-}
-
-/// A client that says nothing for this long is gone, even if an answer is due. Clients that wait for one are asked for a
-/// sign of life.
-const SILENCE: Duration = Duration::from_secs(30);
-
-/// The settings of connections that are not those of TLS.
-fn times_of(settings: &Settings) -> (Duration, afpa_h2::Limits) {
-    (settings.idle_timeout, settings.http2)
-}
-
-/// One for all sockets of the process: a core that gets datagrams of another core's connection, as when its client's
-/// address has changed, can tell the client that this connection is over (RFC 9000 section 10.3).
-fn endpoint_config() -> Arc<EndpointConfig> {
-    static CONFIG: OnceLock<Arc<EndpointConfig>> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        let mut config = EndpointConfig::default();
-        let key = RandomState::new().hash_one(std::process::id());
-        config
-            .cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)))
-            // Not the drafts, which quinn speaks, too.
-            .supported_versions(vec![1]);
-        Arc::new(config)
-    });
-    Arc::clone(config)
+/// Gives a datagram to the endpoint.
+fn handle(
+    endpoint: &mut Endpoint,
+    packets: &mut Vec<u8>,
+    (Arrived { from, to, ecn }, datagram): (Arrived, &[u8]),
+    now: Instant,
+) -> Option<Outcome> {
+    packets.clear();
+    let event = endpoint.handle(now, from, to, ecn, datagram.into(), packets)?;
+    let answer = match event {
+        DatagramEvent::Response(_) => packets.clone(),
+        _ => Vec::new(),
+    };
+    Some((event, answer))
 }
 
 fn why_failed(lost: &ConnectionError) -> Reason {
@@ -544,18 +582,5 @@ fn why_failed(lost: &ConnectionError) -> Reason {
         ConnectionError::TimedOut | ConnectionError::Reset => Reason::Gone,
         ConnectionError::TransportError(_) => Reason::Malformed,
         _ => Reason::Other,
-    }
-}
-
-/// Clients whose first packet waits to be looked at: each is looked at at once.
-const MOST_INCOMING: usize = 64;
-
-fn limits(settings: &Settings, largest_head: usize) -> afpa_h3::Limits {
-    let http2 = settings.http2.with_head(largest_head);
-    afpa_h3::Limits {
-        head: largest_head,
-        section: http2.block,
-        resets: http2.resets,
-        overhead: http2.overhead,
     }
 }

@@ -1,7 +1,9 @@
 //! HTTP/3: connections of QUIC on a worker's UDP socket, whose streams are transports of requests.
 //!
 //! ```text
-//! `socket`: datagrams ─▶ `endpoint`: which connection ─▶ `peer`: QUIC and HTTP/3's streams of its own
+//! `socket`: datagrams ─▶ `steering`: which worker and process
+//!                             ▼
+//!                        `endpoint`: which connection ─▶ `peer`: QUIC and HTTP/3's streams of its own
 //!                             ▲ packets to send                  │ a request's stream
 //!                             └──────────────────────────── `stream`: bytes of HTTP/1.1 both ways ─▶ `Connection`
 //! ```
@@ -12,7 +14,10 @@
 
 mod endpoint;
 mod peer;
+mod settings;
 mod socket;
+mod steering;
 mod stream;
 
 pub(crate) use endpoint::serve;
+pub(crate) use steering::{Steering, WorkerPart, WorkerSteering};

@@ -68,6 +68,8 @@ pub(super) struct Peer {
     next_request: u64,
     /// GOAWAY was sent: later requests are refused.
     leaving: bool,
+    /// The client has a GOAWAY that refuses nothing yet.
+    is_announced: bool,
     /// When the handshake has to be complete, the connection ends because no request came, or the client is asked for a
     /// sign of life.
     timer: Option<(Instant, Due)>,
@@ -115,6 +117,9 @@ impl Waiting {
     }
 }
 
+/// The highest number of a request's stream.
+const LAST_REQUEST: u64 = (1 << 62) - 4;
+
 /// Priorities that are kept for requests that have not come.
 const MOST_EARLY: usize = 32;
 
@@ -139,6 +144,7 @@ impl Peer {
             early_priorities: HashMap::new(),
             next_request: 0,
             leaving: false,
+            is_announced: false,
             timer: Some((handshake_deadline, Due::Handshake)),
             handshake_place: None,
             _admission: admission,
@@ -177,6 +183,17 @@ impl Peer {
         {
             let written = self.quic.send_stream(*id).write(waiting).unwrap_or_default();
             waiting.drain(..written);
+        }
+    }
+
+    /// Tells the client that the connection will end: it sends no further requests when it knows, and those that are under
+    /// way are answered (RFC 9114 section 5.2).
+    pub(super) fn announce(&mut self) {
+        if let Some((_, waiting)) = &mut self.control
+            && !std::mem::replace(&mut self.is_announced, true)
+        {
+            afpa_h3::Connection::put_goaway(waiting, LAST_REQUEST);
+            self.send_control();
         }
     }
 

@@ -50,8 +50,8 @@ impl Accepting {
             let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
             let task = tokio::task::spawn_local(async move {
                 let (socket, preference) = match socket {
-                    WorkerSocket::Udp(socket) => {
-                        return crate::h3::serve(worker, socket, shared, stopped).await;
+                    WorkerSocket::Udp(sockets) => {
+                        return crate::h3::serve(worker, sockets, shared, stopped).await;
                     }
                     WorkerSocket::Tcp(socket) => {
                         let now_ms = worker.clock.cached_now().steady_ms();

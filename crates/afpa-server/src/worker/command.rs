@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use afpa_framework::Helpers;
 
+use crate::h3::WorkerPart;
 use crate::listener::{ListenerSettings, WorkerSocket};
 use crate::settings::Settings;
 use crate::worker::share::Accepted;
@@ -12,6 +13,8 @@ use crate::worker::share::Accepted;
 pub(crate) enum Command<M> {
     /// Accept connections on sockets, known by a number from now on.
     Listen(u64, Vec<WorkerSocket>, ListenerSettings),
+    /// Take part in the steering of datagrams of HTTP/3.
+    Steer(Box<WorkerPart>),
     /// Accept the connections of these sockets with other settings from now on.
     Relisten(u64, ListenerSettings),
     /// Serve a connection that another worker has accepted.

@@ -22,6 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
+use crate::h3::WorkerSteering;
 use crate::io::WorkerIo;
 use crate::limits::Limits;
 use crate::pipe::SparePipe;
@@ -76,8 +77,10 @@ pub(crate) struct Worker<M: Module> {
     /// Which handshake goes on next.
     pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
-    /// The next process has the sockets: this one reads no datagrams any more.
-    pub(crate) hands_over: Cell<bool>,
+    /// The next process has the sockets, and connections may be idle for so long: this one reads no datagrams any more.
+    pub(crate) hands_over: Cell<Option<Duration>>,
+    /// Which datagrams are for this core, where HTTP/3 is spoken.
+    pub(crate) steering: RefCell<Option<Rc<WorkerSteering>>>,
     /// Whether connections without a request end.
     pub(crate) ends_idle: Cell<bool>,
     /// How its connections wait.
@@ -119,7 +122,8 @@ impl<M: Module> Worker<M> {
             tls: Rc::default(),
             handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
-            hands_over: Cell::new(false),
+            hands_over: Cell::new(None),
+            steering: RefCell::default(),
             ends_idle: Cell::new(false),
             reloaded: Notify::new(),
         }
@@ -146,6 +150,9 @@ impl<M: Module> Worker<M> {
                     Some(Command::Listen(id, sockets, settings)) => {
                         accepting.start(&self, id, sockets, settings);
                     }
+                    Some(Command::Steer(part)) => {
+                        *self.steering.borrow_mut() = Some(WorkerSteering::begin(*part));
+                    }
                     Some(Command::Relisten(id, settings)) => accepting.set(id, settings),
                     Some(Command::Take(accepted)) => accept::take_over(&self, *accepted),
                     Some(Command::Unlisten(id)) => {
@@ -166,7 +173,7 @@ impl<M: Module> Worker<M> {
                     }
                     Some(Command::Drain(idle)) => {
                         // Only the next process gives connections that wait time: it has the sockets.
-                        self.hands_over.set(!idle.is_zero());
+                        self.hands_over.set((!idle.is_zero()).then_some(idle));
                         accepting.stop_all().await;
                         self.draining.set(true);
                         self.module.borrow_mut().drain();

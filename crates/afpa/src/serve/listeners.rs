@@ -139,7 +139,7 @@ fn bind_udp(
     let Address::Tcp(address) = listener.address else { return Ok(()) };
     let udp = inherited.udp_of(address);
     if !udp.is_empty() {
-        listener.adopt_udp(udp);
+        listener.adopt_udp(udp, workers);
         return Ok(());
     }
     listener.bind_udp(workers).with_context(|| {

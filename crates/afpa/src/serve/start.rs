@@ -1,6 +1,7 @@
 //! The start: first the steps that need privileges, then the shared build sequence, then the threads.
 
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use afpa_proxy::probe::HealthProber;
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
 use afpa_shared_cache::Responses;
+use afpa_tls::quic::Secret;
 use anyhow::{Context as _, bail};
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
@@ -123,6 +125,8 @@ impl Server {
             rings,
             snapshot,
             dns,
+            secret,
+            ways,
             ..
         } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
@@ -183,6 +187,9 @@ impl Server {
             certificates: acme_state.statuses(),
             dns: ArcSwap::default(),
         });
+        // Without sockets of theirs, processes before have to go on receiving.
+        let has_datagrams = listeners.new.iter().any(BoundListener::has_datagrams);
+        engine.steer_by(secret, if has_datagrams { ways } else { Vec::new() });
         for listener in listeners.new {
             engine.listen(listener)?;
         }
@@ -248,6 +255,10 @@ struct Privileged {
     rings: Rings,
     snapshot: PreparedSnapshot,
     dns: PreparedDns,
+    /// Of HTTP/3, from a file.
+    secret: Option<Secret>,
+    /// To the workers of the processes before.
+    ways: Vec<OwnedFd>,
     starter: Option<Starter>,
 }
 
@@ -261,6 +272,7 @@ impl Privileged {
         let [descriptors, _] = privileges::raise_limits(needs(config));
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
+        let secret = config.http3.key.as_deref().map(read_secret).transpose()?;
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
@@ -278,6 +290,7 @@ impl Privileged {
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, place));
         let admin = admin.transpose()?;
         let control = bind_control(config, Place { inherited: &mut inherited, owner });
+        let ways = inherited.take_ways();
         inherited.rest().iter().for_each(|unwanted| tracing::warn!("{unwanted}"));
         let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
         let fast_path_settings = fast_path::settings(config, &opened.routes.hierarchy);
@@ -315,6 +328,8 @@ impl Privileged {
             rings,
             snapshot,
             dns,
+            secret,
+            ways,
             starter: starter.ok(),
         })
     }
@@ -347,6 +362,16 @@ fn waiting(config: &Config, rings: &Rings) -> String {
         (None, Io::Readiness) => "by epoll, as configured".to_owned(),
         (None, Io::Completion) => "by io_uring, as configured".to_owned(),
     }
+}
+
+/// The secret of HTTP/3's connection ids, which machines may share.
+fn read_secret(path: &Path) -> anyhow::Result<Secret> {
+    let said = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the key of HTTP/3 in {said}"))?;
+    Secret::parse(&text).with_context(|| {
+        format!("{said} has no key of 64 hexadecimal digits in its first line: make one by `openssl rand -hex 32`")
+    })
 }
 
 /// The control socket. A failure is only a warning, because AFPA can serve without it.

@@ -38,6 +38,7 @@ impl Upgrade {
         };
         match starter.start(&server.sockets()) {
             Ok(next) => {
+                server.engine.expect_next(true);
                 tracing::info!("upgrade: the next process begins");
                 self.next = Some(next);
             }
@@ -93,6 +94,7 @@ impl Upgrade {
             && let Some(starter) = &server.starter
         {
             starter.end_next();
+            server.engine.expect_next(false);
         }
     }
 }
@@ -100,7 +102,7 @@ impl Upgrade {
 impl Server {
     fn sockets(&self) -> Vec<BorrowedFd<'_>> {
         let workers = self.engine.listeners().flat_map(BoundListener::all_sockets);
-        workers.chain(self.admin.sockets()).collect()
+        workers.chain(self.admin.sockets()).chain(self.engine.steering_sockets()).collect()
     }
 
     /// Leaves it to the next process, if it can be taken over. It is the last step of that process that often fails.

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(crate) struct Inherited {
     unix: Vec<(String, UnixListener)>,
     /// Of HTTP/3, for an address of TCP.
     udp: Vec<(SocketAddr, UdpSocket)>,
+    /// To the workers of the processes before.
+    ways: Vec<OwnedFd>,
     refused: Vec<String>,
     predecessor: Option<Predecessor>,
 }
@@ -57,6 +60,11 @@ impl Inherited {
         }
         if let Ok(Some(udp)) = all.take_udp_socket(number) {
             self.udp.push((udp.local_addr()?, udp));
+            return Ok(());
+        }
+        let (unix, packets) = (libc::AF_UNIX, libc::SOCK_SEQPACKET);
+        if let Ok(Some(way)) = all.take_custom(number, unix, packets, "way to a worker") {
+            self.ways.push(way);
             return Ok(());
         }
         let Ok(Some(unix)) = all.take_unix_listener(number) else {
@@ -128,10 +136,20 @@ impl Inherited {
         taken.map(|(_, _, tcp)| tcp).collect()
     }
 
+    /// Whether there are UDP sockets that are bound to an address.
+    pub(crate) fn has_udp(&self, address: SocketAddr) -> bool {
+        self.udp.iter().any(|(bound, _)| *bound == address)
+    }
+
     /// The UDP sockets that are bound to an address.
     pub(crate) fn udp_of(&mut self, address: SocketAddr) -> Vec<UdpSocket> {
         let taken = self.udp.extract_if(.., |(bound, _)| *bound == address);
         taken.map(|(_, udp)| udp).collect()
+    }
+
+    /// The ways to the workers of the processes before.
+    pub(crate) fn take_ways(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.ways)
     }
 
     fn unix_of(&mut self, path: &Path) -> Option<UnixListener> {
@@ -144,7 +162,7 @@ impl Inherited {
 
     /// A line for each descriptor that nothing wants; they are closed.
     pub(crate) fn rest(self) -> Vec<String> {
-        let Self { tcp, unix, refused, udp: _, predecessor: _ } = self;
+        let Self { tcp, unix, refused, udp: _, ways: _, predecessor: _ } = self;
         let tcp = tcp.into_iter().map(|(name, address, _)| (name, address.to_string()));
         let unix = unix.into_iter().map(|(name, unix)| {
             let address = unix.local_addr().ok();

@@ -1,0 +1,59 @@
+//! The settings of connections, from those of the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use afpa_tls::quic::{QuicKeys, QuicTls};
+use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
+
+use crate::settings::Settings;
+
+/// The settings of new connections. A stream has a window as one of HTTP/2.
+pub(super) fn config(quic: &QuicTls, keys: &QuicKeys, settings: &Settings) -> ServerConfig {
+    let http2 = &settings.http2;
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(http2.streams.into())
+        .max_concurrent_uni_streams(UNI_STREAMS.into())
+        .stream_receive_window(http2.stream_window.into())
+        .receive_window(http2.connection_window.into())
+        .send_window(SEND_WINDOW)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(
+            IdleTimeout::try_from(settings.idle_timeout.max(SILENCE))
+                .ok()
+                .or(Some(VarInt::MAX.into())),
+        );
+    let mut config = ServerConfig::new(quic.crypto(), Arc::clone(&keys.tokens));
+    config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
+    config
+}
+
+/// A client that says nothing for this long is gone, even if an answer is due. Clients that wait for one are asked for a
+/// sign of life.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The settings of connections that are not those of TLS.
+pub(super) fn times_of(settings: &Settings) -> (Duration, afpa_h2::Limits) {
+    (settings.idle_timeout, settings.http2)
+}
+
+/// Streams of a client that carry no requests: control, encoder, decoder, and some of unknown types.
+const UNI_STREAMS: u32 = 8;
+
+/// Bytes of answers that a connection keeps until its client has acknowledged them.
+const SEND_WINDOW: u64 = 1024 * 1024;
+
+/// Clients whose first packet waits to be looked at: each is looked at at once.
+const MOST_INCOMING: usize = 64;
+
+/// The limits of HTTP/3's layer.
+pub(super) fn limits(settings: &Settings, largest_head: usize) -> afpa_h3::Limits {
+    let http2 = settings.http2.with_head(largest_head);
+    afpa_h3::Limits {
+        head: largest_head,
+        section: http2.block,
+        resets: http2.resets,
+        overhead: http2.overhead,
+    }
+}
