@@ -86,7 +86,7 @@ fn unfit(name: &str, value: &str) -> Option<&'static str> {
         return Some("fields have no variables");
     }
     if name == "alt-svc" {
-        return Some("it offers HTTP/3, which AFPA does not speak");
+        return Some("AFPA offers HTTP/3 itself");
     }
     if OWN.contains(&name) {
         return Some("AFPA writes this field itself");

@@ -52,7 +52,7 @@ pub(crate) fn read(context: &Context<'_>, server: &Directive) -> Listen {
     for line in lines {
         let has = |flag: &str| line.words.iter().skip(1).any(|word| word == flag);
         if has("quic") || has("udp") {
-            context.ledger.left(line, "AFPA does not speak HTTP/3");
+            context.ledger.left(line, "AFPA speaks HTTP/3 at each address with TLS");
             continue;
         }
         if has("proxy_protocol") && !proxied {

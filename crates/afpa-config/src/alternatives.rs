@@ -1,45 +1,55 @@
-//! HTTP/3 of sites: the field that tells clients of it, and places where it is enabled and not spoken.
+//! HTTP/3 of sites: where it is spoken, and the field that tells clients of it.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use afpa_http::edits::{Change, FieldRule};
 
-use crate::finding::Finding;
-use crate::http3::Http3;
+use crate::finding::{Finding, Location};
 use crate::model::{Config, SiteSettings};
 use crate::settings::Settings;
 use crate::units::Listen;
 
-/// Tells the clients of a site by a field of its answers (RFC 9114 section 3.1.1), before the site's own rules, which
-/// may change or remove it. It names a port of its own, and the host stays.
-pub(crate) fn announce(http3: &Http3, site: &mut SiteSettings) {
-    let port = site.tls.iter().find_map(|listen| match listen {
-        Listen::Tcp(address) if address.port() != 0 => Some(address.port()),
-        Listen::Tcp(_) | Listen::Unix(_) => None,
-    });
-    let Some(port) = port.filter(|_| http3.enabled) else { return };
-    let set = vec![("Alt-Svc".to_owned(), format!("h3=\":{port}\"; ma=86400"))];
-    let answer = Change { set, ..Change::default() };
-    site.alternative = Some(FieldRule { answer, ..FieldRule::default() });
-}
+/// Whether datagrams can be received at an address.
+pub type Datagrams<'k> = dyn Fn(SocketAddr) -> bool + 'k;
 
-/// Where HTTP/3 is enabled and is not spoken.
-pub(crate) fn warnings(config: &Config, settings: &Settings) -> Vec<Finding> {
+/// Decides where HTTP/3 is spoken, and has the answers of sites tell of it. Returns warnings.
+pub(crate) fn decide(
+    config: &mut Config,
+    settings: &Settings,
+    datagrams: &Datagrams<'_>,
+) -> Vec<Finding> {
     if !config.http3.enabled {
         return Vec::new();
     }
-    if config.sites.iter().all(|site| site.tls.is_empty()) {
+    let told = settings.location("http3", "enabled");
+    config.http3.is_demanded = told != Location::Nowhere;
+    if config.http3.is_demanded && config.sites.iter().all(|site| site.tls.is_empty()) {
         let cause = "HTTP/3 is spoken nowhere: no site has an address in `tls`";
         let remedy = "write for example tls = [\"0.0.0.0:443\"] under [[site]]";
-        return vec![Finding::warning(settings.location("http3", "enabled"), cause, remedy)];
+        return vec![Finding::warning(told, cause, remedy)];
     }
-    // The first packet of a connection is not read for the name that its client asks for.
+    let mut findings = differing(config, settings);
+    findings.extend(refused(config, settings, datagrams));
+    for site in &mut config.sites {
+        announce(&config.http3.silent, site);
+    }
+    findings
+}
+
+/// The first packet of a connection is not read for the name that its client asks for, so the sites of an address have to
+/// agree.
+fn differing(config: &mut Config, settings: &Settings) -> Vec<Finding> {
     let mut asked = HashMap::new();
     let mut findings = Vec::new();
     for site in &config.sites {
         let clients = config.tls.clients_of(site);
         for listen in &site.tls {
-            if *asked.entry(listen).or_insert_with(|| clients.clone()) != clients {
+            if *asked.entry(listen).or_insert_with(|| clients.clone()) == clients {
+                continue;
+            }
+            config.http3.silent.push(listen.clone());
+            if config.http3.is_demanded {
                 let cause = format!(
                     "HTTP/3 is not spoken at {listen}: its sites differ in the certificates of clients"
                 );
@@ -51,4 +61,41 @@ pub(crate) fn warnings(config: &Config, settings: &Settings) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Where another process has the port, or this one may not bind it.
+fn refused(config: &mut Config, settings: &Settings, datagrams: &Datagrams<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for site in &config.sites {
+        for listen in &site.tls {
+            let Listen::Tcp(address) = listen else { continue };
+            if config.http3.silent.contains(listen) || datagrams(*address) {
+                continue;
+            }
+            config.http3.silent.push(listen.clone());
+            if !config.http3.is_demanded {
+                let cause = format!(
+                    "HTTP/3 is not spoken at {listen}: its port cannot be had for UDP (`ss -lunp`, as root, tells who has it)"
+                );
+                let location = settings.location_in("site", site.instance, "tls");
+                let remedy = "take the port from the process that has it, or write enabled = false under [http3]";
+                findings.push(Finding::warning(location, cause, remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// Tells the clients of a site by a field of its answers (RFC 9114 section 3.1.1), before the site's own rules, which
+/// may change or remove it. It names a port of its own, and the host stays.
+fn announce(silent: &[Listen], site: &mut SiteSettings) {
+    let port =
+        site.tls.iter().filter(|listen| !silent.contains(listen)).find_map(|listen| match listen {
+            Listen::Tcp(address) if address.port() != 0 => Some(address.port()),
+            Listen::Tcp(_) | Listen::Unix(_) => None,
+        });
+    let Some(port) = port else { return };
+    let set = vec![("Alt-Svc".to_owned(), format!("h3=\":{port}\"; ma=86400"))];
+    let answer = Change { set, ..Change::default() };
+    site.alternative = Some(FieldRule { answer, ..FieldRule::default() });
 }

@@ -9,7 +9,6 @@ use std::path::Path;
 use afpa_framework::MOST_CHOSEN;
 
 use crate::accounts;
-use crate::alternatives;
 use crate::finding::{Finding, Location};
 use crate::groups::ServerGroup;
 use crate::machine::Machine;
@@ -55,7 +54,6 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     checks.groups(config);
     checks.access_log(config);
     checks.tracing(config);
-    checks.findings.extend(alternatives::warnings(config, settings));
     checks.findings
 }
 

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::acme;
-use crate::alternatives;
 use crate::choice::Choice;
 use crate::dns_keys;
 use crate::fault::path_rule;
@@ -87,9 +86,7 @@ impl Config {
         }
         let has_zones = !config.zones.is_empty();
         for item in reader.sites(has_zones) {
-            let mut site = SiteSettings::read(reader, &item);
-            alternatives::announce(&config.http3, &mut site);
-            config.sites.push(site);
+            config.sites.push(SiteSettings::read(reader, &item));
         }
         config
     }

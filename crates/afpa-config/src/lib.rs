@@ -79,6 +79,7 @@ use std::path::Path;
 
 pub use access::{Access, BasicAuth};
 pub use acme::AcmeChallenge;
+pub use alternatives::Datagrams;
 pub use choice::Choice;
 pub use compiled::Routes;
 pub use dns_keys::{DnsAlgorithm, DnsKeySettings};
@@ -176,12 +177,19 @@ pub struct Known<'k> {
     pub listeners: ListenerNumbers,
     /// The variables of the environment.
     pub variable: &'k Variable<'k>,
+    /// Where HTTP/3 can be spoken.
+    pub datagrams: &'k Datagrams<'k>,
 }
 
 impl Default for Known<'_> {
     fn default() -> Self {
         let variable = &|name: &str| std::env::var_os(name);
-        Known { read: &read_certificate, listeners: ListenerNumbers::default(), variable }
+        Known {
+            read: &read_certificate,
+            listeners: ListenerNumbers::default(),
+            variable,
+            datagrams: &|_| true,
+        }
     }
 }
 
@@ -199,9 +207,10 @@ pub fn load_by(
         None => Source::new("", "").within(Path::new("")),
         Some(path) => read_file(path)?,
     };
-    let Known { read, listeners, variable } = known;
+    let Known { read, listeners, variable, datagrams } = known;
     let around = Around { variable, files: true };
-    let (mut loaded, mut findings) = parse(source, around, overrides, machine, listeners)?;
+    let (mut loaded, mut findings) =
+        parse(source, around, overrides, machine, (listeners, datagrams))?;
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
@@ -225,8 +234,9 @@ pub fn parse_text(
     machine: &Machine,
 ) -> Result<Loaded, ConfigError> {
     let listeners = ListenerNumbers::default();
-    let around = Around { files: false, variable: Known::default().variable };
-    let (loaded, findings) = parse(source, around, overrides, machine, listeners)?;
+    let Known { variable, datagrams, .. } = Known::default();
+    let around = Around { files: false, variable };
+    let (loaded, findings) = parse(source, around, overrides, machine, (listeners, datagrams))?;
     conclude(loaded, findings)
 }
 
@@ -235,7 +245,7 @@ fn parse(
     around: Around<'_>,
     overrides: &Overrides,
     machine: &Machine,
-    listeners: ListenerNumbers,
+    (listeners, datagrams): (ListenerNumbers, &Datagrams<'_>),
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
     let document = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
@@ -253,6 +263,7 @@ fn parse(
     settings.show(("tracing", "headers"), |value| source.hide(value.to_owned()));
     hierarchy::name_servers(&mut config);
     scripts::speak_fastcgi(&mut config, &settings);
+    findings.extend(alternatives::decide(&mut config, &settings, datagrams));
     let (routes, conflicts) = Routes::of(&config, listeners);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));

@@ -35,6 +35,33 @@ fn where_it_is_not_spoken_is_a_warning() {
 }
 
 #[test]
+fn it_is_spoken_by_default_where_datagrams_can_be_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("afpa.toml");
+    let [one, two] = ["127.0.0.1:8443", "127.0.0.1:8444"].map(|text| text.parse().unwrap());
+    let known = || Known { datagrams: &|address| address == one, ..Known::default() };
+    for (section, told) in [("", 1), ("[http3]\nenabled = true\n", 0)] {
+        let sites = [one, two].map(|address: std::net::SocketAddr| {
+            format!(
+                "[[site]]\nhosts = [\"{address}.example\"]\nroot = \"/\"\ntls = [\"{address}\"]\n"
+            )
+        });
+        std::fs::write(&file, format!("{section}{}{}", sites[0], sites[1])).unwrap();
+        let Err(error) = load_by(known(), Some(&file), &Overrides::default(), &machine()) else {
+            panic!("there is no certificate")
+        };
+        let said = error.to_string();
+        assert_eq!(said.matches("HTTP/3 is not spoken at 127.0.0.1:8444").count(), told, "{said}");
+        assert!(!said.contains("HTTP/3 is not spoken at 127.0.0.1:8443"), "{said}");
+    }
+    let text = "[[certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n[[site]]\nroot = \"/\"\ntls = [\"127.0.0.1:8443\"]\n";
+    let loaded = parsed(text).unwrap();
+    assert!(loaded.config.http3.is_bound_at(&Listen::Tcp(one)));
+    assert!(loaded.config.sites[0].alternative.is_some());
+    assert!(!parsed(&format!("[http3]\nenabled = false\n{text}")).unwrap().config.http3.enabled);
+}
+
+#[test]
 fn answers_name_the_port_of_their_site() {
     let certificate = "[[certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
     let site = "[[site]]\nroot = \"/\"\nlisten = [\"127.0.0.1:80\"]\ntls = [\"127.0.0.1:8443\"]\n";

@@ -45,6 +45,7 @@ use crate::cli::Serve;
 use crate::logging;
 use crate::upgrade::Inherited;
 use afpa_config::{Known, ListenerNumbers};
+use afpa_server::listener::takes_datagrams;
 use certificate_store::CertificateStore;
 use signals::Signals;
 
@@ -61,6 +62,7 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     let loaded = options.configuration_by(Known {
         read: &|files| certificates.read(files),
         listeners: ListenerNumbers::default(),
+        datagrams: &|address| inherited.has_udp(address) || takes_datagrams(address),
         ..Known::default()
     })?;
     logging::start(&loaded.config.log)?;

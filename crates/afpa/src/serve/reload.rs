@@ -44,6 +44,7 @@ impl Server {
         let loaded = options.configuration_by(Known {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
+            datagrams: &|address| self.engine.takes_datagrams(address),
             ..Known::default()
         })?;
         if !loaded.warnings.is_empty() {
@@ -209,7 +210,8 @@ fn keep_what_stays(mut new: Config, old: &Config) -> Config {
     keep("workers", &mut new.workers, &old.workers);
     keep("user", &mut new.user, &old.user);
     keep("group", &mut new.group, &old.group);
-    keep("[http3]", &mut new.http3, &old.http3);
+    keep("[http3] enabled", &mut new.http3.enabled, &old.http3.enabled);
+    keep("[http3] key", &mut new.http3.key, &old.http3.key);
     keep("[limits] head", &mut new.limits.head, &old.limits.head);
     keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
     keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
