@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::Events;
 use afpa_cache::ObjectId;
+use afpa_framework::NoAccessLog;
 use afpa_server::counters::WorkerCounters;
 
 use crate::event_log::{HeaderBlocks, Origin, record, weight};
@@ -44,11 +45,7 @@ struct WorkerPulse {
 }
 
 impl Heartbeat {
-    pub(crate) fn new(
-        core: Arc<FastPathCore>,
-        workers: &[Arc<WorkerCounters>],
-        sink: AnswerSink,
-    ) -> Self {
+    pub(crate) fn new(core: Arc<FastPathCore>, workers: &[Arc<WorkerCounters>]) -> Self {
         let now = Instant::now();
         let pulse = |counters: &Arc<WorkerCounters>| WorkerPulse {
             counters: Arc::clone(counters),
@@ -56,7 +53,7 @@ impl Heartbeat {
             seen: now,
         };
         let workers = workers.iter().map(pulse).collect();
-        let blocks = HeaderBlocks::default();
+        let (blocks, sink) = (HeaderBlocks::default(), Box::new(NoAccessLog));
         Self { core, workers, sink, blocks, swept: now, rebalanced: now, second: now }
     }
 

@@ -41,7 +41,7 @@ pub use afpa_bpf::{Admission, PinDirOwner};
 pub use eligibility::Eligibility;
 pub use fast_path_core::AnswerSink;
 pub use load::{AttachedPrograms, Availability, expectation, has_work, too_late};
-pub use running::{RunningFastPath, StartParts};
+pub use running::RunningFastPath;
 pub use scope::{KernelScope, MOST_WAYS, is_left_out};
 pub use settings::{FastPathSettings, FastPathUse, KernelSite};
 pub use site_numbers::AnswerCount;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use afpa_bpf::{
 };
 use afpa_police::PoliceKernel;
 use afpa_server::KernelActivity;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 use crate::NoFastPath;
 use crate::eligibility::{Eligibility, eligible_addresses, eligible_of};
@@ -28,8 +27,6 @@ pub struct AttachedPrograms {
     pub(crate) interfaces: Carriers,
     pub(crate) pin_dir: Option<PinDir>,
     pub(crate) claim: PortClaim,
-    /// The addresses on which the kernel answers.
-    eligible: Vec<SocketAddr>,
     pub(crate) watch: Watch,
 }
 
@@ -61,29 +58,10 @@ impl AttachedPrograms {
         }
     }
 
-    /// Has the kernel answer on the connections of these listening sockets, if it answers on their address.
-    /// Connections that are accepted earlier are user mode's to their end.
-    ///
-    /// # Errors
-    /// When the kernel does not take one.
-    pub fn serve<'a>(
-        &self,
-        address: SocketAddr,
-        sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
-    ) -> anyhow::Result<()> {
-        serve(&self.fast_path, self.eligible.contains(&address), sockets)
-            .with_context(|| format!("the kernel cannot be told the sockets of {address}"))
-    }
-
     /// Whether the process has to keep `CAP_NET_ADMIN`: where the kernel has no tcx, the programs are filters, which only
     /// a process with this right takes off again.
     pub fn needs_net_admin(&self) -> bool {
         self.fast_path.interfaces.needs_net_admin()
-    }
-
-    /// For the engine, which asks before it closes a connection that seems to be idle.
-    pub fn kernel_activity(&self) -> KernelActivity {
-        kernel_activity(&self.fast_path)
     }
 
     /// The kernel's side of the police.
@@ -129,24 +107,8 @@ impl AttachedPrograms {
                  will not outlive the process"
             );
         }
-        let eligible = bound.to_vec();
-        Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir, claim, eligible, watch })
+        Ok(Self { fast_path: Arc::new(fast_path), interfaces, pin_dir, claim, watch })
     }
-}
-
-/// Marks listening sockets as served, or as not served.
-pub(crate) fn serve<'a>(
-    fast_path: &FastPath,
-    answered: bool,
-    sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
-) -> anyhow::Result<()> {
-    for socket in sockets {
-        match answered {
-            true => fast_path.sockets.serve_socket(socket)?,
-            false => fast_path.sockets.leave_socket(socket)?,
-        }
-    }
-    Ok(())
 }
 
 /// Whether there is something that the kernel could answer, and may.

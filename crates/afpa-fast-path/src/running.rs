@@ -28,7 +28,7 @@ use crate::heartbeat::Heartbeat;
 use crate::host_table::HostTable;
 use crate::kernel_cache::KernelCache;
 use crate::kernel_hosts::KernelHosts;
-use crate::load::{AttachedPrograms, kernel_activity, log_every, serve};
+use crate::load::{AttachedPrograms, kernel_activity, log_every};
 use crate::rebalance::Demand;
 use crate::scope::KernelScope;
 use crate::server_answers::ServerAnswers;
@@ -42,6 +42,8 @@ pub struct RunningFastPath {
     /// The ports that this process has. It is the last to go.
     claim: PortClaim,
     heartbeat: Option<JoinHandle<()>>,
+    /// The heartbeat before its thread runs.
+    idle: Option<Heartbeat>,
     tender: Option<RtxThread>,
     self_check: Option<SelfCheck>,
     /// The number of the configuration.
@@ -50,28 +52,10 @@ pub struct RunningFastPath {
     fields: Vec<String>,
 }
 
-/// The parts that a start takes.
-pub struct StartParts<'a> {
-    /// The configuration in force.
-    pub settings: &'a FastPathSettings,
-    /// The cache from which its workers answer.
-    pub cache: &'a Arc<Cache<HttpHeader>>,
-    /// The part of it that the kernel may answer.
-    pub scope: KernelScope,
-    /// The TCP addresses that are bound.
-    pub bound: &'a [SocketAddr],
-    /// The workers that must be alive.
-    pub workers: &'a [Arc<WorkerCounters>],
-    /// For the access log.
-    pub sink: AnswerSink,
-}
-
 impl AttachedPrograms {
-    /// Begins to answer. Starts threads: privileges are dropped before.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
-    pub fn start(self, parts: StartParts<'_>) -> anyhow::Result<RunningFastPath> {
+    /// The fast path while these workers are alive. It answers nothing, and starts no thread, before the first
+    /// [`RunningFastPath::adopt`].
+    pub fn idle(self, workers: &[Arc<WorkerCounters>]) -> RunningFastPath {
         let core = Arc::new(FastPathCore {
             fast_path: self.fast_path,
             current: ArcSwapOption::empty(),
@@ -93,32 +77,18 @@ impl AttachedPrograms {
             admission_refused: Mutex::default(),
             watch: Mutex::new(self.watch),
         });
-        let heartbeat = Heartbeat::new(Arc::clone(&core), parts.workers, parts.sink);
-        let tender = tender(&core.fast_path)
-            .context("the thread that sends answers again cannot be started")?;
-        let hosts = Arc::default();
-        let mut running = RunningFastPath {
+        RunningFastPath {
+            idle: Some(Heartbeat::new(Arc::clone(&core), workers)),
             core,
-            hosts,
+            hosts: Arc::default(),
             pin_dir: self.pin_dir,
             claim: self.claim,
             heartbeat: None,
-            tender: Some(tender),
+            tender: None,
             self_check: None,
             generation: 0,
             fields: Vec::new(),
-        };
-        running.adopt(parts.settings, parts.cache, parts.scope, parts.bound, None);
-        running.core.begin_to_look_at_tcp();
-        // A busy machine may take its time to run a new thread, and clients come as soon as this returns.
-        running.core.beat();
-        let heartbeat = std::thread::Builder::new()
-            .name("afpa-fast-path".to_owned())
-            .spawn(move || heartbeat.run())
-            .context("the fast path's thread cannot be started")?;
-        running.heartbeat = Some(heartbeat);
-        running.self_check = self_check(&running.core, parts.settings)?;
-        Ok(running)
+        }
     }
 }
 
@@ -165,7 +135,11 @@ impl RunningFastPath {
 
     /// Answers from `cache`, as far as `scope` allows, on the bound addresses from now on, and no more for
     /// the sites before. The order: hosts select the new sites, which are empty; then the objects of the old
-    /// sites are taken back; then objects are pinned for the new ones.
+    /// sites are taken back; then objects are pinned for the new ones. The first time starts the threads, so privileges
+    /// must have been dropped before.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
     pub fn adopt(
         &mut self,
         settings: &FastPathSettings,
@@ -173,7 +147,7 @@ impl RunningFastPath {
         mut scope: KernelScope,
         bound: &[SocketAddr],
         sink: Option<AnswerSink>,
-    ) {
+    ) -> anyhow::Result<()> {
         let core = Arc::clone(&self.core);
         let eligibility = Eligibility::of(&settings.sites);
         let numbers = core.number(&eligibility, scope.names());
@@ -224,6 +198,25 @@ impl RunningFastPath {
         {
             responses.cache().attach_residency(kernel as Arc<dyn Residency<StoredResponse>>);
         }
+        self.idle.take().map_or(Ok(()), |heartbeat| self.begin(heartbeat, settings))
+    }
+
+    /// Begins to answer.
+    fn begin(&mut self, heartbeat: Heartbeat, settings: &FastPathSettings) -> anyhow::Result<()> {
+        let core = Arc::clone(&self.core);
+        let tender = tender(&core.fast_path);
+        let tender = tender.context("the thread that sends answers again cannot be started")?;
+        self.tender = Some(tender);
+        core.begin_to_look_at_tcp();
+        // A busy machine may take its time to run a new thread, and clients come as soon as this returns.
+        core.beat();
+        let heartbeat = std::thread::Builder::new()
+            .name("afpa-fast-path".to_owned())
+            .spawn(move || heartbeat.run())
+            .context("the fast path's thread cannot be started")?;
+        self.heartbeat = Some(heartbeat);
+        self.self_check = self_check(&core, settings)?;
+        Ok(())
     }
 
     /// The kernel's part of the answers of servers. They get no more than half of the room, or files would find none.
@@ -275,15 +268,21 @@ impl RunningFastPath {
 
     /// Has the kernel answer on the connections of these listening sockets, if it answers on their address now, and
     /// leave those that are accepted from now on to user mode if not.
+    ///
+    /// # Errors
+    /// When the kernel does not take one.
     pub fn serve<'a>(
         &self,
         address: SocketAddr,
         sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
-    ) {
+    ) -> anyhow::Result<()> {
         let answered = self.core.bound().contains(&address);
-        if let Err(error) = serve(&self.core.fast_path, answered, sockets) {
-            tracing::warn!(%address, %error, "an address is served without the fast path");
-        }
+        let kept = &self.core.fast_path.sockets;
+        let told = sockets.into_iter().try_for_each(|socket| match answered {
+            true => kept.serve_socket(socket),
+            false => kept.leave_socket(socket),
+        });
+        told.with_context(|| format!("{address} is served without the fast path"))
     }
 
     /// For the engine.

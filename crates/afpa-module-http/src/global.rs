@@ -28,7 +28,8 @@ use crate::remote::Distributed;
 use crate::scope_stats::ScopeTable;
 use crate::site::Site;
 
-/// The settings and tables that the modules of all cores share.
+/// The settings and tables that the modules of all cores share. The default serves nothing.
+#[derive(Default)]
 pub struct Global {
     /// Decides between request sets. `None`: every request goes to the first root.
     pub router: Option<Arc<Router>>,

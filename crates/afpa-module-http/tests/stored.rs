@@ -150,9 +150,7 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
     let servers = vec![ServerSettings::at(place.parse().expect("a place"))];
     let group = GroupSettings { name: "app".into(), servers, ..GroupSettings::default() };
     Global {
-        listeners: Vec::new(),
         router: Some(Arc::new(router)),
-        roots: Vec::new(),
         sites: vec![Site {
             name: "site".into(),
             gate: Gate::new(LimitSettings::default()),
@@ -164,20 +162,11 @@ fn global(place: &str, responses: Arc<Responses>, caches: Vec<Option<SiteCache>>
             group: Group::new(group, None, steady_ms()),
             settings: Arc::default(),
         }],
-        challenges: None,
-        guards: None,
         responses: Some(responses),
         caches,
-        fields: Default::default(),
-        errors: Default::default(),
-        codings: Default::default(),
-        exchanges: Default::default(),
-        mirrors: Default::default(),
-        rates: Default::default(),
-        limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,
-        police: Default::default(),
+        ..Global::default()
     }
 }
 

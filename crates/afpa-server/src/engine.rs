@@ -237,27 +237,27 @@ impl<M: Module> Engine<M> {
     /// Has every worker apply a change to its module, between two events, and take new settings. The change
     /// gets the number of the worker, too. With a [`HelperStart`](crate::HelperStart), the workers get new helpers; the
     /// old ones finish their work.
+    ///
+    /// # Errors
+    /// When no thread can be started for new helpers: the old ones stay, and all else takes effect.
     pub fn reload(
         &self,
         settings: &Settings,
         change: impl Fn(&mut M, usize) + Clone + Send + 'static,
-    ) {
+    ) -> io::Result<()> {
         let new = settings.helper_start != HelperStart::default();
         let count = if new { self.workers.len() } else { 0 };
-        let helpers = start_helpers(count, settings).unwrap_or_else(|error| {
-            tracing::error!(
-                %error,
-                "no thread can be started for new helpers, so the old ones stay: raise TasksMax \
-                 of the unit, or ulimit -u"
-            );
-            Vec::new()
-        });
+        let (helpers, refused) = match start_helpers(count, settings) {
+            Ok(helpers) => (helpers, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
         let mut helpers = helpers.into_iter();
         for (index, worker) in self.workers.iter().enumerate() {
             let change = change.clone();
             let apply = Box::new(move |module: &mut M| change(module, index));
             worker.order(Command::Reload(apply, Box::new(settings.clone()), helpers.next()));
         }
+        refused
     }
 
     /// Counts of every worker, by its number.

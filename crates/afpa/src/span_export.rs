@@ -110,6 +110,16 @@ impl SpanExport {
         Ok((Self { thread: Some(Thread { orders, messages, join }), counts }, sinks))
     }
 
+    /// Ends it on a thread of its own: it waits for a collector.
+    pub(crate) fn end_aside(self: Arc<Self>) {
+        let thread = std::thread::Builder::new().name("afpa-otlp-end".to_owned());
+        if self.thread.is_some()
+            && let Err(error) = thread.spawn(move || drop(self))
+        {
+            tracing::warn!(%error, "the last spans of before may be lost");
+        }
+    }
+
     /// Spans that the collector has taken.
     pub(crate) fn exported(&self) -> u64 {
         self.counts.written.load(Ordering::Relaxed)

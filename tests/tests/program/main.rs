@@ -3,6 +3,7 @@
 mod accounts;
 mod adapt;
 mod admin;
+mod adoption;
 mod cores;
 mod hints;
 mod logs;

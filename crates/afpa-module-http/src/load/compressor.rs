@@ -63,6 +63,13 @@ struct Counts {
     failed: AtomicU64,
 }
 
+/// It has no thread, and compresses nothing.
+impl Default for Compressor {
+    fn default() -> Self {
+        Self { queue: sync_channel(1).0, counts: Arc::default() }
+    }
+}
+
 impl Compressor {
     /// Starts a compressor whose queue holds so many jobs.
     ///

@@ -123,7 +123,6 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
     let cache = CacheSettings { pin_threshold: 64 << 10, ..CacheSettings::default() };
     let site = DocRoot::open(root, DocRootSettings::default(), cache, Default::default(), arena);
     Arc::new(Global {
-        listeners: Vec::new(),
         router: Some(Arc::new(router)),
         roots: vec![site.expect("a site")],
         sites: vec![Site {
@@ -137,20 +136,9 @@ fn global(root: &Path, plan: &Plan) -> Arc<Global> {
             group: Group::new(plan.group.clone(), None, steady_ms()),
             settings: Arc::new(plan.exchange.clone()),
         }],
-        challenges: None,
-        guards: None,
-        responses: None,
-        caches: Vec::new(),
-        fields: Default::default(),
-        errors: Default::default(),
-        codings: Default::default(),
-        exchanges: Default::default(),
-        mirrors: Default::default(),
-        rates: Default::default(),
-        limits: Default::default(),
         body_limit: 1 << 20,
         counted_sets: 100,
-        police: Default::default(),
+        ..Global::default()
     })
 }
 

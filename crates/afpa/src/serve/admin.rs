@@ -34,6 +34,7 @@ pub(crate) struct Trusted(bool);
 
 /// The two ways to the administration. Each has an engine of its own, so that it answers when workers are busy, and so
 /// that clients of the metrics take no place from the operator at the control socket.
+#[derive(Default)]
 pub(crate) struct Administration {
     control: Option<Engine<Admin>>,
     metrics: Option<Engine<Admin>>,
@@ -49,8 +50,7 @@ impl Administration {
     pub(super) fn start(
         observed: &Arc<Observed>,
         confinement: &Confinement,
-        control: Option<BoundListener>,
-        metrics: Option<BoundListener>,
+        (control, metrics): (Option<BoundListener>, Option<BoundListener>),
         shares_path: bool,
     ) -> anyhow::Result<Self> {
         let serve = |listener: Option<BoundListener>| {

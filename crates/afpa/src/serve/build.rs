@@ -2,7 +2,7 @@
 //! reload for the next one.
 //!
 //! ```text
-//! Opened::open    open roots ─ read certificates ─ bind addresses     with the privileges that a start then drops
+//! Opened::open    open roots ─ read certificates, zones ─ bind addresses     with the privileges that a start then drops
 //! Next::build     access log ─ cache ─ router ─ watches        starts threads
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! kernel use; the parts that it has built are dropped.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use afpa_cache::Arena;
@@ -18,10 +19,11 @@ use afpa_cache::watch::WatchThread;
 use afpa_config::{Config, Loaded, Root, Routes};
 use afpa_module_http::Global;
 use afpa_server::Address;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::acme::PreparedAcme;
 use super::convert;
+use super::dns::{Moment, PreparedDns};
 use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
@@ -38,15 +40,35 @@ pub(super) struct Opened {
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
+    pub(super) dns: PreparedDns,
+}
+
+/// The addresses that are bound already.
+#[derive(Default)]
+pub(super) struct Bound {
+    pub(super) listeners: Vec<Address>,
+    /// Those that are answered on by DNS.
+    pub(super) dns: Vec<SocketAddr>,
+    pub(super) moment: Moment,
+}
+
+/// The parts of the server that a configuration is built with.
+pub(super) struct Frame<'s> {
+    pub(super) arena: &'s Arena,
+    pub(super) watch_thread: &'s Arc<WatchThread>,
+    pub(super) confinement: &'s Confinement,
+    /// The name of the user that serves, if it has changed.
+    pub(super) user: Option<&'s str>,
 }
 
 /// A configuration that can take effect: nothing more can fail.
 pub(super) struct Next {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
     pub(super) routes: Routes,
     pub(super) listeners: Listeners,
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
+    pub(super) dns: PreparedDns,
     pub(super) content: Content,
     /// `None`: those that are running stay, because their settings are the same.
     pub(super) records: Option<Records>,
@@ -61,14 +83,14 @@ pub(super) struct Records {
 }
 
 impl Opened {
-    /// Opens the roots, reads the certificates, and binds the addresses that are not `bound` yet.
+    /// Opens the roots, reads the certificates and zones, and binds the addresses that are not `bound` yet.
     ///
     /// # Errors
     /// With the directory, the file or the address.
     pub(super) fn open(
         loaded: Loaded,
         (handles, tls): (&mut RootHandles, &mut TlsState),
-        bound: &[Address],
+        bound: &Bound,
         place: Place<'_>,
     ) -> anyhow::Result<Self> {
         // The text, and where each setting stands in it, are not needed any more.
@@ -77,26 +99,39 @@ impl Opened {
         let roots = open_roots(&config, &routes, handles)?;
         let acme = PreparedAcme::new(&config.acme, place.owner)?;
         let tls = tls.prepare(&config, acme.files())?;
-        let listeners = Listeners::open(&config, &mut routes.listeners, &tls, bound, place)?;
-        Ok(Self { config, routes, roots, listeners, tls, acme })
+        let listeners =
+            Listeners::open(&config, &mut routes.listeners, &tls, &bound.listeners, place)?;
+        let dns = PreparedDns::new(&config, &bound.dns, bound.moment)?;
+        Ok(Self { config, routes, roots, listeners, tls, acme, dns })
+    }
+
+    /// Fails if `user` cannot read a root: every answer from it would be 403.
+    fn check_readable(&self, user: Option<&str>) -> anyhow::Result<()> {
+        for (root, configured) in self.roots.iter().zip(&self.routes.hierarchy.roots) {
+            if !root.is_readable() {
+                let (who, path) = (user.unwrap_or("this user"), configured.directory.display());
+                bail!("{who} may not read {path}: change its permissions, or choose another --user")
+            }
+        }
+        Ok(())
     }
 }
 
 impl Next {
     /// Builds the rest. `running` has the settings of the access log that is being written and of the export of spans,
-    /// `previous` is what the workers serve from.
+    /// `previous` is the state that the workers serve from.
     ///
     /// # Errors
-    /// When the log cannot be opened or a thread cannot be started.
+    /// When a root cannot be read, the log cannot be opened or a thread cannot be started.
     pub(super) fn build(
         opened: Opened,
-        arena: Arena,
-        watch_thread: &Arc<WatchThread>,
-        confinement: &Confinement,
+        frame: &Frame<'_>,
         running: Option<(&Config, &SpanExport)>,
-        previous: Option<&Global>,
+        previous: &Global,
     ) -> anyhow::Result<Self> {
-        let Opened { config, routes, roots, listeners, tls, acme } = opened;
+        opened.check_readable(frame.user)?;
+        let Frame { arena, watch_thread, confinement, .. } = *frame;
+        let Opened { config, routes, roots, listeners, tls, acme, dns } = opened;
         let is_same = |(running, _): &(&Config, &SpanExport)| {
             (&running.log, &running.tracing) == (&config.log, &config.tracing)
                 && running.resolver == config.resolver
@@ -106,8 +141,8 @@ impl Next {
             None => Some(start_records(&config, confinement, running.map(|(_, spans)| spans))?),
         };
         let threads = (watch_thread, confinement);
-        let content = Content::build(&config, &routes, roots, arena, threads, previous)?;
-        Ok(Self { config, routes, listeners, tls, acme, content, records })
+        let content = Content::build(&config, &routes, roots, arena.clone(), threads, previous)?;
+        Ok(Self { config: Arc::new(config), routes, listeners, tls, acme, dns, content, records })
     }
 }
 

@@ -74,9 +74,10 @@ impl PreparedDns {
 }
 
 /// When addresses are bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Moment {
     /// With the rights that the process was started with.
+    #[default]
     Start,
     /// The same, while a process of ours that will end has them, too.
     Upgrade,

@@ -28,7 +28,7 @@ pub(super) fn build(
     config: &Config,
     routes: &Routes,
     confinement: &Confinement,
-    previous: Option<&Global>,
+    previous: &Global,
 ) -> anyhow::Result<Option<Arc<Guards>>> {
     let Guarded { addresses, passwords, consents } = &routes.guarded;
     let is_open = addresses.demands.is_empty() && passwords.demands.is_empty();
@@ -67,7 +67,7 @@ fn asked(config: &Config, all: &[ForwardAuth]) -> Vec<Option<Arc<ServerDemand>>>
 fn demands(
     all: &[BasicAuth],
     confinement: &Confinement,
-    previous: Option<&Global>,
+    previous: &Global,
 ) -> anyhow::Result<Vec<Option<Arc<PasswordDemand>>>> {
     let mut known: HashMap<&Path, Arc<Users>> = HashMap::new();
     let mut checks = None;
@@ -92,10 +92,10 @@ fn demands(
 }
 
 /// The users of a file; those that are there if the file is the same.
-fn users(file: &Path, previous: Option<&Global>) -> anyhow::Result<Arc<Users>> {
+fn users(file: &Path, previous: &Global) -> anyhow::Result<Arc<Users>> {
     let bytes =
         read_users(file).with_context(|| format!("cannot read the users of {}", file.display()))?;
-    let guards = previous.and_then(|global| global.guards.as_deref());
+    let guards = previous.guards.as_deref();
     let before = guards.into_iter().flat_map(|guards| guards.passwords.demands()).flatten();
     let same = before.map(|demand| &demand.users).find(|users| users.is_of(&bytes));
     if let Some(users) = same {

@@ -19,9 +19,9 @@ impl HelperDirectories {
         &mut self,
         confinement: &Confinement,
         serving: &Serving,
-        before: Option<&Serving>,
+        before: &Serving,
     ) -> HelperStart {
-        let roots = || [Some(serving), before].into_iter().flatten().flat_map(Serving::roots);
+        let roots = || serving.roots().chain(before.roots());
         // With `homes` helpers are not confined: a user's home is looked up at a request for it, and this system may
         // keep its users anywhere.
         if roots().any(|root| root.settings().homes.is_some()) {

@@ -9,7 +9,7 @@ use afpa_proxy::select::ServerAddress;
 use afpa_server::Address;
 
 use super::Server;
-use crate::privileges::{Identity, Limit};
+use crate::privileges::Limit;
 use crate::sockets;
 use crate::summary::{Memory, Summary, Watches};
 
@@ -18,12 +18,7 @@ const SCAN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Prints the summary of the start.
-    pub(super) fn introduce(
-        &self,
-        identity: Option<&Identity>,
-        descriptors: Limit,
-        waiting: String,
-    ) {
+    pub(super) fn introduce(&self, descriptors: Limit, waiting: String) {
         let summary = Summary {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             workers: self.config.workers,
@@ -37,7 +32,7 @@ impl Server {
             confined: self.confinement.line(),
             root: self.served(),
             absent: self.absent(),
-            user: identity.map(|identity| identity.name.clone()).unwrap_or_default(),
+            user: self.user.clone().unwrap_or_default(),
             pinned_limit: self.arena.usage().limit as u64,
             memory: memory(&self.arena),
             descriptors,

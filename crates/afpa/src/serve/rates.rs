@@ -14,15 +14,13 @@ pub(super) fn build(
     config: &Config,
     router: Option<&Router>,
     names: &[String],
-    previous: Option<&Global>,
+    previous: &Global,
 ) -> Rates {
-    let stock = previous.map(|global| Arc::clone(&global.rates.stock));
-    let seed = || RandomState::new().hash_one(0);
-    let stock = stock.unwrap_or_else(|| Arc::new(RateStock::new(seed())));
+    let stock = Arc::clone(&previous.rates.stock);
     if !config.sites.iter().any(|site| site.has_rates()) {
         return Rates { stock, ..Rates::default() };
     }
-    let buckets = previous.map(|global| buckets(&global.rates)).unwrap_or_default();
+    let buckets = buckets(&previous.rates);
     let (places, known) = (Vec::new(), HashMap::new());
     let mut building = Building { config, names, buckets, places, known };
     let sets = router.map_or(&[][..], |router| router.sets());
@@ -30,6 +28,12 @@ pub(super) fn build(
     let sets = sets.iter().map(|set| building.of(of_set(set))).collect();
     let sites = (0..config.sites.len()).map(|site| building.of((site, None, None))).collect();
     Rates { places: building.places, sets, sites, stock }
+}
+
+/// No rates yet. Clients cannot guess which of them are counted together.
+pub(super) fn none() -> Rates {
+    let stock = Arc::new(RateStock::new(RandomState::new().hash_one(0)));
+    Rates { stock, ..Rates::default() }
 }
 
 /// The buckets that all clients of a place share, by the keys of the places.

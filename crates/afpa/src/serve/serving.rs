@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use afpa_cache::root::DocumentRoot;
 use afpa_cache::watch::WatchThread;
-use afpa_cache::{Arena, Cache};
+use afpa_cache::{Arena, Cache, CacheSettings};
 use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
@@ -39,12 +39,24 @@ pub(super) struct Serving {
     /// Compresses for all roots.
     pub(super) compressor: Arc<Compressor>,
     /// Compares cached objects with their files.
-    pub(super) _comparer: Comparer,
+    pub(super) _comparer: Option<Comparer>,
     /// The hosts of all sites.
     pub(super) hosts: Vec<String>,
 }
 
 impl Serving {
+    /// Serves nothing: the state before the first configuration is taken into use.
+    pub(super) fn empty(arena: Arena) -> Self {
+        let global = Global { rates: rates::none(), ..Global::default() };
+        Serving {
+            global: Arc::new(global),
+            cache: Cache::new(CacheSettings::default(), arena),
+            compressor: Arc::default(),
+            _comparer: None,
+            hosts: Vec::new(),
+        }
+    }
+
     /// The document roots of all sites.
     pub(super) fn roots(&self) -> impl Iterator<Item = &Arc<DocRoot>> {
         self.global.roots.iter()
@@ -110,7 +122,7 @@ impl Content {
         roots: Vec<DocumentRoot>,
         arena: Arena,
         (watch_thread, confinement): (&Arc<WatchThread>, &Confinement),
-        previous: Option<&Global>,
+        previous: &Global,
     ) -> anyhow::Result<Self> {
         let cache = Cache::new(convert::cache(config), arena);
         cache.start_choosing(POLICY_PERIOD).context(NO_THREAD)?;
@@ -154,7 +166,7 @@ impl Content {
         self,
         config: &Config,
         tls: AdoptedTls,
-        previous: Option<&Global>,
+        previous: &Global,
         police: &Police,
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
@@ -185,7 +197,7 @@ impl Content {
             router,
         };
         let hosts = config.sites.iter().flat_map(|site| site.hosts.iter().cloned()).collect();
-        Serving { global: Arc::new(global), cache, compressor, _comparer: comparer, hosts }
+        Serving { global: Arc::new(global), cache, compressor, _comparer: Some(comparer), hosts }
     }
 }
 
@@ -247,8 +259,8 @@ fn exchanges(config: &Config, router: Option<&Router>, groups: &[ServerGroup]) -
 }
 
 /// Where the requests of request sets are mirrored.
-fn mirrors(config: &Config, router: Option<&Router>, previous: Option<&Global>) -> Mirrors {
-    let stock = previous.map(|global| Arc::clone(&global.mirrors.stock)).unwrap_or_default();
+fn mirrors(config: &Config, router: Option<&Router>, previous: &Global) -> Mirrors {
+    let stock = Arc::clone(&previous.mirrors.stock);
     if !config.mirrors() {
         return Mirrors { stock, ..Mirrors::default() };
     }
@@ -370,10 +382,10 @@ fn sites(
     config: &Config,
     names: Vec<String>,
     clients: Vec<Option<ClientDemand>>,
-    previous: Option<&Global>,
+    previous: &Global,
 ) -> Vec<Site> {
     let mut known: HashMap<&str, Vec<&Site>> = HashMap::new();
-    for site in previous.into_iter().flat_map(|global| &global.sites) {
+    for site in &previous.sites {
         known.entry(&site.name).or_default().push(site);
     }
     let sites = config.sites.iter().zip(names).zip(clients).map(|((site, name), clients)| {
@@ -388,17 +400,10 @@ fn sites(
     sites.collect()
 }
 
-fn groups(
-    config: &Config,
-    tls: Vec<Option<TlsToServers>>,
-    previous: Option<&Global>,
-) -> Vec<ServerGroup> {
+fn groups(config: &Config, tls: Vec<Option<TlsToServers>>, previous: &Global) -> Vec<ServerGroup> {
     let now = steady_ms();
-    let known: HashMap<&str, &ServerGroup> = previous
-        .into_iter()
-        .flat_map(|global| &global.groups)
-        .map(|before| (before.group.name(), before))
-        .collect();
+    let known: HashMap<&str, &ServerGroup> =
+        previous.groups.iter().map(|before| (before.group.name(), before)).collect();
     let groups = config.groups.iter().zip(tls).map(|(configured, tls)| {
         let settings = GroupSettings { tls, ..configured.settings.clone() };
         let before = known.get(configured.settings.name.as_str()).map(|before| &*before.group);

@@ -1,4 +1,4 @@
-//! The start: first the steps that need privileges, then the shared build sequence, then the threads.
+//! The start: first the steps that need privileges, then the threads, and a configuration as at a reload.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,8 @@ use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Heap};
 use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
-use afpa_fast_path::{
-    AttachedPrograms, Availability, FastPathSettings, FastPathView, KernelScope, RunningFastPath,
-    StartParts, has_work,
-};
+use afpa_fast_path::{AttachedPrograms, Availability, FastPathView, RunningFastPath, has_work};
+use afpa_framework::NoAccessLog;
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::exchange;
 use afpa_proxy::probe::HealthProber;
@@ -20,25 +18,24 @@ use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
 use afpa_shared_cache::Responses;
 use afpa_tls::quic::Secret;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
 
 use super::acme::AcmeState;
 use super::admin::Administration;
-use super::build::{Next, Opened, Records};
+use super::build::{Bound, Frame, Next, Opened};
 use super::certificate_store::CertificateStore;
 use super::convert;
-use super::dns::{DnsState, Moment, PreparedDns};
+use super::dns::{DnsState, Moment};
 use super::drop_thread::DropThread;
 use super::helpers::HelperDirectories;
-use super::listeners::{Place, bind, kernel_address};
+use super::listeners::{Place, bind};
 use super::observe::Observed;
 use super::police;
 use super::serving::Serving;
 use super::snapshot::{PreparedSnapshot, Snapshot};
 use super::tls::TlsState;
-use crate::access_log::Sinks;
 use crate::confine::Confinement;
 use crate::control;
 use crate::fast_path;
@@ -48,7 +45,7 @@ use crate::upgrade::{Inherited, Predecessor, Starter};
 
 /// A running server.
 pub(crate) struct Server {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
     pub(super) engine: Engine<Http>,
     /// Serves control socket and metrics.
     pub(super) admin: Administration,
@@ -61,6 +58,8 @@ pub(crate) struct Server {
     pub(super) snapshot: Snapshot,
     /// Whether workers can wait by completion.
     pub(super) has_rings: bool,
+    /// The name of the user that serves, if it is another one than at the start.
+    pub(super) user: Option<String>,
     /// How the threads are confined.
     pub(super) confinement: Confinement,
     pub(super) helpers: HelperDirectories,
@@ -87,6 +86,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// The parts that a configuration is built with.
+    pub(super) fn frame(&self) -> Frame<'_> {
+        let Self { arena, watch_thread, confinement, user, .. } = self;
+        Frame { arena, watch_thread, confinement, user: user.as_deref() }
+    }
+
     /// Starts serving a configuration, with the certificates that were read already.
     ///
     /// # Errors
@@ -101,8 +106,7 @@ impl Server {
             tracing::warn!(%error, "the service manager is not notified: NOTIFY_SOCKET cannot be used");
             Notifier::default()
         });
-        let mut acme_state = AcmeState::default();
-        let mut dns_state = DnsState::default();
+        let (acme_state, dns_state) = (AcmeState::default(), DnsState::default());
         acme_state.set_zones(dns_state.challenge_zones());
         let mut tls_state = TlsState::new(certificates, acme_state.certificates());
         let (mut handles, watch_thread) = (RootHandles::default(), Arc::default());
@@ -120,113 +124,91 @@ impl Server {
             opened,
             control,
             admin,
-            fast_path_settings,
+            had_kernel_work,
             fast_path,
             rings,
             snapshot,
-            dns,
             secret,
             ways,
             ..
         } = privileged;
         let (waiting, has_rings) = (waiting(&opened.config, &rings), !rings.is_empty());
-        check_readable(&opened, identity.as_ref())?;
-
-        let next = Next::build(opened, arena.clone(), &watch_thread, &confinement, None, None)?;
-        let bound = next.listeners.tcp();
-        let Next { config, routes, listeners, tls, acme, content, records } = next;
-        drop(routes.hierarchy);
-        let tls = tls_state.adopt(tls);
+        let frame = Frame {
+            arena: &arena,
+            watch_thread: &watch_thread,
+            confinement: &confinement,
+            user: identity.as_ref().map(|identity| &*identity.name),
+        };
+        let nothing = Serving::empty(arena.clone());
+        let next = Next::build(opened, &frame, None, &nothing.global)?;
+        let config = Arc::clone(&next.config);
         let police = police::begin(match &fast_path {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
         });
-        police::configure(&police, &config);
         let responses = Responses::new(convert::shared_cache(&config), responses);
-        let challenges = acme_state.responses(&config.acme);
-        let serving = content.serve(&config, tls, None, &police, &responses, challenges);
-        let (mut snapshot, found) = snapshot.take(&responses);
-        let prober = update_prober(None, &config, &serving)?;
-        // They are always built when none are running.
-        let Records { log, spans, sinks } = records.unwrap_or_default();
-        let sinks = Arc::new(sinks);
-
-        let kernel_activity = match &fast_path {
-            Availability::Ready(programs) => Some(programs.kernel_activity()),
-            Availability::Without(_) => None,
+        let (snapshot, found) = snapshot.take(&responses);
+        let http: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
+        let engine = start_workers((&config, &confinement), rings, &nothing, &http)?;
+        let workers = engine.counters();
+        let (fast_path, view) = match fast_path {
+            Availability::Ready(programs) => {
+                let fast_path = programs.idle(&workers);
+                let view = FastPathView::of(&fast_path);
+                (Some(fast_path), view)
+            }
+            Availability::Without(why) => (None, FastPathView::without(why)),
         };
-        let counters: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
-        let mut settings = convert::engine(&config, kernel_activity, &police);
-        let mut helpers = HelperDirectories::default();
-        settings.helper_start = helpers.start(&confinement, &serving, None);
-        let mut engine = start_workers(
-            (&config, &confinement),
-            (&settings, rings),
-            &serving,
-            &counters,
-            &sinks,
-        )?;
-        let parts = StartParts {
-            settings: &fast_path_settings,
-            cache: &serving.cache,
-            scope: KernelScope::of(&serving.global),
-            bound: &bound,
-            workers: &engine.counters(),
-            sink: Box::new(sinks.take(config.workers)),
-        };
-        let (fast_path, view) = start_fast_path(fast_path, parts)?;
         let observed = Arc::new(Observed {
             started: Instant::now(),
             fast_path: view,
-            serving: ArcSwap::from_pointee(serving),
-            http: counters,
-            workers: engine.counters(),
-            access_log: ArcSwap::from_pointee(log),
-            spans: ArcSwap::from_pointee(spans),
+            serving: ArcSwap::from_pointee(nothing),
+            http,
+            workers,
+            access_log: ArcSwap::default(),
+            spans: ArcSwap::default(),
             police,
             certificates: acme_state.statuses(),
             dns: ArcSwap::default(),
         });
-        // Without sockets of theirs, processes before have to go on receiving.
-        let has_datagrams = listeners.new.iter().any(BoundListener::has_datagrams);
-        engine.steer_by(secret, if has_datagrams { ways } else { Vec::new() });
-        for listener in listeners.new {
-            engine.listen(listener)?;
-        }
-        dns_state.adopt(dns, &config, engine.connection_limits(), &confinement)?;
-        observed.dns.store(Arc::new(dns_state.counters()));
-        // An authority asks at once.
-        acme_state.adopt(acme)?;
-        tls_state.wait_on_demand(acme_state.on_demand(&config.acme));
-        let shares_path = config.control.is_some();
-        let admin = Administration::start(&observed, &confinement, control, admin, shares_path)?;
-        snapshot.read(found, &responses);
-        let server = Self {
+        let mut server = Self {
             config,
             engine,
-            admin,
+            admin: Administration::default(),
             observed,
             arena,
             responses,
             heap: Heap::default(),
             snapshot,
             has_rings,
+            user: identity.map(|identity| identity.name),
             confinement,
-            helpers,
-            numbers: routes.listeners,
-            had_kernel_work: has_work(&fast_path_settings),
+            helpers: HelperDirectories::default(),
+            numbers: ListenerNumbers::default(),
+            had_kernel_work,
             handles,
             watch_thread,
             tls: tls_state,
             acme: acme_state,
             dns: dns_state,
-            prober,
+            prober: None,
             fast_path,
             drop_thread: DropThread::default(),
             notifier,
             starter,
         };
-        server.introduce(identity.as_ref(), descriptors, waiting);
+        // Without sockets of theirs, processes before have to go on receiving.
+        let has_datagrams = next.listeners.new.iter().any(BoundListener::has_datagrams);
+        server.engine.steer_by(secret, if has_datagrams { ways } else { Vec::new() });
+        if let Some(failure) = server.adopt(next).into_iter().next() {
+            return Err(failure);
+        }
+        let shares_path = server.config.control.is_some();
+        let listeners = (control, admin);
+        server.admin =
+            Administration::start(&server.observed, &server.confinement, listeners, shares_path)?;
+        server.snapshot.read(found, &server.responses);
+        server.introduce(descriptors, waiting);
         if let Some(predecessor) = predecessor {
             server.engine.listeners().for_each(BoundListener::take_file);
             server.admin.take_files();
@@ -249,12 +231,11 @@ struct Privileged {
     opened: Opened,
     control: Option<BoundListener>,
     admin: Option<BoundListener>,
-    fast_path_settings: FastPathSettings,
+    had_kernel_work: bool,
     fast_path: Availability,
     /// Some systems let nobody else make one.
     rings: Rings,
     snapshot: PreparedSnapshot,
-    dns: PreparedDns,
     /// Of HTTP/3, from a file.
     secret: Option<Secret>,
     /// To the workers of the processes before.
@@ -282,10 +263,10 @@ impl Privileged {
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
         let place = Place { inherited: &mut inherited, owner };
-        let opened = Opened::open(loaded, (handles, tls), &[], place)?;
-        let config = &opened.config;
         let moment = if predecessor.is_some() { Moment::Upgrade } else { Moment::Start };
-        let dns = PreparedDns::new(config, &[], moment)?;
+        let bound = Bound { moment, ..Bound::default() };
+        let opened = Opened::open(loaded, (handles, tls), &bound, place)?;
+        let config = &opened.config;
         let place = Place { inherited: &mut inherited, owner: None };
         let admin = config.admin.map(|address| bind(&Address::Tcp(address), 1, 16, place));
         let admin = admin.transpose()?;
@@ -294,7 +275,8 @@ impl Privileged {
         inherited.rest().iter().for_each(|unwanted| tracing::warn!("{unwanted}"));
         let snapshot = PreparedSnapshot::new(&config.shared_cache, owner);
         let fast_path_settings = fast_path::settings(config, &opened.routes.hierarchy);
-        if let Some(predecessor) = predecessor.filter(|_| has_work(&fast_path_settings)) {
+        let had_kernel_work = has_work(&fast_path_settings);
+        if let Some(predecessor) = predecessor.filter(|_| had_kernel_work) {
             // If it has ended, its ports are free as well.
             let _ = predecessor.take_fast_path();
         }
@@ -303,13 +285,6 @@ impl Privileged {
             &opened.listeners.tcp(),
             owner.map(fast_path::pin_dir_owner),
         )?;
-        if let Availability::Ready(programs) = &fast_path {
-            for listener in &opened.listeners.new {
-                if let Some(address) = kernel_address(&listener.address, &listener.settings) {
-                    programs.serve(address, listener.tcp_sockets())?;
-                }
-            }
-        }
         let rings = Rings::prepare(config.workers, convert::io(config));
         tls.start_reader(config, owner);
         let starter = Starter::begin().inspect_err(
@@ -323,11 +298,10 @@ impl Privileged {
             opened,
             control,
             admin,
-            fast_path_settings,
+            had_kernel_work,
             fast_path,
             rings,
             snapshot,
-            dns,
             secret,
             ways,
             starter: starter.ok(),
@@ -393,71 +367,22 @@ fn bind_control(config: &Config, place: Place<'_>) -> Option<BoundListener> {
     }
 }
 
-/// Fails if the new user cannot read a root: every answer from it would be 403.
-fn check_readable(opened: &Opened, identity: Option<&Identity>) -> anyhow::Result<()> {
-    for (root, configured) in opened.roots.iter().zip(&opened.routes.hierarchy.roots) {
-        if !root.is_readable() {
-            let who = identity.map_or("this user", |identity| &identity.name);
-            let path = configured.directory.display();
-            bail!("{who} may not read {path}: change its permissions, or choose another --user")
-        }
-    }
-    Ok(())
-}
-
-/// The prober of the groups that are served from now on; none while there never were any.
-pub(super) fn update_prober(
-    running: Option<HealthProber>,
-    config: &Config,
-    serving: &Serving,
-) -> anyhow::Result<Option<HealthProber>> {
-    let groups = serving.groups();
-    match running {
-        Some(prober) => {
-            prober.replace(groups, config.resolver.clone());
-            Ok(Some(prober))
-        }
-        None if groups.is_empty() => Ok(None),
-        None => {
-            // It waits for the first addresses on an event loop of its own, but this thread runs one already.
-            let resolver = config.resolver.clone();
-            let start = std::thread::spawn(move || HealthProber::start(groups, resolver)).join();
-            let prober = start.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
-            prober.map(Some).context("the thread that probes servers cannot be started")
-        }
-    }
-}
-
+/// Workers that serve nothing yet: settings, files and logs come when a configuration is taken into use.
 fn start_workers(
     (config, confinement): (&Config, &Confinement),
-    (settings, rings): (&Settings, Rings),
-    serving: &Serving,
+    rings: Rings,
+    nothing: &Serving,
     counters: &[Arc<HttpCounters>],
-    sinks: &Arc<Sinks>,
 ) -> anyhow::Result<Engine<Http>> {
-    let (global, counters) = (Arc::clone(&serving.global), counters.to_vec());
-    let (sinks, confinement) = (Arc::clone(sinks), confinement.clone());
+    let (global, counters) = (Arc::clone(&nothing.global), counters.to_vec());
+    let confinement = confinement.clone();
     let module = move |WorkerContext { index, wake, ring }: WorkerContext| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
-        let sink = Box::new(sinks.take(index));
         // It reads what a worker may not open.
         let core = exchange::Core::new(ring);
         confinement.confine_worker();
-        Http::new(Arc::clone(&global), counters, sink, core, wake)
+        Http::new(Arc::clone(&global), counters, Box::new(NoAccessLog), core, wake)
     };
-    Ok(Engine::start_with_rings(settings, rings, config.limits.head, module)?)
-}
-
-fn start_fast_path(
-    programs: Availability,
-    parts: StartParts<'_>,
-) -> anyhow::Result<(Option<RunningFastPath>, FastPathView)> {
-    match programs {
-        Availability::Ready(programs) => {
-            let fast_path = programs.start(parts)?;
-            let view = FastPathView::of(&fast_path);
-            Ok((Some(fast_path), view))
-        }
-        Availability::Without(why) => Ok((None, FastPathView::without(why))),
-    }
+    let settings = Settings { workers: config.workers, ..Settings::default() };
+    Ok(Engine::start_with_rings(&settings, rings, config.limits.head, module)?)
 }
