@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use afpa_framework::MOST_CHOSEN;
+use afpa_http::MOST_CHOSEN;
 
 use crate::accounts;
 use crate::finding::{Finding, Location};

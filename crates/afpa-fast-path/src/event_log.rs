@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::{Event, kind};
 use afpa_cache::ObjectId;
-use afpa_framework::{AccessRecord, Client, MOST_CHOSEN, Network};
+use afpa_framework::{Client, Network};
+use afpa_http::MOST_CHOSEN;
+use afpa_module_http::AccessRecord;
 use afpa_proxy::forwarded;
 
 /// The facts about an answer that its event lacks.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use afpa_bpf::Events;
 use afpa_cache::ObjectId;
-use afpa_framework::NoAccessLog;
+use afpa_module_http::NoAccessLog;
 use afpa_server::counters::WorkerCounters;
 
 use crate::event_log::{HeaderBlocks, Origin, record, weight};

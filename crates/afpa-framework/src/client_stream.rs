@@ -110,7 +110,7 @@ pub trait ClientStream {
     /// complete, and so would a tunnel.
     fn reset_at_end(&mut self);
 
-    /// The response has broken off. Only HTTP/2 has words for the reason.
+    /// The response has broken off. Not every protocol has words for the reason.
     fn breaks_off(&mut self, _why: BreakOff) {}
 
     /// The time.

@@ -52,6 +52,11 @@ pub fn steady_ms() -> u64 {
     u64::try_from(steady().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Microseconds between two times, as far as a record can hold them: some 71 minutes.
+pub fn duration_us(from_unix_us: u64, to_unix_us: u64) -> u32 {
+    u32::try_from(to_unix_us.saturating_sub(from_unix_us)).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ pub struct Operation {
     pub name: &'static str,
     /// How it is asked for, and by whom.
     pub kind: OperationKind,
-    /// Its parameters, as a line for people: `path=PATH [host=NAME]`.
+    /// Its parameters, as a line for people: `name=NAME [most=NUMBER]`.
     pub parameters: &'static str,
     /// The effect or the answer, as a line for people.
     pub summary: &'static str,

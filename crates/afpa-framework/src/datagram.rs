@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 
 use crate::clock::Now;
+use crate::module::Protocol;
 use crate::state::{Event as E, State as S};
 use crate::table::Table;
 
@@ -43,9 +44,7 @@ pub enum Looked {
 /// An application protocol over datagrams: the state functions of one core.
 ///
 /// The value is the core's part of the module, as that of a [`Module`](crate::Module) is: no state function takes a lock.
-pub trait DatagramModule: Sized {
-    /// The order of the states.
-    type Table: Table;
+pub trait DatagramModule: Protocol {
     /// A request as it lies in the datagram.
     type Request<'d>;
 
@@ -105,8 +104,11 @@ mod tests {
 
     struct Echo;
 
-    impl DatagramModule for Echo {
+    impl Protocol for Echo {
         type Table = Datagrams;
+    }
+
+    impl DatagramModule for Echo {
         type Request<'d> = &'d [u8];
 
         fn derive_request<'d>(

@@ -13,7 +13,7 @@
 //! * [`client_stream`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
 //! * [`control`]: operations on a running server, of the framework and of its modules;
-//! * [`access`]: the record of an answered request;
+//! * [`peer`]: the other end of a connection;
 //! * [`counter`]: counts that a core keeps for itself;
 //! * [`preface`]: the header in which a router in front names the client (PROXY protocol);
 //! * [`address`], [`network`]: addresses of sockets, and ranges of them;
@@ -21,7 +21,6 @@
 //! * [`clock`]: the steady time.
 #![forbid(unsafe_code)]
 
-pub mod access;
 pub mod address;
 pub mod client_stream;
 pub mod clock;
@@ -32,26 +31,26 @@ pub mod helpers;
 pub mod module;
 pub mod network;
 pub mod outbox;
+pub mod peer;
 pub mod preface;
 pub mod seldom;
 pub mod state;
 pub mod steps;
 pub mod table;
 
-pub use access::{
-    AccessRecord, AccessSink, Client, ExchangeSpan, MOST_CHOSEN, NoAccessLog, Peer, Receipt,
-    Remote, Secured, Span, SpanIds,
-};
 pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
-pub use clock::{Now, steady_ms};
+pub use clock::{Now, duration_us, steady_ms};
 pub use control::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
 pub use counter::Counter;
 pub use datagram::{Arrived, Datagram, DatagramModule, Looked};
 pub use helpers::{HelperLimits, Helpers, Overloaded};
-pub use module::{Cached, Derived, Finished, Miss, Module, Persistence, Then, Timeout, Waiting};
+pub use module::{
+    Cached, Derived, Finished, Miss, Module, Persistence, Protocol, Then, Timeout, Waiting,
+};
 pub use network::{Network, NotANetwork};
-pub use outbox::{GATHERED, Outbox, Part, Priority, SharedBytes};
+pub use outbox::{GATHERED, Outbox, Part, Priority, Receipt, SharedBytes};
+pub use peer::{Client, Peer, Secured, SpanIds};
 pub use preface::{BrokenPreface, Preface, PrefaceVersion};
 pub use seldom::Seldom;
 pub use state::{Context, Event, State};

@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::future::Future;
 
-use crate::access::{Client, Peer, Receipt, Secured};
 use crate::client_stream::ClientStream;
 use crate::clock::Now;
 use crate::helpers::Helpers;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Receipt};
+use crate::peer::{Client, Peer, Secured};
 use crate::table::Table;
 
 /// The result of *derive request* for the data that has arrived.
@@ -106,7 +106,20 @@ impl<R, C> From<Finished<R>> for Then<R, C> {
     }
 }
 
-/// An application protocol: the state functions of one core.
+/// The parts of a protocol that do not depend on how its requests come: as a stream of bytes ([`Module`]), or one in each
+/// datagram ([`DatagramModule`](crate::DatagramModule)).
+pub trait Protocol: Sized + 'static {
+    /// The order of the states, and the contexts that they run in.
+    type Table: Table;
+
+    /// The engine drains: from now on every answer is the last one on its connection.
+    fn drain(&mut self) {}
+
+    /// Called once a second, to report to shared structures and to hand over the access log.
+    fn tick(&mut self, _: Now) {}
+}
+
+/// An application protocol over streams of bytes: the state functions of one core.
 ///
 /// The value itself is the core's part of the module: its view of the cache, its counters, its
 /// formatted date. Each core has its own value, which no other thread uses, so no state function of the
@@ -117,9 +130,7 @@ impl<R, C> From<Finished<R>> for Then<R, C> {
 /// A [`Walk`](crate::steps::Walk) calls the state functions, in the order of the module's [`Table`]; they do not know it.
 /// A state of the thread context has two functions: one begins it, the other takes its result. A module that has no
 /// requests of a kind says so with [`Infallible`] as the type.
-pub trait Module: Sized + 'static {
-    /// The order of the states, and the contexts that they run in.
-    type Table: Table;
+pub trait Module: Protocol {
     /// The data of one connection.
     type Connection: 'static;
     /// Room on the stack that *derive request* needs, uninitialised at no cost.
@@ -146,6 +157,9 @@ pub trait Module: Sized + 'static {
     /// A request whose response is derived again, with what a state of the thread context has found out about the client.
     type Checked: 'static;
 
+    /// The answer to a client that sends plain bytes where a handshake of TLS is due.
+    const TO_PLAIN_CLIENTS: &'static [u8] = b"";
+
     /// A connection was accepted on the listener that the program gave this number.
     fn connected(&mut self, peer: Peer, listener: u32) -> Self::Connection;
 
@@ -163,9 +177,9 @@ pub trait Module: Sized + 'static {
         false
     }
 
-    /// The requests of this connection come over streams, several at a time (HTTP/2). Each one is given to
-    /// `derive_request` as a head of HTTP/1.1, alone: the engine itself knows where its content ends, and ends the
-    /// connection. A module that tells its answers apart by the protocol remembers it.
+    /// The requests of this connection come over streams, several at a time. Each one is given to `derive_request` alone,
+    /// with its head in the form of a connection for one request at a time: the engine itself knows where its content ends,
+    /// and ends the connection. A module that tells its answers apart by the protocol remembers it.
     fn has_streams(&mut self, _connection: &mut Self::Connection) {}
 
     /// Data has arrived. This is called again with the rest of the data until it returns `Incomplete`.
@@ -260,15 +274,9 @@ pub trait Module: Sized + 'static {
     /// A response that was not sent at once has been sent, or at least `body_bytes` of its content.
     fn sent(&mut self, receipt: &Receipt, now: Now, body_bytes: u64);
 
-    /// The engine drains: from now on every answer is the last one on its connection.
-    fn drain(&mut self);
-
     /// The program gave a listener up: the next answer on each of its connections is the last one, until the
     /// listener gets new connections.
     fn leave(&mut self, _listener: u32) {}
-
-    /// Called once a second, to report to shared structures and to hand over the access log.
-    fn tick(&mut self, now: Now);
 
     /// Cache objects were dropped by other threads: release them.
     fn release_dropped(&mut self);

@@ -1,5 +1,6 @@
 //! The outbox: where a module leaves its responses for *send response*.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -9,10 +10,12 @@ use std::sync::Arc;
 use afpa_cache::root::FileBody;
 use afpa_cache::{Pinned, Stamp};
 
-use crate::access::Receipt;
-
 /// Content up to this size is copied behind its head; larger content is sent from the cache object.
 pub const GATHERED: u64 = 16 * 1024;
+
+/// The module's own note of a response that is not sent at once. The engine keeps it, and gives it back to
+/// [`Module::sent`](crate::Module::sent).
+pub type Receipt = Box<dyn Any>;
 
 /// Responses to send, in order: `bytes` first, in one write, then the parts.
 ///
@@ -23,15 +26,15 @@ pub const GATHERED: u64 = 16 * 1024;
 pub struct Outbox {
     /// Heads and small bodies, gathered.
     pub bytes: Vec<u8>,
-    /// So many bytes at their front are the field block of a response's head, on a connection that has streams, instead
-    /// of a head of HTTP/1.1; 0: they are not.
+    /// So many bytes at their front are a response's head in the form that connections with streams send, instead of the
+    /// form of a connection for one request at a time; 0: they are not.
     pub block: usize,
     /// Parts that follow the bytes.
     pub parts: VecDeque<Part>,
     /// The priority of the response to which the parts belong, where long responses wait for one another.
     pub priority: Priority,
-    /// The record of the response to which the parts belong; it is written when they have been sent.
-    pub receipt: Option<Box<Receipt>>,
+    /// The note of the response to which the parts belong.
+    pub receipt: Option<Receipt>,
 }
 
 /// Which long responses go first when a core is behind. The first one is the smallest in the order.

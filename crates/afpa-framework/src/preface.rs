@@ -198,7 +198,7 @@ mod tests {
             ("PROXY UNKNOWN\r\n", Preface::Local),
             ("PROXY UNKNOWN ff::1 ff::2 1 2\r\n", Preface::Local),
         ] {
-            let input = format!("{line}GET / HTTP/1.1\r\n");
+            let input = format!("{line}more bytes\r\n");
             assert_eq!(parse(input.as_bytes()), Ok(Some((preface, line.len()))), "{line}");
             for cut in 0..line.len() {
                 assert_eq!(parse(&line.as_bytes()[..cut]), Ok(None), "{line} cut at {cut}");
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_none_is_refused_as_soon_as_it_shows() {
         for input in [
-            &b"GET / HTTP/1.1\r\n"[..],
+            &b"no header\r\n"[..],
             b"POST",
             b"PROXY\t",
             b"PROXY TCP4 1.2.3.4 10.0.0.1 5000\r\n",

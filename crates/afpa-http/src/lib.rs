@@ -47,3 +47,6 @@ pub use request::{
     BodyLength, FieldSlots, Host, Known, KnownSet, Refusal, Request, RequestLimits, Target, Version,
 };
 pub use status::Status;
+
+/// Most fields of requests that an access log may ask for.
+pub const MOST_CHOSEN: usize = 8;

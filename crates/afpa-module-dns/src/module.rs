@@ -6,7 +6,7 @@ use std::sync::Arc;
 use afpa_dns::query::{Parsed, Query, Rcode};
 use afpa_dns::tsig::Signer;
 use afpa_dns::{Asker, Transport, answer, ask_by_tcp, check, refuse, rtype};
-use afpa_framework::{Arrived, Datagram, DatagramModule, Datagrams, Looked, Now};
+use afpa_framework::{Arrived, Datagram, DatagramModule, Datagrams, Looked, Now, Protocol};
 
 use crate::counters::DnsCounters;
 use crate::store::{Serving, Transferable, ZoneStore};
@@ -116,8 +116,11 @@ enum Limited {
     Silent,
 }
 
-impl DatagramModule for Dns {
+impl Protocol for Dns {
     type Table = Datagrams;
+}
+
+impl DatagramModule for Dns {
     type Request<'d> = Question<'d>;
 
     fn derive_request<'d>(

@@ -12,10 +12,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::access::{AccessSink, KeptRecord};
 use afpa_cache::{Lookup, Millis, View};
 use afpa_framework::{
-    AccessSink, Cached, Client, ClientStream, Derived, Diagram, Helpers, Miss, Module, Now, Outbox,
-    Peer, Persistence, Receipt, Secured, Table, Then, Timeout, Waiting,
+    Cached, Client, ClientStream, Derived, Diagram, Helpers, Miss, Module, Now, Outbox, Peer,
+    Persistence, Protocol, Receipt, Secured, Table, Then, Timeout, Waiting,
 };
 use afpa_http::marks::Marks;
 use afpa_http::{
@@ -337,8 +338,30 @@ fn charge(
     global.rates.charge(rates, client, learnt, now.steady_us)
 }
 
-impl<T: Table> Module for Http<T> {
+impl<T: Table> Protocol for Http<T> {
     type Table = T;
+
+    fn drain(&mut self) {
+        self.responder.draining = true;
+        self.core.draining.set(true);
+        self.core.pool.clear();
+    }
+
+    fn tick(&mut self, now: Now) {
+        if let Some(view) = &mut self.view {
+            view.flush_touches();
+        }
+        if let Some(view) = &mut self.responses {
+            view.flush_touches();
+        }
+        self.core.pool.tick(now.steady_ms());
+        self.responder.sink.flush();
+    }
+}
+
+impl<T: Table> Module for Http<T> {
+    const TO_PLAIN_CLIENTS: &'static [u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\nConnection: close\r\n\r\nThis port speaks TLS: the URL begins https://\n";
+
     type Connection = HttpConnection;
     type Slots<'b> = FieldSlots<'b>;
     type Request<'s, 'b>
@@ -558,28 +581,13 @@ impl<T: Table> Module for Http<T> {
     }
 
     fn sent(&mut self, receipt: &Receipt, now: Now, body_bytes: u64) {
-        self.responder.sink.record(&receipt.complete(body_bytes, now.unix_us));
-    }
-
-    fn drain(&mut self) {
-        self.responder.draining = true;
-        self.core.draining.set(true);
-        self.core.pool.clear();
+        if let Some(kept) = receipt.downcast_ref::<KeptRecord>() {
+            self.responder.sink.record(&kept.complete(body_bytes, now.unix_us));
+        }
     }
 
     fn leave(&mut self, listener: u32) {
         self.left.push(ListenerId(listener));
-    }
-
-    fn tick(&mut self, now: Now) {
-        if let Some(view) = &mut self.view {
-            view.flush_touches();
-        }
-        if let Some(view) = &mut self.responses {
-            view.flush_touches();
-        }
-        self.core.pool.tick(now.steady_ms());
-        self.responder.sink.flush();
     }
 
     fn release_dropped(&mut self) {

@@ -17,6 +17,7 @@
 //! the rules.
 #![forbid(unsafe_code)]
 
+mod access;
 mod asked;
 mod auth;
 mod checks;
@@ -52,6 +53,7 @@ mod settings;
 mod site;
 mod uncached;
 
+pub use access::{AccessRecord, AccessSink, AskedServer, ExchangeSpan, NoAccessLog, Span};
 pub use auth::PasswordCheck;
 pub use checks::PasswordChecks;
 pub use common::Common;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::access::duration_us;
+use afpa_framework::duration_us;
 use afpa_framework::{Client, ClientStream, Now, Outbox, Persistence, Secured};
 use afpa_http::edits::Edits;
 use afpa_http::{BodyLength, FieldSlots, Known, KnownSet, Method, Request, Status, etag};

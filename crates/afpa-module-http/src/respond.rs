@@ -10,13 +10,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::access::{AccessRecord, AccessSink, AskedServer, ExchangeSpan, KeptRecord, Span};
 use afpa_cache::{Object, Payload};
-use afpa_framework::access::{Remote, duration_us};
-use afpa_framework::{
-    AccessRecord, AccessSink, ExchangeSpan, GATHERED, MOST_CHOSEN, Now, Outbox, Part, Persistence,
-    Receipt, Span, SpanIds,
-};
+use afpa_framework::{GATHERED, Now, Outbox, Part, Persistence, SpanIds, duration_us};
 use afpa_h2::hpack::encode::put_field;
+use afpa_http::MOST_CHOSEN;
 use afpa_http::edits::Edits;
 use afpa_http::marks::Marks;
 use afpa_http::trace::{Steps, Trace};
@@ -317,7 +315,7 @@ impl Responder {
         if out.parts.is_empty() {
             self.sink.record(&record);
         } else {
-            out.receipt = Some(Receipt::keep(&record));
+            out.receipt = Some(KeptRecord::keep(&record));
         }
     }
 }
@@ -395,8 +393,8 @@ fn span<'a>(asked: Asked<'a, '_, '_>) -> Option<Span<'a>> {
     Some(Span { ids, route, exchange })
 }
 
-fn remote_of(report: &Report) -> Remote<'_> {
-    Remote {
+fn remote_of(report: &Report) -> AskedServer<'_> {
+    AskedServer {
         server: report.server.as_deref().unwrap_or_default(),
         first_byte_us: report.first_byte_us,
         attempts: u8::try_from(report.attempts).unwrap_or(u8::MAX),

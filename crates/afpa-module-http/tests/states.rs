@@ -7,10 +7,11 @@ use std::sync::mpsc::channel;
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings, Key};
 use afpa_framework::{
-    Cached, Client, Derived, Helpers, Miss, Module, NoAccessLog, Now, Outbox, Part, Peer,
-    Persistence, Priority,
+    Cached, Client, Derived, Helpers, Miss, Module, Now, Outbox, Part, Peer, Persistence, Priority,
+    Protocol,
 };
 use afpa_http::FieldSlots;
+use afpa_module_http::NoAccessLog;
 use afpa_module_http::{
     DocRoot, DocRootSettings, FileHint, Global, Http, HttpConnection, HttpCounters, PathRule, Site,
 };

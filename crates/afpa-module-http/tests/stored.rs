@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::{
-    Cached, Client, Derived, Miss, Module, NoAccessLog, Outbox, Peer, Persistence, Then, steady_ms,
+    Cached, Client, Derived, Miss, Module, Outbox, Peer, Persistence, Then, steady_ms,
 };
 use afpa_http::FieldSlots;
+use afpa_module_http::NoAccessLog;
 use afpa_module_http::{Global, Http, HttpConnection, HttpCounters, ServerGroup, Site};
 use afpa_proxy::limit::{Gate, LimitSettings};
 use afpa_proxy::select::{Group, GroupSettings, ServerSettings};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
-use afpa_framework::{Diagram, NoAccessLog, Table, Threads};
+use afpa_framework::{Diagram, Table, Threads};
+use afpa_module_http::NoAccessLog;
 use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters};
 use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, ListenerSettings, Settings};

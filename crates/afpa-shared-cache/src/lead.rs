@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::Object;
-use afpa_framework::access::duration_us;
+use afpa_framework::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_http::edits::KeptEdits;

@@ -280,6 +280,33 @@ fn the_program_makes_no_router_of_its_own() {
     }
 }
 
+/// HTTP is a module (docs/decisions/http-is-a-module.md): the framework has no word of it, comments included, and the
+/// engine has none but in the drivers of HTTP/2 and HTTP/3, and for their names.
+#[test]
+fn framework_and_engine_name_no_http() {
+    const WORDS: [&str; 9] =
+        ["http", "https", "h2", "h3", "url", "referer", "cookie", "status", "user_agent"];
+    const OF_ENGINE: [&str; 3] = ["http", "h2", "h3"];
+    let manifests = manifests();
+    for (name, allowed) in [("afpa-framework", &[][..]), ("afpa-server", &OF_ENGINE[..])] {
+        let folder = manifests[name].0.join("src");
+        let drivers = [folder.join("h2"), folder.join("h3")];
+        let all = sources(&folder).into_iter();
+        for file in all.filter(|file| !drivers.iter().any(|driver| file.starts_with(driver))) {
+            let text = fs::read_to_string(&file).expect("a source file");
+            for (line, number) in text.lines().zip(1..) {
+                // No head of HTTP/1 is made or read here.
+                assert!(!line.contains("HTTP/1."), "{}:{number}: {line}", file.display());
+                let lower = line.to_ascii_lowercase();
+                let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let mut words = lower.split(|c| !is_part(c));
+                let found = words.find(|word| WORDS.contains(word) && !allowed.contains(word));
+                assert!(found.is_none(), "{}:{number}: {found:?}: {line}", file.display());
+            }
+        }
+    }
+}
+
 /// Fails where the product's part of a crate calls one of these.
 fn refuse(forbidden: &[&str], folder: &Path, instead: &str) {
     for file in sources(&folder.join("src")) {

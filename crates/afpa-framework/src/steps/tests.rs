@@ -3,10 +3,11 @@
 use std::future::{Future, ready};
 
 use super::*;
-use crate::access::{Client, Peer, Receipt};
 use crate::client_stream::ClientStream;
 use crate::helpers::Helpers;
-use crate::module::Timeout;
+use crate::module::{Protocol, Timeout};
+use crate::outbox::Receipt;
+use crate::peer::{Client, Peer};
 use crate::state::{Context, State};
 use crate::table::Diagram;
 
@@ -51,8 +52,11 @@ impl Scripted {
     }
 }
 
-impl Module for Scripted {
+impl Protocol for Scripted {
     type Table = Diagram;
+}
+
+impl Module for Scripted {
     type Connection = ();
     type Slots<'b> = ();
     type Request<'s, 'b>
@@ -180,8 +184,6 @@ impl Module for Scripted {
     fn timed_out(&mut self, (): &mut (), _: Timeout, _: &[u8], _: Now, _: &mut Outbox) {}
     fn refuse_connection(&mut self, _: Client, _: Now, _: &mut Outbox) {}
     fn sent(&mut self, _: &Receipt, _: Now, _: u64) {}
-    fn drain(&mut self) {}
-    fn tick(&mut self, _: Now) {}
     fn release_dropped(&mut self) {}
 }
 

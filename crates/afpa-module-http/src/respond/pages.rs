@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use afpa_framework::{AccessRecord, Client, GATHERED, MOST_CHOSEN, Now, Outbox, Part, Persistence};
+use crate::access::AccessRecord;
+use afpa_framework::{Client, GATHERED, Now, Outbox, Part, Persistence};
+use afpa_http::MOST_CHOSEN;
 use afpa_http::edits::{Cors, Edits};
 use afpa_http::problem::Form;
 use afpa_http::{Connection, Method, ResponseHead, Status, page, request::Said};

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings};
-use afpa_framework::{Network, NoAccessLog, steady_ms};
+use afpa_framework::{Network, steady_ms};
+use afpa_module_http::NoAccessLog;
 use afpa_module_http::{DocRoot, DocRootSettings, Global, Http, HttpCounters, ServerGroup, Site};
 use afpa_proxy::exchange::{Core, Settings as ExchangeSettings};
 use afpa_proxy::limit::{Gate, LimitSettings};

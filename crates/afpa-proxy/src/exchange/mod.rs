@@ -21,7 +21,7 @@ mod whole;
 use std::rc::Rc;
 use std::time::Duration;
 
-use afpa_framework::access::duration_us;
+use afpa_framework::duration_us;
 use afpa_framework::{ClientStream, Persistence};
 
 use crate::pool::{Pool, ServerStream, Share};

@@ -45,7 +45,7 @@ impl<M: Module> StreamClient<M> {
 
     /// Ends the exchange. If the server gave no answer, the module has left one in the outbox: an error page, or a
     /// stored response. Returns the receipt of a response that the client cannot get.
-    pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Box<Receipt>> {
+    pub(super) fn finish(mut self, out: &mut Outbox) -> Option<Receipt> {
         if self.moved <= SHORT {
             self.worker.counters.short_exchanges.add(1);
         }

@@ -46,7 +46,7 @@ pub(super) struct StreamState {
     pub(super) priority: Priority,
     /// Content bytes that were sent.
     pub(super) sent: u64,
-    pub(super) receipt: Option<Box<Receipt>>,
+    pub(super) receipt: Option<Receipt>,
     /// Steady milliseconds by which some of the waiting bytes have to be sent, if it is the client that lets them wait.
     pub(super) deadline_ms: u64,
     /// The content of the request, if a server gets it.

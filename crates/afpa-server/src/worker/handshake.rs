@@ -144,7 +144,7 @@ async fn shake<M: Module, T: Transport>(
         Err(None) => Err(Reason::Gone),
         Err(Some(failure)) => {
             if failure.reason == Reason::NotTls {
-                say_plainly(tls.below());
+                say_plainly(tls.below(), M::TO_PLAIN_CLIENTS);
             }
             Err(report(client, &failure))
         }
@@ -163,11 +163,10 @@ fn report(client: Client, failure: &Failure) -> Reason {
     failure.reason
 }
 
-/// Tells a client that has sent plain HTTP what is wrong, with one attempt.
-fn say_plainly<T: Transport>(below: &mut T) {
-    const ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\nConnection: close\r\n\r\nThis port speaks TLS: the URL begins https://\n";
+/// Tells a client that has sent no record of TLS what is wrong, with one attempt.
+fn say_plainly<T: Transport>(below: &mut T, answer: &[u8]) {
     let mut cx = Context::from_waker(std::task::Waker::noop());
-    let _ = below.poll_send(&mut cx, ANSWER, false);
+    let _ = below.poll_send(&mut cx, answer, false);
     let _ = below.poll_shutdown(&mut cx);
 }
 

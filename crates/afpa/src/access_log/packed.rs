@@ -5,7 +5,9 @@
 
 use std::net::IpAddr;
 
-use afpa_framework::{AccessRecord, Client, MOST_CHOSEN, Remote, Secured, Span, SpanIds};
+use afpa_framework::{Client, Secured, SpanIds};
+use afpa_http::MOST_CHOSEN;
+use afpa_module_http::{AccessRecord, AskedServer, Span};
 
 /// Longest field that is kept; longer ones are cut.
 const FIELD_LIMIT: usize = 8 * 1024;
@@ -96,7 +98,7 @@ pub(crate) struct UnpackedTls<'a> {
 /// Appends `record`, with or without its span, if it fits in the capacity there is; a buffer never grows.
 pub(crate) fn pack(record: &AccessRecord<'_>, with_span: bool, buffer: &mut Vec<u8>) -> bool {
     let span = record.span.filter(|_| with_span);
-    let remote = record.remote.unwrap_or(Remote { server: "", first_byte_us: 0, attempts: 0 });
+    let remote = record.remote.unwrap_or(AskedServer { server: "", first_byte_us: 0, attempts: 0 });
     let [version, cipher, subject] = record.tls.map_or([""; 3], |tls| {
         [tls.version, tls.cipher, tls.subject.as_deref().unwrap_or_default()]
     });
@@ -302,7 +304,7 @@ fn array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 mod tests {
     use super::*;
     use crate::access_log::tests::record;
-    use afpa_framework::ExchangeSpan;
+    use afpa_module_http::ExchangeSpan;
 
     #[test]
     fn records_come_back_in_order() {
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_server_and_its_time_come_back() {
-        let remote = Some(Remote { server: "10.0.0.1:80", first_byte_us: 1234, attempts: 2 });
+        let remote = Some(AskedServer { server: "10.0.0.1:80", first_byte_us: 1234, attempts: 2 });
         let weight = 64;
         let mut buffer = Vec::with_capacity(1024);
         assert!(pack(&AccessRecord { remote, weight, ..record() }, false, &mut buffer));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use afpa_framework::{AccessRecord, AccessSink};
+use afpa_module_http::{AccessRecord, AccessSink};
 
 use super::Counts;
 use super::packed::{LARGEST, pack};

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use afpa_framework::{AccessRecord, AccessSink};
+use afpa_module_http::{AccessRecord, AccessSink};
 
 use super::Sink;
 

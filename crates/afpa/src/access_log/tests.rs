@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use afpa_framework::{AccessRecord, AccessSink, Client, MOST_CHOSEN};
+use afpa_framework::Client;
+use afpa_http::MOST_CHOSEN;
+use afpa_module_http::{AccessRecord, AccessSink};
 
 use super::*;
 use afpa_config::{AccessFormat, Level, LogFormat};

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use afpa_framework::{
     Arguments, Cached, Client, ClientStream, Control, Derived, Diagram, Helpers, Miss, Module, Now,
-    Operation, OperationKind, Outbox, Peer, Persistence, Receipt, Refusal, Reply, Then, Timeout,
-    Waiting,
+    Operation, OperationKind, Outbox, Peer, Persistence, Protocol, Receipt, Refusal, Reply, Then,
+    Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -328,8 +328,11 @@ impl Framework<'_> {
     }
 }
 
-impl Module for Admin {
+impl Protocol for Admin {
     type Table = Diagram;
+}
+
+impl Module for Admin {
     type Connection = Trusted;
     type Slots<'b> = FieldSlots<'b>;
     type Request<'s, 'b>
@@ -455,10 +458,6 @@ impl Module for Admin {
     }
 
     fn sent(&mut self, _: &Receipt, _: Now, _: u64) {}
-
-    fn drain(&mut self) {}
-
-    fn tick(&mut self, _: Now) {}
 
     fn release_dropped(&mut self) {}
 }

@@ -10,7 +10,7 @@ use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Heap};
 use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
 use afpa_fast_path::{AttachedPrograms, Availability, FastPathView, RunningFastPath, has_work};
-use afpa_framework::NoAccessLog;
+use afpa_module_http::NoAccessLog;
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::exchange;
 use afpa_proxy::probe::HealthProber;

@@ -343,5 +343,5 @@ fn a_hello_that_came_with_the_connection_and_is_wrong_is_told_so() {
         (failure.reason, tls.below.gone.first().copied())
     };
     assert_eq!(take(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]), (Reason::Malformed, Some(21)), "an alert");
-    assert_eq!(take(b"GET / HTTP/1.1\r\n\r\n"), (Reason::NotTls, None));
+    assert_eq!(take(b"no record\r\n\r\n"), (Reason::NotTls, None));
 }

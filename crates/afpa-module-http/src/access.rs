@@ -1,59 +1,7 @@
 //! The record of an answered request, and where records go.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-
-/// A client, by its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
-    /// A TCP client.
-    Ip(IpAddr),
-    /// A client on a unix socket.
-    Unix,
-}
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// Its address.
-    pub client: Client,
-    /// Its port; 0 on a unix socket.
-    pub port: u16,
-}
-
-impl From<SocketAddr> for Peer {
-    fn from(address: SocketAddr) -> Self {
-        Self { client: Client::Ip(address.ip().to_canonical()), port: address.port() }
-    }
-}
-
-impl fmt::Display for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Client::Ip(address) => address.fmt(f),
-            Client::Unix => f.write_str("unix:"),
-        }
-    }
-}
-
-/// The result of a TLS handshake with a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secured {
-    /// `TLSv1.3` or `TLSv1.2`.
-    pub version: &'static str,
-    /// The cipher suite by its name in the registry of IANA.
-    pub cipher: &'static str,
-    /// Whether a session was resumed.
-    pub resumed: bool,
-    /// The protocol chosen by ALPN (RFC 7301).
-    pub protocol: Option<Box<[u8]>>,
-    /// The subject of the client's certificate (RFC 4514), which was verified.
-    pub subject: Option<Box<str>>,
-    /// A digest of the authorities whose certificates the client was asked for; `None`: it was not asked.
-    pub authorities: Option<[u8; 32]>,
-    /// The handshake is not complete: the bytes so far are early data, and may be a replay (RFC 8446, section 8).
-    pub is_early: bool,
-}
+use afpa_framework::{Client, Secured, SpanIds, duration_us};
+use afpa_http::MOST_CHOSEN;
 
 /// One answered request, as the access log writes it.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +40,7 @@ pub struct AccessRecord<'a> {
     /// The state that answered: `hit`, `uncached`, `remote` ...
     pub source: &'static str,
     /// The server that was asked, if one was.
-    pub remote: Option<Remote<'a>>,
+    pub remote: Option<AskedServer<'a>>,
     /// The result of the TLS handshake, on a connection with TLS.
     pub tls: Option<&'a Secured>,
     /// Its span, if one is to be recorded.
@@ -100,9 +48,6 @@ pub struct AccessRecord<'a> {
     /// The values of the request's fields that the sink has asked for, in its order; empty where there is none.
     pub chosen: [&'a [u8]; MOST_CHOSEN],
 }
-
-/// Most fields of requests that a sink may ask for.
-pub const MOST_CHOSEN: usize = 8;
 
 /// The part of a trace that a request is, where the trace is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,19 +58,6 @@ pub struct Span<'a> {
     pub route: &'a str,
     /// The exchange with a server, if one took place.
     pub exchange: Option<ExchangeSpan<'a>>,
-}
-
-/// The numbers of a span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanIds {
-    /// The trace.
-    pub trace: [u8; 16],
-    /// The span of the request.
-    pub own: [u8; 8],
-    /// The span of the client that has asked; zeros if there is none.
-    pub parent: [u8; 8],
-    /// The span of the exchange with a server.
-    pub exchange: [u8; 8],
 }
 
 /// The exchange with a server, as its span tells of it.
@@ -145,7 +77,7 @@ pub struct ExchangeSpan<'a> {
 
 /// The part of a server group in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remote<'a> {
+pub struct AskedServer<'a> {
     /// The last server that was asked.
     pub server: &'a str,
     /// Microseconds until its response began; 0 if none did.
@@ -184,14 +116,9 @@ impl AccessSink for NoAccessLog {
     fn flush(&mut self) {}
 }
 
-/// Microseconds between two times, as far as a record can hold them: some 71 minutes.
-pub fn duration_us(from_unix_us: u64, to_unix_us: u64) -> u32 {
-    u32::try_from(to_unix_us.saturating_sub(from_unix_us)).unwrap_or(u32::MAX)
-}
-
 /// A record that owns its bytes, for a response that is not sent at once.
 #[derive(Clone, Debug)]
-pub struct Receipt {
+pub(crate) struct KeptRecord {
     time_unix_us: u64,
     client: Client,
     version: &'static str,
@@ -239,9 +166,9 @@ impl KeptSpan {
     }
 }
 
-impl Receipt {
+impl KeptRecord {
     /// Copies what `record` borrows.
-    pub fn keep(record: &AccessRecord<'_>) -> Box<Self> {
+    pub(crate) fn keep(record: &AccessRecord<'_>) -> Box<Self> {
         Box::new(Self {
             time_unix_us: record.time_unix_us,
             client: record.client,
@@ -267,14 +194,8 @@ impl Receipt {
         })
     }
 
-    /// Adds the status and the server, which were not known before.
-    pub fn answered_by(&mut self, status: u16, remote: Remote<'_>) {
-        self.status = status;
-        self.remote = Some((remote.server.into(), remote.first_byte_us, remote.attempts));
-    }
-
     /// The complete record: `body_bytes` of the response had been sent by `unix_us`.
-    pub fn complete(&self, body_bytes: u64, unix_us: u64) -> AccessRecord<'_> {
+    pub(crate) fn complete(&self, body_bytes: u64, unix_us: u64) -> AccessRecord<'_> {
         AccessRecord {
             time_unix_us: self.time_unix_us,
             client: self.client,
@@ -292,7 +213,7 @@ impl Receipt {
             trace_id: &self.trace_id,
             weight: 1,
             source: self.source,
-            remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| Remote {
+            remote: self.remote.as_ref().map(|(server, first_byte_us, attempts)| AskedServer {
                 server,
                 first_byte_us: *first_byte_us,
                 attempts: *attempts,
