@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::comments::sentences;
+use crate::words::files;
+
 struct Rule {
     /// `K1`.
     name: String,
@@ -51,6 +54,27 @@ fn every_page_of_rules_is_listed_once_and_has_a_letter_of_its_own() {
             "docs/rules/README.md wants one row that begins `{row}`"
         );
     }
+}
+
+/// A rule that is cited in brackets, as `(K2)` is, is on a page.
+#[test]
+fn sentences_cite_rules_that_are_there() {
+    let texts = pages().into_iter().map(|page| fs::read_to_string(page).unwrap());
+    let known: Vec<Rule> = texts.flat_map(|text| read(&text)).collect();
+    let mut count = 0;
+    for path in files() {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let ending = path.extension().map_or("", |ending| ending.to_str().unwrap_or_default());
+        for sentence in sentences(ending, &text) {
+            let brackets = sentence.text.split('(').skip(1).filter_map(|rest| rest.split_once(')'));
+            for (name, _) in brackets.filter(|(name, _)| is_name(name)) {
+                count += 1;
+                let there = known.iter().any(|rule| rule.name == name);
+                assert!(there, "{}:{}: no page has {name}", path.display(), sentence.line);
+            }
+        }
+    }
+    assert!(count > 50, "only {count} citations were found");
 }
 
 impl Rule {
@@ -103,9 +127,12 @@ fn read(text: &str) -> Vec<Rule> {
 
 fn name_of_rule(line: &str) -> Option<String> {
     let name = line.strip_prefix("**")?.split_once(". ")?.0;
-    let number = name.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    let letters = name.len() - number.len();
-    (matches!(letters, 1 | 2) && number.parse::<u32>().is_ok()).then(|| name.to_owned())
+    is_name(name).then(|| name.to_owned())
+}
+
+fn is_name(text: &str) -> bool {
+    let number = text.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    matches!(text.len() - number.len(), 1 | 2) && number.parse::<u32>().is_ok()
 }
 
 fn citation(text: &str) -> Citation {
