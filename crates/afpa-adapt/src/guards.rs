@@ -12,7 +12,7 @@ use crate::{conditions, consent, learnt, names, rates, rewrites};
 pub(crate) enum Guard<'d> {
     /// Everybody may.
     Open,
-    /// Those may to whom these settings apply.
+    /// These settings say which clients may.
     Lines(Vec<String>),
     /// Nobody may, as `deny all` says.
     Nobody,
@@ -38,7 +38,7 @@ pub(crate) fn guard<'d>(context: &Context<'_>, scope: &Scope<'d>, limited: bool)
             "limit_conn" => !limited,
             _ => false,
         };
-        // One that is switched off within guards nothing.
+        // A directive that is switched off further inside guards nothing.
         let counts = scope.last(&directive.name).filter(|last| last.word(0) != "off");
         let other = names::guards(&directive.name) && !directive.is("auth_request");
         if let (true, Some(counts)) = (limits || other, counts) {

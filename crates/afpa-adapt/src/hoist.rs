@@ -181,7 +181,7 @@ impl Closed {
     }
 }
 
-/// All of them.
+/// All closed places.
 fn closed_of(paths: &[Path]) -> Vec<Closed> {
     let of = |path: &Path| {
         let groups = path.groups.iter().filter(|group| group.is_closed());
@@ -242,7 +242,7 @@ fn whole_site(paths: &mut Vec<Path>, lines: &mut Vec<String>, index: &str) -> Op
     let at = paths.iter().position(|path| path.prefix == "/" && !path.exact)?;
     let [only] = &*paths[at].groups else { return None };
     let movable = |line: &String| {
-        // One of 404 for directories as well would be for all other places, too.
+        // A rule that gives 404 for directories would hold for all other places, too.
         ["to =", "index =", "fallback ="].iter().any(|start| line.starts_with(start))
             && !line.starts_with("fallback = 404 ")
     };

@@ -1,7 +1,7 @@
 //! Translates a configuration of nginx into one of AFPA, and notes line by line all that it could not keep.
 //!
 //! It reads no file: included ones come from a closure. A directive whose meaning cannot be kept exactly is left out and
-//! named. One that keeps somebody out, and cannot be kept, makes its place refuse everybody. A place whose answer cannot
+//! named. Where a directive that keeps somebody out cannot be kept, its place refuses everybody. A place whose answer cannot
 //! be kept gives an error instead of another answer.
 //!
 //! ```

@@ -11,7 +11,7 @@ use crate::values::{expression, is_plain};
 pub(crate) struct Listen {
     pub(crate) plain: Vec<String>,
     pub(crate) tls: Vec<String>,
-    /// Those for which it is the default server, because it says so.
+    /// The addresses for which it says that it is the default server.
     defaults: Vec<String>,
 }
 

@@ -183,11 +183,11 @@ fn target(facts: &Facts<'_>, url: &str, rest: Option<&str>) -> Result<String, St
 pub(crate) enum Matched {
     /// Every path; `$1` stands for all of it.
     All,
-    /// Those that begin so; `$1` stands for the rest.
+    /// Paths that begin so; `$1` stands for the rest.
     Below(String),
     /// This one.
     Exactly(String),
-    /// Those of a condition that the group has.
+    /// Requests that a condition of the group chooses.
     Some,
 }
 

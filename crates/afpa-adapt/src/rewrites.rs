@@ -47,7 +47,7 @@ pub(crate) fn inner(facts: &Facts<'_>, directive: &Directive) -> Result<Group, S
     let text = directive.word(0);
     let new = text_of(directive)?;
     let path = new.split('?').next().unwrap_or_default();
-    // Those of the server come once in nginx.
+    // Rewrites of the server run once in nginx.
     if let Some(other) = facts.scope.here().iter().find(|one| may_rewrite(one, path)) {
         return Err(format!("{} {} would meet it again", other.name, other.word(0)));
     }

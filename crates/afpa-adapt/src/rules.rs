@@ -57,7 +57,7 @@ impl Rules {
     }
 }
 
-/// Those of a server.
+/// The rules of a server.
 pub(crate) fn of(context: &Context<'_>, facts: &Facts<'_>) -> Rules {
     let mut rules = Rules::default();
     for directive in facts.scope.here() {

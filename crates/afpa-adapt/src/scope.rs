@@ -28,7 +28,7 @@ impl<'d> Scope<'d> {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// Those of this name that count: all of the innermost block that has one.
+    /// The directives of this name that count: all of the innermost block that has one.
     pub(crate) fn all(&self, name: &str) -> Vec<&'d Directive> {
         self.any(&[name])
     }

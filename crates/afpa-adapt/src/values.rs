@@ -118,7 +118,7 @@ pub(crate) fn is_network(text: &str) -> bool {
 /// A regular expression that means the same to AFPA, as it is written behind `~` or `~*`; the error says why not.
 pub(crate) fn expression(text: &str, any_case: bool) -> Result<String, String> {
     let strange = ["&&", "--", "~~", "\\<", "\\>", "[["];
-    // Those of POSIX mean the same.
+    // Character classes of POSIX mean the same.
     let without_named = text.replace("[[:", "[");
     if strange.iter().any(|part| without_named.contains(part)) {
         return Err("its regular expression means something else to AFPA".to_owned());

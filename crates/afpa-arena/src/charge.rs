@@ -60,7 +60,7 @@ impl Arena {
         let mut space = self.shared.space();
         debug_assert!(space.charges.bytes >= bytes);
         space.charges.bytes = space.charges.bytes.saturating_sub(bytes);
-        // One range more stays, so that bytes that come and go do not cost the kernel's work each time.
+        // A spare range stays locked, so that bytes that come and go do not cost the kernel's work each time.
         let [spare, ..] = RANGES;
         let is_more = |charges: &Charges| {
             let last = charges.ranges.last().map_or(usize::MAX, |(_, len)| *len);

@@ -20,7 +20,7 @@ pub type Path = Arc<[u8]>;
 
 /// How long a file must not change before the server is asked for it.
 const QUIET: Duration = Duration::from_millis(500);
-/// The same, if the writer has closed the file.
+/// The time of quiet, if the writer has closed the file.
 const CLOSED: Duration = Duration::from_millis(20);
 /// The first pause before a retry. It doubles with each retry, up to the last one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// Entries, those among them that are pinned, and those that wait to be asked for.
+    /// How many entries there are, how many of them are pinned, and how many wait to be asked for.
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.entries.len(), self.pinned, self.due.len())
     }

@@ -23,7 +23,7 @@ const LISTENER: u32 = 1;
 pub(crate) struct Listening {
     pub(crate) addresses: Addresses,
     stranger: Option<Arc<Stranger>>,
-    /// All that the machine has for it, also those by which it does not answer.
+    /// All names that the machine has for it, also names by which it does not answer.
     looked_at: Vec<SocketAddr>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct AttachSocket {
 }
 
 impl AttachSocket {
-    /// The one of a port in this network namespace.
+    /// The control socket for a port in this network namespace.
     pub(crate) fn new(folder: &Path, port: u16) -> Self {
         Self { path: folder.join(format!("{}{port}.sock", prefix())), port }
     }

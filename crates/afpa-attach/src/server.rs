@@ -102,7 +102,7 @@ impl Server {
 pub struct Addresses(Arc<Mutex<Vec<SocketAddr>>>);
 
 impl Addresses {
-    /// All of them.
+    /// All addresses.
     pub fn get(&self) -> Vec<SocketAddr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -20,7 +20,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The one that this process runs on.
+    /// The kernel that this process runs on.
     pub(crate) fn this() -> Self {
         let uname = rustix::system::uname();
         Self {

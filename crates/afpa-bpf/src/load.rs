@@ -45,7 +45,7 @@ pub struct FastPath {
     pub objects: Objects,
     /// The connections.
     pub flows: Arc<Flows>,
-    /// Those of them that have no socket.
+    /// The connections that begin without a socket.
     pub socketless: Socketless,
     /// The clients that are answered.
     pub clients: Clients,

@@ -166,7 +166,7 @@ impl Region {
         }
     }
 
-    /// Interval and tolerance of one of the four rates: those of connections, then those of requests.
+    /// Interval and tolerance of one of the four rates: the two of connections come first, then the two of requests.
     pub(crate) fn police_pace(&self, at: usize) -> [&AtomicU64; 2] {
         // JUSTIFICATION: as for `pulse`. SAFETY: `at % 2` is within the arrays; aligned, mapped as long as self.
         unsafe {
@@ -278,7 +278,7 @@ impl Words {
         Ok(Self { map: mapped, words: bytes / size_of::<u64>() })
     }
 
-    /// All of them.
+    /// All words.
     pub(crate) fn all(&self) -> &[AtomicU64] {
         // JUSTIFICATION: kernel and user mode read memory that one of them writes.
         // SAFETY: the mapping has so many words, aligned to a page, and lives as long as self; all access is atomic.

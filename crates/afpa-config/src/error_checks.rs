@@ -9,8 +9,8 @@ use crate::finding::Finding;
 use crate::model::{Config, ContentGroup, SiteSettings, UrlPath};
 use crate::settings::Settings;
 
-/// Those that apply to the requests of a content group, the one that counts most first: the group's own go before those
-/// of its path, and these before those of the site.
+/// The error pages for the requests of a content group. The group's own come first, as they count most, then those of its path,
+/// then those of the site.
 pub fn error_pages<'c>(
     site: &'c SiteSettings,
     path: Option<&'c UrlPath>,

@@ -87,7 +87,7 @@ pub struct Source {
     secrets: Vec<(String, String)>,
 }
 
-/// One of the files of a configuration.
+/// A file of a configuration.
 #[derive(Clone, Debug)]
 struct SourceFile {
     name: String,

@@ -11,7 +11,7 @@ use crate::units::Unfit;
 pub enum ForwardAuth {
     /// None is asked.
     Off,
-    /// One of a group is.
+    /// A server of a group is asked.
     Server {
         /// The server group, or server.
         to: String,

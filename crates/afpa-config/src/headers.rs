@@ -40,7 +40,7 @@ pub(crate) struct Names {
     pub(crate) cors: &'static str,
 }
 
-/// Those of sites, paths and content groups.
+/// The names of the settings of sites, paths and content groups.
 pub(crate) const NAMES: [Names; 3] = [
     Names { header: "site.header", cors: "site.cors" },
     Names { header: "site.path.header", cors: "site.path.cors" },

@@ -9,7 +9,7 @@ use crate::document::{self, Node, Table, Value};
 use crate::finding::{Finding, Location, Source, unreadable_remedy};
 use crate::variables::{self, Around};
 
-/// The one setting that other files are named by.
+/// The setting that names other files.
 const INCLUDE: &str = "include";
 
 /// Parses the text of `source` with every file that it includes, which are added to it.

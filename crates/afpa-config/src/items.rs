@@ -5,7 +5,7 @@ use crate::finding::{Finding, Location};
 use crate::reader::{Reader, Section};
 use crate::settings::Instance;
 
-/// One of several sections with the same name.
+/// A section among several of the same name.
 #[derive(Clone, Debug)]
 pub(crate) struct Item<'i> {
     pub(crate) path: &'static str,

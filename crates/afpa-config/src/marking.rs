@@ -7,7 +7,7 @@ use crate::rules;
 choice! {
     /// The parties that learn the id of a request.
     IdMode {
-        /// Nobody: there are none.
+        /// No requests get ids.
         Off = "off",
         /// Servers and the access log.
         Servers = "servers",
@@ -19,11 +19,11 @@ choice! {
 choice! {
     /// Whose traces go on.
     TraceMode {
-        /// Nobody's: AFPA takes no part.
+        /// No traces: AFPA takes no part.
         Off = "off",
-        /// Those of routers in front that the site believes.
+        /// Traces of routers in front that the site believes.
         Trusted = "trusted",
-        /// Those of any client.
+        /// Traces of any client.
         On = "on",
     }
 }
@@ -41,7 +41,7 @@ pub struct SiteMarks {
     pub trace_share: u8,
 }
 
-/// Those of a path or content group; `None`: as outside.
+/// The settings of a path or content group; `None`: as outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnMarks {
     /// Whether requests have ids.

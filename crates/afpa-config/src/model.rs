@@ -182,7 +182,7 @@ choice! {
         S3Fifo = "s3-fifo",
         /// Classes by size and type, each with its share of the room.
         Structured = "structured",
-        /// The one that does best on the recent requests.
+        /// The policy that does best on the recent requests.
         Auto = "auto",
     }
 }
@@ -229,11 +229,11 @@ choice! {
     Connections {
         /// In the kernel's TCP, all of them.
         Kernel = "kernel",
-        /// Those of clients that the kernel's TCP has let in lately begin without a socket.
+        /// Connections of clients that the kernel's TCP has let in lately begin without a socket.
         Known = "known",
         /// The same; in a flood of SYNs those of all clients, as far as the way back is sure.
         Flood = "flood",
-        /// Those of all clients, as far as the way back is sure. The firewall is not asked.
+        /// Connections of all clients begin so, as far as the way back is sure. The firewall is not asked.
         Everyone = "everyone",
     }
 }
@@ -261,7 +261,7 @@ pub struct FastPath {
     pub memory: usize,
     /// Bytes of the longest of them.
     pub answer_max: usize,
-    /// One of this many answers goes to the access log; 0: none.
+    /// Of so many answers one goes to the access log; 0: none.
     pub log_every: usize,
     /// Whether programs and connections survive a process that is killed, for the next one to take over.
     pub survive_restart: bool,
@@ -283,7 +283,7 @@ pub struct Internals {
     pub long_sends: usize,
     /// How often files of certificates and ticket keys are looked at.
     pub reread: Duration,
-    /// One of this many answers of the kernel is compared with what user mode says; 0: none.
+    /// Of so many answers of the kernel one is compared with user mode's; 0: none.
     pub self_check: usize,
 }
 
@@ -424,7 +424,7 @@ choice! {
 /// A field of the lines of the access log, or one that a request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogField {
-    /// One of those that there always are.
+    /// A field that AFPA itself knows.
     Own(AccessField),
     /// The field of a request that has this name, in lower case.
     Request(Box<str>),

@@ -31,7 +31,7 @@ pub struct PoliceClass {
     pub(crate) location: Location,
 }
 
-/// All of them.
+/// Reads all classes.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Vec<PoliceClass> {
     let table = reader.section("police").table;
     let police = Item { path: "police", instance: [0; 4], table, location: Location::Nowhere };

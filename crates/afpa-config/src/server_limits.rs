@@ -57,7 +57,7 @@ impl ServerLimits {
         [connect, first_byte, idle, total, tunnel_idle].into_iter().flatten().min()
     }
 
-    /// Those of a place, with those around it where it says nothing.
+    /// The limits of a place, with the limits around it where it says nothing.
     pub(crate) fn within(self, outer: Self) -> Self {
         Self {
             largest_content: self.largest_content.or(outer.largest_content),

@@ -34,7 +34,7 @@ pub struct Setting {
     pub location: Location,
 }
 
-/// The one section that no page describes.
+/// The only section that no page describes.
 pub(crate) const INTERNALS: &str = "internals";
 
 /// All settings, in the order of the reference manual.

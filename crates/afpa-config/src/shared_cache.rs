@@ -50,7 +50,7 @@ choice! {
 choice! {
     /// Which parameters of a query belong to the key.
     QueryMode {
-        /// All of them.
+        /// All names.
         All = "all",
         /// No parameters.
         None = "none",

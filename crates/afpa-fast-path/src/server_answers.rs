@@ -109,8 +109,8 @@ impl Pinnable<StoredResponse> for ServerAnswers {
         self.hosts().release(&self.fast_path.listeners)
     }
 
-    /// Whether the object is an answer. The one under the key of a URL whose answers vary is not: it only shows that these
-    /// answers may be pinned, which is noted.
+    /// Whether the object is an answer. The object under the key of a URL whose answers vary is none: it only shows that
+    /// these answers may be pinned, which is noted.
     fn is_for_kernel(&self, key: &Key, object: &Object<StoredResponse>) -> bool {
         match object.header().varies() {
             None => true,

@@ -42,7 +42,7 @@ pub struct FastPathNumbers {
     pub interfaces: Vec<String>,
     /// Requests answered, first or again.
     pub answers: u64,
-    /// Those of them that were answered with 304.
+    /// How many of these answers were a 304.
     pub not_modified: u64,
     /// Answers that are missing in the access log, because the ring was full.
     pub lost_log_lines: u64,

@@ -74,7 +74,7 @@ pub enum Refusal {
 pub struct Arguments<'q>(&'q [u8]);
 
 impl<'q> Arguments<'q> {
-    /// Those of a query, which has no question mark any more.
+    /// The arguments of a query, which has no question mark any more.
     pub fn new(query: Option<&'q [u8]>) -> Self {
         Self(query.unwrap_or_default())
     }

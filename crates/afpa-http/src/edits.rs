@@ -27,7 +27,7 @@ pub struct FieldRules {
     pub trace: Option<TraceRule>,
 }
 
-/// One of them, with its conditions.
+/// A rule with its conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldRule {
     /// The beginning of the URL path; empty: any.

@@ -27,7 +27,7 @@ impl Form {
         }
     }
 
-    /// Those of the names in Accept that mean it.
+    /// The names in Accept that mean it.
     const fn names(self) -> &'static [&'static str] {
         match self {
             Form::Html => &["text/html", "application/xhtml+xml"],

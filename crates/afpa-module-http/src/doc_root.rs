@@ -28,7 +28,7 @@ pub struct DocRoot {
     root: DocumentRoot,
     homes: Option<Homes>,
     watcher: OnceLock<Watcher>,
-    /// Another one after each change that is reported.
+    /// The number changes with each change that is reported.
     changes: Arc<ChangeNumber>,
 }
 

@@ -87,7 +87,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Those of a request set.
+    /// The changes for a request set.
     #[inline]
     pub fn of_set(&self, set: RequestSetId) -> Option<&Arc<FieldRules>> {
         self.sets.get(set.0 as usize)?.as_ref()
@@ -108,7 +108,7 @@ pub struct Codings {
 }
 
 impl Codings {
-    /// That of a request set.
+    /// The compression of a request set.
     #[inline]
     pub(crate) fn of(&self, set: Option<RequestSetId>) -> Option<&Arc<CodingRules>> {
         let has_it = self.sets.get(set?.0 as usize).is_some_and(|has_it| *has_it);
@@ -119,12 +119,12 @@ impl Codings {
 /// The settings of exchanges of request sets with limits of their own.
 #[derive(Clone, Debug, Default)]
 pub struct Exchanges {
-    /// Of a request set, by its number, those with each server group that it asks; empty: no request set has any.
+    /// The settings of each request set, by its number, with each server group that it asks; empty: no request set has any.
     pub sets: Vec<Vec<(GroupId, Arc<exchange::Settings>)>>,
 }
 
 impl Exchanges {
-    /// Those of a request set with a group; `None`: those of the group.
+    /// The settings of a request set with a group; `None`: the group's own.
     #[inline]
     pub(crate) fn of(
         &self,
@@ -148,7 +148,7 @@ pub struct ErrorTables {
 }
 
 impl ErrorTables {
-    /// Those of the request set, if there is one, else of the site.
+    /// The pages of the request set, if there is one, else of the site.
     #[inline]
     pub(crate) fn of(
         &self,

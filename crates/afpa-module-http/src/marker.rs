@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 /// A source of marks, one for each core. It asks the system for random bits once, when it is made.
 pub(crate) struct Marker {
     random: StdRng,
-    /// Those of the request that is being answered.
+    /// The marks of the request that is being answered.
     marks: Marks,
 }
 

@@ -14,9 +14,9 @@ use crate::learnt::Learnt;
 /// The rates of all places.
 #[derive(Debug, Default)]
 pub struct Rates {
-    /// Those that were configured.
+    /// The places that were configured.
     pub places: Vec<RatePlace>,
-    /// By the number of the request set, those that it has; empty: there are none.
+    /// The rates of each request set, by its number; empty: there are none.
     pub sets: Vec<PlaceRates>,
     /// By the number of the site, for requests that belong to no set.
     pub sites: Vec<PlaceRates>,
@@ -77,7 +77,7 @@ impl PlaceRates {
 }
 
 impl Rates {
-    /// Those that count a request.
+    /// The rates that count a request.
     #[inline]
     pub(crate) fn of(&self, scope: Option<(SiteId, Option<RequestSetId>)>) -> PlaceRates {
         if self.places.is_empty() {

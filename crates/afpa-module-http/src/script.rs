@@ -71,7 +71,7 @@ pub(crate) struct Told<'a> {
     pub(crate) listener: Option<SocketAddr>,
 }
 
-/// The parameters of a request beside those that its head tells: those of nginx's `fastcgi_params`.
+/// The parameters of a request that its head does not tell: nginx's `fastcgi_params` has the same.
 pub(crate) fn params(request: &Request<'_, '_>, run: Run<'_>, told: Told<'_>) -> Arc<[u8]> {
     let Run { scripts, script } = run;
     let mut out = Vec::with_capacity(1024);

@@ -70,7 +70,7 @@ pub struct FilterRule {
     pub includes: bool,
     /// The charset of text.
     pub charset: Charset,
-    /// Fields that are added, or that replace others; without a value: that are removed.
+    /// Fields that are added, or replace others; a field without a value is removed.
     pub headers: Vec<(String, String)>,
 }
 

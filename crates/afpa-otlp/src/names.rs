@@ -34,7 +34,7 @@ impl Names {
                 let addresses = |found: afpa_proxy::resolve::Resolved| {
                     found.addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect()
                 };
-                // Nobody waits any more if the time is over.
+                // If the time is over, the caller does not wait any more.
                 let _ = reply.send(found.map(addresses));
             }
         };

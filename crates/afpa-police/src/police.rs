@@ -68,7 +68,7 @@ struct Shared {
 }
 
 impl Refusal {
-    /// All of them.
+    /// All kinds of refusals.
     pub const ALL: [Self; 3] = [Refusal::Denied, Refusal::ClientRate, Refusal::TotalRate];
 
     /// Its name in statistics.

@@ -34,7 +34,7 @@ impl<V: Copy> PrefixMap<V> {
         self.all.get(&prefix).copied()
     }
 
-    /// All of them, in the order of their addresses.
+    /// All prefixes, in the order of their addresses.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, V)> {
         self.all.iter().map(|(prefix, value)| (*prefix, *value))
     }

@@ -30,7 +30,7 @@ pub struct Conditions {
 /// The addresses that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientNetwork {
-    /// One of them.
+    /// An address of the network.
     pub address: IpAddr,
     /// The number of bits.
     pub bits: u8,

@@ -220,8 +220,8 @@ pub enum Rewrite {
         /// The bytes in their place.
         head: Vec<u8>,
     },
-    /// All of it, with the query, gives way to this text, which has the variables of [`Redirect::location`] but for `{host}`.
-    /// The query stays if the text has none.
+    /// This text takes the place of the whole target, with the query if the text has one. It has the variables of
+    /// [`Redirect::location`] but for `{host}`.
     Target(Box<str>),
 }
 

@@ -44,7 +44,7 @@ pub enum Leaving {
 }
 
 impl Leaving {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Leaving; 5] = [
         Leaving::Strategy,
         Leaving::LongAnswer,

@@ -30,7 +30,7 @@ impl SocketFile {
         Ok(Self { path: path.to_owned(), identity, is_left: AtomicBool::new(false) })
     }
 
-    /// The same, of a socket that another process has made, and may go on with.
+    /// The file of a socket that another process has made, and may go on with.
     ///
     /// # Errors
     /// As [`of`](Self::of).

@@ -23,7 +23,7 @@ use afpa_framework::Priority;
 pub(crate) struct Turns {
     /// Bytes of a round; 0: no turns.
     round: Cell<usize>,
-    /// Of these, not sent yet.
+    /// Bytes of these that are not sent yet.
     left: Cell<usize>,
     queue: RefCell<Queue<Waker>>,
     /// An answer waits for a round.

@@ -1,4 +1,4 @@
-//! One question to a server, and all the requests that wait for its answer, on whatever core.
+//! A question to a server, and the requests on all cores that wait for its answer.
 //!
 //! One request *leads*: it has the exchange with the server, and puts the bytes that arrive here. The others *follow*:
 //! they take the bytes from here, each as fast as its client reads.

@@ -239,7 +239,7 @@ impl StoredResponse {
     }
 }
 
-/// The one field by which responses may vary in the kernel.
+/// Responses in the kernel may vary by this field alone.
 const CODINGS: &str = "accept-encoding";
 
 fn is_accept_encoding(names: &[Box<str>]) -> bool {

@@ -30,7 +30,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Reason; 10] = [
         Reason::NotTls,
         Reason::NothingShared,

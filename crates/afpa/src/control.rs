@@ -28,9 +28,9 @@ pub use client::Socket;
 pub enum Target {
     /// The only one that is running for this user in this network namespace.
     Any,
-    /// The one with this process id.
+    /// The process with this id.
     Process(u32),
-    /// The one behind this socket.
+    /// The process behind this socket.
     Socket(PathBuf),
 }
 

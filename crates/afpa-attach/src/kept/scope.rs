@@ -7,7 +7,7 @@ use afpa_http::target::{ESCAPED_SLASH, is_simplest, normalise};
 pub struct KeptScope {
     /// Paths: each stands for itself and for all below it. None: nothing is kept.
     pub prefixes: Vec<String>,
-    /// Likewise: paths that are left to the server, even below one of `prefixes`.
+    /// Paths that are left to the server, in the same form, even below one of `prefixes`.
     pub excluded: Vec<String>,
     /// How many targets are looked at, kept or not.
     pub most: usize,

@@ -11,7 +11,7 @@ use crate::net::sum::sum;
 /// A slot without its version and pages, and the contents of the pages.
 pub(super) struct Draft {
     pub(super) slot: Slot,
-    /// All of an answer that is longer than the slot, its Date zeroed; empty otherwise.
+    /// The whole answer with its Date zeroed, if it is longer than the slot; else empty.
     pub(super) long: Vec<u8>,
 }
 

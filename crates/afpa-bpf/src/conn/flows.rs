@@ -23,9 +23,9 @@ use crate::unavailable::Unavailable;
 pub struct Swept {
     /// Flows in the table when it began.
     pub flows: usize,
-    /// Of these, those with a sequence offset, which need translation.
+    /// How many of these have a sequence offset, and need translation.
     pub translated: usize,
-    /// Of these, those of connections without a socket.
+    /// How many of these have no socket.
     pub socketless: usize,
     /// Flows whose socket was looked for.
     pub probed: usize,
@@ -150,8 +150,7 @@ impl Flows {
         Ok(answered + self.transfers()?)
     }
 
-    /// Connections that would break if the programs were detached now: those with a sequence offset, and those without a
-    /// socket.
+    /// Connections that would break if the programs were detached now: they have a sequence offset, or no socket.
     pub fn translated_flows(&self) -> libbpf_rs::Result<usize> {
         let mut translated = 0;
         self.each_flow(|_, flow| translated += usize::from(breaks(&flow)))?;

@@ -1,6 +1,6 @@
 //! Sockets are served, and not addresses: which listening sockets have the mark (`bpf/include/afpa/conn/served.h`).
 //!
-//! A process marks its own sockets by their descriptors. Those of another server are found among the open files of all
+//! A process marks its own sockets by their descriptors. The sockets of another server are found among the open files of all
 //! processes: the sockets that listen on the address, and then the other listening sockets of the same processes there.
 
 use std::collections::{BTreeMap, BTreeSet};

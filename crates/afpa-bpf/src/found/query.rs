@@ -45,7 +45,7 @@ impl Held {
 /// More programs on one hook than anybody has.
 const MOST: usize = 64;
 
-/// The programs on a hook, in the order in which they run: those of tcx, where there is tcx, and those of filters.
+/// The programs on a hook, in the order in which they run: first tcx, where there is tcx, then filters.
 pub(super) fn chain(interface: u32, hook: u32) -> io::Result<Vec<Attached>> {
     let mut chain = match tcx(interface, hook) {
         Err(error) if error.raw_os_error() == Some(NO_TCX) => Vec::new(),

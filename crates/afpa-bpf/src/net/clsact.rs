@@ -180,7 +180,7 @@ pub(crate) fn remove_if(
 }
 
 /// Is it the egress program beside an ingress program whose process has ended? It shares the maps of that one, and has
-/// no `alive` itself. So those of egress are to be removed before those of ingress.
+/// no `alive` itself. So the programs of egress have to be removed before those of ingress.
 fn is_dead_half(found: &filters::Found, entry: &filters::Found) -> bool {
     let shares = || -> io::Result<bool> {
         let maps = maps_of(entry.program)?;

@@ -6,7 +6,7 @@ use libbpf_rs::libbpf_sys::BPF_TCX_INGRESS;
 
 use crate::net::rtnetlink::{attributes, dump, text, word};
 
-/// One of them.
+/// A filter on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) priority: u32,

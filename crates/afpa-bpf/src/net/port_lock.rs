@@ -1,4 +1,4 @@
-//! One fast path a port and network namespace, by a lock that ends with its process.
+//! A lock that ends with its process: each port of a network namespace has one fast path at most.
 //!
 //! The lock is an abstract unix socket: these belong to the network namespace, and the kernel gives their names
 //! free when the process is gone, however it ended.

@@ -125,7 +125,7 @@ impl Policy for Auto {
         member.uses = member.uses.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
         let newcomer = member.newcomer(id);
         self.record(&newcomer, count);
-        // One of them has the object, and the other one ignores it.
+        // Only one policy has the object, and the other one ignores it.
         self.policy.touch(id, count);
         if let Some(former) = &mut self.former {
             former.touch(id, count);

@@ -70,7 +70,7 @@ impl Sample {
         mixed(key) >> (64 - self.halvings.clamp(1, 63)) == 0 || self.halvings == 0
     }
 
-    /// One of so many objects.
+    /// Of so many objects one is in the sample.
     pub(super) fn parts(self) -> u64 {
         1 << self.halvings.min(63)
     }

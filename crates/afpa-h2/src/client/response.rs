@@ -106,7 +106,7 @@ impl ResponseHead {
         self.begun = true;
         check_field(name, value)?;
         if self.switches() && matches!(name, b"content-length" | b"sec-websocket-accept") {
-            // The one means nothing here (RFC 9110 section 9.3.6), the other is ours (RFC 8441 section 5).
+            // Content-Length means nothing here (RFC 9110 section 9.3.6), and Sec-WebSocket-Accept is ours (RFC 8441 section 5).
             return Ok(());
         }
         if name == b"content-length" {

@@ -1,4 +1,4 @@
-//! Dropping kept answers: those of files by their paths, those of servers by URL, host or tag.
+//! Dropping kept answers: answers from files by their paths, answers of servers by URL, host or tag.
 
 use afpa_framework::{Arguments, Refusal, Reply};
 use afpa_http::{Host, target};

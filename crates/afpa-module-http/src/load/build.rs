@@ -57,7 +57,7 @@ pub(super) struct Content {
     pub(super) payloads: Vec<Payload>,
 }
 
-/// One coding that goes into the object.
+/// A coding that goes into the object.
 struct Coded {
     coding: Coding,
     payload: Payload,

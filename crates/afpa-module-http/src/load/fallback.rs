@@ -31,7 +31,7 @@ pub(crate) async fn look(doc_root: &Arc<DocRoot>, path: &[u8], helpers: &Helpers
     judged(loaded, doc_root, path, helpers).await
 }
 
-/// The same, but [`Loaded::NoFile`] where there is none.
+/// The loaded answer, or [`Loaded::NoFile`] where there is no file.
 async fn judged(loaded: Loaded, doc_root: &Arc<DocRoot>, path: &[u8], helpers: &Helpers) -> Loaded {
     let is_none = match &loaded {
         // The redirect to a directory would lead to a request that falls back.

@@ -181,9 +181,9 @@ pub struct MirrorReport {
     pub in_flight: usize,
     /// Bytes of their heads and contents.
     pub bytes: usize,
-    /// Those that a server has answered.
+    /// Requests that a server has answered.
     pub answered: u64,
-    /// Those that no server has answered as a whole, or in time.
+    /// Requests that no server has answered as a whole, or in time.
     pub failed: u64,
     /// Requests that were not mirrored, by reason.
     pub dropped: [u64; MIRROR_DROPS.len()],

@@ -83,7 +83,7 @@ impl Responder {
         self.problem_with(asked, &problem, None, None, out)
     }
 
-    /// The same, with the page that a server has given, and the report of the exchange.
+    /// A problem, with the page that a server has given, and the report of the exchange.
     pub(crate) fn problem_with(
         &mut self,
         asked: Asked<'_, '_, '_>,
@@ -318,7 +318,7 @@ impl Responder {
         self.refuse_with(client, (said, None), status, now, out);
     }
 
-    /// The same, with the changes of fields of its site.
+    /// As [`refuse`](Self::refuse), with the changes of fields of its site.
     pub(crate) fn refuse_with(
         &mut self,
         client: Client,

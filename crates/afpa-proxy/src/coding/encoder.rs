@@ -60,7 +60,7 @@ impl Encode for zstd::stream::write::Encoder<'static, Vec<u8>> {
 #[derive(Clone, Debug, Default)]
 pub struct Places(Rc<Cell<usize>>);
 
-/// One of them. Its drop makes room for another one.
+/// A place for an encoder. Its drop makes room for another encoder.
 #[derive(Debug)]
 struct Place(Rc<Cell<usize>>);
 

@@ -25,7 +25,7 @@ pub struct CodingRules {
     pub codings: CodingSet,
     /// Media types, in lower case; `type/*` stands for all of a kind.
     pub types: Vec<String>,
-    /// Bytes of the shortest answer that is compressed. One that announces no length may be shorter.
+    /// Bytes of the shortest answer that is compressed. An answer that announces no length may be shorter.
     pub least: u64,
 }
 
@@ -108,7 +108,7 @@ impl Compress {
         asked: Asked,
         (places, keeps): (&Places, &dyn Fn() -> bool),
     ) -> Option<(Vec<u8>, Recoded)> {
-        // Nobody knows whether the answer that a 304 without a type stands for was compressed. A weak tag and a longer
+        // A 304 without a type does not tell whether the answer that it stands for was compressed. A weak tag and a longer
         // Vary are true of both.
         if response.status == 304 {
             if self.is_of_other_type(response) {

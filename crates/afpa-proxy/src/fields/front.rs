@@ -8,7 +8,7 @@ use super::Kind;
 /// The beginnings of names of fields that describe the request.
 const FAMILIES: [&str; 3] = ["x-forwarded-", "x-original-", "x-rewrite-"];
 
-/// Others that do: for which host, scheme, port, path or country.
+/// Fields about the request: for which host, scheme, port, path or country it was.
 const REQUEST: [&str; 17] = [
     "cf-ipcountry",
     "cf-visitor",

@@ -41,14 +41,14 @@ impl Clients {
         self.entries.get_mut(place).map(|(_, used)| used)
     }
 
-    /// One of its requests has ended.
+    /// A request of the client has ended.
     pub(super) fn leave(&mut self, key: Key) {
         if let Some(used) = self.known(key) {
             used.in_flight = used.in_flight.saturating_sub(1);
         }
     }
 
-    /// One of its connections has ended.
+    /// A connection of the client has ended.
     pub(super) fn disconnect(&mut self, key: Key) {
         if let Some(used) = self.known(key) {
             used.connections = used.connections.saturating_sub(1);

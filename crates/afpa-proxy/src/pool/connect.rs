@@ -280,7 +280,7 @@ fn local_ports() -> Option<(u16, u16)> {
     (low <= high).then_some((low, high))
 }
 
-/// Another one for each core, most likely.
+/// Most likely each core gets another number.
 fn any_span(now: Instant) -> u16 {
     use std::hash::BuildHasher as _;
     RandomState::default().hash_one(now) as u16

@@ -111,7 +111,7 @@ impl IdleList {
         self.unused.drain(..old).map(|one| one.stream)
     }
 
-    /// All of them.
+    /// All idle connections.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = ServerStream> {
         self.unused.drain(..).map(|one| one.stream)
     }

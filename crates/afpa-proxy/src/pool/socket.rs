@@ -116,7 +116,7 @@ impl ServerSocket {
         self.is_unix
     }
 
-    /// One that is connected already.
+    /// A stream that is connected already.
     #[cfg(test)]
     pub(super) fn of_unix(stream: UnixStream, ring: &CoreRing) -> Self {
         Self::new((Way::Unix(stream), true), ring, None)

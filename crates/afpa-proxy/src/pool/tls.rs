@@ -17,7 +17,7 @@ use crate::select::Address;
 pub struct TlsToServers {
     /// The authorities that AFPA trusts, and its own certificate.
     pub tls: ClientTls,
-    /// The same, and HTTP/2 is offered before HTTP/1.1.
+    /// As `tls`, but HTTP/2 is offered before HTTP/1.1.
     pub http2: ClientTls,
     /// The name that their certificates must be for; `None`: the name by which each server is configured.
     pub name: Option<ServerName<'static>>,
@@ -167,7 +167,7 @@ impl TlsStream {
             if self.peer_closed || room.is_empty() {
                 return Poll::Ready(Ok(0));
             }
-            // The server may wait for these bytes before it sends. One that takes none of them may have answered before.
+            // The server may wait for these bytes before it sends. A server that takes none of them may have answered before.
             if !self.is_cut {
                 let _ = self.poll_unsent(cx);
             }

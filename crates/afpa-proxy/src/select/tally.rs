@@ -38,7 +38,7 @@ pub enum Lack {
 }
 
 impl Lack {
-    /// All of them, in the order of their counts.
+    /// All kinds, in the order of their counts.
     pub const ALL: [Self; 4] = [Self::Ports, Self::Descriptors, Self::Memory, Self::Source];
 
     /// A word for metrics.

@@ -81,7 +81,7 @@ const CHUNK: u64 = 2 * 1024 * 1024;
 /// Content of a server that a stream keeps for its client at most; then the server waits.
 pub(super) const KEPT: usize = 64 * 1024;
 
-/// The same for a client that takes none of it.
+/// Content of a server that a stream keeps at most for a client that takes none of it.
 pub(super) const LEAST_KEPT: usize = 4 * 1024;
 
 /// The content that all streams of a connection may keep before each may keep only [`LEAST_KEPT`].

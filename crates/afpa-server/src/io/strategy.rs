@@ -129,7 +129,7 @@ impl Load {
 }
 
 impl Strategy {
-    /// All of them.
+    /// Both strategies.
     pub const ALL: [Strategy; 2] = [Strategy::Readiness, Strategy::Completion];
 
     /// Its name in statistics.
@@ -142,7 +142,7 @@ impl Strategy {
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Reason; 7] = [
         Reason::Start,
         Reason::Configured,

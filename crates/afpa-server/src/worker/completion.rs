@@ -45,7 +45,7 @@ async fn turn_until_it_fails(ring: &Ring, event: &AsyncFd<OwnedFd>) -> io::Error
             Err(error) => return error,
             Ok(done) if done > 0 => give_way().await,
             Ok(_) if ring.rest() => poll_fn(|cx| poll_work(ring, event, cx)).await,
-            // Others are served in any case.
+            // Other tasks get their turn in any case.
             Ok(_) => give_way().await,
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Index {
     variants: Mutex<VecDeque<Known>>,
 }
 
-/// One of them, without its key, which clients choose: it would stay when the response has gone.
+/// A response that is listed. Its key is left out: clients choose keys, and one would stay when the response has gone.
 #[derive(Debug)]
 struct Known {
     hash: u64,

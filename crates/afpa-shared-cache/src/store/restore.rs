@@ -196,7 +196,7 @@ fn read(
     loop {
         let wanted = decoder.wants();
         bytes.clear();
-        // One more than the end wants, which is nothing, tells whether anything follows.
+        // At the end nothing is wanted: a read of one byte tells whether anything follows.
         source.by_ref().take(wanted.max(1) as u64).read_to_end(&mut bytes)?;
         if wanted == 0 {
             return if bytes.is_empty() { Ok(()) } else { Err(Broken::Longer.into()) };

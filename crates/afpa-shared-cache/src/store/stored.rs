@@ -245,7 +245,7 @@ impl Draft {
         self.more.as_ref().map(|more| &*more.vary).unwrap_or_default()
     }
 
-    /// Those names, to be kept.
+    /// The names of these fields, to be kept.
     pub(crate) fn names(&self) -> Arc<[Box<str>]> {
         self.more.as_ref().map(|more| Arc::clone(&more.vary)).unwrap_or_default()
     }

@@ -40,7 +40,7 @@ enum Value<'r> {
     None,
 }
 
-/// One JSON object, whose fields are always there: `null` where there is no value.
+/// A JSON object whose fields are always there: `null` where there is no value.
 pub(super) fn json(record: &Unpacked<'_>, clock: &Clock, fields: &[LogField], out: &mut Vec<u8>) {
     let mut chosen = record.chosen.iter();
     for (place, field) in fields.iter().enumerate() {

@@ -24,7 +24,7 @@ pub struct Sink(Option<Open>);
 pub(crate) enum Takes {
     /// All, with these fields of requests.
     All(Arc<[Box<str>]>),
-    /// Those with spans.
+    /// Records with spans.
     Spans,
 }
 

@@ -25,7 +25,7 @@ impl Sinks {
         Self(Mutex::new(both.collect()))
     }
 
-    /// The recorder with this number. One that was taken before is replaced by one that wants no records.
+    /// The recorder with this number. A recorder that was taken before is replaced by one that wants no records.
     pub(crate) fn take(&self, number: usize) -> Recorder {
         let mut sinks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let off = || Recorder { log: Sink::off(), spans: Sink::off() };

@@ -182,7 +182,7 @@ impl Serve {
         self.configuration_by(Known::default())
     }
 
-    /// The same, for a caller that knows something already.
+    /// The configuration, for a caller that knows something already.
     ///
     /// # Errors
     /// With all their errors.
@@ -239,7 +239,7 @@ impl Serve {
                 .list("site", "tls", "--domain", &for_everyone(443))
                 .on("site", "https_only", "--domain", true);
         }
-        // One without the other is reported as a setting that is missing.
+        // A certificate without a key, or a key alone, is reported as a setting that is missing.
         for at in 0..running.cert.len().max(running.key.len()) {
             let path = |list: &[PathBuf]| list.get(at).cloned().unwrap_or_default();
             settings.certificate(&path(&running.cert), &path(&running.key));

@@ -152,7 +152,7 @@ impl Screen<'_> {
         rows.collect()
     }
 
-    /// Those with most requests.
+    /// The sites with most requests.
     fn sites(&self) -> Value {
         let mut all: Vec<_> = self.pairs("sites", &["site"]).collect();
         all.sort_by_key(|(before, now)| std::cmp::Reverse(grown(before, now, "requests")));

@@ -38,7 +38,7 @@ pub(super) fn of_process(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     program(rules, SeccompAction::Allow, refusal.action(Errno::PERM))
 }
 
-/// The same for a process that runs no program, makes no ring, and has loaded all of its BPF programs.
+/// The filter of a process that runs no program, makes no ring, and has loaded all of its BPF programs.
 pub(super) fn of_process_alone(refusal: Refusal) -> seccompiler::Result<BpfProgram> {
     let calls = NOBODY.iter().chain(PROGRAMS_AND_RINGS);
     let mut rules: Rules = calls.map(|&call| (call, Vec::new())).collect();

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Links on the way, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
-/// Others than the owner may write.
+/// Users other than the owner may write.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 

@@ -1,4 +1,4 @@
-//! The one sequence that builds the serving state. The start runs it for the first configuration, and a
+//! The sequence that builds the serving state. The start runs it for the first configuration, and a
 //! reload for the next one.
 //!
 //! ```text
@@ -47,7 +47,7 @@ pub(super) struct Opened {
 #[derive(Default)]
 pub(super) struct Bound {
     pub(super) listeners: Vec<Address>,
-    /// Those that are answered on by DNS.
+    /// Addresses at which DNS is answered.
     pub(super) dns: Vec<SocketAddr>,
     pub(super) moment: Moment,
 }

@@ -52,7 +52,7 @@ impl CertificateStore {
         self.read_version(files).1
     }
 
-    /// The same, with the versions that were seen before it was read: a change meanwhile makes others.
+    /// Reads a certificate, and returns the versions of its files as they were before: a change meanwhile makes others.
     pub(super) fn read_version(&self, files: &CertificateFiles) -> (Versions, Outcome) {
         let read = || read_certificate_by(&|path| self.reader.read(path), files);
         let (now, versions) = (SystemTime::now(), self.versions(files));

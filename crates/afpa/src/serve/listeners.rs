@@ -1,4 +1,4 @@
-//! The addresses of a configuration: those to bind, those that stay bound, and those that are closed.
+//! The addresses of a configuration: some are to be bound, some stay bound, and others are closed.
 
 use std::io;
 use std::net::SocketAddr;

@@ -50,7 +50,7 @@ fn buckets(rates: &Rates) -> HashMap<u64, Vec<Arc<SharedQuota>>> {
 struct Building<'c> {
     config: &'c Config,
     names: &'c [String],
-    /// Those of before that no place has taken again.
+    /// Buckets of the configuration before that no place has taken again.
     buckets: HashMap<u64, Vec<Arc<SharedQuota>>>,
     places: Vec<RatePlace>,
     /// By the site, where it is written, and whether it is that of each client.

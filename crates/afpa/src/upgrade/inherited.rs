@@ -14,7 +14,7 @@ use rustix::net::sockopt::{ipv6_v6only, socket_acceptconn};
 
 use super::CHANNEL;
 
-/// All of them. Those that no address of the configuration wants are closed when it is dropped.
+/// All inherited sockets. The ones that no address of the configuration wants are closed when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
     tcp: Vec<(String, SocketAddr, TcpListener)>,

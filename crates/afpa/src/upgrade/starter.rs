@@ -68,7 +68,7 @@ impl Process {
         match wire::receive(&self.socket)? {
             None => return Ok(false),
             Some(Order::Take(more)) => self.taken.extend(more),
-            // One at a time, or a process that is taken over could have any number started.
+            // Only one at a time: a process that is taken over could have any number started.
             Some(Order::Start) if self.child.is_some() => {
                 self.taken.clear();
                 self.tell("cannot start: the one before is there still")?;

@@ -13,7 +13,7 @@ pub(crate) enum Exposition {
 }
 
 impl Exposition {
-    /// The one that `Accept` prefers (RFC 9110 section 12.5.1): the highest weight, and at equal weight what stands first.
+    /// The format that `Accept` prefers (RFC 9110 section 12.5.1): of the highest weight, and at equal weight the first.
     /// A client that accepts neither gets Prometheus's, as from other servers.
     pub(crate) fn wanted(request: &Request<'_, '_>) -> Self {
         let accept = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));

@@ -72,7 +72,7 @@ impl Groups {
         rows.collect()
     }
 
-    /// The same, and more, for Prometheus.
+    /// These numbers and more for Prometheus.
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.group_metrics(out)?;
         self.server_counters(out)?;

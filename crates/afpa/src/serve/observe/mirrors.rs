@@ -31,7 +31,7 @@ impl Observed {
         })
     }
 
-    /// The same, for Prometheus.
+    /// These numbers for Prometheus.
     pub(super) fn encode_mirrors(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let report = self.mirrors();
         let ends = by("end", [("answered", report.answered), ("failed", report.failed)]);

@@ -47,7 +47,7 @@ impl Observed {
         })
     }
 
-    /// The same, for Prometheus.
+    /// These numbers for Prometheus.
     pub(super) fn encode_shared(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats = self.shared_stats();
         let (hits, in_kernel) = (self.shared_hits(), self.fast_path.answers_of_servers());

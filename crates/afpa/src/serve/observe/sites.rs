@@ -105,7 +105,7 @@ impl Sites {
         self.sets.iter().map(|row| row.to_json("request_set", &name(row))).collect()
     }
 
-    /// The same, and more, for Prometheus.
+    /// These numbers and more for Prometheus.
     pub(super) fn encode(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         encode_rows(out, "site", "of a site", &self.sites)?;
         let help = "Responses of a site that the kernel gave, by class";
