@@ -98,8 +98,7 @@ pub fn permit(answer: &Answer) -> Result<Permit, Refused> {
     Ok(Permit { varies, lifetime })
 }
 
-/// Checks every rule but Cache-Control and Expires for keeping the answer. Returns whether it depends on
-/// Accept-Encoding.
+/// Checks every rule for keeping the answer but how long it is fresh. Returns whether it depends on Accept-Encoding.
 pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
     if answer.status() != 200 {
         return Err(other_host(answer).unwrap_or(Refused::Status(answer.status())));
@@ -113,7 +112,27 @@ pub(crate) fn is_for_everybody(answer: &Answer) -> Result<bool, Refused> {
     if answer.values("pragma").any(|value| !value.is_empty()) {
         return Err(Refused::Forbidden("Pragma"));
     }
+    // In any form: field names as arguments are for caches that can leave fields out.
+    let forbids = |name: &[u8]| matches!(name, b"no-store" | b"no-cache" | b"private");
+    if directives(answer).any(|directive| forbids(parts(&directive).0)) {
+        return Err(FORBIDDEN);
+    }
     Ok(varies)
+}
+
+const FORBIDDEN: Refused = Refused::Forbidden("Cache-Control");
+
+/// The directives of Cache-Control, in lower case. A comma within a quoted argument cuts it in two; both halves are then
+/// looked at as directives, which can only forbid more.
+fn directives(answer: &Answer) -> impl Iterator<Item = Vec<u8>> {
+    let all = answer.values("cache-control").flat_map(|value| value.split(|b| *b == b','));
+    all.map(|directive| directive.trim_ascii().to_ascii_lowercase())
+}
+
+/// Name and argument.
+fn parts(directive: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let mut parts = directive.splitn(2, |byte| *byte == b'=');
+    (parts.next().unwrap_or_default(), parts.next())
 }
 
 /// `keep-alive` is what every HTTP/1.1 connection does; any other option, and parameters that count
@@ -171,26 +190,15 @@ fn varies(answer: &Answer) -> Result<bool, Refused> {
 
 /// RFC 9111 section 5.2.2. Unknown directives are ignored (section 5.2.3).
 fn max_age(answer: &Answer) -> Result<Option<Duration>, Refused> {
-    const FORBIDDEN: Refused = Refused::Forbidden("Cache-Control");
     let mut lifetime: Option<Duration> = None;
-    // A comma within a quoted argument cuts it in two; both halves are then looked at as directives,
-    // which can only forbid more.
-    for directive in answer.values("cache-control").flat_map(|value| value.split(|b| *b == b',')) {
-        let directive = directive.trim_ascii().to_ascii_lowercase();
-        let mut parts = directive.splitn(2, |byte| *byte == b'=');
-        let (name, argument) = (parts.next().unwrap_or_default(), parts.next());
-        match name {
-            b"no-store" | b"no-cache" | b"private" => return Err(FORBIDDEN),
-            b"max-age" | b"s-maxage" => {
-                let seconds = argument.and_then(seconds).ok_or(FORBIDDEN)?;
-                if seconds == 0 {
-                    return Err(Refused::Stale);
-                }
-                let seconds = Duration::from_secs(seconds);
-                lifetime = Some(lifetime.map_or(seconds, |lifetime| lifetime.min(seconds)));
-            }
-            _ => {}
+    for directive in directives(answer) {
+        let (b"max-age" | b"s-maxage", argument) = parts(&directive) else { continue };
+        let seconds = argument.and_then(seconds).ok_or(FORBIDDEN)?;
+        if seconds == 0 {
+            return Err(Refused::Stale);
         }
+        let seconds = Duration::from_secs(seconds);
+        lifetime = Some(lifetime.map_or(seconds, |lifetime| lifetime.min(seconds)));
     }
     Ok(lifetime)
 }

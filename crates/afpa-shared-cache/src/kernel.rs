@@ -5,6 +5,7 @@ use afpa_cache::{Key, Object, Payload};
 use afpa_framework::Now;
 use afpa_http::caching::RequestControl;
 use afpa_http::caching::cache_status::Outcome;
+use afpa_http::caching::freshness::{WrittenAge, digits};
 use afpa_http::caching::reuse::{self, Reuse, Stored};
 use afpa_http::caching::vary;
 use afpa_http::{Connection, HttpDate};
@@ -98,11 +99,6 @@ impl KernelTtl {
         let least = 10_u64.checked_pow(self.digits.checked_sub(1)?)?;
         self.lifetime.checked_sub(least)?.checked_add(1)
     }
-}
-
-/// Digits of a number as fields write it.
-fn digits(number: u64) -> u32 {
-    number.checked_ilog10().unwrap_or(0) + 1
 }
 
 impl KernelRules {
@@ -203,7 +199,7 @@ impl StoredResponse {
         if draft.facts.status != 200 || !fresh || content.len() as u64 != response.len {
             return None;
         }
-        let age_digits = digits(stored.age);
+        let age = WrittenAge::of(stored.age, stored.lifetime);
         let ttl = if tells { Some(KernelTtl::of(&stored)?) } else { None };
         let until_ttl = ttl.map_or(Some(u64::MAX), KernelTtl::until_age)?;
         let cache_status = tells.then(|| Outcome::hit(&stored));
@@ -232,9 +228,9 @@ impl StoredResponse {
             etag: comparable_tag(response),
             last_modified: comparable_date(response),
             born: i64::from(draft.arrival.at) - i64::from(draft.arrival.initial_age),
-            age_digits,
+            age_digits: age.digits,
             ttl,
-            until_age: stored.lifetime.min(10_u64.checked_pow(age_digits)?).min(until_ttl),
+            until_age: age.until.min(until_ttl),
         })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use afpa_bpf::{Freshness, PinRules, SiteNumber, Variant, boot_ns, monotonic_ns};
+use afpa_http::caching::freshness::WrittenAge;
 
 use super::{Filler, FillerState, NEAR};
 use crate::answer::{Answer, Asked};
@@ -142,9 +143,8 @@ impl Kept {
 
     /// Pins it with an Age of as many digits as that has now.
     fn pin(&mut self, filler: &Filler, target: &[u8]) -> Result<(), String> {
-        let age = self.age(boot_ns());
-        let digits = age.checked_ilog10().unwrap_or(0) + 1;
-        self.ends_at = self.lifetime.min(10u64.saturating_pow(digits));
+        let WrittenAge { digits, until } = WrittenAge::of(self.age(boot_ns()), self.lifetime);
+        self.ends_at = until;
         let Ok(fresh_for) = u32::try_from(self.ends_at) else { return Ok(()) };
         let (born, asked) = (self.born, self.asked);
         let freshness = Freshness { born, fresh_for, digits, ttl: None, asked };

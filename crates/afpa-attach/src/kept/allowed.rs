@@ -1,4 +1,5 @@
-//! Whether an answer may be kept that no file stands behind (RFC 9111, as a shared cache), and for how long.
+//! Whether an answer may be kept that no file stands behind, and for how long. RFC 9111 is decided where the shared cache has
+//! it decided, in [`afpa_http::caching`]; `permit` refuses more (docs/decisions/kept-answers.md).
 
 use std::time::Duration;
 
@@ -31,15 +32,6 @@ const LEAST: u64 = 3;
 /// With the first reason why it may not be kept.
 pub fn allowed(answer: &Answer, asked_unix: u64) -> Result<Allowed, Refused> {
     is_for_everybody(answer)?;
-    // In any form: field names as arguments are for caches that can leave fields out.
-    let forbidding =
-        answer.values("cache-control").flat_map(control::directives).any(|(name, _)| {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            is("no-store") || is("no-cache") || is("private")
-        });
-    if forbidding {
-        return Err(Refused::Forbidden("Cache-Control"));
-    }
     let targets: [&str; 0] = [];
     let facts = ResponseFacts::of(answer.status(), answer.fields(), &targets);
     let age = u64::from(Arrival::of(&facts, 0, asked_unix, 0).initial_age);

@@ -53,6 +53,28 @@ impl Arrival {
     }
 }
 
+/// The Age of a response that is sent again without a new head: the number cannot get longer there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenAge {
+    /// How many digits it has.
+    pub digits: u32,
+    /// The age from which on that head cannot be sent: the response is not fresh any more, or the number has a digit more.
+    pub until: u64,
+}
+
+impl WrittenAge {
+    /// Of a response that is so old, and fresh for so many seconds.
+    pub fn of(age: u64, lifetime: u64) -> Self {
+        let digits = digits(age);
+        Self { digits, until: lifetime.min(10_u64.saturating_pow(digits)) }
+    }
+}
+
+/// Digits of a number as fields write it.
+pub fn digits(number: u64) -> u32 {
+    number.checked_ilog10().unwrap_or(0) + 1
+}
+
 /// `freshness_lifetime` (section 4.2.1) of a response that came at `now_unix`: by `s-maxage`, `max-age`,
 /// Expires, or else by the heuristic, if one is wanted and the response may have one.
 pub fn lifetime(facts: &ResponseFacts, now_unix: u64, heuristic: Option<Heuristic>) -> u64 {
