@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use afpa_bpf::Reason;
+use afpa_framework::{Arguments, Control, Offered, Operation, OperationKind, Refusal, Reply};
 use afpa_police::Police;
 use afpa_self_check::SelfCheckCounts;
 use nix::sys::signal::{Signal, kill};
@@ -36,30 +37,11 @@ pub(crate) fn listen(socket: &Path) -> io::Result<UnixListener> {
 /// Answers until the process ends.
 pub(crate) fn serve(
     listener: UnixListener,
-    (filler, health): (Arc<Filler>, Arc<Health>),
-    self_checks: Option<Arc<SelfCheckCounts>>,
-    police: Police,
+    owner: impl Control + Send + 'static,
 ) -> io::Result<()> {
     spawn("control", move || {
         for stream in listener.incoming().flatten() {
-            let statistics = || statistics(&filler, &health, self_checks.as_deref(), &police);
-            let purge = |order: &str| purge(&filler, order);
-            let _gone = answer(stream, statistics, &police, purge);
-        }
-    })?;
-    Ok(())
-}
-
-/// As [`serve`], with operations of another kind: `answer` takes method and target.
-pub(crate) fn serve_with(
-    listener: UnixListener,
-    answer: impl Fn(&str, &str) -> (&'static str, String) + Send + 'static,
-) -> io::Result<()> {
-    spawn("control", move || {
-        for stream in listener.incoming().flatten() {
-            let _gone = converse(stream, |method, target| {
-                answer(&String::from_utf8_lossy(method), &String::from_utf8_lossy(target))
-            });
+            let _gone = converse(stream, &owner);
         }
     })?;
     Ok(())
@@ -78,35 +60,8 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-fn answer(
-    stream: UnixStream,
-    statistics: impl Fn() -> Value,
-    police: &Police,
-    purge: impl Fn(&str) -> Result<String, String>,
-) -> io::Result<()> {
-    converse(stream, |method, target| match (method, target) {
-        (b"GET", b"/") => ("200 OK", OPERATIONS.to_owned()),
-        (b"GET", b"/stats") => ("200 OK", statistics().to_string()),
-        (b"POST", b"/stop") => ("200 OK", "stopping\n".to_owned()),
-        (b"GET", b"/deny") => ("200 OK", police.list_denied()),
-        (b"POST", target) => {
-            let target = String::from_utf8_lossy(target);
-            let purged = target.strip_prefix("/purge?").map(&purge);
-            match purged.or_else(|| police::order(police, &target)) {
-                Some(Ok(done)) => ("200 OK", done),
-                Some(Err(refused)) => ("400 Bad Request", refused),
-                None => ("404 Not Found", unknown()),
-            }
-        }
-        _ => ("404 Not Found", unknown()),
-    })
-}
-
-/// Reads a request, and writes what `answer` says to its method and target.
-fn converse(
-    mut stream: UnixStream,
-    answer: impl FnOnce(&[u8], &[u8]) -> (&'static str, String),
-) -> io::Result<()> {
+/// Reads a request, and writes the answer of its operation.
+fn converse(mut stream: UnixStream, owner: &dyn Control) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut request = Vec::new();
@@ -119,34 +74,128 @@ fn converse(
     }
     let mut words = request.split(|byte| *byte == b' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (status, content) = answer(method, target);
+    let mut parts = target.splitn(2, |byte| *byte == b'?');
+    let name = parts.next().and_then(|path| path.strip_prefix(b"/")).unwrap_or_default();
+    let (status, content) = answer(owner, method, name, parts.next());
     let length = content.len();
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{content}")?;
-    if request.starts_with(b"POST /stop ") {
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n")?;
+    stream.write_all(&content)?;
+    if name == STOP.name.as_bytes() && status == DONE {
         kill(Pid::this(), Signal::SIGTERM)?;
     }
     Ok(())
 }
 
-/// As `afpa call` reads them: a line for each, with method and name first.
-const OPERATIONS: &str = "\
-GET  /stats: all numbers, as JSON
-GET  /deny: the denied prefixes
-POST /deny/add prefix=PREFIX: refuses the clients of a prefix
-POST /deny/del prefix=PREFIX: takes such an order back
-POST /purge path=PATH|host=NAME [query=QUERY] [below=yes]: drops kept answers
-POST /stop: ends the attachment
-";
+const DONE: &str = "200 OK";
 
-fn unknown() -> String {
-    format!("there is no such operation; there are:\n{OPERATIONS}")
+fn answer(
+    owner: &dyn Control,
+    method: &[u8],
+    name: &[u8],
+    query: Option<&[u8]>,
+) -> (&'static str, Vec<u8>) {
+    let offered = Offered::of(&[owner], true);
+    if (method, name) == (b"GET", b"") {
+        return (DONE, offered.list().into());
+    }
+    let done = match offered.find(name) {
+        Ok((_, operation)) if operation.method().as_bytes() != method => {
+            return ("405 Method Not Allowed", format!("use {}\n", operation.method()).into());
+        }
+        Ok((owner, operation)) => owner.call(operation.name, &Arguments::new(query)),
+        Err(unknown) => Err(unknown),
+    };
+    match done {
+        Ok(reply) => (DONE, reply.content),
+        Err(Refusal::Invalid(why)) => ("400 Bad Request", (why + "\n").into()),
+        Err(Refusal::Absent(why)) => ("404 Not Found", (why + "\n").into()),
+        Err(Refusal::Failed) => ("500 Internal Server Error", Vec::new()),
+    }
+}
+
+/// An attachment to a web server, with its operations.
+pub(crate) struct Attached {
+    pub(crate) filler: Arc<Filler>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) self_checks: Option<Arc<SelfCheckCounts>>,
+    pub(crate) police: Police,
+}
+
+/// Ends the process once its answer is written.
+pub(crate) const STOP: Operation = Operation {
+    name: "stop",
+    kind: OperationKind::Change,
+    parameters: "",
+    summary: "ends the attachment",
+};
+
+pub(crate) const STATS: Operation = Operation {
+    name: "stats",
+    kind: OperationKind::Look,
+    parameters: "",
+    summary: "all numbers, as JSON",
+};
+
+const OPERATIONS: &[Operation] = &[
+    STATS,
+    Operation {
+        name: "deny",
+        kind: OperationKind::Look,
+        parameters: "",
+        summary: "the denied prefixes",
+    },
+    Operation {
+        name: "deny/add",
+        kind: OperationKind::Change,
+        parameters: "prefix=PREFIX",
+        summary: "refuses the clients of a prefix",
+    },
+    Operation {
+        name: "deny/del",
+        kind: OperationKind::Change,
+        parameters: "prefix=PREFIX",
+        summary: "takes such an order back",
+    },
+    Operation {
+        name: "purge",
+        kind: OperationKind::Change,
+        parameters: "path=PATH|host=NAME [query=QUERY] [below=yes]",
+        summary: "drops kept answers",
+    },
+    STOP,
+];
+
+impl Control for Attached {
+    fn operations(&self) -> &'static [Operation] {
+        OPERATIONS
+    }
+
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        let Self { filler, health, self_checks, police } = self;
+        let deny = |denied| {
+            let done = police.order(arguments.text("prefix").as_deref(), denied);
+            done.map(|done| Reply::text(done + "\n")).map_err(Refusal::Invalid)
+        };
+        match name {
+            "stats" => {
+                let statistics = statistics(filler, health, self_checks.as_deref(), police);
+                Ok(Reply::json(statistics.to_string()))
+            }
+            "deny" => Ok(Reply::text(police.list_denied())),
+            "deny/add" => deny(true),
+            "deny/del" => deny(false),
+            "purge" => purge(filler, arguments).map(Reply::text).map_err(Refusal::Invalid),
+            "stop" => Ok(Reply::text("stopping\n")),
+            _ => Err(Refusal::Failed),
+        }
+    }
 }
 
 /// Drops the answers that the order of `afpa purge` names. Returns the line that `afpa purge` prints.
-fn purge(filler: &Filler, order: &str) -> Result<String, String> {
-    let which = purge::which(order)?;
+fn purge(filler: &Filler, arguments: &Arguments<'_>) -> Result<String, String> {
+    let which = purge::which(arguments)?;
     match filler.purge(&which) {
-        None => Err("nothing is kept but files, which need no purge (--cache)\n".to_owned()),
+        None => Err("nothing is kept but files, which need no purge (--cache)".to_owned()),
         Some(1) => Ok("1 answer was dropped from the kernel\n".to_owned()),
         Some(count) => Ok(format!("{count} answers were dropped from the kernel\n")),
     }
@@ -226,4 +275,54 @@ fn statistics(
         "went_to_the_server": passed,
         "reasons": reasons,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Echo;
+
+    impl Control for Echo {
+        fn operations(&self) -> &'static [Operation] {
+            const { &[STATS, STOP] }
+        }
+
+        fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+            match arguments.text("wrong") {
+                Some(why) => Err(Refusal::Invalid(why)),
+                None => Ok(Reply::text(name)),
+            }
+        }
+    }
+
+    #[test]
+    fn operations_are_found_with_and_without_arguments() {
+        for (method, name, query, status, content) in [
+            (
+                "GET",
+                "",
+                None,
+                DONE,
+                "GET  /stats: all numbers, as JSON\nPOST /stop: ends the attachment\n",
+            ),
+            ("GET", "stats", None, DONE, "stats"),
+            // `afpa call` sends an empty query.
+            ("GET", "stats", Some(""), DONE, "stats"),
+            ("POST", "stop", Some(""), DONE, "stop"),
+            ("POST", "stop", Some("wrong=a%20b"), "400 Bad Request", "a b\n"),
+            ("GET", "stop", None, "405 Method Not Allowed", "use POST\n"),
+            (
+                "GET",
+                "x",
+                None,
+                "404 Not Found",
+                "there is no such operation; there are: stats, stop\n",
+            ),
+        ] {
+            let query = query.map(str::as_bytes);
+            let (found, said) = answer(&Echo, method.as_bytes(), name.as_bytes(), query);
+            assert_eq!((found, &*said), (status, content.as_bytes()), "{method} {name} {query:?}");
+        }
+    }
 }

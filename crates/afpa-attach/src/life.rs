@@ -207,9 +207,13 @@ impl Attachment {
         };
         attachment.start()?;
         attachment.look_at_tcp();
-        let counts = attachment.self_check.as_ref().map(|check| Arc::clone(check.counts()));
-        let parts = (Arc::clone(&attachment.filler), Arc::clone(&attachment.health));
-        control::serve(listener, parts, counts, attachment.police.clone())?;
+        let attached = control::Attached {
+            filler: Arc::clone(&attachment.filler),
+            health: Arc::clone(&attachment.health),
+            self_checks: attachment.self_check.as_ref().map(|check| Arc::clone(check.counts())),
+            police: attachment.police.clone(),
+        };
+        control::serve(listener, attached)?;
         Ok(attachment)
     }
 

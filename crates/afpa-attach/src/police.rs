@@ -40,16 +40,3 @@ pub(crate) fn classes(police: &Police) -> Map<String, Value> {
     });
     classes.collect()
 }
-
-/// Carries out an order: `/deny/add?prefix=...`, `/deny/del?prefix=...`. `None`: the target is neither.
-pub(crate) fn order(police: &Police, target: &str) -> Option<Result<String, String>> {
-    let (path, query) = target.split_once('?')?;
-    let prefix = query.strip_prefix("prefix=")?.replace("%3A", ":");
-    let (done, what) = match path {
-        "/deny/add" => (police.deny(&prefix), "is denied"),
-        "/deny/del" => (police.undeny(&prefix), "is not denied any more"),
-        _ => return None,
-    };
-    let said = done.map(|prefix| format!("{prefix} {what}\n"));
-    Some(said.map_err(|refused| format!("{refused}\n")))
-}

@@ -1,5 +1,6 @@
 //! The parameters of `afpa purge`.
 
+use afpa_framework::Arguments;
 use afpa_http::target::normalise;
 
 use crate::kept::Which;
@@ -8,46 +9,25 @@ use crate::kept::Which;
 /// under all names of the server, and a purge is about all of them.
 ///
 /// # Errors
-/// With the line for `afpa purge` to print.
-pub(crate) fn which(order: &str) -> Result<Which, String> {
-    let value = |name: &str| {
-        let mut pairs = order.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(have, _)| *have == name).map(|(_, value)| unescape(value))
+/// With the text for `afpa purge` to print.
+pub(crate) fn which(arguments: &Arguments<'_>) -> Result<Which, String> {
+    let value = |name: &str| match (arguments.has(name), arguments.bytes(name)) {
+        (true, None) => Err("an escape in the order is not of the form %XX".to_owned()),
+        (_, value) => Ok(value),
     };
-    let escape = || "an escape in the order is not of the form %XX\n".to_owned();
-    if value("tag").is_some() {
-        return Err(
-            "what an attached server's answers are tagged with is not kept: purge URLs\n".into()
-        );
+    if arguments.has("tag") {
+        return Err("an attached server's answers are kept without their tags: purge URLs".into());
     }
-    let Some(typed) = value("path") else {
-        let all = value("host").is_some();
-        return if all { Ok(Which::All) } else { Err("purge needs ?path=/the/path\n".into()) };
+    let Some(typed) = value("path")? else {
+        let all = arguments.has("host");
+        return if all { Ok(Which::All) } else { Err("purge needs path=/the/path".into()) };
     };
-    let typed = typed.ok_or_else(escape)?;
     let mut scratch = Vec::new();
-    let path =
-        normalise(&typed, &mut scratch).map_err(|why| format!("the path: {why}\n"))?.to_vec();
-    if value("below").is_some() {
-        return Ok(Which::Below(path));
+    let path = normalise(&typed, &mut scratch).map_err(|why| format!("the path: {why}"))?.to_vec();
+    match arguments.has("below") {
+        true => Ok(Which::Below(path)),
+        false => Ok(Which::Url(path, value("query")?)),
     }
-    match value("query") {
-        None => Ok(Which::Url(path, None)),
-        Some(query) => Ok(Which::Url(path, Some(query.ok_or_else(escape)?))),
-    }
-}
-
-fn unescape(text: &str) -> Option<Vec<u8>> {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        plain.push(match byte {
-            b'%' => u8::try_from(digit()? * 16 + digit()?).ok()?,
-            byte => byte,
-        });
-    }
-    Some(plain)
 }
 
 #[cfg(test)]
@@ -56,6 +36,7 @@ mod tests {
 
     #[test]
     fn orders_of_every_form() {
+        let which = |order: &str| super::which(&Arguments::new(Some(order.as_bytes())));
         let url = |path: &str, query: Option<&str>| {
             Ok(Which::Url(path.into(), query.map(|query| query.as_bytes().to_vec())))
         };

@@ -1,6 +1,8 @@
 //! Operations on a running server: the framework has some, and each protocol module registers its own. The control
 //! socket lists all of them, and carries them out.
 
+use std::fmt;
+
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -12,6 +14,22 @@ pub struct Operation {
     pub parameters: &'static str,
     /// The effect or the answer, as a line for people.
     pub summary: &'static str,
+}
+
+impl Operation {
+    /// The method by which it is asked for.
+    pub fn method(&self) -> &'static str {
+        if self.kind == OperationKind::Change { "POST" } else { "GET" }
+    }
+}
+
+/// `afpa call` reads the first two words of the line.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Operation { name, parameters, summary, .. } = self;
+        let gap = if parameters.is_empty() { "" } else { " " };
+        write!(f, "{:<4} /{name}{gap}{parameters}: {summary}", self.method())
+    }
 }
 
 /// How an operation is asked for, and by whom.
@@ -35,6 +53,38 @@ pub trait Control {
     /// # Errors
     /// With a text for the operator.
     fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal>;
+}
+
+/// The operations that a client may ask for.
+pub struct Offered<'o>(Vec<(&'o dyn Control, &'static Operation)>);
+
+impl<'o> Offered<'o> {
+    /// All operations of these owners, or what they offer to everybody who reaches the metrics.
+    pub fn of(owners: &[&'o dyn Control], trusted: bool) -> Self {
+        let all = owners
+            .iter()
+            .flat_map(|owner| owner.operations().iter().map(move |operation| (*owner, operation)));
+        let may = |operation: &Operation| trusted || operation.kind == OperationKind::Public;
+        Self(all.filter(|(_, operation)| may(operation)).collect())
+    }
+
+    /// The list for people, and for `afpa call`.
+    pub fn list(&self) -> String {
+        self.0.iter().map(|(_, operation)| format!("{operation}\n")).collect()
+    }
+
+    /// The operation with this name, and its owner.
+    ///
+    /// # Errors
+    /// With a text that names the operations that there are.
+    pub fn find(&self, name: &[u8]) -> Result<(&'o dyn Control, &'static Operation), Refusal> {
+        let found = self.0.iter().find(|(_, operation)| operation.name.as_bytes() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = self.0.iter().map(|(_, operation)| operation.name).collect();
+            let names = names.join(", ");
+            Refusal::Absent(format!("there is no such operation; there are: {names}"))
+        })
+    }
 }
 
 /// The answer of an operation.
@@ -79,16 +129,24 @@ impl<'q> Arguments<'q> {
         Self(query.unwrap_or_default())
     }
 
-    /// The first value with this name, decoded. `None`: there is none, or it is not encoded well.
-    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        let mut pairs = self.0.split(|byte| *byte == b'&');
-        let value = |pair: &'q [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
-        pairs.find_map(value).and_then(decode)
+    /// Whether there is a value with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.encoded(name).is_some()
     }
 
-    /// The same, as text.
+    /// The first value with this name, decoded. `None`: there is none, or it is not encoded well.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        self.encoded(name).and_then(decode)
+    }
+
+    /// That value as text.
     pub fn text(&self, name: &str) -> Option<String> {
         String::from_utf8(self.bytes(name)?).ok()
+    }
+
+    fn encoded(&self, name: &str) -> Option<&'q [u8]> {
+        let mut pairs = self.0.split(|byte| *byte == b'&');
+        pairs.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 }
 

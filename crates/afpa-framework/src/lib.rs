@@ -41,7 +41,7 @@ pub mod table;
 pub use address::Address;
 pub use client_stream::{BreakOff, ClientStream, Timeouts, extended};
 pub use clock::{Now, duration_us, steady_ms};
-pub use control::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
+pub use control::{Arguments, Control, Offered, Operation, OperationKind, Refusal, Reply};
 pub use counter::Counter;
 pub use datagram::{Arrived, Datagram, DatagramModule, Looked};
 pub use helpers::{HelperLimits, Helpers, Overloaded};

@@ -132,6 +132,19 @@ impl Police {
         Ok(prefix)
     }
 
+    /// Denies the prefix of an operator's order, or takes such an order back. Returns the effect, in words.
+    ///
+    /// # Errors
+    /// With the reason, in words.
+    pub fn order(&self, prefix: Option<&str>, denied: bool) -> Result<String, String> {
+        let prefix = prefix.ok_or("this needs a prefix: prefix=PREFIX")?;
+        let (done, what) = match denied {
+            true => (self.deny(prefix), "is denied"),
+            false => (self.undeny(prefix), "is not denied any more"),
+        };
+        done.map(|prefix| format!("{prefix} {what}")).map_err(|refused| refused.to_string())
+    }
+
     /// All denied prefixes, in the order of the addresses. A prefix denied by both origins is listed once for each.
     pub fn denied(&self) -> Vec<ListedDeny> {
         let lists = self.lists();

@@ -68,6 +68,8 @@ fn denied_clients_do_not_reach_the_server() {
     is_served(&lab, FRIEND);
     let (_, table) = lab.run_afpa(&["stats", "--pid", &own]);
     assert!(table.contains("Police refused connections"), "{table}");
+    let (done, listed) = lab.run_afpa(&["call", "deny", "--pid", &own]);
+    assert!(done && listed.contains(OTHER), "without parameters: {listed}");
     let (done, said) = lab.run_afpa(&["deny", "del", OTHER, "--pid", &own]);
     assert!(done, "{said}");
     is_served(&lab, OTHER);

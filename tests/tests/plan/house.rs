@@ -16,7 +16,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-self-check", &["afpa-bpf"]),
     (
         "afpa-attach",
-        &["afpa-bpf", "afpa-cache", "afpa-http", "afpa-police", "afpa-say", "afpa-self-check"],
+        &[
+            "afpa-bpf",
+            "afpa-cache",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-police",
+            "afpa-say",
+            "afpa-self-check",
+        ],
     ),
     ("afpa-dns", &[]),
     ("afpa-framework", &["afpa-cache"]),

@@ -4,53 +4,72 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_bpf::dns::abi::Reason;
+use afpa_framework::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
 use serde_json::{Map, Value, json};
 
 use super::engine::Engine;
 use super::key;
+use crate::control::{STATS, STOP};
 
-/// As `afpa call` reads them: a line for each, with method and name first.
-const OPERATIONS: &str = "\
-GET  /stats: all numbers, as JSON
-POST /purge name=NAME|zone=NAME: drops the pinned answers for a name, or for all names of a zone
-POST /pause: answers nothing until /resume
-POST /resume: answers again
-POST /stop: ends the attachment
-";
+/// An attachment to a name server, with its operations.
+pub(super) struct AttachedDns(pub(super) Arc<Engine>);
 
-/// The status and the content for a request line.
-pub(super) fn answer(engine: &Arc<Engine>, method: &str, target: &str) -> (&'static str, String) {
-    let refused = |why: String| ("400 Bad Request", why);
-    match (method, target) {
-        ("GET", "/") => ("200 OK", OPERATIONS.to_owned()),
-        ("GET", "/stats") => ("200 OK", statistics(engine).to_string()),
-        ("POST", "/stop") => ("200 OK", "stopping\n".to_owned()),
-        ("POST", "/pause") => {
-            engine.pause(true);
-            ("200 OK", "paused\n".to_owned())
-        }
-        ("POST", "/resume") => {
-            engine.pause(false);
-            ("200 OK", "answering\n".to_owned())
-        }
-        ("POST", order) if order.starts_with("/purge") => {
-            match order.strip_prefix("/purge?").and_then(purged_name) {
-                Some((name, below)) => ("200 OK", dropped(engine.purge(&name, below))),
-                None => refused("purge needs ?name=NAME or ?zone=NAME\n".to_owned()),
+const OPERATIONS: &[Operation] = &[
+    STATS,
+    Operation {
+        name: "purge",
+        kind: OperationKind::Change,
+        parameters: "name=NAME|zone=NAME",
+        summary: "drops the pinned answers for a name, or for all names of a zone",
+    },
+    Operation {
+        name: "pause",
+        kind: OperationKind::Change,
+        parameters: "",
+        summary: "answers nothing until /resume",
+    },
+    Operation {
+        name: "resume",
+        kind: OperationKind::Change,
+        parameters: "",
+        summary: "answers again",
+    },
+    STOP,
+];
+
+impl Control for AttachedDns {
+    fn operations(&self) -> &'static [Operation] {
+        OPERATIONS
+    }
+
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        let Self(engine) = self;
+        match name {
+            "stats" => Ok(Reply::json(statistics(engine).to_string())),
+            "purge" => match purged_name(arguments) {
+                Some((name, below)) => Ok(Reply::text(dropped(engine.purge(&name, below)))),
+                None => Err(Refusal::Invalid("purge needs name=NAME or zone=NAME".to_owned())),
+            },
+            "pause" => {
+                engine.pause(true);
+                Ok(Reply::text("paused\n"))
             }
+            "resume" => {
+                engine.pause(false);
+                Ok(Reply::text("answering\n"))
+            }
+            "stop" => Ok(Reply::text("stopping\n")),
+            _ => Err(Refusal::Failed),
         }
-        _ => ("404 Not Found", format!("there is no such operation; there are:\n{OPERATIONS}")),
     }
 }
 
-fn purged_name(order: &str) -> Option<(Vec<u8>, bool)> {
-    let (which, name) = order.split_once('=')?;
-    let below = match which {
-        "name" => false,
-        "zone" => true,
-        _ => return None,
+fn purged_name(arguments: &Arguments<'_>) -> Option<(Vec<u8>, bool)> {
+    let (name, below) = match arguments.text("name") {
+        Some(name) => (name, false),
+        None => (arguments.text("zone")?, true),
     };
-    Some((key::read(name)?, below))
+    Some((key::read(&name)?, below))
 }
 
 fn dropped(count: usize) -> String {

@@ -92,10 +92,7 @@ pub fn run(
         .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
     attach(&engine)?;
     let begun = drop_rights(Rights::None).and_then(|()| engine.start(&stranger)).and_then(|()| {
-        let engine = Arc::clone(&engine);
-        Ok(crate::control::serve_with(listener, move |method, target| {
-            control::answer(&engine, method, target)
-        })?)
+        Ok(crate::control::serve(listener, control::AttachedDns(Arc::clone(&engine)))?)
     });
     let outcome = begun.and_then(|()| live(&engine, settings.by_gateway, &signals));
     engine.end();

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use afpa_framework::{
     Arguments, Cached, Client, ClientStream, Control, Derived, Diagram, Helpers, Miss, Module, Now,
-    Operation, OperationKind, Outbox, Peer, Persistence, Protocol, Receipt, Refusal, Reply, Then,
-    Timeout, Waiting,
+    Offered, Operation, OperationKind, Outbox, Peer, Persistence, Protocol, Receipt, Refusal,
+    Reply, Then, Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -163,26 +163,15 @@ impl Admin {
         let exposition = Exposition::wanted(request);
         let framework = Framework { observed: &self.observed, exposition };
         let serving = self.observed.serving.load();
-        let owners: [&dyn Control; 2] = [&framework, &*serving.global];
-        let offered = owners.iter().flat_map(|owner| {
-            let operations = owner.operations().iter();
-            operations.map(move |operation| (*owner, operation))
-        });
-        let offered: Vec<_> = offered
-            .filter(|(_, operation)| trusted || operation.kind == OperationKind::Public)
-            .collect();
+        let offered = Offered::of(&[&framework, &*serving.global], trusted);
         let name = request.target.path().and_then(|path| path.strip_prefix(b"/"));
         let name = name.unwrap_or_default();
-        let looks = matches!(request.method, Method::Get | Method::Head);
-        if name.is_empty() && looks {
-            let lines = offered.iter().map(|(_, operation)| line(operation));
-            return Answer::text(Status::OK, lines.collect::<String>());
+        if name.is_empty() && matches!(request.method, Method::Get | Method::Head) {
+            return Answer::text(Status::OK, offered.list());
         }
-        let found = offered.iter().find(|(_, operation)| operation.name.as_bytes() == name);
-        let Some((owner, operation)) = found else {
-            let names: Vec<_> = offered.iter().map(|(_, operation)| operation.name).collect();
-            let known = format!("there is no such operation; there are: {}\n", names.join(", "));
-            return Answer::text(Status::NOT_FOUND, known);
+        let (owner, operation) = match offered.find(name) {
+            Ok(found) => found,
+            Err(unknown) => return Err::<Reply, _>(unknown).into(),
         };
         if !trusted
             && FOR_BROWSERS.contains(&operation.name)
@@ -190,7 +179,7 @@ impl Admin {
         {
             return Answer::text(Status::MISDIRECTED_REQUEST, NOT_OWN);
         }
-        match (method(operation), &request.method) {
+        match (operation.method(), &request.method) {
             ("GET", Method::Get | Method::Head) | ("POST", Method::Post) => {
                 owner.call(operation.name, &Arguments::new(request.target.query())).into()
             }
@@ -220,17 +209,6 @@ fn is_own(hosts: &[String], host: &Host<'_>) -> bool {
         || bare.parse::<IpAddr>().is_ok()
         || name == "localhost"
         || hosts.iter().any(is_one_of)
-}
-
-fn method(operation: &Operation) -> &'static str {
-    if operation.kind == OperationKind::Change { "POST" } else { "GET" }
-}
-
-/// `afpa call` reads the first two words of it.
-fn line(operation: &Operation) -> String {
-    let Operation { name, parameters, summary, .. } = operation;
-    let gap = if parameters.is_empty() { "" } else { " " };
-    format!("{:<4} /{name}{gap}{parameters}: {summary}\n", method(operation))
 }
 
 /// The framework's own operations.
@@ -316,15 +294,11 @@ impl Control for Framework<'_> {
 impl Framework<'_> {
     /// Denies a prefix, or takes such an order back.
     fn deny(&self, arguments: &Arguments<'_>, denied: bool) -> Result<Reply, Refusal> {
-        let Some(prefix) = arguments.text("prefix") else {
-            return Err(Refusal::Invalid("this needs a prefix: prefix=PREFIX".to_owned()));
-        };
         let police = &self.observed.police;
-        let done = if denied { police.deny(&prefix) } else { police.undeny(&prefix) };
-        let prefix = done.map_err(|refused| Refusal::Invalid(refused.to_string()))?;
-        let what = if denied { "is denied" } else { "is not denied any more" };
-        tracing::info!("{prefix} {what}, {} prefixes are denied", police.denied().len());
-        Ok(Reply::text(format!("{prefix} {what}\n")))
+        let prefix = arguments.text("prefix");
+        let done = police.order(prefix.as_deref(), denied).map_err(Refusal::Invalid)?;
+        tracing::info!("{done}, {} prefixes are denied", police.denied().len());
+        Ok(Reply::text(done + "\n"))
     }
 }
 
