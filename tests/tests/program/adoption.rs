@@ -18,6 +18,9 @@ const ZONE: &str = "$ORIGIN example.org.\n$TTL 60\n@ SOA ns hostmaster 1 3600 60
 /// It takes effect at the start alone, so both configurations have it.
 const START: &str = "[http3]\nenabled = true\n";
 
+/// Bytes of an answer that is kept: longer than without a setting of its site.
+const LONG: usize = 5 << 20;
+
 /// The files and servers that the configurations name.
 struct Bed {
     tree: Tree,
@@ -37,8 +40,10 @@ impl Bed {
         ] {
             tree.file(name, content);
         }
-        let content =
-            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 3\r\n\r\napp";
+        let content = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {LONG}\r\n\r\n{}",
+            "a".repeat(LONG)
+        );
         let authority = Authority::new();
         let files = authority.issue("one", &["localhost"]);
         Self { tree, app: Raw::answering(content, Duration::ZERO), files, _authority: authority }
@@ -61,12 +66,13 @@ impl Bed {
              [[zone]]\nname = \"example.org\"\nfile = {zone:?}\nlisten = [\"{dns}\"]\n\
              [[server_group]]\nname = \"app\"\nservers = [{app:?}]\n\
              {least}headers = {{ X-Site = \"front\" }}\n\
+             cache = {{ max_object = \"8MiB\" }}\n\
              [[site.errors]]\nstatus = [404]\nfile = {page:?}\n\
              [[site.path]]\nprefix = \"/app/\"\nto = \"app\"\n\
              [[site.path]]\nprefix = \"/old/\"\nredirect = \"https://new.example/\"\n\
              [[site.path]]\nprefix = \"/closed/\"\nallow = [\"192.0.2.1\"]\n\
              [[site.path]]\nprefix = \"/secret/\"\nbasic_auth = {users:?}\n\
-             [[site.path]]\nprefix = \"/seldom/\"\nrate = \"1/h\"\n\
+             [[site.path]]\nprefix = \"/seldom/\"\nclient_rate = \"1/h\"\n\
              [[site]]\nname = \"safe\"\ntls = [\"{tls}\"]\nroot = {root:?}\n\
              [[certificate]]\nchain = {chain:?}\nkey = {key:?}\n"
         )
@@ -111,7 +117,7 @@ fn seen(server: &Server, Places { tls, dns }: &Places, log: &Path) -> Vec<(&'sta
         ("file", answer(&file)),
         ("fields", field(&file, "X-Site")),
         ("error page", answer(&get("/none"))),
-        ("server group", answer(&first)),
+        ("server group", format!("{} {}", first.status, first.text().len())),
         ("kept answer", (kept.field("Age").is_some()).to_string()),
         ("redirect", field(&get("/old/"), "Location")),
         ("access", get("/closed/").status.to_string()),

@@ -116,11 +116,10 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
 
 /// Limits of the shared cache.
 pub(super) fn shared_cache(config: &Config) -> CacheSettings {
-    let limit = config.shared_cache.limit;
-    let longest = config.sites.iter().map(|site| site.cache.max_object).max().unwrap_or(1).max(1);
     CacheSettings {
-        pin_threshold: longest,
-        largest_share: (limit / longest).max(1),
+        // Each site has its `max_object`, which a reload may change.
+        pin_threshold: usize::MAX,
+        largest_share: 1,
         // It counts against the limit itself.
         bookkeeping_limit: usize::MAX,
         counts_all: true,
