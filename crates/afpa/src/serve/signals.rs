@@ -37,6 +37,16 @@ pub(super) struct Signals {
     upgrade: Signal,
 }
 
+/// How a server ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    AtOnce,
+    /// Once its connections have ended.
+    Drained,
+    /// Likewise, and the next process serves.
+    Replaced,
+}
+
 impl Signals {
     /// From now on no signal is lost. To be called before the first thread is started.
     pub(super) fn listen() -> anyhow::Result<Self> {
@@ -71,33 +81,15 @@ impl Signals {
         let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         let mut upgraded = Upgrade::default();
-        let has_successor = loop {
+        let end = loop {
             tokio::select! {
-                _ = terminate.recv() => break false,
-                _ = interrupt.recv() => break false,
-                _ = quit.recv() => {
-                    upgraded.cancel(&server);
-                    server.notifier.stopping();
-                    server.pause_fast_path();
-                    server.begin_drain();
-                    tokio::select! {
-                        () = server.drained() => {}
-                        _ = terminate.recv() => {}
-                        _ = interrupt.recv() => {}
-                    }
-                    break false;
-                }
+                _ = terminate.recv() => break End::AtOnce,
+                _ = interrupt.recv() => break End::AtOnce,
+                _ = quit.recv() => break End::Drained,
                 news = upgraded.news() => {
-                    if !upgraded.follow(news, &mut server).await {
-                        continue;
+                    if upgraded.follow(news, &mut server).await {
+                        break End::Replaced;
                     }
-                    server.begin_drain_for_next();
-                    tokio::select! {
-                        () = server.drained() => {}
-                        _ = terminate.recv() => {}
-                        _ = interrupt.recv() => {}
-                    }
-                    break true;
                 }
                 _ = hangup.recv() => {
                     server.reload(options);
@@ -114,11 +106,24 @@ impl Signals {
                 () = pause(beat) => server.notifier.watchdog(),
             }
         };
+        let has_successor = end == End::Replaced;
         if !has_successor {
             upgraded.cancel(&server);
             server.notifier.stopping();
         }
         server.pause_fast_path();
+        if end != End::AtOnce {
+            if has_successor {
+                server.begin_drain_for_next()
+            } else {
+                server.begin_drain()
+            }
+            tokio::select! {
+                () = server.drained() => {}
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
         server.engine.stop();
         server.dns.stop();
         if let Some(fast_path) = server.fast_path.take() {

@@ -115,7 +115,6 @@ impl Server {
 
     /// As a drain, but the next process has the sockets.
     pub(super) fn begin_drain_for_next(&mut self) {
-        self.pause_fast_path();
         self.engine.drain_for_next(IDLE);
         self.admin.drain_for_next();
         self.dns.stop();
