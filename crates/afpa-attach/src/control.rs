@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use afpa_bpf::Reason;
-use afpa_framework::{Arguments, Control, Offered, Operation, OperationKind, Refusal, Reply};
+use afpa_framework::{Arguments, Control, Offered, Operation, Refusal, Reply};
 use afpa_police::Police;
 use afpa_self_check::SelfCheckCounts;
 use nix::sys::signal::{Signal, kill};
@@ -122,46 +122,20 @@ pub(crate) struct Attached {
 }
 
 /// Ends the process once its answer is written.
-pub(crate) const STOP: Operation = Operation {
-    name: "stop",
-    kind: OperationKind::Change,
-    parameters: "",
-    summary: "ends the attachment",
-};
+pub(crate) const STOP: Operation = Operation::change("stop", "", "ends the attachment");
 
-pub(crate) const STATS: Operation = Operation {
-    name: "stats",
-    kind: OperationKind::Look,
-    parameters: "",
-    summary: "all numbers, as JSON",
-};
+pub(crate) const STATS: Operation = Operation::look("stats", "", "all numbers, as JSON");
 
 const OPERATIONS: &[Operation] = &[
     STATS,
-    Operation {
-        name: "deny",
-        kind: OperationKind::Look,
-        parameters: "",
-        summary: "the denied prefixes",
-    },
-    Operation {
-        name: "deny/add",
-        kind: OperationKind::Change,
-        parameters: "prefix=PREFIX",
-        summary: "refuses the clients of a prefix",
-    },
-    Operation {
-        name: "deny/del",
-        kind: OperationKind::Change,
-        parameters: "prefix=PREFIX",
-        summary: "takes such an order back",
-    },
-    Operation {
-        name: "purge",
-        kind: OperationKind::Change,
-        parameters: "path=PATH|host=NAME [query=QUERY] [below=yes]",
-        summary: "drops kept answers",
-    },
+    Operation::look("deny", "", "the denied prefixes"),
+    Operation::change("deny/add", "prefix=PREFIX", "refuses the clients of a prefix"),
+    Operation::change("deny/del", "prefix=PREFIX", "takes such an order back"),
+    Operation::change(
+        "purge",
+        "path=PATH|host=NAME [query=QUERY] [below=yes]",
+        "drops kept answers",
+    ),
     STOP,
 ];
 

@@ -17,6 +17,29 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// One of [`OperationKind::Public`], by its name, its parameters and a line about it.
+    pub const fn public(
+        name: &'static str,
+        parameters: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self { name, kind: OperationKind::Public, parameters, summary }
+    }
+
+    /// Likewise, one of [`OperationKind::Look`].
+    pub const fn look(name: &'static str, parameters: &'static str, summary: &'static str) -> Self {
+        Self { name, kind: OperationKind::Look, parameters, summary }
+    }
+
+    /// Likewise, one of [`OperationKind::Change`].
+    pub const fn change(
+        name: &'static str,
+        parameters: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self { name, kind: OperationKind::Change, parameters, summary }
+    }
+
     /// The method by which it is asked for.
     pub fn method(&self) -> &'static str {
         if self.kind == OperationKind::Change { "POST" } else { "GET" }

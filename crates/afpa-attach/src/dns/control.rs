@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_bpf::dns::abi::Reason;
-use afpa_framework::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
+use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use serde_json::{Map, Value, json};
 
 use super::engine::Engine;
@@ -16,24 +16,13 @@ pub(super) struct AttachedDns(pub(super) Arc<Engine>);
 
 const OPERATIONS: &[Operation] = &[
     STATS,
-    Operation {
-        name: "purge",
-        kind: OperationKind::Change,
-        parameters: "name=NAME|zone=NAME",
-        summary: "drops the pinned answers for a name, or for all names of a zone",
-    },
-    Operation {
-        name: "pause",
-        kind: OperationKind::Change,
-        parameters: "",
-        summary: "answers nothing until /resume",
-    },
-    Operation {
-        name: "resume",
-        kind: OperationKind::Change,
-        parameters: "",
-        summary: "answers again",
-    },
+    Operation::change(
+        "purge",
+        "name=NAME|zone=NAME",
+        "drops the pinned answers for a name, or for all names of a zone",
+    ),
+    Operation::change("pause", "", "answers nothing until /resume"),
+    Operation::change("resume", "", "answers again"),
     STOP,
 ];
 

@@ -5,7 +5,7 @@ mod types;
 
 use std::sync::Arc;
 
-use afpa_framework::{Arguments, Control, Operation, OperationKind, Refusal, Reply};
+use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use afpa_router::{Action, RequestSet};
 use serde_json::{Value, json};
 
@@ -13,48 +13,37 @@ use crate::doc_root::DocRoot;
 use crate::global::Global;
 
 const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "top",
-        kind: OperationKind::Look,
-        parameters: "[most=COUNT]",
-        summary: "the kept answers of servers that have saved most time, as JSON",
-    },
-    Operation {
-        name: "purge",
-        kind: OperationKind::Change,
-        parameters: "path=PATH|host=NAME|tag=TAG [query=QUERY] [below=yes] [soft=yes]",
-        summary: "drops kept answers",
-    },
-    Operation {
-        name: "types",
-        kind: OperationKind::Look,
-        parameters: "[extension=EXTENSION] [host=NAME]",
-        summary: "the media types of files that are not the built-in ones, or that of an extension",
-    },
-    Operation {
-        name: "types/set",
-        kind: OperationKind::Change,
-        parameters: "extension=EXTENSION type=TYPE [host=NAME]",
-        summary: "another media type for files, until the next reload",
-    },
-    Operation {
-        name: "types/remove",
-        kind: OperationKind::Change,
-        parameters: "extension=EXTENSION [host=NAME]",
-        summary: "the built-in media type for files again, until the next reload",
-    },
-    Operation {
-        name: "drain",
-        kind: OperationKind::Change,
-        parameters: "server=SERVER [group=NAME]",
-        summary: "a server gets no new requests",
-    },
-    Operation {
-        name: "ready",
-        kind: OperationKind::Change,
-        parameters: "server=SERVER [group=NAME]",
-        summary: "a server that drains gets requests again",
-    },
+    Operation::look(
+        "top",
+        "[most=COUNT]",
+        "the kept answers of servers that have saved most time, as JSON",
+    ),
+    Operation::change(
+        "purge",
+        "path=PATH|host=NAME|tag=TAG [query=QUERY] [below=yes] [soft=yes]",
+        "drops kept answers",
+    ),
+    Operation::look(
+        "types",
+        "[extension=EXTENSION] [host=NAME]",
+        "the media types of files that are not the built-in ones, or that of an extension",
+    ),
+    Operation::change(
+        "types/set",
+        "extension=EXTENSION type=TYPE [host=NAME]",
+        "another media type for files, until the next reload",
+    ),
+    Operation::change(
+        "types/remove",
+        "extension=EXTENSION [host=NAME]",
+        "the built-in media type for files again, until the next reload",
+    ),
+    Operation::change("drain", "server=SERVER [group=NAME]", "a server gets no new requests"),
+    Operation::change(
+        "ready",
+        "server=SERVER [group=NAME]",
+        "a server that drains gets requests again",
+    ),
 ];
 
 impl Control for Global {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use afpa_framework::{
     Arguments, Cached, Client, ClientStream, Control, Derived, Diagram, Helpers, Miss, Module, Now,
-    Offered, Operation, OperationKind, Outbox, Peer, Persistence, Protocol, Receipt, Refusal,
-    Reply, Then, Timeout, Waiting,
+    Offered, Operation, Outbox, Peer, Persistence, Protocol, Receipt, Refusal, Reply, Then,
+    Timeout, Waiting,
 };
 use afpa_http::{
     BodyLength, Connection, FieldSlots, Host, HttpDate, Method, Request, RequestLimits,
@@ -222,48 +222,13 @@ struct Framework<'o> {
 const STATUS_PAGE: &[u8] = include_bytes!("status.html");
 
 const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "health",
-        kind: OperationKind::Public,
-        parameters: "",
-        summary: "whether it answers",
-    },
-    Operation {
-        name: "metrics",
-        kind: OperationKind::Public,
-        parameters: "",
-        summary: "all numbers, for Prometheus",
-    },
-    Operation {
-        name: "stats",
-        kind: OperationKind::Public,
-        parameters: "",
-        summary: "all numbers, as JSON",
-    },
-    Operation {
-        name: "status",
-        kind: OperationKind::Public,
-        parameters: "",
-        summary: "the same live, for a browser",
-    },
-    Operation {
-        name: "deny",
-        kind: OperationKind::Look,
-        parameters: "",
-        summary: "the denied prefixes",
-    },
-    Operation {
-        name: "deny/add",
-        kind: OperationKind::Change,
-        parameters: "prefix=PREFIX",
-        summary: "refuses the clients of a prefix",
-    },
-    Operation {
-        name: "deny/del",
-        kind: OperationKind::Change,
-        parameters: "prefix=PREFIX",
-        summary: "takes such an order back",
-    },
+    Operation::public("health", "", "whether it answers"),
+    Operation::public("metrics", "", "all numbers, for Prometheus"),
+    Operation::public("stats", "", "all numbers, as JSON"),
+    Operation::public("status", "", "the same live, for a browser"),
+    Operation::look("deny", "", "the denied prefixes"),
+    Operation::change("deny/add", "prefix=PREFIX", "refuses the clients of a prefix"),
+    Operation::change("deny/del", "prefix=PREFIX", "takes such an order back"),
 ];
 
 impl Control for Framework<'_> {
