@@ -24,6 +24,9 @@ pub(crate) struct Head {
     pub(crate) depends_on_itself: bool,
 }
 
+/// A field block that has arrived.
+type WholeBlock<'i> = (Head, Cow<'i, [u8]>);
+
 impl<T> Endpoint<T> {
     /// HEADERS or CONTINUATION. Returns the field block if this was the last of it.
     #[inline]
@@ -31,7 +34,7 @@ impl<T> Endpoint<T> {
         &mut self,
         header: FrameHeader,
         payload: &'i [u8],
-    ) -> Result<Option<(Head, Cow<'i, [u8]>)>, Fatal> {
+    ) -> Result<Option<WholeBlock<'i>>, Fatal> {
         if header.kind == kind::CONTINUATION {
             let whole = self.on_continuation(header, payload)?;
             return Ok(whole.map(|Block { of, bytes, .. }| (of, Cow::Owned(bytes))));
