@@ -47,8 +47,12 @@ type order struct {
 	Ends        bool              `json:"ends"`
 	Certificate []string          `json:"certificate"`
 	// Milliseconds: until an end is given up, and until a request is.
-	Wait  int `json:"wait"`
-	Delay int `json:"delay"`
+	Wait int `json:"wait"`
+	// A file that ends a load.
+	Until string `json:"until"`
+	// Whether the connection that is opened will be moved.
+	Moves bool `json:"moves"`
+	Delay int  `json:"delay"`
 }
 
 type answer struct {
@@ -71,6 +75,8 @@ type answer struct {
 type connection struct {
 	quic *quic.Conn
 	http *http3.ClientConn
+	// To which it has moved.
+	path *quic.Path
 }
 
 var (
@@ -125,12 +131,12 @@ func dial(o order) (*connection, error) {
 	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	config := &quic.Config{MaxIdleTimeout: 60 * time.Second, KeepAlivePeriod: 5 * time.Second}
-	dialled, err := quic.DialAddr(limit, to, settings, config)
+	dialled, err := dialBy(limit, o.Moves, to, settings, config)
 	if err != nil {
 		return nil, err
 	}
 	transport := &http3.Transport{DisableCompression: true}
-	opened := &connection{dialled, transport.NewClientConn(dialled)}
+	opened := &connection{quic: dialled, http: transport.NewClientConn(dialled)}
 	// It has opened its own streams then.
 	select {
 	case <-opened.http.ReceivedSettings():
@@ -138,6 +144,25 @@ func dial(o order) (*connection, error) {
 	case <-limit.Done():
 	}
 	return opened, nil
+}
+
+// A connection that moves needs ids of its own, by which all its sockets know it.
+func dialBy(
+	limit context.Context, moves bool, to string, settings *tls.Config, config *quic.Config,
+) (*quic.Conn, error) {
+	if !moves {
+		return quic.DialAddr(limit, to, settings, config)
+	}
+	address, err := net.ResolveUDPAddr("udp", to)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &quic.Transport{Conn: socket}
+	return transport.Dial(limit, address, settings, config)
 }
 
 // What ended a stream or a connection: its code, or -1.
@@ -380,8 +405,7 @@ func tunnel(on *connection, o order) answer {
 
 // Goes on from another socket, as a client does that has changed its network.
 func migrate(on *connection) answer {
-	address := on.quic.LocalAddr().(*net.UDPAddr).IP
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: address})
+	socket, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		return failed(err)
 	}
@@ -397,6 +421,11 @@ func migrate(on *connection) answer {
 	if err := path.Switch(); err != nil {
 		return failed(err)
 	}
+	if on.path != nil {
+		// Each path has an id of the server's, of which there are few.
+		on.path.Close()
+	}
+	on.path = path
 	return answer{Status: 200}
 }
 
@@ -413,12 +442,21 @@ func isLost(on *connection, said answer) bool {
 	return ended == nil || code(ended) != int64(http3.ErrCodeNoError)
 }
 
-// Asks again and again on many connections, for the time of the order, and opens another one where a server has ended one.
+// Asks again and again on many connections, until a file is there or the time of the order is over, and opens another
+// connection where a server has ended one.
 func load(o order) answer {
 	var asked, moved, lost atomic.Int64
 	var first atomic.Value
 	places := make(chan struct{}, 20)
 	until := time.Now().Add(time.Duration(o.Wait) * time.Millisecond)
+	var stopped atomic.Bool
+	go func() {
+		for !stopped.Load() {
+			_, err := os.Stat(o.Until)
+			stopped.Store(err == nil || time.Now().After(until))
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
 	fail := func(what string, said answer) {
 		lost.Add(1)
 		first.CompareAndSwap(nil, fmt.Sprintf("%s: %d %s (%d)", what, said.Status, said.Error, said.Code))
@@ -435,7 +473,7 @@ func load(o order) answer {
 	}
 	together(o.Count, func(int) answer {
 		on := enter()
-		for on != nil && time.Now().Before(until) {
+		for on != nil && !stopped.Load() {
 			said := ask(on, o)
 			switch {
 			case said.Error == "" && said.Status == 200:
