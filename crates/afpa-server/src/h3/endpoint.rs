@@ -93,6 +93,8 @@ struct Served<M: Module> {
     packets: Vec<u8>,
     /// The outcomes of datagrams that have arrived together.
     events: Vec<Outcome>,
+    /// Requests of the connection that is being driven, which have just come.
+    opened: Vec<StreamId>,
     leaving: bool,
     /// Until then, requests are served after the first GOAWAY.
     grace: Option<Instant>,
@@ -146,6 +148,7 @@ impl<M: Module> Served<M> {
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             packets: Vec::new(),
             events: Vec::new(),
+            opened: Vec::new(),
             leaving: false,
             grace: None,
         };
@@ -222,7 +225,7 @@ impl<M: Module> Served<M> {
             };
             self.expire(now);
             for handle in self.touched.take() {
-                self.drive(handle, now);
+                self.drive(handle, now, cx);
             }
             if self.leaving && self.peers.is_empty() {
                 return Poll::Ready(());
@@ -399,13 +402,22 @@ impl<M: Module> Served<M> {
     }
 
     /// Moves a connection on: its events, its packets, its timer.
-    fn drive(&mut self, handle: ConnectionHandle, now: Instant) {
+    fn drive(&mut self, handle: ConnectionHandle, now: Instant, cx: &mut Context<'_>) {
         let Some(shared) = self.peers.get(&handle).map(Rc::clone) else { return };
         let mut peer = shared.borrow_mut();
         loop {
             self.tell_endpoint(&mut peer);
-            let Some(event) = peer.quic.poll() else { break };
-            self.on_event(&shared, &mut peer, event, now);
+            if let Some(event) = peer.quic.poll() {
+                self.on_event(&mut peer, event, now);
+            } else if self.opened.is_empty() {
+                break;
+            } else {
+                drop(peer);
+                self.begin_requests(&shared, cx);
+                // The packets that are sent below have their answers.
+                self.touched.forget(handle);
+                peer = shared.borrow_mut();
+            }
         }
         self.tell(&mut peer);
         if peer.is_done() && !peer.is_lost {
@@ -458,7 +470,7 @@ impl<M: Module> Served<M> {
         self.blocked.insert(peer.handle);
     }
 
-    fn on_event(&self, shared: &Rc<RefCell<Peer>>, peer: &mut Peer, event: Event, now: Instant) {
+    fn on_event(&mut self, peer: &mut Peer, event: Event, now: Instant) {
         match event {
             Event::Connected => {
                 let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
@@ -468,7 +480,7 @@ impl<M: Module> Served<M> {
                         self.worker.counters.h3_connections.add(1);
                         peer.begin(secured(facts, false));
                         self.tell(peer);
-                        self.open_requests(shared, peer);
+                        self.opened.extend(peer.accept());
                     }
                     None => {
                         let refused = Reason::PeerCertificate;
@@ -484,7 +496,12 @@ impl<M: Module> Served<M> {
                 }
                 peer.lose();
             }
-            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => self.open_requests(shared, peer),
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                // Those of early data have to wait for the end of the handshake.
+                if peer.secured.is_some() {
+                    self.opened.extend(peer.accept());
+                }
+            }
             Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
                 while let Some(id) = peer.quic.streams().accept(Dir::Uni) {
                     self.read_control(peer, id, now);
@@ -519,20 +536,24 @@ impl<M: Module> Served<M> {
         }
     }
 
-    /// Gives each new request a connection of its own, as HTTP/1.1 has one.
-    fn open_requests(&self, shared: &Rc<RefCell<Peer>>, peer: &mut Peer) {
-        let Some(secured) = peer.secured.clone() else { return };
+    /// Gives each new request a connection of its own, as HTTP/1.1 has one. Those whose answers are in memory end at once; the
+    /// others go on as tasks.
+    fn begin_requests(&mut self, shared: &Rc<RefCell<Peer>>, cx: &mut Context<'_>) {
+        let (secured, client) = {
+            let peer = shared.borrow();
+            (peer.secured.clone(), peer.client)
+        };
         let number = self.settings.borrow().number;
-        for id in peer.accept() {
+        for id in self.opened.drain(..) {
+            let Some(secured) = secured.clone() else { continue };
             let worker = Rc::clone(&self.worker);
             let stream = Stream::new(&worker, shared, id);
-            let from = (peer.client, number);
-            let secured = Box::new(secured.clone());
-            tokio::task::spawn_local(async move {
-                let mut connection = Connection::new(worker, stream, from, Vec::new());
-                connection.secured(secured);
-                connection.run().await;
-            });
+            let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
+            connection.secured(Box::new(secured));
+            let mut request = Box::pin(connection.run());
+            if request.as_mut().poll(cx).is_pending() {
+                tokio::task::spawn_local(request);
+            }
         }
     }
 }

@@ -29,6 +29,11 @@ impl Touched {
         }
     }
 
+    /// A connection is being looked at.
+    pub(super) fn forget(&self, handle: ConnectionHandle) {
+        self.handles.borrow_mut().remove(&handle);
+    }
+
     pub(super) fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
