@@ -17,15 +17,35 @@ static __always_inline int dns_pass(enum afpa_dns_reason reason)
 	return TCX_NEXT;
 }
 
+/* By what the server's answer to the query will be known. */
+static __always_inline bool dns_watch_of(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
+					 struct afpa_dns_watch *watch)
+{
+	watch->server = client->server;
+	watch->port = d->source_port;
+	__builtin_memcpy(watch->address, client->address, 16);
+	return !bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, &watch->id, 2);
+}
+
 /* The query goes up though its answer is pinned. */
 static __always_inline void dns_remember(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
 					 const struct dns_question *q)
 {
-	struct afpa_dns_watch watch = { .server = client->server, .port = d->source_port };
+	struct afpa_dns_watch watch = {};
 
-	__builtin_memcpy(watch.address, client->address, 16);
-	if (!bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, &watch.id, 2))
+	if (dns_watch_of(skb, d, client, &watch) && dns_is_sound(skb, d))
 		bpf_map_update_elem(&dns_watches, &watch, &q->key, BPF_ANY);
+}
+
+/* Another query goes up: the answer to it must not be taken for that to one before with the same id. */
+static __always_inline int dns_pass_other(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
+					  enum afpa_dns_reason reason)
+{
+	struct afpa_dns_watch watch = {};
+
+	if (dns_watch_of(skb, d, client, &watch) && bpf_map_lookup_elem(&dns_watches, &watch))
+		bpf_map_delete_elem(&dns_watches, &watch);
+	return dns_pass(reason);
 }
 
 static __always_inline bool dns_served(const __u32 *address, __u32 *number)
@@ -59,22 +79,23 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	now = bpf_ktime_get_coarse_ns();
 	if (now >= *(volatile __u64 *)&config->until)
 		return dns_pass(AFPA_DNS_REASON_PASS_NO_HEARTBEAT);
+	put_address(client.address, d.source);
 	if (!d.plain || skb->pkt_type != PACKET_HOST || skb_field(skb, dev, rx_handler))
-		return dns_pass(AFPA_DNS_REASON_PASS_PACKET);
-	if (bpf_ntohs(d.source_port) < 1024)
-		return dns_pass(AFPA_DNS_REASON_PASS_PORT);
-	if (!d.check)
-		return dns_pass(AFPA_DNS_REASON_PASS_CHECKSUM);
-	q.key.server = client.server;
-	reason = dns_derive(skb, d.udp_at + UDP_LENGTH, d.length, &q);
+		reason = AFPA_DNS_REASON_PASS_PACKET;
+	else if (bpf_ntohs(d.source_port) < 1024)
+		reason = AFPA_DNS_REASON_PASS_PORT;
+	else if (!d.check)
+		reason = AFPA_DNS_REASON_PASS_CHECKSUM;
+	else
+		reason = dns_derive(skb, d.udp_at + UDP_LENGTH, d.length, &q);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return dns_pass(reason);
+		return dns_pass_other(skb, &d, &client, reason);
+	q.key.server = client.server;
 	reason = dns_look_up(&q, config, now, &found);
 	if (reason == AFPA_DNS_REASON_PASS_NOT_PINNED)
 		dns_tell(&q.key, AFPA_DNS_MISSED);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return dns_pass(reason);
-	put_address(client.address, d.source);
+		return dns_pass_other(skb, &d, &client, reason);
 	reason = dns_find_way(skb, &client, d.ipv6, config, now, &found.way);
 	if (reason == AFPA_DNS_REASON_ANSWERED && !dns_within_budget(&client, d.ipv6, config, now))
 		reason = AFPA_DNS_REASON_PASS_RATE;

@@ -1,5 +1,5 @@
 //! A name server that knows nothing of us in a namespace of its own, a client in another, and `afpa attach --dns` beside the
-//! server.
+//! server. Queries of every kind.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -111,6 +111,14 @@ impl DnsLab {
     /// # Errors
     /// When privileges or the server's program are missing.
     pub fn new(kind: NameServer, zone: &str) -> Result<Self, String> {
+        Self::with(kind, zone, &BedOptions::default())
+    }
+
+    /// The same in another bed.
+    ///
+    /// # Errors
+    /// As [`DnsLab::new`].
+    pub fn with(kind: NameServer, zone: &str, options: &BedOptions) -> Result<Self, String> {
         if let Some(reason) = afpa_netlab::missing_privilege() {
             return Err(reason);
         }
@@ -119,7 +127,7 @@ impl DnsLab {
         fs::create_dir(folder.path().join("run")).expect("a folder");
         fs::create_dir(folder.path().join("db")).expect("a folder");
         fs::write(folder.path().join("example.test"), zone).expect("written");
-        let bed = Bed::create(&BedOptions::default()).map_err(|error| error.to_string())?;
+        let bed = Bed::create(options).map_err(|error| error.to_string())?;
         let mut command = bed.server().command(program);
         command.args(kind.configure(folder.path()));
         let server = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
@@ -175,6 +183,31 @@ impl DnsLab {
     /// A client at an address of the client's namespace.
     pub fn client_at(&self, from: Ipv4Addr) -> DnsClient {
         self.socket_of(Bed::SERVER_V4.into(), from.into(), 0)
+    }
+
+    /// Sends a query to the server's IPv4 address as `client` does, with a checksum that is wrong.
+    pub fn send_damaged(&self, client: &DnsClient, query: &[u8]) {
+        let SocketAddr::V4(from) = client.socket.local_addr().expect("bound") else {
+            panic!("a client of IPv4")
+        };
+        let length = u16::try_from(8 + query.len()).expect("short");
+        let mut packet = vec![0x45, 0];
+        packet.extend((20 + length).to_be_bytes());
+        packet.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        packet.extend(from.ip().octets());
+        packet.extend(Bed::SERVER_V4.octets());
+        packet.extend(from.port().to_be_bytes());
+        packet.extend(53u16.to_be_bytes());
+        packet.extend(length.to_be_bytes());
+        packet.extend([0xde, 0xad]);
+        packet.extend(query);
+        let sent = self.bed.client().run(move || {
+            let raw = socket2::Protocol::from(255);
+            let socket =
+                socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::RAW, Some(raw))?;
+            socket.send_to(&packet, &SocketAddr::new(Bed::SERVER_V4.into(), 0).into())
+        });
+        sent.expect("the namespace").expect("sent");
     }
 
     fn socket(&self, v6: bool, port: u16) -> DnsClient {
@@ -361,5 +394,141 @@ impl Query {
         }
         bytes.extend(&self.behind);
         bytes
+    }
+}
+
+/// An option of EDNS.
+pub fn option(code: u16, content: &[u8]) -> Vec<u8> {
+    [&code.to_be_bytes(), &(content.len() as u16).to_be_bytes(), content].concat()
+}
+
+/// A query that is not plain, so that servers differ in what they say to it.
+#[derive(Clone, Debug)]
+pub struct Odd {
+    /// Why.
+    pub what: &'static str,
+    /// On the wire.
+    pub query: Vec<u8>,
+    /// The code that AFPA's own server answers with; None: nothing.
+    pub rcode: Option<&'static str>,
+}
+
+impl Odd {
+    /// All of them, made of a plain query without EDNS whose answer is there.
+    pub fn all(plain: &Query) -> Vec<Self> {
+        let edns = Query { edns: Some(1232), ..plain.clone() };
+        let with = |change: &dyn Fn(&mut Query)| {
+            let mut query = edns.clone();
+            change(&mut query);
+            query.bytes()
+        };
+        let bare = |change: &dyn Fn(&mut Query)| {
+            let mut query = plain.clone();
+            change(&mut query);
+            query.bytes()
+        };
+        let options = |content: Vec<u8>| with(&|query| query.options = content.clone());
+        let flags = |flags| bare(&|query| query.flags = flags);
+        let kind = |kind| bare(&|query| query.kind = kind);
+        let class = |class| bare(&|query| query.class = class);
+        let name = |name: &[u8]| bare(&|query| query.name = name.to_vec());
+        let counted = |at: usize, count: u8| {
+            let mut bytes = edns.bytes();
+            bytes[at] = count;
+            bytes
+        };
+        let mut two_opt = counted(11, 2);
+        two_opt.extend_from_within(two_opt.len() - 11..);
+        let mut named_opt = edns.bytes();
+        let root = named_opt.len() - 11;
+        named_opt.splice(root..=root, [1, b'a', 0]);
+        let mut in_answer = counted(11, 0);
+        in_answer[7] = 1;
+        let cut = |by: usize| {
+            let mut bytes = plain.bytes();
+            bytes.truncate(bytes.len() - by);
+            bytes
+        };
+        let mut short_option = options(option(3, b"1234"));
+        short_option.truncate(short_option.len() - 2);
+        let mut too_long_option = options(option(3, b"1234"));
+        let at = too_long_option.len() - 5;
+        too_long_option[at] = 9;
+        let mut signed = counted(11, 2);
+        signed.extend(
+            b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\x3d\x0bhmac-sha256\0\0\0\x65\0\0\0\x01\x2c\0\x20",
+        );
+        signed.extend([7; 32]);
+        signed.extend([0; 6]);
+        let label = |length: u8| [&[length], &*vec![b'a'; length.into()]].concat();
+        let long = [label(63), label(63), label(63), label(63), vec![0]].concat();
+        let table = [
+            ("buffer of 100", with(&|query| query.edns = Some(100)), Some("NOERROR")),
+            ("cookie of a server", options(option(10, &[7; 24])), Some("NOERROR")),
+            (
+                "two options",
+                options([option(10, b"12345678"), option(3, b"")].concat()),
+                Some("NOERROR"),
+            ),
+            ("short cookie", options(option(10, b"12345")), Some("FORMERR")),
+            ("long cookie", options(option(10, &[7; 41])), Some("FORMERR")),
+            ("NSID", options(option(3, b"")), Some("NOERROR")),
+            ("client subnet", options(option(8, b"\0\x01\x18\0\xc0\0\x02")), Some("NOERROR")),
+            ("padding", options(option(12, &[0; 40])), Some("NOERROR")),
+            ("keepalive", options(option(11, b"")), Some("NOERROR")),
+            ("an option that nobody knows", options(option(65_001, b"x")), Some("NOERROR")),
+            ("an option that is cut off", short_option, Some("FORMERR")),
+            ("an option that is longer than the record", too_long_option, Some("FORMERR")),
+            ("EDNS version 1", with(&|query| query.extended[1] = 1), Some("BADVERS")),
+            ("EDNS flag", with(&|query| query.extended[2] = 0x40), Some("NOERROR")),
+            ("an extended code", with(&|query| query.extended[0] = 1), Some("NOERROR")),
+            ("two OPT records", two_opt, Some("FORMERR")),
+            ("an OPT record with a name", named_opt, Some("FORMERR")),
+            ("an OPT record as an answer", in_answer, Some("FORMERR")),
+            ("no question", bare(&|query| query.questions = 0), Some("FORMERR")),
+            ("two questions", bare(&|query| query.questions = 2), Some("FORMERR")),
+            ("a question that is not there", plain.bytes()[..12].to_vec(), Some("FORMERR")),
+            ("inverse query", flags(0x0800), Some("NOTIMP")),
+            ("status", flags(0x1000), Some("NOTIMP")),
+            ("NOTIFY", flags(0x2400), Some("NOTIMP")),
+            ("UPDATE", flags(0x2800), Some("NOTIMP")),
+            ("opcode 15", flags(0x7800), Some("NOTIMP")),
+            ("class CH", class(3), Some("REFUSED")),
+            ("class NONE", class(254), Some("REFUSED")),
+            ("class 0", class(0), Some("REFUSED")),
+            ("class ANY", class(255), Some("NOERROR")),
+            ("AXFR", kind(252), Some("NOTIMP")),
+            ("IXFR", kind(251), Some("NOERROR")),
+            ("ANY", kind(255), Some("NOERROR")),
+            ("MAILB", kind(253), Some("NOTIMP")),
+            ("TKEY", kind(249), Some("NOTIMP")),
+            ("type OPT", kind(41), Some("FORMERR")),
+            ("type 0", kind(0), Some("FORMERR")),
+            ("Z", flags(0x40), Some("NOERROR")),
+            ("TC", flags(0x200), Some("NOERROR")),
+            ("AA", flags(0x400), Some("NOERROR")),
+            ("QR", flags(0x8000), None),
+            ("RA", flags(0x80), Some("NOERROR")),
+            ("an rcode", flags(5), Some("NOERROR")),
+            ("a byte behind", bare(&|query| query.behind = vec![0]), Some("FORMERR")),
+            ("11 bytes behind", bare(&|query| query.behind = vec![0; 11]), Some("FORMERR")),
+            ("cut off", cut(1), Some("FORMERR")),
+            ("cut off in the name", cut(7), Some("FORMERR")),
+            ("compressed", name(b"\xc0\x0c"), Some("FORMERR")),
+            (
+                "label of 64 bytes",
+                name(&[b"\x40".as_slice(), &[b'a'; 64], b"\0"].concat()),
+                Some("FORMERR"),
+            ),
+            ("name of 257 bytes", name(&long), Some("FORMERR")),
+            (
+                "no end",
+                name(&[&plain.name[..plain.name.len() - 1], &[5]].concat()),
+                Some("FORMERR"),
+            ),
+            ("half a header", plain.bytes()[..7].to_vec(), None),
+            ("a signature with another key", signed, Some("NOTAUTH")),
+        ];
+        table.into_iter().map(|(what, query, rcode)| Self { what, query, rcode }).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use afpa_testkit::{Random, eventually_within};
-use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Query, SOA};
+use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, option};
 use rustix::process::Signal;
 
 const NAMES: usize = 24;
@@ -148,79 +148,6 @@ fn answers_are_the_same(kind: NameServer, lab: &DnsLab) {
     assert!(answered > least, "{answered} of {count}: {:#?}", attached.statistics());
 }
 
-/// An option of EDNS.
-fn option(code: u16, content: &[u8]) -> Vec<u8> {
-    [&code.to_be_bytes(), &(content.len() as u16).to_be_bytes(), content].concat()
-}
-
-/// Queries that are never the programs' to answer.
-fn odd_queries(plain: &Query) -> Vec<(&'static str, Vec<u8>)> {
-    let edns = Query { edns: Some(1232), ..plain.clone() };
-    let with = |change: &dyn Fn(&mut Query)| {
-        let mut query = edns.clone();
-        change(&mut query);
-        query.bytes()
-    };
-    let bare = |change: &dyn Fn(&mut Query)| {
-        let mut query = plain.clone();
-        change(&mut query);
-        query.bytes()
-    };
-    let mut two_opt = edns.bytes();
-    two_opt[11] = 2;
-    two_opt.extend_from_within(two_opt.len() - 11..);
-    let mut cut = plain.bytes();
-    cut.pop();
-    vec![
-        ("buffer of 100", with(&|query| query.edns = Some(100))),
-        ("cookie of a server", with(&|query| query.options = option(10, &[7; 24]))),
-        (
-            "two options",
-            with(&|query| {
-                query.options = [option(10, b"12345678"), option(3, b"")].concat();
-            }),
-        ),
-        ("short cookie", with(&|query| query.options = option(10, b"12345"))),
-        ("NSID", with(&|query| query.options = option(3, b""))),
-        ("client subnet", with(&|query| query.options = option(8, b"\0\x01\x18\0\xc0\0\x02"))),
-        ("padding", with(&|query| query.options = option(12, &[0; 40]))),
-        ("EDNS version 1", with(&|query| query.extended[1] = 1)),
-        ("EDNS flag", with(&|query| query.extended[2] = 0x40)),
-        ("two OPT records", two_opt),
-        ("no question", bare(&|query| query.questions = 0)),
-        ("two questions", bare(&|query| query.questions = 2)),
-        ("opcode 2", bare(&|query| query.flags = 0x1000)),
-        ("NOTIFY", bare(&|query| query.flags = 0x2400)),
-        ("UPDATE", bare(&|query| query.flags = 0x2800)),
-        ("class CH", bare(&|query| query.class = 3)),
-        ("class ANY", bare(&|query| query.class = 255)),
-        ("AXFR", bare(&|query| query.kind = 252)),
-        ("IXFR", bare(&|query| query.kind = 251)),
-        ("ANY", bare(&|query| query.kind = 255)),
-        ("Z", bare(&|query| query.flags = 0x40)),
-        ("TC", bare(&|query| query.flags = 0x200)),
-        ("AA", bare(&|query| query.flags = 0x400)),
-        ("QR", bare(&|query| query.flags = 0x8000)),
-        ("RA", bare(&|query| query.flags = 0x80)),
-        ("an rcode", bare(&|query| query.flags = 5)),
-        ("a byte behind", bare(&|query| query.behind = vec![0])),
-        ("11 bytes behind", bare(&|query| query.behind = vec![0; 11])),
-        ("cut off", cut),
-        ("compressed", bare(&|query| query.name = b"\xc0\x0c".to_vec())),
-        (
-            "label of 64 bytes",
-            bare(&|query| query.name = [b"\x40".as_slice(), &[b'a'; 64], b"\0"].concat()),
-        ),
-        (
-            "no end",
-            bare(&|query| {
-                query.name.pop();
-                query.name.push(5);
-            }),
-        ),
-    ]
-}
-
 #[test]
 fn odd_queries_are_the_servers() {
     let lab = match lab(NameServer::Nsd) {
@@ -237,7 +164,7 @@ fn odd_queries_are_the_servers() {
     for one in [&mut client, &mut server] {
         one.set_patience(Duration::from_millis(200)); // some are answered by silence
     }
-    for (what, query) in odd_queries(&plain) {
+    for Odd { what, query, .. } in Odd::all(&plain) {
         let before = attached.answered();
         let (ours, theirs) = (client.ask(&query), server.ask(&query));
         assert_eq!(attached.answered(), before, "{what} was answered by the kernel");
@@ -403,4 +330,62 @@ fn the_excess_of_a_prefix_is_the_servers() {
     let most = 5 + 5 * (since.elapsed().as_secs() + 1);
     assert!(answered <= most, "{answered} of {most}");
     assert!(answered > 0);
+}
+
+/// Two queries with one id, of which the kernel never brings the first one to the server, or both at once.
+#[test]
+fn answers_to_other_questions_are_no_differences() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "1"]);
+    let mut client = lab.client(false);
+    let query = Query::new("host1.example.test", A);
+    pinned(&attached, &mut client, &query);
+    let different = || {
+        let statistics = attached.statistics();
+        let reasons = statistics["reasons"].as_object().expect("reasons").clone();
+        let differs = |reason: &str| reason.starts_with("compared") && reason.contains("differs");
+        reasons
+            .iter()
+            .filter(|(reason, _)| differs(reason))
+            .filter_map(|(_, n)| n.as_u64())
+            .sum::<u64>()
+    };
+    for turn in 0..40 {
+        let with_id = |query: &Query| Query { id: 1000 + turn, ..query.clone() }.bytes();
+        let first = with_id(&query);
+        let other = match turn % 2 {
+            0 => with_id(&Query::new("host2.example.test", MX)),
+            // The same question in another class, which no kernel answers.
+            _ => with_id(&Query { edns: Some(1232), options: option(3, b""), ..query.clone() }),
+        };
+        lab.send_damaged(&client, &first);
+        client.ask(&other).expect("an answer");
+    }
+    assert_eq!(different(), 0, "{:#?}", attached.statistics());
+    assert_eq!(attached.statistics()["pinned"]["changed"], 0);
+}
+
+#[test]
+fn guessed_names_do_not_fill_the_table() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "0"]);
+    let mut client = lab.client(false);
+    for name in [
+        "a.wild.example.test",
+        "b.c.wild.example.test",
+        "absent.example.test",
+        "host1.example.test",
+    ] {
+        pinned(&attached, &mut client, &Query::new(name, A));
+    }
+    attached.settle();
+    let statistics = attached.statistics();
+    let pinned = &statistics["pinned"];
+    assert_eq!((&pinned["questions"], &pinned["of_guessed_names"]), (&4.into(), &3.into()));
 }

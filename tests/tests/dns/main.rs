@@ -7,5 +7,6 @@ mod differ;
 mod keys;
 mod life;
 mod message;
+mod odd;
 mod secondaries;
 mod types;

@@ -84,6 +84,18 @@ struct {
 	__type(value, struct afpa_dns_key);
 } dns_watches SEC(".maps");
 
+/* Room for a query whose checksum is looked at. */
+struct dns_room {
+	__u8 bytes[AFPA_DNS_QUERY_MAX + 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct dns_room);
+} dns_rooms SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 64);

@@ -94,6 +94,11 @@ impl Tail {
         self.header[1] & 0x0f == 3
     }
 
+    /// Whether it has no record that answers.
+    pub fn has_no_answer(&self) -> bool {
+        self.header[2..4] == [0, 0]
+    }
+
     /// As the programs have it.
     pub fn to_abi(&self) -> DnsTail {
         let mut tail = DnsTail { length: self.bytes.len() as u16, ..DnsTail::ZERO };
@@ -120,6 +125,8 @@ pub struct Parts {
     pub several: bool,
     /// Owners, and names that records lead to: the zones of all of them may change the answer.
     pub names: BTreeSet<Vec<u8>>,
+    /// A signature says that its records are those of a wildcard (RFC 4035 section 5.3.4).
+    pub expanded: bool,
     /// Some record may lead to names that are not read here.
     pub unread: bool,
     /// Contents of SOA records, and their owners.
@@ -177,11 +184,19 @@ impl Parts {
             parts.unread |=
                 target.is_none() && kind != SOA && kind != RRSIG && !ALONE.contains(&kind);
             let covered = if kind == RRSIG { word(content)? } else { 0 };
+            if kind == RRSIG && !owner.starts_with(b"\x01*") {
+                parts.expanded |= usize::from(*answer.get(content + 3)?) < labels(&owner);
+            }
             parts.several |= !sets.insert((owner.clone(), kind, covered));
             parts.names.insert(owner);
         }
         (at == answer.len()).then_some(parts)
     }
+}
+
+/// How many labels a name has, without the root's.
+fn labels(name: &[u8]) -> usize {
+    std::iter::successors(Some(name), |name| super::key::parent(name)).count() - 1
 }
 
 /// The contents of an SOA record with its names written out.
@@ -256,6 +271,19 @@ mod tests {
         assert_eq!((abi.length, abi.header[0]), (32, 0x84u16.to_le()));
         let parts = Parts::of(&answer).unwrap();
         assert!(parts.several && !parts.unread && parts.names.len() == 1, "{parts:?}");
+    }
+
+    #[test]
+    fn a_signature_tells_of_a_wildcard() {
+        let (_, mut answer) = asked();
+        answer[7] = 3;
+        let mut signature = vec![0xc0, 12, 0, 46, 0, 1, 0, 0, 14, 16, 0, 20, 0, 1, 13, 3];
+        signature.extend([0; 16]);
+        for (count, expanded) in [(3, false), (2, true)] {
+            signature[15] = count;
+            let parts = Parts::of(&[answer.as_slice(), &signature].concat()).unwrap();
+            assert_eq!(parts.expanded, expanded);
+        }
     }
 
     #[test]

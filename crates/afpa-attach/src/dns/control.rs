@@ -94,7 +94,7 @@ pub(super) fn statistics(engine: &Engine) -> Value {
         "pinned": {
             "questions": standing.keys,
             "tails": standing.tails,
-            "of_absent_names": standing.absent,
+            "of_guessed_names": standing.guesses,
             "confirmed": standing.confirmed,
             "changed": standing.changed,
         },

@@ -10,10 +10,10 @@ use afpa_bpf::dns::DnsPath;
 use afpa_bpf::dns::abi::{DnsConfig, DnsKey, dns_event};
 use afpa_bpf::monotonic_ns;
 
-use super::answer::Unfit;
+use super::answer::{Tail, Unfit};
 use super::ask::{Asker, Reply, Soa};
 use super::key;
-use super::learn::{self, Asking, Learnt};
+use super::learn::{self, Asking, Learnt, PLAIN};
 use super::pins::{Pin, Pins, Wanted, is_purged};
 use super::zones::{Order, ZoneName, Zones};
 use crate::filler::spawn;
@@ -58,9 +58,21 @@ struct State {
     settled: HashMap<DnsKey, ()>,
     /// Zones of names; None: the server has none.
     homes: HashMap<(u32, Vec<u8>), Option<Vec<u8>>>,
+    /// Answers for a name that nobody can know, below the name of the key; None: there is none, or no such name.
+    strangers: HashMap<DnsKey, Option<Tail>>,
     confirmed: u64,
     changed: u64,
     poll_at_once: bool,
+}
+
+/// An answer that may be pinned.
+struct Found {
+    learnt: Learnt,
+    /// The zone, or all of the server's, on which it depends, and its edition.
+    zone: ZoneName,
+    edition: u32,
+    /// Anybody may have thought of its name.
+    guess: bool,
 }
 
 /// How long the server may take for an answer; for that to a poll.
@@ -178,6 +190,7 @@ impl Engine {
             state.wanted.want(key);
         }
         state.homes.clear();
+        state.strangers.clear();
     }
 
     // --- reports ---
@@ -282,7 +295,7 @@ impl Engine {
         let outcome = self.ask_all(asker, &key, due);
         let now = monotonic_ns();
         let mut state = self.state();
-        let (learnt, zone, edition) = match outcome {
+        let Found { learnt, zone, edition, guess } = match outcome {
             Ok(found) => found,
             Err(Unfit::Changing) => return state.wanted.want_at(key, now + SOON),
             Err(why) => {
@@ -307,7 +320,7 @@ impl Engine {
         if state.zones.edition(&zone) != Some(edition) {
             return state.wanted.want_at(key, now + SOON);
         }
-        if let Err(why) = self.pin(&mut state, key, &learnt, edition, now) {
+        if let Err(why) = self.pin(&mut state, key, (&learnt, guess), edition, now) {
             state.wanted.leave(key, why, now);
         }
     }
@@ -316,11 +329,11 @@ impl Engine {
         &self,
         state: &mut State,
         key: DnsKey,
-        learnt: &Learnt,
+        (learnt, guess): (&Learnt, bool),
         edition: u32,
         now: u64,
     ) -> Result<(), Unfit> {
-        let (number, new) = state.pins.add(key, &learnt.tail, edition, now)?;
+        let (number, new) = state.pins.add(key, (&learnt.tail, guess), edition, now)?;
         let word = key::word(&key, self.config.seed, number, edition, learnt.rule);
         let written = match new {
             Some(number) => self.path.put_tail(number, &learnt.tail.to_abi()),
@@ -333,12 +346,7 @@ impl Engine {
     }
 
     /// Everything that is asked about a question: its zones first, so that a change meanwhile is seen.
-    fn ask_all(
-        &self,
-        asker: &mut Asker,
-        key: &DnsKey,
-        due: &mut Instant,
-    ) -> Result<(Learnt, ZoneName, u32), Unfit> {
+    fn ask_all(&self, asker: &mut Asker, key: &DnsKey, due: &mut Instant) -> Result<Found, Unfit> {
         let server = key.server;
         let apex = self.home(asker, server, key::name(key), due)?.ok_or(Unfit::NoZone)?;
         let own = (server, Some(apex.clone()));
@@ -360,12 +368,52 @@ impl Engine {
             let home = self.home(asker, server, name, due)?;
             alone &= home.as_ref() == Some(&apex);
         }
+        let guess = self.is_guess(asker, key, &learnt, &apex, due);
         if alone {
-            return Ok((learnt, own, edition));
+            return Ok(Found { learnt, zone: own, edition, guess });
         }
         // The zones of these names may have been watched only from now on.
         let edition = before.1.ok_or(Unfit::Changing)?;
-        Ok((learnt, all, edition))
+        Ok(Found { learnt, zone: all, edition, guess })
+    }
+
+    /// Whether anybody may have thought of the name: it does not exist, or is a wildcard's, as one that nobody can know is.
+    fn is_guess(
+        &self,
+        asker: &mut Asker,
+        key: &DnsKey,
+        learnt: &Learnt,
+        apex: &[u8],
+        due: &mut Instant,
+    ) -> bool {
+        let Learnt { tail, parts, .. } = learnt;
+        if tail.is_nxdomain() || parts.expanded {
+            return true;
+        }
+        let above = key::parent(key::name(key)).filter(|above| key::is_below(above, apex));
+        let Some(above) = above else { return false };
+        let like = |name: &[u8]| key::key(name, u16::from_be(key.r#type), key.bits, key.server);
+        // As long as the label of the name, because pointers count bytes.
+        let label = usize::from(key::name(key).first().copied().unwrap_or(0));
+        let of = |letters: &[u8]| like(&[&[label as u8], letters, above].concat());
+        let Some(place) = of(&vec![0x80; label]) else { return false };
+        let known = self.state().strangers.get(&place).cloned();
+        let found = known.unwrap_or_else(|| {
+            let letters: Vec<u8> = (0..label).map(|_| asker.random() as u8 | 0x80).collect();
+            self.take_turn(due);
+            let told = of(&letters).and_then(|stranger| {
+                let (query, answer) = asker.ask_key(&stranger, PLAIN, PATIENCE)?;
+                Tail::of(&stranger, &query, &answer).ok().filter(|tail| !tail.is_nxdomain())
+            });
+            let mut state = self.state();
+            if state.strangers.len() >= HOMES {
+                state.strangers.clear();
+            }
+            state.strangers.insert(place, told.clone());
+            told
+        });
+        // The proofs of a signed zone differ from name to name.
+        found.is_some_and(|found| found == *tail || tail.has_no_answer())
     }
 
     /// The zone of a name on this server, which is watched from now on.
@@ -458,6 +506,7 @@ impl Engine {
             state.settled.remove(key);
         }
         state.homes.clear();
+        state.strangers.clear();
         purged.len()
     }
 
@@ -473,7 +522,7 @@ impl Engine {
     pub(super) fn standing(&self) -> Standing {
         let state = self.state();
         let (zones, current, changes) = state.zones.standing();
-        let (keys, tails, absent) = state.pins.standing();
+        let (keys, tails, guesses) = state.pins.standing();
         let (wanted, unfit) = state.wanted.standing(monotonic_ns());
         Standing {
             zones,
@@ -481,7 +530,7 @@ impl Engine {
             changes,
             keys,
             tails,
-            absent,
+            guesses,
             wanted,
             unfit,
             confirmed: state.confirmed,
@@ -497,7 +546,7 @@ pub(super) struct Standing {
     pub(super) changes: u64,
     pub(super) keys: usize,
     pub(super) tails: usize,
-    pub(super) absent: usize,
+    pub(super) guesses: usize,
     pub(super) wanted: usize,
     pub(super) unfit: std::collections::BTreeMap<String, u64>,
     pub(super) confirmed: u64,

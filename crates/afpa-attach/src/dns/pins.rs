@@ -17,6 +17,8 @@ pub struct Pin {
     pub tail: Tail,
     /// Its number.
     number: u32,
+    /// Its name may be anybody's guess.
+    guess: bool,
     /// Since when.
     since: u64,
     /// How many were pinned before it: a key that was pinned again is another one.
@@ -32,15 +34,18 @@ pub struct Pins {
     free: Vec<u32>,
     /// Numbers of tails that programs may still read for a moment.
     fallow: VecDeque<(u64, u32)>,
-    /// Names that do not exist.
-    absent: usize,
+    /// Those of names that anybody may have thought of, in all and by the edition of their zone.
+    guesses: usize,
+    guesses_of: HashMap<u32, usize>,
     /// In rounds these are confirmed: the time of the last one, and which.
     round: VecDeque<(u64, DnsKey, u64)>,
     pinned: u64,
 }
 
-/// An eighth of the table is for names that do not exist: anybody can ask for any number of them.
-const ABSENT: usize = DNS_KEYS / 8;
+/// An eighth of the table is for names that do not exist, or are a wildcard's: anybody can ask for any number of them. A zone gets
+/// half of that.
+const GUESSES: usize = DNS_KEYS / 8;
+const GUESSES_OF_ZONE: usize = GUESSES / 2;
 /// Room is left, so that the kernel's table never is full.
 const MOST: usize = DNS_KEYS - DNS_KEYS / 16;
 /// An answer lives for an hour at most: then it is learnt anew, if it is still asked for.
@@ -53,19 +58,20 @@ const ROUND: u64 = 10_000_000_000;
 pub type NewTail = Option<u32>;
 
 impl Pins {
-    /// Notes an answer. Returns the number of its tail, and whether that must be written first.
+    /// Notes an answer; `guess`: anybody may have thought of its name. Returns the number of its tail, and whether that must be
+    /// written first.
     ///
     /// # Errors
     /// When there is no room.
     pub fn add(
         &mut self,
         key: DnsKey,
-        tail: &Tail,
+        (tail, guess): (&Tail, bool),
         edition: u32,
         now: u64,
     ) -> Result<(u32, NewTail), Unfit> {
         self.remove(&key, now);
-        if self.keys.len() >= MOST || (tail.is_nxdomain() && self.absent >= ABSENT) {
+        if self.keys.len() >= MOST || (guess && !self.has_room_for_guess(edition)) {
             return Err(Unfit::Full);
         }
         let (number, new) = match self.tails.get_mut(tail) {
@@ -79,12 +85,21 @@ impl Pins {
                 (number, Some(number))
             }
         };
-        self.absent += usize::from(tail.is_nxdomain());
+        if guess {
+            self.guesses += 1;
+            *self.guesses_of.entry(edition).or_default() += 1;
+        }
         let turn = self.pinned;
         self.pinned += 1;
-        self.keys.insert(key, Pin { edition, tail: tail.clone(), number, since: now, turn });
+        let pin = Pin { edition, tail: tail.clone(), number, guess, since: now, turn };
+        self.keys.insert(key, pin);
         self.round.push_back((now, key, turn));
         Ok((number, new))
+    }
+
+    fn has_room_for_guess(&self, edition: u32) -> bool {
+        let of_zone = self.guesses_of.get(&edition).copied().unwrap_or(0);
+        self.guesses < GUESSES && of_zone < GUESSES_OF_ZONE
     }
 
     fn number(&mut self, now: u64) -> Option<u32> {
@@ -104,7 +119,13 @@ impl Pins {
     /// Forgets one, if it is there.
     pub fn remove(&mut self, key: &DnsKey, now: u64) -> Option<Pin> {
         let pin = self.keys.remove(key)?;
-        self.absent -= usize::from(pin.tail.is_nxdomain());
+        if pin.guess {
+            self.guesses -= 1;
+            if let Some(count) = self.guesses_of.get_mut(&pin.edition) {
+                *count -= 1;
+            }
+            self.guesses_of.retain(|_, count| *count > 0);
+        }
         if let Some((_, uses)) = self.tails.get_mut(&pin.tail) {
             *uses -= 1;
             if *uses == 0 {
@@ -139,9 +160,9 @@ impl Pins {
         self.keys.get(key).is_some_and(|now| now.turn == pin.turn)
     }
 
-    /// Keys, tails, and keys of names that do not exist.
+    /// Keys, tails, and keys of names that anybody may have thought of.
     pub fn standing(&self) -> (usize, usize, usize) {
-        (self.keys.len(), self.tails.len(), self.absent)
+        (self.keys.len(), self.tails.len(), self.guesses)
     }
 }
 
@@ -277,13 +298,31 @@ mod tests {
     #[test]
     fn tails_are_shared_and_their_numbers_rest() {
         let mut pins = Pins::default();
-        assert_eq!(pins.add(key(1), &tail(1), 7, 0), Ok((0, Some(0))));
-        assert_eq!(pins.add(key(2), &tail(1), 7, 0), Ok((0, None)));
-        assert_eq!(pins.add(key(3), &tail(2), 7, 0), Ok((1, Some(1))));
+        assert_eq!(pins.add(key(1), (&tail(1), false), 7, 0), Ok((0, Some(0))));
+        assert_eq!(pins.add(key(2), (&tail(1), false), 7, 0), Ok((0, None)));
+        assert_eq!(pins.add(key(3), (&tail(2), false), 7, 0), Ok((1, Some(1))));
         assert!(pins.remove(&key(1), 5).is_some() && pins.remove(&key(2), 5).is_some());
-        assert_eq!(pins.add(key(4), &tail(3), 7, 6), Ok((2, Some(2))), "0 rests");
-        assert_eq!(pins.add(key(5), &tail(4), 7, 6 + REST), Ok((0, Some(0))));
+        assert_eq!(pins.add(key(4), (&tail(3), false), 7, 6), Ok((2, Some(2))), "0 rests");
+        assert_eq!(pins.add(key(5), (&tail(4), false), 7, 6 + REST), Ok((0, Some(0))));
         assert_eq!(pins.choose(|_, pin| pin.edition == 7).len(), 3);
+    }
+
+    #[test]
+    fn names_that_anybody_may_think_of_leave_room_for_others() {
+        let mut pins = Pins::default();
+        let name = |zone: u32, at: usize| {
+            key::key(&key::read(&format!("n{at}.z{zone}.example")).unwrap(), 1, 0, 0).unwrap()
+        };
+        let mut fill = |zone: u32| {
+            (0..GUESSES)
+                .filter(|at| pins.add(name(zone, *at), (&tail(1), true), zone, 0).is_ok())
+                .count()
+        };
+        assert_eq!((fill(1), fill(2), fill(3)), (GUESSES_OF_ZONE, GUESSES_OF_ZONE, 0));
+        assert!(pins.add(name(1, 9999), (&tail(1), false), 1, 0).is_ok(), "another name");
+        assert!(pins.remove(&name(1, 0), 0).is_some());
+        assert!(pins.add(name(3, 0), (&tail(1), true), 3, 0).is_ok());
+        assert_eq!(pins.standing().2, GUESSES);
     }
 
     #[test]
