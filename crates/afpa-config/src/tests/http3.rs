@@ -39,7 +39,8 @@ fn it_is_spoken_by_default_where_datagrams_can_be_had() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("afpa.toml");
     let [one, two] = ["127.0.0.1:8443", "127.0.0.1:8444"].map(|text| text.parse().unwrap());
-    let known = || Known { datagrams: &|address| address == one, ..Known::default() };
+    let is_one = |address| address == one;
+    let known = || Known { datagrams: &is_one, ..Known::default() };
     for (section, told) in [("", 1), ("[http3]\nenabled = true\n", 0)] {
         let sites = [one, two].map(|address: std::net::SocketAddr| {
             format!(
