@@ -62,10 +62,12 @@ impl<T> Places<T> {
     /// A ready place; none: another one.
     fn at(&self, index: u32) -> Option<*mut T> {
         assert!(index != 0 && index < self.len(), "place {index} of {}", self.len());
+        if index >= self.more_from {
+            return None;
+        }
         // JUSTIFICATION: the kernel reads the array while we write.
         // SAFETY: the mapping has `more_from` values.
-        (index < self.more_from)
-            .then(|| unsafe { self.ready.as_mut_ptr().cast::<T>().add(index as usize) })
+        Some(unsafe { self.ready.as_mut_ptr().cast::<T>().add(index as usize) })
     }
 
     /// Fills a place that is not ready. False: the kernel has no memory for it now.
@@ -153,8 +155,8 @@ impl Slots {
     /// Whether an answer of it was given since it was written.
     pub(crate) fn is_used(&self, index: u32) -> bool {
         match self.0.at(index) {
-            // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, aligned.
             Some(place) => {
+                // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping, aligned.
                 let used = unsafe { AtomicU32::from_ptr(&raw mut (*place).used) };
                 used.load(Ordering::Relaxed) != 0
             }
@@ -166,8 +168,10 @@ impl Slots {
     /// The pages of a slot: to be taken for nothing but numbers.
     pub(crate) fn pages(&self, index: u32) -> [u32; PAGES_MAX] {
         match self.0.at(index) {
-            // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping; any bytes are numbers.
-            Some(place) => unsafe { (&raw const (*place).pages).read_volatile() },
+            Some(place) => {
+                // JUSTIFICATION: as for `write`. SAFETY: `at` gives a pointer into the mapping; any bytes are numbers.
+                unsafe { (&raw const (*place).pages).read_volatile() }
+            }
             None => self.0.bytes(index).map_or([0; PAGES_MAX], |slot| {
                 let at = |page| offset_of!(Slot, pages) + 4 * page;
                 std::array::from_fn(|page| u32::from_ne_bytes(part(&slot, at(page))))
