@@ -1,16 +1,15 @@
 //! `[[dns.key]]`: secrets that secondaries and AFPA sign their messages with (TSIG, RFC 8945).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use afpa_dns::Name;
 use afpa_dns::tsig::{Algorithm, Key, secret};
 
 use crate::choice::choice;
-use crate::finding::{Finding, Location};
+use crate::finding::Location;
 use crate::items::Item;
-use crate::model::Config;
 use crate::reader::Reader;
-use crate::settings::{Instance, Settings};
+use crate::settings::Instance;
 use crate::whole_file::read_whole;
 use crate::zones::zone_name;
 
@@ -81,47 +80,4 @@ impl DnsKeySettings {
         };
         Ok(Key::new(&self.name, algorithm, &found))
     }
-}
-
-/// Names that are there twice, and those that no key has.
-pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, key) in config.dns_keys.iter().enumerate() {
-        let at = settings.location_in("dns.key", key.instance, "name");
-        let before = config.dns_keys.iter().take(index);
-        if before.into_iter().any(|other| other.name.lower() == key.name.lower()) {
-            let cause = format!("the key {} is there twice", key.name);
-            findings.push(Finding::error(at, cause, "remove one of the two"));
-        }
-    }
-    for zone in &config.zones {
-        let Some(name) = &zone.key else { continue };
-        if !config.dns_keys.iter().any(|key| key.name.lower() == name.lower()) {
-            let at = settings.location_in("zone", zone.instance, "key");
-            let remedy = "add it: [[dns.key]] with `name` and `file`";
-            findings.push(Finding::error(at, format!("there is no key {name}"), remedy));
-        }
-    }
-    findings
-}
-
-/// Whether the secrets can be read.
-pub(crate) fn feasibility(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let of_key = |key: &DnsKeySettings| {
-        let at = settings.location_in("dns.key", key.instance, "file");
-        match key.read_key() {
-            Err((cause, remedy)) => Some(Finding::error(at, cause, remedy)),
-            Ok(_) if is_open(&key.file) => {
-                let cause = format!("everybody may read {}", key.file.display());
-                Some(Finding::warning(at, cause, "chmod o-r it"))
-            }
-            Ok(_) => None,
-        }
-    };
-    config.dns_keys.iter().filter_map(of_key).collect()
-}
-
-fn is_open(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }

@@ -218,7 +218,6 @@ pub fn load_by(
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
-    findings.extend(dns_keys::feasibility(&loaded.config, &loaded.settings));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -282,7 +281,6 @@ fn parse(
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
     findings.extend(zone_checks::consistency(&config, &settings));
-    findings.extend(dns_keys::consistency(&config, &settings));
     let written = Written::of(document);
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))
 }

@@ -30,7 +30,7 @@ impl Step {
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Vec<Arc<Step>>);
 
-/// What has changed since an older version: records that are gone, and new ones, each with its SOA first.
+/// The changes since an older version: records that are gone, and new ones, each with its SOA first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference<'j> {
     /// Those of the older version alone.

@@ -31,7 +31,7 @@ fn error(checked: &Checked) -> u16 {
     }
 }
 
-/// RFC 8945 section 4.3: what is hashed, written out.
+/// The bytes that RFC 8945 section 4.3 has hashed, written out.
 #[test]
 fn a_signature_is_the_one_of_the_rfc() {
     let own = key("Key.example.", Algorithm::Sha256, 7);

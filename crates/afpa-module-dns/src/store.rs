@@ -69,7 +69,7 @@ pub struct Serving {
 pub struct Transferable {
     /// The zone, and who may have it.
     pub served: ServedZone,
-    /// What has changed before.
+    /// The changes that led to it.
     pub journal: Arc<Journal>,
 }
 

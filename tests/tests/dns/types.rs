@@ -174,6 +174,6 @@ fn a_zone_file_that_bind_writes_is_read() {
         let hex: String = found[0].iter().map(|byte| format!("{byte:02x}")).collect();
         unknown.push_str(&format!("t{index} TYPE{rtype} \\# {} {hex}\n", found[0].len()));
     }
-    // What we read, BIND reads out of the same bytes.
+    // BIND reads the same out of the bytes that we have made.
     assert_eq!(as_bind_writes(folder.path(), &unknown), theirs);
 }
