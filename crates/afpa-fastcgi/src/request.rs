@@ -18,7 +18,7 @@ const KEEP_CONNECTION: u8 = 1;
 /// Fields of a head that take no memory of their own.
 const FEW_FIELDS: usize = 32;
 
-/// Bytes of the records beside the parameters that are told and the head: more than those of most requests.
+/// Bytes of the records beside parameters and head: more than those of most requests.
 const BESIDE: usize = 256;
 
 /// Fields that are no parameters `HTTP_...`: others tell of them, or the connection alone is concerned.
