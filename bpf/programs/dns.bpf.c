@@ -69,7 +69,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	struct dns_found found = {};
 	struct dns_question q = {};
 	struct datagram d = {};
-	__u32 zero = 0;
+	__u32 zero = 0, seconds;
 	__u64 now;
 
 	config = bpf_map_lookup_elem(&dns_configs, &zero);
@@ -80,6 +80,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (now >= *(volatile __u64 *)&config->until)
 		return dns_pass(AFPA_DNS_REASON_PASS_NO_HEARTBEAT);
 	put_address(client.address, d.source);
+	q.knows_cookies = config->knows_cookies;
 	if (!d.plain || skb->pkt_type != PACKET_HOST || skb_field(skb, dev, rx_handler))
 		reason = AFPA_DNS_REASON_PASS_PACKET;
 	else if (bpf_ntohs(d.source_port) < 1024)
@@ -91,18 +92,26 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (reason != AFPA_DNS_REASON_ANSWERED)
 		return dns_pass_other(skb, &d, &client, reason);
 	q.key.server = client.server;
+	seconds = (now + *(volatile __u64 *)&config->wall) / 1000000000;
+	if (q.opt_length > DNS_OPT + DNS_COOKIE) {
+		q.proven = dns_cookie_proves(&q, config->cookie_secret, seconds, d.source, d.ipv6);
+		if (!q.proven)
+			return dns_pass_other(skb, &d, &client, AFPA_DNS_REASON_PASS_COOKIE);
+	}
 	reason = dns_look_up(&q, config, now, &found);
 	if (reason == AFPA_DNS_REASON_PASS_NOT_PINNED)
 		dns_tell(&q.key, AFPA_DNS_MISSED);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
 		return dns_pass_other(skb, &d, &client, reason);
 	reason = dns_find_way(skb, &client, d.ipv6, config, now, &found.way);
-	if (reason == AFPA_DNS_REASON_ANSWERED && !dns_within_budget(&client, d.ipv6, config, now))
+	if (reason == AFPA_DNS_REASON_ANSWERED && !q.proven && !dns_within_budget(&client, d.ipv6, config, now))
 		reason = AFPA_DNS_REASON_PASS_RATE;
 	if (reason != AFPA_DNS_REASON_ANSWERED) {
 		dns_remember(skb, &d, &client, &q);
 		return dns_pass(reason);
 	}
+	if (found.cookie)
+		found.option_sum = dns_make_cookie(&q, config->cookie_secret, seconds, d.source, d.ipv6, found.option);
 	return dns_send(skb, &d, &q, &found);
 }
 

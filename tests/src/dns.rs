@@ -20,6 +20,8 @@ use serde_json::Value;
 pub enum NameServer {
     /// NSD.
     Nsd,
+    /// NSD with cookies of the secret [`COOKIE_SECRET`].
+    NsdWithCookies,
     /// Knot DNS.
     Knot,
     /// BIND.
@@ -39,7 +41,7 @@ impl NameServer {
     /// The name of its program.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Nsd => "nsd",
+            Self::Nsd | Self::NsdWithCookies => "nsd",
             Self::Knot => "knotd",
             Self::Bind => "named",
             Self::PowerDns => "pdns_server",
@@ -56,11 +58,19 @@ impl NameServer {
         let (v4, v6) = (Bed::SERVER_V4, Bed::SERVER_V6);
         let file = folder.join("server.conf");
         let text = match self {
-            Self::Nsd => format!(
+            Self::Nsd | Self::NsdWithCookies => format!(
                 "server:\n server-count: 2\n ip-address: {v4}\n ip-address: {v6}\n username: \"\"\n zonesdir: \"{at}\"\n\
                  database: \"\"\n pidfile: \"{at}/server.pid\"\n xfrdfile: \"{at}/xfrd\"\n zonelistfile: \"{at}/zonelist\"\n\
-                 logfile: \"{at}/server.log\"\n rrl-ratelimit: 0\nremote-control:\n control-enable: no\n\
-                 zone:\n name: example.test\n zonefile: example.test\n"
+                 logfile: \"{at}/server.log\"\n rrl-ratelimit: 0\n{}remote-control:\n control-enable: no\n\
+                 zone:\n name: example.test\n zonefile: example.test\n",
+                match self {
+                    Self::NsdWithCookies => {
+                        format!(
+                            " answer-cookie: yes\n cookie-secret: {COOKIE_SECRET}\n cookie-secret-file: \"{at}/none\"\n"
+                        )
+                    }
+                    _ => String::new(),
+                }
             ),
             Self::Knot => format!(
                 "server:\n    rundir: {at}\n    pidfile: {at}/server.pid\n    listen: [{v4}@53, {v6}@53]\n    udp-workers: 1\n\
@@ -88,7 +98,7 @@ impl NameServer {
         fs::write(&file, text).expect("written");
         let file = file.display().to_string();
         match self {
-            Self::Nsd => vec!["-d".into(), "-c".into(), file],
+            Self::Nsd | Self::NsdWithCookies => vec!["-d".into(), "-c".into(), file],
             Self::Knot => vec!["-c".into(), file],
             Self::Bind => vec!["-f".into(), "-c".into(), file],
             Self::PowerDns => vec![format!("--config-dir={at}")],
@@ -320,6 +330,8 @@ impl DnsClient {
     }
 }
 
+/// The secret of a server with cookies.
+pub const COOKIE_SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 /// The type of addresses.
 pub const A: u16 = 1;
 /// The type of the record with a zone's serial.

@@ -2,7 +2,8 @@
 /*
  * The programs' derivation of DNS keys as an ordinary process: the same header over a few lines that stand in for the kernel.
  *
- * Standard input: (length:u32 message)*. Standard output, for each: reason:u32, buffer:u32, mixed:u32, the pinned word with tail 5, zone 7,
+ * Standard input: (length:u32 message)*, with the highest bit of the length if the secret of cookies is known. Standard
+ * output, for each: reason:u32, buffer:u32, mixed:u32, the pinned word with tail 5, zone 7,
  * rule 3 and seed 11 as two u32, the key; all but the reason are 0 if the server gets the query.
  */
 #include <stdbool.h>
@@ -42,10 +43,12 @@ int main(void)
 {
 	__u32 length;
 
-	while (fread(&length, sizeof(length), 1, stdin) == 1 && length <= sizeof(packet.bytes)) {
-		struct dns_question q = { .key.server = 3 };
+	while (fread(&length, sizeof(length), 1, stdin) == 1 && (length & 0x7fffffff) <= sizeof(packet.bytes)) {
+		struct dns_question q = { .key.server = 3, .knows_cookies = length >> 31 };
 		__u32 answer[5] = {};
 		__u64 word;
+
+		length &= 0x7fffffff;
 
 		if (length && fread(packet.bytes, length, 1, stdin) != 1)
 			return 1;

@@ -4,8 +4,11 @@
 #[allow(unreachable_pub)]
 mod compiled;
 
+use std::net::IpAddr;
+
 use afpa_attach::dns::key::{Case, derive, key, query, read, word};
 use afpa_bpf::dns::abi::{DnsKey, Reason, dns_bit};
+use afpa_dns::Secrets;
 use compiled::Compiled;
 
 const GENERATED: usize = 200_000;
@@ -46,6 +49,13 @@ impl Chance {
         let size = [0, 100, 512, 1232, 4096, 65535][self.number(6)];
         let mut message =
             query(&made, self.number(65536) as u16, size, Case::Mixed(self.0), self.0);
+        if made.bits & dns_bit::COOKIE != 0 && self.number(2) == 0 {
+            // With the server's part.
+            let end = message.len();
+            message[end - 13] = 28;
+            message[end - 9] = 24;
+            message.extend([1; 16]);
+        }
         for _ in 0..self.number(4) {
             match self.number(5) {
                 0 => message.truncate(self.number(message.len().max(1))),
@@ -63,9 +73,10 @@ impl Chance {
 }
 
 /// The answer of the C program.
-fn ask(compiled: &mut Compiled, message: &[u8]) -> ([u32; 5], DnsKey) {
+fn ask(compiled: &mut Compiled, message: &[u8], knows_cookies: bool) -> ([u32; 5], DnsKey) {
     let mut answer = [0; 5 * 4 + size_of::<DnsKey>()];
-    compiled.write(&(message.len() as u32).to_ne_bytes());
+    let flag = u32::from(knows_cookies) << 31;
+    compiled.write(&(message.len() as u32 | flag).to_ne_bytes());
     compiled.write(message);
     compiled.read(&mut answer);
     let (words, key) = answer.split_at(20);
@@ -74,8 +85,13 @@ fn ask(compiled: &mut Compiled, message: &[u8]) -> ([u32; 5], DnsKey) {
 }
 
 fn compare(compiled: &mut Compiled, message: &[u8]) -> bool {
-    let ([reason, buffer, mixed, low, high], key) = ask(compiled, message);
-    match derive(message, SERVER) {
+    let known = compare_by(compiled, message, true);
+    compare_by(compiled, message, false) || known
+}
+
+fn compare_by(compiled: &mut Compiled, message: &[u8], knows_cookies: bool) -> bool {
+    let ([reason, buffer, mixed, low, high], key) = ask(compiled, message, knows_cookies);
+    match derive(message, SERVER, knows_cookies) {
         Err(why) => {
             assert_eq!((reason, buffer), (why as u32, 0), "{message:02x?}");
             false
@@ -109,4 +125,52 @@ fn c_and_rust_derive_the_same_keys() {
     });
     let count = answerable.count();
     assert!(count > GENERATED / 10, "only {count} were plain queries");
+}
+
+#[test]
+fn c_and_rust_make_the_same_cookies() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut compiled) =
+        Compiled::start("crates/afpa-attach/tests/dns_cookie.c", folder.path())
+    else {
+        return;
+    };
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    for turn in 0..5000u32 {
+        let secret: [u8; 16] = std::array::from_fn(|_| chance.number(256) as u8);
+        let own: [u8; 8] = std::array::from_fn(|_| chance.number(256) as u8);
+        let (v4, v6): ([u8; 4], [u8; 16]) = (
+            std::array::from_fn(|_| chance.number(256) as u8),
+            std::array::from_fn(|_| chance.number(256) as u8),
+        );
+        let is_v6 = turn % 2 == 1;
+        let client: IpAddr = if is_v6 { v6.into() } else { v4.into() };
+        let bytes = if is_v6 { v6 } else { [[0; 12].as_slice(), &v4].concat().try_into().unwrap() };
+        let secrets = Secrets::new(vec![secret]);
+        let (now, age) = (chance.number(1 << 32) as u32, chance.number(4500) as u32);
+        let mut cookie =
+            secrets.renew(&own, client, now.wrapping_sub(age).wrapping_add(400)).unwrap();
+        let changed = chance.number(4);
+        if changed == 0 {
+            cookie[chance.number(24)] ^= 1 << chance.number(8);
+        }
+        for part in [&secret[..], &cookie, &bytes, &now.to_ne_bytes()] {
+            compiled.write(part);
+        }
+        compiled.write(&u32::from(is_v6).to_ne_bytes());
+        let mut answer = [0; 4 + 28];
+        compiled.read(&mut answer);
+        let proves = secrets.prove(&cookie, client, now);
+        assert_eq!(answer[0] == 1, proves, "{cookie:02x?} at {now}");
+        let is_young = age <= 1800 + 400;
+        let expected = match proves && is_young {
+            true => cookie,
+            false => secrets.renew(&cookie, client, now).unwrap(),
+        };
+        assert_eq!(answer[4..8], [0, 10, 0, 24]);
+        // A changed time may be another age; all else is sure.
+        if changed != 0 {
+            assert_eq!(answer[8..], expected, "{cookie:02x?} at {now}");
+        }
+    }
 }

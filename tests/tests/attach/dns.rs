@@ -1,9 +1,12 @@
 //! `afpa attach --dns` before a name server: byte for byte its answers, and its end with them.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use afpa_testkit::{Random, eventually_within};
-use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, option};
+use afpa_tests::dns::{
+    A, COOKIE_SECRET, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, option,
+};
 use rustix::process::Signal;
 
 const NAMES: usize = 24;
@@ -388,4 +391,71 @@ fn guessed_names_do_not_fill_the_table() {
     let statistics = attached.statistics();
     let pinned = &statistics["pinned"];
     assert_eq!((&pinned["questions"], &pinned["of_guessed_names"]), (&4.into(), &3.into()));
+}
+
+#[test]
+fn cookies_of_the_server_are_made_and_checked() {
+    let lab = match lab(NameServer::NsdWithCookies) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("secret");
+    fs::write(&secret, COOKIE_SECRET).expect("written");
+    let path = secret.display().to_string();
+    let attached = lab.attach(&["--rate", "3", "--cookie-secret", &path]);
+    for v6 in [false, true] {
+        let (mut client, mut server) = (lab.client(v6), lab.past_us(v6));
+        let with = |cookie: &[u8]| {
+            let plain = Query::new("Host1.example.test", A);
+            Query { edns: Some(1232), options: option(10, cookie), ..plain }.bytes()
+        };
+        pinned(
+            &attached,
+            &mut client,
+            &Query {
+                edns: Some(1232),
+                options: option(10, b"clients1"),
+                ..Query::new("host1.example.test", A)
+            },
+        );
+        let cookie = |answer: &[u8]| answer[answer.len() - 24..].to_vec();
+        let without = |answer: &[u8]| answer[..answer.len() - 16].to_vec();
+        let theirs = server.ask(&with(b"clients1")).expect("an answer");
+        // The server's own cookie proves the client, whose answers are the kernel's whatever the rate.
+        let before = attached.answered();
+        eventually_within(
+            Duration::from_secs(20),
+            "the kernel answers whoever has a cookie",
+            || {
+                let from = attached.answered();
+                for _ in 0..30 {
+                    let ours = client.ask(&with(&cookie(&theirs))).expect("an answer");
+                    assert_eq!(ours, theirs, "a young cookie stays as it is");
+                }
+                attached.answered() - from > 25
+            },
+        );
+        assert!(attached.answered() > before);
+        // The kernel's own cookie is one of the server's: it comes back from there as it was.
+        let mut own = None;
+        eventually_within(Duration::from_secs(20), "the kernel makes a cookie", || {
+            let from = attached.answered();
+            let ours = client.ask(&with(b"clients2")).expect("an answer");
+            own = (attached.answered() > from).then_some(ours);
+            own.is_some()
+        });
+        let own = own.expect("made");
+        let theirs = server.ask(&with(&cookie(&own))).expect("an answer");
+        assert_eq!((cookie(&theirs), without(&theirs)), (cookie(&own), without(&own)));
+        // One that is not right is the server's to judge.
+        let mut wrong = cookie(&own);
+        wrong[23] ^= 1;
+        for cookie in [wrong, [b"clients2".as_slice(), &[1, 0, 0, 0, 0, 0, 0, 1], &[7; 8]].concat()]
+        {
+            let from = attached.answered();
+            client.ask(&with(&cookie)).expect("an answer");
+            assert_eq!(attached.answered(), from);
+        }
+    }
 }

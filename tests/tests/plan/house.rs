@@ -14,11 +14,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-bpf", &["afpa-abi", "afpa-police", "afpa-say"]),
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-self-check", &["afpa-bpf"]),
+    ("afpa-dns", &[]),
     (
         "afpa-attach",
         &[
             "afpa-bpf",
             "afpa-cache",
+            "afpa-dns",
             "afpa-framework",
             "afpa-http",
             "afpa-police",
@@ -26,7 +28,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-self-check",
         ],
     ),
-    ("afpa-dns", &[]),
     ("afpa-framework", &["afpa-cache"]),
     ("afpa-fastcgi", &["afpa-http"]),
     ("afpa-h2", &["afpa-http"]),

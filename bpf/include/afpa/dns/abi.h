@@ -32,7 +32,7 @@ enum afpa_dns_bit {
 	AFPA_DNS_CD = 4,
 	AFPA_DNS_AD = 8,
 	AFPA_DNS_RD = 16,
-	AFPA_DNS_COOKIE = 32, /* EDNS has one option, a client's cookie without a server's (RFC 7873) */
+	AFPA_DNS_COOKIE = 32, /* EDNS has one option, a client's cookie (RFC 7873); with a server's only where its secret is known */
 };
 
 /* Bits of a pinned answer's rule. */
@@ -57,7 +57,7 @@ struct afpa_dns_key {
 struct afpa_dns_tail {
 	__u32 sum;        /* of the bytes, as from an even place, folded to 16 bits */
 	__u16 length;
-	__u16 reserved;
+	__u16 cookie;     /* 1: the option of a cookie follows, made for the client, which has sent one */
 	__u16 header[4];  /* flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, network order */
 	__u8 bytes[AFPA_DNS_TAIL_ROOM];
 };
@@ -94,6 +94,10 @@ struct afpa_dns_config {
 	__u64 cost;           /* ns of a prefix's budget that an answer takes; 0: no limit */
 	__u64 burst;          /* ns of budget that a prefix may use ahead of time */
 	__u64 seed;
+	__u64 cookie_secret[2]; /* of the server's cookies (RFC 9018) */
+	__u64 wall;           /* monotonic ns and these are ns since 1970 */
+	__u32 knows_cookies;  /* 1: that secret is known */
+	__u32 reserved;
 	__u32 port;           /* host order */
 	__u32 next_hops;      /* edition of the routes; 0: clients are not known by their next hops */
 };

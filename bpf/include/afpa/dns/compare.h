@@ -125,6 +125,8 @@ static __always_inline void dns_compare(struct __sk_buff *skb, const struct data
 		return;
 	at = UDP_LENGTH + DNS_HEADER + key.name_length + DNS_TYPE_CLASS;
 	c.from = d->udp_at + at;
+	if (c.tail->cookie && (key.bits & AFPA_DNS_COOKIE))
+		at += DNS_WHOLE_OPTION; /* another one for each client, which the server makes as the programs do */
 	c.differs = d->length != at + c.tail->length || ((h->flags ^ c.tail->header[0]) & ~bpf_htons(DNS_RD)) ||
 		    h->answers != c.tail->header[1] || h->authorities != c.tail->header[2] ||
 		    h->additionals != c.tail->header[3];

@@ -21,6 +21,8 @@
 #define DNS_HEADER 12
 #define DNS_OPT 11
 #define DNS_COOKIE 12 /* an option with a client's cookie of 8 bytes */
+#define DNS_WHOLE_COOKIE 24
+#define DNS_WHOLE_OPTION (4 + DNS_WHOLE_COOKIE)
 #define DNS_TYPE_CLASS 4
 #define DNS_SMALLEST (DNS_HEADER + 1 + DNS_TYPE_CLASS)
 
@@ -31,7 +33,7 @@ struct dns_header {
 /* The bytes behind the name: type and class, and then perhaps an OPT record, with zeros behind it. */
 struct dns_end {
 	__u16 type, class;                 /* network order */
-	__u8 opt[DNS_OPT + DNS_COOKIE + 1]; /* at an even place */
+	__u8 opt[DNS_OPT + DNS_WHOLE_OPTION + 1]; /* at an even place */
 };
 
 struct dns_question {
@@ -41,6 +43,9 @@ struct dns_question {
 	__u16 opt_sum;  /* of the OPT record, as from an even place, folded */
 	__u8 opt_length;
 	bool mixed;     /* the name was not in lower case */
+	bool knows_cookies; /* set before: a cookie of the server's can be checked */
+	bool proven;    /* it was, and is right */
+	__u64 cookie[3]; /* the client's; version and time, hash of the server's */
 };
 
 /* Eight bytes to lower case at once. A label's length, at most 63, lies below 'A'. */
@@ -79,7 +84,7 @@ static __always_inline bool dns_is_opt(const __u8 *opt, __u32 options)
 }
 
 /* The OPT record at the end of a message of `length` bytes that ends at `end`: its length; 0: it is none that is known here. */
-static __always_inline __u32 dns_find_opt(struct __sk_buff *skb, __u32 end, __u32 length, __u8 *opt)
+static __always_inline __u32 dns_find_opt(struct __sk_buff *skb, __u32 end, __u32 length, __u8 *opt, bool knows_cookies)
 {
 	if (length >= DNS_SMALLEST + DNS_OPT && !bpf_skb_load_bytes(skb, end - DNS_OPT, opt, DNS_OPT) && dns_is_opt(opt, 0))
 		return DNS_OPT;
@@ -87,6 +92,10 @@ static __always_inline __u32 dns_find_opt(struct __sk_buff *skb, __u32 end, __u3
 	    !bpf_skb_load_bytes(skb, end - DNS_OPT - DNS_COOKIE, opt, DNS_OPT + DNS_COOKIE) && dns_is_opt(opt, DNS_COOKIE) &&
 	    dns_u16(opt + 11) == 10 && dns_u16(opt + 13) == 8)
 		return DNS_OPT + DNS_COOKIE;
+	if (knows_cookies && length >= DNS_SMALLEST + DNS_OPT + DNS_WHOLE_OPTION &&
+	    !bpf_skb_load_bytes(skb, end - DNS_OPT - DNS_WHOLE_OPTION, opt, DNS_OPT + DNS_WHOLE_OPTION) &&
+	    dns_is_opt(opt, DNS_WHOLE_OPTION) && dns_u16(opt + 11) == 10 && dns_u16(opt + 13) == DNS_WHOLE_COOKIE)
+		return DNS_OPT + DNS_WHOLE_OPTION;
 	return 0;
 }
 
@@ -106,7 +115,9 @@ static __always_inline enum afpa_dns_reason dns_derive_end(struct dns_question *
 	if (end->opt[5] || end->opt[6] || (dns_u16(end->opt + 7) & ~0x8000) || q->buffer < 512)
 		return AFPA_DNS_REASON_PASS_EDNS;
 	q->key.bits |= (end->opt[7] ? AFPA_DNS_DO : 0) | (q->opt_length > DNS_OPT ? AFPA_DNS_COOKIE : 0);
-	for (int i = 0; i < (DNS_OPT + DNS_COOKIE + 1) / 2; i++)
+	if (q->opt_length > DNS_OPT)
+		__builtin_memcpy(q->cookie, end->opt + DNS_OPT + 4, sizeof(q->cookie)); /* zeros behind a client's alone */
+	for (int i = 0; i < (DNS_OPT + DNS_WHOLE_OPTION + 1) / 2; i++)
 		sum += words[i];
 	sum = (sum & 0xffff) + (sum >> 16);
 	q->opt_sum = (sum & 0xffff) + (sum >> 16);
@@ -141,7 +152,7 @@ static __always_inline enum afpa_dns_reason dns_derive(struct __sk_buff *skb, __
 	if (!dns_derive_header(q, &header))
 		return AFPA_DNS_REASON_PASS_HEADER;
 	if (q->key.bits & AFPA_DNS_EDNS) {
-		q->opt_length = dns_find_opt(skb, at + length, length, end.opt);
+		q->opt_length = dns_find_opt(skb, at + length, length, end.opt, q->knows_cookies);
 		if (!q->opt_length)
 			return AFPA_DNS_REASON_PASS_EDNS;
 	}

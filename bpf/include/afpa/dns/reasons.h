@@ -28,7 +28,8 @@
 	X(19, SAME, "compared: the server's own answer is the pinned one")         \
 	X(20, DIFFERENT, "compared: the server's own answer differs, and the pinned one was dropped") \
 	X(21, NOTIFIED, "seen: NOTIFY or UPDATE, all zones are to be confirmed")   \
-	X(22, REPORT_LOST, "report to user mode lost: ring buffer was full")
+	X(22, REPORT_LOST, "report to user mode lost: ring buffer was full")      \
+	X(23, PASS_COOKIE, "passed: the cookie is not one of the server's for this client, or is too old")
 
 #define AFPA_DNS_ENUM(number, name, text) AFPA_DNS_REASON_##name = number,
 enum afpa_dns_reason { AFPA_DNS_REASONS(AFPA_DNS_ENUM) AFPA_DNS_REASONS_COUNT };

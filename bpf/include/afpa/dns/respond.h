@@ -9,6 +9,7 @@
 #ifndef AFPA_DNS_RESPOND_H
 #define AFPA_DNS_RESPOND_H
 
+#include <afpa/dns/cookie.h>
 #include <afpa/dns/derive.h>
 #include <afpa/dns/way.h>
 
@@ -19,6 +20,9 @@ struct dns_found {
 	struct afpa_dns_tail *tail;
 	struct afpa_dns_way way;
 	__u32 length; /* of UDP, with its header */
+	__u32 option[DNS_WHOLE_OPTION / 4]; /* of the client's cookie */
+	__u16 option_sum;
+	bool cookie;  /* the option follows the tail */
 };
 
 /* The packet's headers, from the frame's start to the end of the DNS header. */
@@ -69,6 +73,8 @@ static __always_inline void dns_turn_headers(struct udphdr *udp, struct dns_head
 	}
 	after = (__u64)h->flags + h->answers + h->authorities + h->additionals + 2 * (__u64)udp->length +
 		(odd ? swap_bytes(tail->sum) : (__u16)tail->sum);
+	if (found->cookie)
+		after += odd ^ (tail->length & 1) ? swap_bytes(found->option_sum) : found->option_sum;
 	check = ~datagram_fold((__u64)(__u16)~udp->check + after + (__u16)~datagram_fold(before));
 	udp->check = check ? check : 0xffff;
 }
@@ -129,7 +135,11 @@ static __always_inline enum afpa_dns_reason dns_fits(const struct dns_question *
 {
 	if (rule & AFPA_DNS_LOWER_ONLY && q->mixed)
 		return AFPA_DNS_REASON_PASS_CASE;
-	found->length = UDP_LENGTH + DNS_HEADER + q->key.name_length + DNS_TYPE_CLASS + found->tail->length;
+	found->cookie = q->opt_length > DNS_OPT && found->tail->cookie;
+	if (q->proven && !found->cookie)
+		return AFPA_DNS_REASON_PASS_COOKIE; /* the server was asked without its own cookie */
+	found->length = UDP_LENGTH + DNS_HEADER + q->key.name_length + DNS_TYPE_CLASS + found->tail->length +
+			(found->cookie ? DNS_WHOLE_OPTION : 0);
 	if (found->length - UDP_LENGTH > q->buffer || found->length - UDP_LENGTH > AFPA_DNS_ANSWER_MAX ||
 	    (q->opt_length && q->buffer < dns_least_buffer(rule)))
 		return AFPA_DNS_REASON_PASS_BUFFER;
@@ -181,6 +191,8 @@ static __always_inline int dns_send(struct __sk_buff *skb, const struct datagram
 	    tail > AFPA_DNS_TAIL_MAX)
 		goto failed;
 	if (tail && bpf_skb_store_bytes(skb, at, found->tail->bytes, tail, 0))
+		goto failed;
+	if (found->cookie && bpf_skb_store_bytes(skb, at + tail, found->option, DNS_WHOLE_OPTION, 0))
 		goto failed;
 	dns_count(AFPA_DNS_REASON_ANSWERED);
 	return bpf_redirect(skb->ifindex, 0);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsKey, DnsTail};
 
+use super::cookies::OPTION;
 use super::key::{self, HEADER};
 
 /// The part of an answer that is pinned: the header without id and RD, and all that follows the question.
@@ -12,6 +13,19 @@ pub struct Tail {
     /// Flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, as on the wire.
     header: [u8; 8],
     bytes: Vec<u8>,
+    /// The server has given the client a cookie, which is not part of it.
+    cookie: bool,
+}
+
+/// A query, and the answer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// As it was sent.
+    pub query: Vec<u8>,
+    /// As it came, but for the cookie.
+    pub answer: Vec<u8>,
+    /// There was a cookie of the server's at its end.
+    pub cookie: bool,
 }
 
 /// Why an answer stays the server's.
@@ -55,11 +69,12 @@ pub enum Unfit {
 const RD: u8 = 0x01;
 
 impl Tail {
-    /// The part of an answer to this query of the key that is behind the question.
+    /// The part of the answer to a query of the key that is behind the question.
     ///
     /// # Errors
     /// When it must not be given to others.
-    pub fn of(key: &DnsKey, query: &[u8], answer: &[u8]) -> Result<Self, Unfit> {
+    pub fn of(key: &DnsKey, exchange: &Exchange) -> Result<Self, Unfit> {
+        let Exchange { query, answer, cookie } = exchange;
         let end = key::question_end(key);
         let question = |message: &[u8]| message.get(HEADER..end).map(<[u8]>::to_vec);
         let (Some(header), Some(bytes)) = (answer.first_chunk::<HEADER>(), answer.get(end..))
@@ -70,7 +85,7 @@ impl Tail {
             return Err(Unfit::Strange);
         };
         let same_rd = query.get(2).is_some_and(|flags| (flags ^ f1) & RD == 0);
-        if query.get(..2) != Some(&[i1, i2])
+        if query.get(..2) != Some([i1, i2].as_slice())
             || f1 & 0xf8 != 0x80
             || !same_rd
             || question(query) != question(answer)
@@ -86,7 +101,8 @@ impl Tail {
         if bytes.len() > DNS_TAIL_MAX {
             return Err(Unfit::Long);
         }
-        Ok(Self { header: [f1 & !RD, f2, a1, a2, n1, n2, r1, r2], bytes: bytes.to_vec() })
+        let header = [f1 & !RD, f2, a1, a2, n1, n2, r1, r2];
+        Ok(Self { header, bytes: bytes.to_vec(), cookie: *cookie })
     }
 
     /// Whether it says that the name does not exist.
@@ -101,12 +117,17 @@ impl Tail {
 
     /// As the programs have it.
     pub fn to_abi(&self) -> DnsTail {
-        let mut tail = DnsTail { length: self.bytes.len() as u16, ..DnsTail::ZERO };
+        let (length, cookie) = (self.bytes.len() as u16, self.cookie.into());
+        let mut tail = DnsTail { length, cookie, ..DnsTail::ZERO };
         tail.header = std::array::from_fn(|at| {
             u16::from_ne_bytes([self.header[2 * at], self.header[2 * at + 1]])
         });
         if let Some(place) = tail.bytes.get_mut(..self.bytes.len()) {
             place.copy_from_slice(&self.bytes);
+            // The length of the options, which come behind.
+            if let Some(last) = place.last_mut().filter(|_| self.cookie) {
+                *last = OPTION as u8;
+            }
         }
         let (words, _) = tail.bytes.as_chunks::<2>();
         let mut sum: u32 = words.iter().map(|word| u32::from(u16::from_ne_bytes(*word))).sum();
@@ -250,6 +271,10 @@ mod tests {
         key::key(&key::read("www.example.org").unwrap(), 1, 16, 0).unwrap()
     }
 
+    fn exchange(query: &[u8], answer: &[u8]) -> Exchange {
+        Exchange { query: query.to_vec(), answer: answer.to_vec(), cookie: false }
+    }
+
     fn asked() -> (Vec<u8>, Vec<u8>) {
         let query = key::query(&key(), 0x1234, 512, Case::Upper, 0);
         let mut answer = query.clone();
@@ -264,7 +289,7 @@ mod tests {
     #[test]
     fn a_tail_is_what_follows_the_question() {
         let (query, answer) = asked();
-        let tail = Tail::of(&key(), &query, &answer).unwrap();
+        let tail = Tail::of(&key(), &exchange(&query, &answer)).unwrap();
         assert_eq!(tail.bytes.len(), 32);
         assert_eq!(tail.header, [0x84, 0, 0, 2, 0, 0, 0, 0]);
         let abi = tail.to_abi();
@@ -292,7 +317,7 @@ mod tests {
         let changed = |at: usize, to: u8| {
             let mut answer = answer.clone();
             answer[at] = to;
-            Tail::of(&key(), &query, &answer).err()
+            Tail::of(&key(), &exchange(&query, &answer)).err()
         };
         assert_eq!(changed(0, 0x13), Some(Unfit::Strange)); // id
         assert_eq!(changed(2, 0x05), Some(Unfit::Strange)); // no answer
@@ -300,7 +325,7 @@ mod tests {
         assert_eq!(changed(2, 0x87), Some(Unfit::Truncated));
         assert_eq!(changed(3, 5), Some(Unfit::Error));
         assert_eq!(changed(14, b'w'), Some(Unfit::Strange)); // another case
-        assert_eq!(Tail::of(&key(), &query, &answer[..20]), Err(Unfit::Strange));
+        assert_eq!(Tail::of(&key(), &exchange(&query, &answer[..20])), Err(Unfit::Strange));
         for cut in 0..answer.len() {
             assert_eq!(Parts::of(&answer[..cut]), None);
         }

@@ -3,11 +3,12 @@
 use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use afpa_bpf::dns::abi::DnsKey;
 
-use super::answer::{Parts, Tail, is_authoritative};
+use super::answer::{Exchange, Parts, Tail, is_authoritative};
+use super::cookies::Cookies;
 use super::key;
 use super::learn::{Asking, PLAIN, Told, query};
 use crate::stranger::{Stranger, datagrams};
@@ -30,13 +31,18 @@ pub(super) struct Asker {
     sockets: Vec<UdpSocket>,
     turn: usize,
     here: UdpSocket,
+    cookies: Option<Arc<Cookies>>,
     random: std::fs::File,
 }
 
 const SOCKETS: usize = 4;
 
 impl Asker {
-    pub(super) fn new(address: SocketAddr, stranger: &Arc<Stranger>) -> std::io::Result<Self> {
+    pub(super) fn new(
+        address: SocketAddr,
+        stranger: &Arc<Stranger>,
+        cookies: Option<&Arc<Cookies>>,
+    ) -> std::io::Result<Self> {
         let sockets =
             (0..SOCKETS).map(|_| stranger.datagrams(address)).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -45,6 +51,7 @@ impl Asker {
             sockets,
             turn: 0,
             here: datagrams(address)?,
+            cookies: cookies.cloned(),
             random: std::fs::File::open("/dev/urandom")?,
         })
     }
@@ -78,9 +85,22 @@ impl Asker {
         let id = self.random() as u16;
         let query = query(key, id, self.random(), asking);
         match self.ask(&query, asking.here, patience) {
-            Reply::Answer(answer) => Some((query, answer)),
+            Reply::Answer(mut answer) => {
+                let cookie = self.strip(&query, &mut answer, asking.here);
+                Some(Exchange { query, answer, cookie })
+            }
             _ => None,
         }
+    }
+
+    /// Takes the cookie off an answer, if it is one that the programs can make.
+    fn strip(&self, query: &[u8], answer: &mut Vec<u8>, here: bool) -> bool {
+        let Some(cookies) = &self.cookies else { return false };
+        let socket = if here { Some(&self.here) } else { self.sockets.get(self.turn) };
+        let Some(Ok(own)) = socket.map(UdpSocket::local_addr) else { return false };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // Cookies have 32 bits for the time.
+        cookies.strip(query, answer, own.ip().to_canonical(), now.as_secs() as u32)
     }
 
     /// The SOA records that the server tells with authority, when asked for this name's.
@@ -92,9 +112,11 @@ impl Asker {
             Reply::Answer(answer) => answer,
             other => return Err(other),
         };
-        if Tail::of(&key, &query, &answer).is_err() || !is_authoritative(&answer) {
+        let exchange = Exchange { query, answer, cookie: false };
+        if Tail::of(&key, &exchange).is_err() || !is_authoritative(&exchange.answer) {
             return Ok(Soa::None);
         }
+        let answer = exchange.answer;
         let serials = Parts::of(&answer).map(|parts| parts.serials).unwrap_or_default();
         let above = serials.into_iter().find(|(owner, _)| key::is_below(name, owner));
         Ok(above.map_or(Soa::None, |(apex, content)| Soa::Of { apex, content }))

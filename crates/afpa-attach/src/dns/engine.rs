@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use afpa_bpf::dns::DnsPath;
 use afpa_bpf::dns::abi::{DnsConfig, DnsKey, dns_event};
@@ -12,6 +12,7 @@ use afpa_bpf::monotonic_ns;
 
 use super::answer::{Tail, Unfit};
 use super::ask::{Asker, Reply, Soa};
+use super::cookies::Cookies;
 use super::key;
 use super::learn::{self, Asking, Learnt, PLAIN};
 use super::pins::{Pin, Pins, Wanted, is_purged};
@@ -30,6 +31,7 @@ pub(super) struct Engine {
     pub(super) paused: AtomicBool,
     ended: AtomicBool,
     config: DnsConfig,
+    cookies: Option<Arc<Cookies>>,
     /// Edition of the routes by which clients are known; 0: they are not.
     next_hops: AtomicU32,
     routes_changed: AtomicU32,
@@ -92,6 +94,7 @@ impl Engine {
         listen: Vec<SocketAddr>,
         settings: Pace,
         config: DnsConfig,
+        cookies: Option<Cookies>,
     ) -> Self {
         Self {
             path,
@@ -102,6 +105,7 @@ impl Engine {
             paused: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             config,
+            cookies: cookies.map(Arc::new),
             next_hops: AtomicU32::new(0),
             routes_changed: AtomicU32::new(0),
             asked: AtomicU64::new(0),
@@ -119,7 +123,10 @@ impl Engine {
     /// Starts the threads.
     pub(super) fn start(self: &Arc<Self>, stranger: &Arc<Stranger>) -> anyhow::Result<()> {
         self.beat();
-        let askers = || self.listen.iter().map(|at| Asker::new(*at, stranger)).collect();
+        let askers = || {
+            let asker = |at: &SocketAddr| Asker::new(*at, stranger, self.cookies.as_ref());
+            self.listen.iter().map(asker).collect()
+        };
         let (for_polls, for_keys): (std::io::Result<Vec<_>>, std::io::Result<Vec<_>>) =
             (askers(), askers());
         let (mut for_polls, mut for_keys) = (for_polls?, for_keys?);
@@ -143,7 +150,10 @@ impl Engine {
         let still = self.paused.load(Ordering::Relaxed) || self.is_ended();
         let until = if still { 0 } else { monotonic_ns() + ALIVE };
         let next_hops = self.next_hops.load(Ordering::SeqCst);
-        let _until_the_next = self.path.configure(&DnsConfig { until, next_hops, ..self.config });
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let wall = (unix.as_nanos() as u64).wrapping_sub(monotonic_ns());
+        let config = DnsConfig { until, next_hops, wall, ..self.config };
+        let _until_the_next = self.path.configure(&config);
     }
 
     /// Clients are known by their next hops, as far as routes are sure.
@@ -402,8 +412,8 @@ impl Engine {
             let letters: Vec<u8> = (0..label).map(|_| asker.random() as u8 | 0x80).collect();
             self.take_turn(due);
             let told = of(&letters).and_then(|stranger| {
-                let (query, answer) = asker.ask_key(&stranger, PLAIN, PATIENCE)?;
-                Tail::of(&stranger, &query, &answer).ok().filter(|tail| !tail.is_nxdomain())
+                let told = asker.ask_key(&stranger, PLAIN, PATIENCE)?;
+                Tail::of(&stranger, &told).ok().filter(|tail| !tail.is_nxdomain())
             });
             let mut state = self.state();
             if state.strangers.len() >= HOMES {

@@ -10,9 +10,10 @@ const AD: u16 = 0x0020;
 const CD: u16 = 0x0010;
 pub(crate) const HEADER: usize = 12;
 const TYPE_CLASS: usize = 4;
-const OPT: usize = 11;
-/// An option with a client's cookie.
-const COOKIE: usize = 12;
+pub(crate) const OPT: usize = 11;
+/// An option with a client's cookie; with the server's, too.
+pub(crate) const COOKIE: usize = 12;
+const WHOLE_COOKIE: usize = 28;
 const UDP: usize = 8;
 /// Types whose answers are never given by a program: IXFR, AXFR, ANY.
 const LEFT: [u16; 3] = [251, 252, 255];
@@ -28,11 +29,11 @@ pub struct Question {
     pub mixed: bool,
 }
 
-/// Reads a query, sent to the address with this number.
+/// Reads a query, sent to the address with this number; `knows_cookies`: those of the server can be checked.
 ///
 /// # Errors
 /// The reason for which the programs leave it to the server.
-pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
+pub fn derive(message: &[u8], server: u32, knows_cookies: bool) -> Result<Question, Reason> {
     let word = |at: usize| {
         let two = message.get(at..at + 2).and_then(|two| two.try_into().ok());
         two.map_or(0, u16::from_be_bytes)
@@ -45,8 +46,11 @@ pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
     if flags & !(RD | AD | CD) != 0 || counts != [1, 0, 0] || additionals > 1 {
         return Err(Reason::PassHeader);
     }
-    let opt =
-        if additionals == 1 { Some(find_opt(message).ok_or(Reason::PassEdns)?) } else { None };
+    let opt = if additionals == 1 {
+        Some(find_opt(message, knows_cookies).ok_or(Reason::PassEdns)?)
+    } else {
+        None
+    };
     let behind = TYPE_CLASS + opt.map_or(0, <[u8]>::len);
     let length = match message.len().checked_sub(HEADER + behind) {
         None | Some(0) => return Err(Reason::PassLength),
@@ -76,19 +80,22 @@ pub fn derive(message: &[u8], server: u32) -> Result<Question, Reason> {
     Ok(Question { key, buffer, mixed: name.iter().any(u8::is_ascii_uppercase) })
 }
 
-/// The OPT record at the end: without options, or with a client's cookie.
-fn find_opt(message: &[u8]) -> Option<&[u8]> {
+/// The OPT record at the end: without options, or with a cookie, the server's only if that is known.
+fn find_opt(message: &[u8], knows_cookies: bool) -> Option<&[u8]> {
     let end = |length: usize| {
         let at = message.len().checked_sub(length)?;
         message.get(at..).filter(|_| at >= HEADER + 1 + TYPE_CLASS)
     };
     let without = end(OPT).filter(|opt| matches!(opt, [0, 0, 41, .., 0, 0]));
-    without.or_else(|| {
-        end(OPT + COOKIE).filter(|opt| {
+    let with = |length: usize| {
+        end(OPT + length).filter(|opt| {
             let options = opt.get(9..15);
-            opt.starts_with(&[0, 0, 41]) && options == Some(&[0, COOKIE as u8, 0, 10, 0, 8])
+            let head = [0, length as u8, 0, 10, 0, length as u8 - 4];
+            opt.starts_with(&[0, 0, 41]) && options == Some(&head)
         })
-    })
+    };
+    let whole = || if knows_cookies { with(WHOLE_COOKIE) } else { None };
+    without.or_else(|| with(COOKIE)).or_else(whole)
 }
 
 /// The key of a name in wire form; None: the name is too long.
@@ -243,7 +250,7 @@ mod tests {
             }
             let key = key(&read("www.Example.org").unwrap(), 28, bits, 3).unwrap();
             for case in [Case::Lower, Case::Upper, Case::Mixed(0x5555)] {
-                let question = derive(&query(&key, 7, 1232, case, 9), 3).unwrap();
+                let question = derive(&query(&key, 7, 1232, case, 9), 3, false).unwrap();
                 assert_eq!(question.key, key);
                 assert_eq!(question.mixed, case != Case::Lower);
                 assert_eq!(question.buffer, if bits & dns_bit::EDNS != 0 { 1232 } else { 512 });

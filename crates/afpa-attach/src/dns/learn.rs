@@ -2,7 +2,7 @@
 
 use afpa_bpf::dns::abi::{DnsKey, dns_bit, dns_rule};
 
-use super::answer::{Parts, Tail, Unfit};
+use super::answer::{Exchange, Parts, Tail, Unfit};
 use super::key::{self, Case};
 
 /// A question to the server.
@@ -17,7 +17,7 @@ pub struct Asking {
 }
 
 /// The answer to it, with the query that was sent.
-pub type Told = Option<(Vec<u8>, Vec<u8>)>;
+pub type Told = Option<Exchange>;
 
 /// An answer that may be given to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub fn learn(
     ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
 ) -> Result<Learnt, Unfit> {
     let mut tail = |key: &DnsKey, asking| {
-        let (query, answer) = ask(key, asking).ok_or(Unfit::Silence)?;
-        Tail::of(key, &query, &answer).map(|tail| (tail, answer))
+        let exchange = ask(key, asking).ok_or(Unfit::Silence)?;
+        Tail::of(key, &exchange).map(|tail| (tail, exchange.answer))
     };
     let edns = key.bits & dns_bit::EDNS != 0;
     let most = if edns { 4096 } else { PLAIN.buffer };
@@ -116,8 +116,8 @@ pub fn confirm(
     buffer: u16,
     ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
 ) -> Result<(), Unfit> {
-    let (query, answer) = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
-    match Tail::of(key, &query, &answer)? == *pinned {
+    let exchange = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
+    match Tail::of(key, &exchange)? == *pinned {
         true => Ok(()),
         false => Err(Unfit::Unstable),
     }
@@ -151,7 +151,7 @@ mod tests {
             for one in all {
                 answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 192, 0, 2, one]);
             }
-            Some((query, answer))
+            Some(Exchange { query, answer, cookie: false })
         }
     }
 

@@ -3,6 +3,7 @@
 //! The programs report questions that are not pinned; this process asks the server for those that come again, as a stranger, and pins
 //! what is sure. Every bit of a question that may matter is part of its key, and asked as it is.
 //!
+//! - [`cookies`]: the server's cookies, where their secret is known.
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
 //! - [`zones`], [`pins`]: editions of zones with their leases; pinned answers, and wanted ones. No I/O, no clock.
 //! - `ask`, `engine`, `control`: sockets, threads, orders.
@@ -10,6 +11,7 @@
 pub mod answer;
 mod ask;
 mod control;
+pub mod cookies;
 mod engine;
 pub mod key;
 pub mod learn;
@@ -27,6 +29,7 @@ use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
+use self::cookies::Cookies;
 use self::engine::{Engine, Pace};
 use crate::Rights;
 use crate::paths::AttachSocket;
@@ -49,6 +52,8 @@ pub struct DnsSettings {
     pub poll: Duration,
     /// A client is answered for so long after the server itself has answered it.
     pub firewall_interval: Duration,
+    /// The file of the secret of the server's cookies.
+    pub cookie_secret: Option<PathBuf>,
     /// Clients are known by their next hops as well.
     pub by_gateway: bool,
     /// Folder of the control socket.
@@ -69,6 +74,7 @@ pub fn run(
 ) -> anyhow::Result<()> {
     let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
     let port = check(&settings)?;
+    let cookies = settings.cookie_secret.as_deref().map(Cookies::read).transpose()?;
     let mut claim = PortClaim::default();
     claim.lock(port).context("the port cannot be accelerated")?;
     let stranger =
@@ -82,11 +88,13 @@ pub fn run(
         cost: 1_000_000_000u64.checked_div(settings.rate.into()).unwrap_or(0),
         burst: BURST_NS,
         seed: seed()?,
+        cookie_secret: cookies.as_ref().map_or([0; 2], Cookies::words),
+        knows_cookies: cookies.is_some().into(),
         port: port.into(),
         ..DnsConfig::ZERO
     };
     let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };
-    let engine = Arc::new(Engine::new(path, settings.listen.clone(), pace, config));
+    let engine = Arc::new(Engine::new(path, settings.listen.clone(), pace, config, cookies));
     let socket = AttachSocket::new(&settings.folder, port);
     let listener = crate::control::listen(&socket.path)
         .with_context(|| format!("cannot listen on {}", socket.path.display()))?;

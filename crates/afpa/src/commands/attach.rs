@@ -51,6 +51,10 @@ pub struct Attach {
     /// Milliseconds from one look at a zone's serial to the next
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(10..=100), requires = "dns", help_heading = "DNS")]
     pub poll: u32,
+    /// File of the secret with which the server makes cookies (`cookie-secret` of NSD and BIND, 32 hexadecimal digits): clients
+    /// that send such a cookie are answered in the kernel, and beyond `--rate`
+    #[arg(long, value_name = "FILE", requires = "dns", help_heading = "DNS")]
+    pub cookie_secret: Option<PathBuf>,
     /// Name by which clients call it; may be repeated [default: its addresses, and localhost]
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
@@ -220,6 +224,7 @@ fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
         listen: options.listen.clone(),
         rate: options.rate,
         ask_rate: options.ask_rate,
+        cookie_secret: options.cookie_secret.clone(),
         by_gateway: options.clients == "gateway",
         settle: Duration::from_secs(options.settle.into()),
         poll: Duration::from_millis(options.poll.into()),
