@@ -86,7 +86,9 @@ impl Next {
     /// As [`of`](Self::of), and waits until the process before has ended.
     fn alone(server: &TlsServer, process: u32) -> Self {
         let next = Self::of(server, process);
-        eventually("the process before has ended", || is_gone(process));
+        // A client whose farewell was lost holds it up, at most for `[timeouts] shutdown`.
+        let limit = with_patience(Duration::from_secs(90));
+        eventually_within(limit, "the process before has ended", || is_gone(process));
         next
     }
 }
