@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use afpa_dns::Name;
-use afpa_dns::tsig::{Algorithm, Key, secret};
+use afpa_dns::key_file::{KeyFileError, secret};
+use afpa_dns::tsig::{Algorithm, Key};
 
 use crate::choice::choice;
 use crate::finding::Location;
@@ -69,15 +70,24 @@ impl DnsKeySettings {
             (cause, "give the user that AFPA runs as the right to read it, or name another file")
         })?;
         let text = String::from_utf8_lossy(&bytes);
-        let found = secret(&text).ok_or_else(|| {
-            let cause = format!("{shown} has no secret in base64 of 16 bytes or more");
-            (cause, "make one: `openssl rand -base64 32`, `tsig-keygen` or `keymgr -t`")
-        })?;
         let algorithm = match self.algorithm {
             DnsAlgorithm::Sha256 => Algorithm::Sha256,
             DnsAlgorithm::Sha384 => Algorithm::Sha384,
             DnsAlgorithm::Sha512 => Algorithm::Sha512,
         };
+        let found = secret(&text, &self.name, algorithm).map_err(|error| {
+            let remedy = match error {
+                KeyFileError::OtherName(_) => "write in `name` how the file and the secondary call it",
+                KeyFileError::OtherAlgorithm(_) => {
+                    "write that one in `algorithm`, or make another key: `tsig-keygen -a hmac-sha256`"
+                }
+                KeyFileError::Several | KeyFileError::Endless => "leave one whole key in the file",
+                KeyFileError::NoSecret => {
+                    "make one: `openssl rand -base64 32`, `tsig-keygen` or `keymgr -t`"
+                }
+            };
+            (format!("{shown} has {error}"), remedy)
+        })?;
         Ok(Key::new(&self.name, algorithm, &found))
     }
 }

@@ -14,6 +14,7 @@
 //! * [`cookie`]: cookies that prove an address (RFC 7873, 9018);
 //! * [`file`]: zone files, with file, line and remedy of what is wrong in them;
 //! * [`tsig`]: messages that are signed with a secret of both ends (RFC 8945);
+//! * [`key_file`]: those secrets in the files of other programs;
 //! * [`journal`]: the differences between versions of a zone;
 //! * [`transfer`]: zones for secondaries, whole or by differences (RFC 5936, 1995), and the word that there is a new one (RFC 1996).
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod fault;
 pub mod file;
 mod forms;
 pub mod journal;
+pub mod key_file;
 mod location;
 mod message;
 pub mod name;

@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
 use crate::name::{LONGEST_NAME, Name};
 use crate::query::{HEADER, SignedAt};
@@ -43,6 +41,15 @@ impl Algorithm {
             Algorithm::Sha256 => b"\x0bhmac-sha256\0",
             Algorithm::Sha384 => b"\x0bhmac-sha384\0",
             Algorithm::Sha512 => b"\x0bhmac-sha512\0",
+        }
+    }
+
+    /// Its name as files and settings have it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Algorithm::Sha256 => "hmac-sha256",
+            Algorithm::Sha384 => "hmac-sha384",
+            Algorithm::Sha512 => "hmac-sha512",
         }
     }
 
@@ -372,18 +379,6 @@ impl Signer {
             && verify_slices_are_equal(tag.as_ref(), record.mac).is_ok()
             && record.stamp.time.abs_diff(now) <= u64::from(record.stamp.fudge)
     }
-}
-
-/// The secret in a text: base64 alone, or what stands behind `secret` in a file for BIND, Knot or NSD. `None`: there is none of
-/// 16 bytes or more.
-pub fn secret(text: &str) -> Option<Vec<u8>> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let part = text.split_once("secret").map_or(text.as_str(), |(_, behind)| behind);
-    let is_of_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-    let mut words = part.split(|c: char| !is_of_base64(c)).filter(|word| !word.is_empty());
-    let secret = STANDARD.decode(words.next()?).ok()?;
-    (secret.len() >= 16).then_some(secret)
 }
 
 #[cfg(test)]

@@ -104,18 +104,3 @@ fn an_answer_is_accepted_from_who_has_the_key_alone() {
     let record = Record::read(&told, at.at).expect("a record");
     assert_eq!((record.mac.len(), record.stamp.error), (0, BADKEY));
 }
-
-#[test]
-fn secrets_are_read_from_the_files_of_others() {
-    let own = Some(vec![0; 16]);
-    for text in [
-        "AAAAAAAAAAAAAAAAAAAAAA==\n",
-        "key \"tsig-key\" {\n\talgorithm hmac-sha256;\n\tsecret \"AAAAAAAAAAAAAAAAAAAAAA==\";\n};\n",
-        "# hmac-sha256:k:AAAA\nkey:\n  - id: k\n    algorithm: hmac-sha256\n    secret: AAAAAAAAAAAAAAAAAAAAAA==\n",
-    ] {
-        assert_eq!(secret(text), own, "{text}");
-    }
-    for text in ["", "AAAA", "secret", "not base64"] {
-        assert_eq!(secret(text), None, "{text}");
-    }
-}

@@ -16,10 +16,15 @@ const OTHER: &str = "YW5vdGhlciBzZWNyZXQgb2YgdGhlIHRlc3RzLCAzMi4=";
 
 /// A server whose zone is for those with the key; `algorithm` is that of the key.
 fn bed(folder: &Path, algorithm: &str, more: &str) -> Bed {
+    bed_with(folder, (SECRET, 0o644), algorithm, more)
+}
+
+/// The same with this file of the secret, and its rights.
+fn bed_with(folder: &Path, (text, mode): (&str, u32), algorithm: &str, more: &str) -> Bed {
     use std::os::unix::fs::PermissionsExt as _;
     let file = folder.join("afpa.key");
-    fs::write(&file, SECRET).expect("written");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("rights");
+    fs::write(&file, text).expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("rights");
     let file = file.display();
     let top = format!(
         "[dns]\nrate = 0\n[[dns.key]]\nname = \"Second.Key\"\nalgorithm = \"{algorithm}\"\nfile = \"{file}\"\n"
@@ -85,6 +90,27 @@ fn a_question_with_a_signature_that_is_not_ours_is_told_why() {
             );
         }
     }
+}
+
+#[test]
+fn a_key_file_of_bind_counts_whatever_its_names_say() {
+    if !are_here(&["kdig"]) {
+        return;
+    }
+    let folder = readable_folder();
+    let text = format!(
+        "// the secret of the second\nkey \"ns2-secret-{0}\" {{ algorithm hmac-sha256; secret \"{OTHER}\"; }};\n\
+         key \"second.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n",
+        "abcdef".repeat(4)
+    );
+    let bed = bed_with(folder.path(), (&text, 0o644), "hmac-sha256", "");
+    let axfr = |secret: &str| {
+        let key = format!("hmac-sha256:second.key:{secret}");
+        records(&kdig(bed.dns, &["-y", &key, "example.org", "AXFR"]))
+    };
+    assert!(axfr(SECRET) >= ZONE.lines().count());
+    // Neither the other key's secret nor its name, which is base64 as well.
+    assert_eq!((axfr(OTHER), axfr(&"abcdef".repeat(4))), (0, 0));
 }
 
 #[test]

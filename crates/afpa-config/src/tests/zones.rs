@@ -126,6 +126,25 @@ fn keys_are_named_by_zones_and_read_from_files() {
     assert!(own.read_key().unwrap_err().1.contains("tsig-keygen"));
     fs::write(&file, "c2VjcmV0IG9mIHRoZSB0ZXN0cywgMzIgYnl0ZXMgbG8=\n").unwrap();
     assert!(own.read_key().is_ok());
+    let of_bind = |name: &str, algorithm: &str| {
+        let secret = "c2VjcmV0IG9mIHRoZSB0ZXN0cywgMzIgYnl0ZXMgbG8=";
+        format!("key {name} {{ algorithm {algorithm}; secret \"{secret}\"; }};\n")
+    };
+    fs::write(&file, of_bind("second", "hmac-sha256")).unwrap();
+    assert!(own.read_key().is_ok());
+    for (text, cause, remedy) in [
+        (of_bind("third", "hmac-sha256"), "has the key third, and none", "`name`"),
+        (
+            of_bind("second", "hmac-sha512"),
+            "has a key for the algorithm hmac-sha512",
+            "`algorithm`",
+        ),
+        (of_bind("second", "hmac-sha256").repeat(2), "has several secrets", "one whole key"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let told = own.read_key().unwrap_err();
+        assert!(told.0.contains(cause) && told.1.contains(remedy), "{told:?}");
+    }
     for (text, cause) in [
         (format!("{key}{key}{zone}"), "the key Second. is there twice"),
         (zone.clone(), "there is no key second."),
