@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use afpa_testkit::aloud::say;
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Running, eventually};
 
@@ -111,6 +112,18 @@ fn a_key_file_of_bind_counts_whatever_its_names_say() {
     assert!(axfr(SECRET) >= ZONE.lines().count());
     // Neither the other key's secret nor its name, which is base64 as well.
     assert_eq!((axfr(OTHER), axfr(&"abcdef".repeat(4))), (0, 0));
+}
+
+#[test]
+fn a_key_file_that_only_root_can_read_is_told_at_the_start() {
+    if !rustix::process::geteuid().is_root() {
+        return say("SKIP", "only root has rights to give up");
+    }
+    let folder = readable_folder();
+    let bed = bed_with(folder.path(), (SECRET, 0o600), "hmac-sha256", "");
+    let log = bed.server.log();
+    let told = "afpa.key cannot be read by this user any more, so each reload will fail";
+    assert!(log.contains(told) && log.contains("chmod g+r"), "{log}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! DNS in the life of a server: sockets and zones of a configuration, and records of challenges.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -135,6 +136,12 @@ impl DnsState {
         let seed = RandomState::new().hash_one(rate);
         let limiter = (rate > 0).then(|| Arc::new(Limiter::new(rate, seed)));
         self.store.replace(served.collect(), settings, limiter);
+        for key in &config.dns_keys {
+            if let Err(error) = File::open(&key.file) {
+                let path = key.file.display();
+                tracing::warn!(%error, "{path} cannot be read by this user any more, so each reload will fail: give the user that AFPA runs as the right to read it (chgrp, chmod g+r)");
+            }
+        }
         if zones.is_empty() {
             self.server = None;
             return Ok(());
