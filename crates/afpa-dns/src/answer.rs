@@ -204,8 +204,9 @@ impl<'a, 'b> Answer<'a, 'b> {
         match rtype {
             rtype::OPT | 0 => return Rcode::FormErr,
             rtype::AXFR if self.asker.transport == Transport::Udp => return Rcode::NotImp,
-            // Transfers by TCP are decided elsewhere; here nobody gets one.
+            // Transfers by TCP are decided elsewhere; here nobody gets one. IXFR by UDP is answered with the SOA, as RFC 1995 has it.
             rtype::AXFR => return Rcode::Refused,
+            rtype::IXFR if self.asker.transport == Transport::Tcp => return Rcode::Refused,
             128..=250 | 253 | 254 => return Rcode::NotImp,
             _ => {}
         }

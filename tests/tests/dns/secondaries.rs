@@ -25,6 +25,9 @@ fn who_is_named_gets_the_whole_zone_and_nobody_else() {
     assert_eq!(records(&zone), ZONE.lines().count(), "{zone}");
     let other = said(&run("dig", &[&["-b", "127.0.0.9"], &arguments[..]].concat()));
     assert_eq!(records(&other), 0, "{other}");
+    let changes = ["-b", "127.0.0.9", &at, "-p", &port, "example.org", "IXFR=6", "+tcp"];
+    let other = said(&run("dig", &changes));
+    assert!(records(&other) == 0 && other.contains("Transfer failed"), "{other}");
     let by_udp = Question::new("example.org", 252).ask(bed.dns);
     assert_eq!(by_udp.rcode, "NOTIMP");
     assert_eq!(bed.stats()["dns"]["transfers"], 1);
