@@ -72,10 +72,9 @@ pub fn zone_file(data: &[u8]) {
     question.extend_from_slice(zone.apex().wire());
     question.extend_from_slice(&[0, 252, 0, 1]);
     let Parsed::Query(query) = Query::parse(&question) else { panic!("a question") };
-    transfer::transfer(zone, &Journal::default(), &query, |message| {
+    for message in transfer::transfer(zone, &Journal::default(), &query) {
         Message::from_octets(message).expect("a message").sections().expect("sections");
-        true
-    });
+    }
     for node in zone.nodes() {
         let mut question = vec![0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         question.extend_from_slice(node.owner.wire());

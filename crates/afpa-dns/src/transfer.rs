@@ -1,5 +1,7 @@
 //! Zones for secondaries, whole or by differences (RFC 5936, 1995), and the word that a zone is new (RFC 1996).
 
+use std::iter::Peekable;
+
 use crate::journal::{Difference, Journal};
 use crate::message::{Section, Writer};
 use crate::query::Query;
@@ -15,45 +17,49 @@ const LONG: usize = 16_000;
 const LONGEST: usize = u16::MAX as usize - 512;
 const NOTIFY: u8 = 4 << 3;
 
-/// The messages of a transfer, each at the end of what `send` gets, which returns whether to go on. Whole: the zone's SOA,
-/// everything else, and the SOA again. A client of IXFR gets what has changed since its version, if the journal tells (RFC 1995
-/// section 4), and the SOA alone if its version is this one or a newer one (section 2).
-pub fn transfer(
-    zone: &Zone,
-    journal: &Journal,
-    query: &Query<'_>,
-    send: impl FnMut(Vec<u8>) -> bool,
-) {
+/// The messages of a transfer, each made when it is asked for. Whole: the zone's SOA, everything else, and the SOA again. A client
+/// of IXFR gets what has changed since its version, if the journal tells (RFC 1995 section 4), and the SOA alone if its version is
+/// this one or a newer one (section 2).
+pub fn transfer<'z>(
+    zone: &'z Zone,
+    journal: &'z Journal,
+    query: &'z Query<'z>,
+) -> impl Iterator<Item = Vec<u8>> + 'z {
     let soa = || zone.records().next();
     let known = query.serial.filter(|_| query.rtype == rtype::IXFR);
     // Serial numbers wrap around (RFC 1982).
-    if known.is_some_and(|known| known.wrapping_sub(zone.serial()) as i32 >= 0) {
-        return write(query, soa().into_iter(), send);
-    }
-    match known.and_then(|known| journal.since(known)) {
-        Some(Difference { removed, added }) => {
-            let changed = removed.into_iter().chain(added).map(Line::from);
-            write(query, soa().into_iter().chain(changed).chain(soa()), send);
-        }
-        None => write(query, zone.records().chain(soa()), send),
-    }
+    let is_current = |known: u32| known.wrapping_sub(zone.serial()) as i32 >= 0;
+    let records: Box<dyn Iterator<Item = Line<'z>> + 'z> = match known {
+        Some(known) if is_current(known) => Box::new(soa().into_iter()),
+        known => match known.and_then(|known| journal.since(known)) {
+            Some(Difference { removed, added }) => {
+                let changed = removed.into_iter().chain(added).map(Line::from);
+                Box::new(soa().into_iter().chain(changed).chain(soa()))
+            }
+            None => Box::new(zone.records().chain(soa())),
+        },
+    };
+    Messages { query, records: records.peekable(), is_first: true }
 }
 
-fn write<'z>(
-    query: &Query<'_>,
-    records: impl Iterator<Item = Line<'z>>,
-    mut send: impl FnMut(Vec<u8>) -> bool,
-) {
-    let mut records = records.peekable();
-    let mut is_first = true;
-    while records.peek().is_some() {
+struct Messages<'z, R: Iterator<Item = Line<'z>>> {
+    query: &'z Query<'z>,
+    records: Peekable<R>,
+    is_first: bool,
+}
+
+impl<'z, R: Iterator<Item = Line<'z>>> Iterator for Messages<'z, R> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        self.records.peek()?;
+        let query = self.query;
         let mut out = Vec::with_capacity(LONG);
         let mut writer = Writer::new(&mut out, LONGEST);
-        if is_first {
+        if std::mem::take(&mut self.is_first) {
             writer.question(query.name, query.rtype, query.class);
         }
-        is_first = false;
-        while let Some(Line { owner, rtype, ttl, data }) = records.peek() {
+        while let Some(Line { owner, rtype, ttl, data }) = self.records.peek() {
             if writer.len() > LONG {
                 break;
             }
@@ -63,13 +69,11 @@ fn write<'z>(
             {
                 break;
             }
-            records.next();
+            self.records.next();
         }
         let [first, second, ..] = query.header;
         writer.finish([first, second], [QR | AA, 0]);
-        if !send(out) {
-            return;
-        }
+        Some(out)
     }
 }
 

@@ -73,18 +73,15 @@ impl Connection {
                 at = behind;
                 if let Some(wanted) = self.module.transfer(now(), message, self.client.ip()) {
                     self.send(&mut out).await?;
+                    self.module.counters().tcp.add(1);
                     let Transfer { query, zone, mut signer } = wanted;
-                    let mut messages = Vec::new();
-                    transfer(&zone.served.zone, &zone.journal, &query, |mut message| {
+                    // One message at a time: a slow client holds no more of a zone.
+                    for mut message in transfer(&zone.served.zone, &zone.journal, &query) {
                         if let Some(signer) = &mut signer {
                             signer.sign(&mut message, 0, now().unix());
                         }
-                        messages.push(message);
-                        true
-                    });
-                    self.module.counters().tcp.add(1);
-                    for message in messages {
                         frame(&mut out, |out| out.extend_from_slice(&message));
+                        drop(message);
                         self.send(&mut out).await?;
                     }
                     continue;

@@ -1,14 +1,15 @@
 //! Secondaries: AFPA gives the zone to those in `transfer` alone, and has those in `notify` ask at once.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Running, eventually};
 
 use super::bed::{Bed, ZONE, are_here, readable_folder, run, said, signed};
-use super::message::{Answer, Question, exchange};
+use super::message::{Answer, Question, exchange, read_framed};
 
 #[test]
 fn who_is_named_gets_the_whole_zone_and_nobody_else() {
@@ -31,6 +32,31 @@ fn who_is_named_gets_the_whole_zone_and_nobody_else() {
     let by_udp = Question::new("example.org", 252).ask(bed.dns);
     assert_eq!(by_udp.rcode, "NOTIMP");
     assert_eq!(bed.stats()["dns"]["transfers"], 1);
+}
+
+#[test]
+fn a_slow_secondary_holds_one_message() {
+    const SLOW: usize = 12;
+    let line = format!("TXT{}\n", format!(" \"{}\"", "x".repeat(250)).repeat(4));
+    let many: String = (0..12_000).map(|n| format!("t{n} {line}")).collect();
+    let zone = format!("{ZONE}{many}");
+    let bed = Bed::new(&[("example.org", &zone)], "transfer = [\"127.0.0.1\"]\n", "");
+    let question = Question::new("example.org", 252).bytes();
+    let length = u16::try_from(question.len()).expect("short").to_be_bytes();
+    let begin = || {
+        let mut stream = TcpStream::connect(bed.dns).expect("connected");
+        stream.write_all(&[&length, question.as_slice()].concat()).expect("written");
+        let first = read_framed(&mut stream);
+        assert!(first[3] & 15 == 0 && first.len() > 10_000);
+        stream
+    };
+    let process = bed.server.process();
+    let one = begin();
+    let before = process.resident().expect("memory");
+    let slow: Vec<TcpStream> = (0..SLOW).map(|_| begin()).collect();
+    let grown = process.resident().expect("memory").saturating_sub(before);
+    assert!(grown < many.len() as u64, "{grown} bytes for {SLOW} slow transfers of {}", many.len());
+    drop((one, slow));
 }
 
 #[test]
