@@ -459,3 +459,23 @@ fn cookies_of_the_server_are_made_and_checked() {
         }
     }
 }
+
+#[test]
+fn a_secret_that_is_not_the_servers_is_told() {
+    let lab = match lab(NameServer::NsdWithCookies) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("secret");
+    fs::write(&secret, COOKIE_SECRET.replace('e', "f")).expect("written");
+    let attached = lab.attach(&["--cookie-secret", &secret.display().to_string()]);
+    let mut client = lab.client(false);
+    let plain = Query::new("host1.example.test", A);
+    let query = Query { edns: Some(1232), options: option(10, b"clients1"), ..plain };
+    eventually_within(Duration::from_secs(30), "the reason is told", || {
+        client.ask(&query.bytes()).expect("an answer");
+        let unfit = attached.statistics()["unfit"].to_string();
+        unfit.contains("the server's cookies have another secret")
+    });
+}

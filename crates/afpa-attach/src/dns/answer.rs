@@ -24,8 +24,20 @@ pub struct Exchange {
     pub query: Vec<u8>,
     /// As it came, but for the cookie.
     pub answer: Vec<u8>,
-    /// There was a cookie of the server's at its end.
-    pub cookie: bool,
+    /// The server's cookie at its end.
+    pub cookie: ServerCookie,
+}
+
+/// A cookie of the server's at the end of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerCookie {
+    /// There is none.
+    #[default]
+    None,
+    /// The programs can make it, so it was taken off.
+    Taken,
+    /// They cannot: its secret is another one, or nobody has told it.
+    Unknown,
 }
 
 /// Why an answer stays the server's.
@@ -46,6 +58,11 @@ pub enum Unfit {
     /// Too long.
     #[error("the answer is too long")]
     Long,
+    /// It has a cookie of the server's that the programs cannot make.
+    #[error(
+        "the server's cookies have another secret than --cookie-secret tells, or none was told"
+    )]
+    Cookie,
     /// Asked again it is another one.
     #[error("the answer changes from one question to the next")]
     Unstable,
@@ -101,8 +118,11 @@ impl Tail {
         if bytes.len() > DNS_TAIL_MAX {
             return Err(Unfit::Long);
         }
+        if *cookie == ServerCookie::Unknown {
+            return Err(Unfit::Cookie);
+        }
         let header = [f1 & !RD, f2, a1, a2, n1, n2, r1, r2];
-        Ok(Self { header, bytes: bytes.to_vec(), cookie: *cookie })
+        Ok(Self { header, bytes: bytes.to_vec(), cookie: *cookie == ServerCookie::Taken })
     }
 
     /// Whether it says that the name does not exist.
@@ -272,7 +292,7 @@ mod tests {
     }
 
     fn exchange(query: &[u8], answer: &[u8]) -> Exchange {
-        Exchange { query: query.to_vec(), answer: answer.to_vec(), cookie: false }
+        Exchange { query: query.to_vec(), answer: answer.to_vec(), cookie: ServerCookie::None }
     }
 
     fn asked() -> (Vec<u8>, Vec<u8>) {
@@ -324,6 +344,10 @@ mod tests {
         assert_eq!(changed(2, 0x84), Some(Unfit::Strange)); // RD
         assert_eq!(changed(2, 0x87), Some(Unfit::Truncated));
         assert_eq!(changed(3, 5), Some(Unfit::Error));
+        let with = |cookie| Exchange { cookie, ..exchange(&query, &answer) };
+        let of = |cookie| Tail::of(&key(), &with(cookie)).map(|tail| tail.cookie);
+        assert_eq!(of(ServerCookie::Unknown), Err(Unfit::Cookie));
+        assert_eq!((of(ServerCookie::Taken), of(ServerCookie::None)), (Ok(true), Ok(false)));
         assert_eq!(changed(14, b'w'), Some(Unfit::Strange)); // another case
         assert_eq!(Tail::of(&key(), &exchange(&query, &answer[..20])), Err(Unfit::Strange));
         for cut in 0..answer.len() {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use afpa_bpf::dns::abi::DnsKey;
 
-use super::answer::{Exchange, Parts, Tail, is_authoritative};
-use super::cookies::Cookies;
+use super::answer::{Exchange, Parts, ServerCookie, Tail, is_authoritative};
+use super::cookies::{Cookies, has_cookie};
 use super::key;
 use super::learn::{Asking, PLAIN, Told, query};
 use crate::stranger::{Stranger, datagrams};
@@ -94,13 +94,19 @@ impl Asker {
     }
 
     /// Takes the cookie off an answer, if it is one that the programs can make.
-    fn strip(&self, query: &[u8], answer: &mut Vec<u8>, here: bool) -> bool {
-        let Some(cookies) = &self.cookies else { return false };
+    fn strip(&self, query: &[u8], answer: &mut Vec<u8>, here: bool) -> ServerCookie {
+        if !has_cookie(query, answer) {
+            return ServerCookie::None;
+        }
+        let Some(cookies) = &self.cookies else { return ServerCookie::Unknown };
         let socket = if here { Some(&self.here) } else { self.sockets.get(self.turn) };
-        let Some(Ok(own)) = socket.map(UdpSocket::local_addr) else { return false };
+        let Some(Ok(own)) = socket.map(UdpSocket::local_addr) else { return ServerCookie::Unknown };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // Cookies have 32 bits for the time.
-        cookies.strip(query, answer, own.ip().to_canonical(), now.as_secs() as u32)
+        match cookies.strip(query, answer, own.ip().to_canonical(), now.as_secs() as u32) {
+            true => ServerCookie::Taken,
+            false => ServerCookie::Unknown,
+        }
     }
 
     /// The SOA records that the server tells with authority, when asked for this name's.
@@ -112,7 +118,7 @@ impl Asker {
             Reply::Answer(answer) => answer,
             other => return Err(other),
         };
-        let exchange = Exchange { query, answer, cookie: false };
+        let exchange = Exchange { query, answer, cookie: ServerCookie::None };
         if Tail::of(&key, &exchange).is_err() || !is_authoritative(&exchange.answer) {
             return Ok(Soa::None);
         }

@@ -50,18 +50,8 @@ impl Cookies {
     /// Takes the cookie off the end of an answer, if the server has made it with this secret for this client, about now, out of
     /// the one at the end of the query. False: the answer is as it was.
     pub fn strip(&self, query: &[u8], answer: &mut Vec<u8>, client: IpAddr, now: u32) -> bool {
-        let Some(begin) = answer.len().checked_sub(OPT + OPTION) else { return false };
-        let Some((opt, option)) = answer.get(begin..).and_then(|end| end.split_at_checked(OPT))
-        else {
-            return false;
-        };
-        let is_opt = opt.starts_with(&[0, 0, 41]) && opt.ends_with(&[0, OPTION as u8]);
-        let Some((&[0, 10, 0, length], cookie)) = option.split_first_chunk::<4>() else {
-            return false;
-        };
-        let own = query.last_chunk::<8>().filter(|_| query.len() > COOKIE);
-        let is_own = usize::from(length) == WHOLE && own.is_some_and(|own| cookie.starts_with(own));
-        if !is_opt || !is_own || !self.secrets.prove(cookie, client, now) {
+        let Some((begin, cookie)) = cookie_of(query, answer) else { return false };
+        if !self.secrets.prove(cookie, client, now) {
             return false;
         }
         answer.truncate(begin + OPT);
@@ -76,6 +66,22 @@ impl std::fmt::Debug for Cookies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Cookies(..)")
     }
+}
+
+/// Whether an answer ends with a cookie of the server's, made out of the one at the end of the query.
+pub fn has_cookie(query: &[u8], answer: &[u8]) -> bool {
+    cookie_of(query, answer).is_some()
+}
+
+/// Where the OPT record at the end of an answer begins, and the whole cookie in it.
+fn cookie_of<'a>(query: &[u8], answer: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    let begin = answer.len().checked_sub(OPT + OPTION)?;
+    let (opt, option) = answer.get(begin..)?.split_at_checked(OPT)?;
+    let is_opt = opt.starts_with(&[0, 0, 41]) && opt.ends_with(&[0, OPTION as u8]);
+    let (&[0, 10, 0, length], cookie) = option.split_first_chunk::<4>()? else { return None };
+    let own = query.last_chunk::<8>().filter(|_| query.len() > COOKIE);
+    let is_own = usize::from(length) == WHOLE && own.is_some_and(|own| cookie.starts_with(own));
+    (is_opt && is_own).then_some((begin, cookie))
 }
 
 fn secret(text: &str) -> Option<[u8; 16]> {
@@ -112,6 +118,7 @@ mod tests {
         ] {
             let mut stripped = answer.clone();
             assert_eq!(cookies.strip(&query, &mut stripped, client, now), is_taken);
+            assert_eq!(has_cookie(&query, &stripped), !is_taken);
             assert_eq!(stripped, if is_taken { plain.clone() } else { answer.clone() });
         }
         for cut in 0..answer.len() {

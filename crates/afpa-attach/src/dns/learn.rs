@@ -130,6 +130,7 @@ pub fn query(key: &DnsKey, id: u16, cookie: u64, asking: Asking) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer::ServerCookie;
     use super::*;
 
     fn key(bits: u8) -> DnsKey {
@@ -151,7 +152,7 @@ mod tests {
             for one in all {
                 answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 192, 0, 2, one]);
             }
-            Some(Exchange { query, answer, cookie: false })
+            Some(Exchange { query, answer, cookie: ServerCookie::None })
         }
     }
 

@@ -280,7 +280,7 @@ pub fn is_purged(key: &DnsKey, name: &[u8], below: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Exchange;
+    use super::super::answer::{Exchange, ServerCookie};
     use super::*;
 
     fn key(number: u16) -> DnsKey {
@@ -293,7 +293,7 @@ mod tests {
         let mut answer = query.clone();
         answer[2] = 0x84;
         answer.push(last);
-        Tail::of(&key, &Exchange { query, answer, cookie: false }).unwrap()
+        Tail::of(&key, &Exchange { query, answer, cookie: ServerCookie::None }).unwrap()
     }
 
     #[test]
