@@ -324,6 +324,11 @@ impl DnsClient {
         }
     }
 
+    /// Sends a query, and waits for nothing.
+    pub fn send(&self, query: &[u8]) {
+        let _lost = self.socket.send(query);
+    }
+
     /// How long to wait for an answer.
     pub fn set_patience(&mut self, patience: Duration) {
         self.socket.set_read_timeout(Some(patience)).expect("set");

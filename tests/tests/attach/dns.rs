@@ -335,6 +335,47 @@ fn the_excess_of_a_prefix_is_the_servers() {
     assert!(answered > 0);
 }
 
+/// How often the server's answer was another one than the pinned.
+fn different(attached: &DnsAttached) -> u64 {
+    let statistics = attached.statistics();
+    let reasons = statistics["reasons"].as_object().expect("reasons").clone();
+    let differs = |reason: &str| reason.starts_with("compared") && reason.contains("differs");
+    reasons
+        .iter()
+        .filter(|(reason, _)| differs(reason))
+        .filter_map(|(_, n)| n.as_u64())
+        .sum::<u64>()
+}
+
+/// The server answers both, of which the kernel has to believe one to be the answer to the other.
+#[test]
+fn two_queries_with_one_id_bar_nothing() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "1"]);
+    let mut client = lab.client(false);
+    let query = Query::new("host1.example.test", A);
+    let other = Query { edns: Some(1232), options: option(3, b""), ..query.clone() };
+    pinned(&attached, &mut client, &query);
+    let alarms = || attached.statistics()["pinned"]["false_alarms"].as_u64().expect("a number");
+    let mut id = 2000;
+    eventually_within(Duration::from_secs(60), "several answers were taken for others", || {
+        id += 1;
+        let with_id = |query: &Query| Query { id, ..query.clone() }.bytes();
+        client.send(&with_id(&other));
+        client.ask(&with_id(&query)).expect("an answer");
+        attached.settle();
+        alarms() >= 3
+    });
+    let statistics = attached.statistics();
+    assert!(different(&attached) >= 3, "{statistics:#}");
+    assert_eq!(statistics["pinned"]["changed"], 0, "{statistics:#}");
+    assert_eq!(statistics["unfit"], serde_json::json!({}), "{statistics:#}");
+    pinned(&attached, &mut client, &query);
+}
+
 /// Two queries with one id, of which the kernel never brings the first one to the server, or both at once.
 #[test]
 fn answers_to_other_questions_are_no_differences() {
@@ -346,16 +387,7 @@ fn answers_to_other_questions_are_no_differences() {
     let mut client = lab.client(false);
     let query = Query::new("host1.example.test", A);
     pinned(&attached, &mut client, &query);
-    let different = || {
-        let statistics = attached.statistics();
-        let reasons = statistics["reasons"].as_object().expect("reasons").clone();
-        let differs = |reason: &str| reason.starts_with("compared") && reason.contains("differs");
-        reasons
-            .iter()
-            .filter(|(reason, _)| differs(reason))
-            .filter_map(|(_, n)| n.as_u64())
-            .sum::<u64>()
-    };
+    let different = || different(&attached);
     for turn in 0..40 {
         let with_id = |query: &Query| Query { id: 1000 + turn, ..query.clone() }.bytes();
         let first = with_id(&query);

@@ -97,6 +97,7 @@ pub(super) fn statistics(engine: &Engine) -> Value {
             "of_guessed_names": standing.guesses,
             "confirmed": standing.confirmed,
             "changed": standing.changed,
+            "false_alarms": standing.false_alarms,
         },
         "questions_asked": engine.asked.load(Ordering::Relaxed),
         "busy": standing.wanted > 0,

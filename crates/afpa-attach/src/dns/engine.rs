@@ -15,7 +15,7 @@ use super::ask::{Asker, Reply, Soa};
 use super::cookies::Cookies;
 use super::key;
 use super::learn::{self, Asking, Learnt, PLAIN};
-use super::pins::{Pin, Pins, Wanted, is_purged};
+use super::pins::{Pin, Pins, Verdict, Wanted, is_purged};
 use super::zones::{Order, ZoneName, Zones};
 use crate::filler::spawn;
 use crate::stranger::Stranger;
@@ -64,6 +64,7 @@ struct State {
     strangers: HashMap<DnsKey, Option<Tail>>,
     confirmed: u64,
     changed: u64,
+    false_alarms: u64,
     poll_at_once: bool,
 }
 
@@ -221,13 +222,10 @@ impl Engine {
                 match u8::try_from(report.event) {
                     Ok(dns_event::MISSED) => state.wanted.saw(report.key, now),
                     Ok(dns_event::DIFFERED) => {
-                        state.changed += 1;
-                        state.pins.remove(&report.key, now);
-                        state.settled.remove(&report.key);
-                        match state.wanted.differed(report.key) {
-                            true => state.wanted.leave(report.key, Unfit::Barred, now),
-                            false => state.wanted.want(report.key),
-                        }
+                        // It is gone, unless it was pinned anew meanwhile.
+                        self.path.unpin(&report.key);
+                        let dropped = state.pins.remove(&report.key, now);
+                        state.wanted.doubt(report.key, dropped, now);
                         state.poll_at_once = true;
                     }
                     _ => state.poll_at_once = true,
@@ -313,6 +311,19 @@ impl Engine {
                 return state.wanted.leave(key, why, now);
             }
         };
+        let verdict = state.wanted.judge(&key, &learnt.tail, edition, now);
+        match verdict {
+            Verdict::Undoubted => {}
+            Verdict::FalseAlarm => state.false_alarms += 1,
+            Verdict::NewEdition => state.changed += 1,
+            Verdict::Changed | Verdict::Barred => {
+                state.changed += 1;
+                state.settled.remove(&key);
+            }
+        }
+        if verdict == Verdict::Barred {
+            return state.wanted.leave(key, Unfit::Barred, now);
+        }
         if learnt.parts.several && !state.settled.contains_key(&key) {
             let settle = self.settings.settle.as_nanos() as u64;
             let (since, before) =
@@ -368,7 +379,10 @@ impl Engine {
         let before = editions();
         let edition = before.0.ok_or(Unfit::Changing)?;
         let letters = asker.random();
-        let settled = self.state().settled.contains_key(key);
+        let settled = {
+            let state = self.state();
+            state.settled.contains_key(key) && !state.wanted.is_doubted(key)
+        };
         let learnt = learn::learn(key, letters, settled, &mut |key: &DnsKey, asking: Asking| {
             self.take_turn(due);
             asker.ask_key(key, asking, PATIENCE)
@@ -545,6 +559,7 @@ impl Engine {
             unfit,
             confirmed: state.confirmed,
             changed: state.changed,
+            false_alarms: state.false_alarms,
         }
     }
 }
@@ -561,4 +576,5 @@ pub(super) struct Standing {
     pub(super) unfit: std::collections::BTreeMap<String, u64>,
     pub(super) confirmed: u64,
     pub(super) changed: u64,
+    pub(super) false_alarms: u64,
 }

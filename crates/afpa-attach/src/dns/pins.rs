@@ -179,7 +179,32 @@ pub struct Wanted {
     /// Until when a question is left alone, and why.
     left: HashMap<DnsKey, (u64, Unfit)>,
     /// Differences that the programs found.
-    differed: HashMap<DnsKey, u32>,
+    doubts: HashMap<DnsKey, Doubt>,
+}
+
+/// A pinned answer that the programs dropped because the server's own was another one.
+#[derive(Debug, Default)]
+struct Doubt {
+    /// The answer, and the edition of its zone, until the server has been asked.
+    dropped: Option<(Tail, u32)>,
+    /// How often the server then said something else, and when last.
+    times: u32,
+    last: u64,
+}
+
+/// The meaning of the server's new answer, after a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// There was no difference.
+    Undoubted,
+    /// The server says what it said before: the difference was the answer to another query with the same id.
+    FalseAlarm,
+    /// It says something else, because the zone has changed.
+    NewEdition,
+    /// It says something else, and nothing told so.
+    Changed,
+    /// The same for the second time within ten minutes.
+    Barred,
 }
 
 /// A question counts if it comes twice within this time, in nanoseconds.
@@ -189,6 +214,14 @@ const REMEMBERED: usize = 16_384;
 /// How long a question is left alone that cannot be pinned; one whose answers differed twice.
 const ALONE: u64 = 30_000_000_000;
 const BARRED: u64 = 600_000_000_000;
+/// Differences that are remembered, each with an answer.
+const DOUBTS: usize = 4096;
+
+impl Doubt {
+    fn is_old(&self, now: u64) -> bool {
+        now.saturating_sub(self.last) >= BARRED
+    }
+}
 
 impl Wanted {
     /// A client has asked this.
@@ -241,14 +274,43 @@ impl Wanted {
         }
     }
 
-    /// The server's own answer differed from the pinned one. True: for the second time.
-    pub fn differed(&mut self, key: DnsKey) -> bool {
-        if self.differed.len() >= REMEMBERED {
-            self.differed.clear();
+    /// The server's own answer differed from this one, or may have: anybody can send two queries with one id.
+    pub fn doubt(&mut self, key: DnsKey, dropped: Option<Pin>, now: u64) {
+        if self.doubts.len() >= DOUBTS {
+            self.doubts.retain(|_, doubt| doubt.times > 0 && !doubt.is_old(now));
         }
-        let times = self.differed.entry(key).or_default();
-        *times += 1;
-        *times >= 2
+        if self.doubts.len() >= DOUBTS {
+            self.doubts.clear();
+        }
+        if let Some(Pin { tail, edition, .. }) = dropped {
+            self.doubts.entry(key).or_default().dropped = Some((tail, edition));
+        }
+        self.want(key);
+    }
+
+    /// Whether a difference waits for the server's new answer.
+    pub fn is_doubted(&self, key: &DnsKey) -> bool {
+        self.doubts.get(key).is_some_and(|doubt| doubt.dropped.is_some())
+    }
+
+    /// The server was asked, and this is its answer.
+    pub fn judge(&mut self, key: &DnsKey, tail: &Tail, edition: u32, now: u64) -> Verdict {
+        let Some(doubt) = self.doubts.get_mut(key) else { return Verdict::Undoubted };
+        let Some((dropped, before)) = doubt.dropped.take() else { return Verdict::Undoubted };
+        if dropped == *tail {
+            self.doubts.remove(key);
+            return Verdict::FalseAlarm;
+        }
+        if before != edition {
+            return Verdict::NewEdition;
+        }
+        let times = if doubt.is_old(now) { 0 } else { doubt.times };
+        (doubt.times, doubt.last) = (times + 1, now);
+        if doubt.times < 2 {
+            return Verdict::Changed;
+        }
+        self.doubts.remove(key);
+        Verdict::Barred
     }
 
     /// The next question to ask.
@@ -341,6 +403,43 @@ mod tests {
         assert_eq!(wanted.next(2), None, "left alone");
         wanted.want_at(key(2), 100);
         assert_eq!((wanted.next(99), wanted.next(100)), (None, Some(key(2))));
-        assert!(!wanted.differed(key(1)) && wanted.differed(key(1)));
+    }
+
+    #[test]
+    fn only_another_answer_of_the_server_bars_a_question() {
+        let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
+        let mut differs = |wanted: &mut Wanted, now| {
+            pins.add(key(1), (&tail(1), false), 7, now).unwrap();
+            wanted.doubt(key(1), pins.remove(&key(1), now), now);
+            assert!(wanted.is_doubted(&key(1)));
+            assert_eq!(wanted.next(now), Some(key(1)), "the server is asked");
+        };
+        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 0), Verdict::Undoubted);
+        for turn in 0..100 {
+            differs(&mut wanted, turn);
+            assert_eq!(wanted.judge(&key(1), &tail(1), 7, turn), Verdict::FalseAlarm);
+            differs(&mut wanted, turn);
+            assert_eq!(wanted.judge(&key(1), &tail(2), 8, turn), Verdict::NewEdition);
+        }
+        differs(&mut wanted, 100);
+        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 100), Verdict::Changed);
+        assert_eq!(wanted.judge(&key(1), &tail(3), 7, 101), Verdict::Undoubted, "once each");
+        differs(&mut wanted, 100 + BARRED);
+        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 100 + BARRED), Verdict::Changed, "long ago");
+        differs(&mut wanted, 101 + BARRED);
+        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 101 + BARRED), Verdict::Barred);
+        assert!(!wanted.is_doubted(&key(1)));
+    }
+
+    #[test]
+    fn differences_are_remembered_within_bounds() {
+        let mut wanted = Wanted::default();
+        let mut pins = Pins::default();
+        for number in 0..2 * DOUBTS {
+            let number = u16::try_from(number).unwrap();
+            pins.add(key(number), (&tail(1), false), 7, 0).unwrap();
+            wanted.doubt(key(number), pins.remove(&key(number), 0), 0);
+            assert!(wanted.doubts.len() <= DOUBTS && wanted.is_doubted(&key(number)));
+        }
     }
 }
