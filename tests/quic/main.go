@@ -29,7 +29,7 @@ import (
 )
 
 type order struct {
-	// What to do: ask, open, raw, uni, resets, stall, tunnel, move, load, end.
+	// What to do: ask, open, knock, raw, uni, resets, stall, tunnel, move, load, end.
 	Do string `json:"do"`
 	// The connection; one that is not known is opened.
 	On string `json:"on"`
@@ -497,7 +497,54 @@ func load(o order) answer {
 	return answer{Asked: asked.Load(), Moved: moved.Load(), Lost: lost.Load(), Error: why}
 }
 
+// A socket as somebody has it who sends in the name of another client: nothing comes back. Its first packet goes, no
+// farewell.
+type deaf struct {
+	net.PacketConn
+	sent atomic.Bool
+}
+
+func (d *deaf) ReadFrom(room []byte) (int, net.Addr, error) {
+	for {
+		if _, _, err := d.PacketConn.ReadFrom(room); err != nil {
+			return 0, nil, err
+		}
+	}
+}
+
+func (d *deaf) WriteTo(packet []byte, to net.Addr) (int, error) {
+	if d.sent.Swap(true) {
+		return len(packet), nil
+	}
+	return d.PacketConn.WriteTo(packet, to)
+}
+
+// Sends first packets of so many connections, and hears no answer.
+func knock(o order) answer {
+	address, err := net.ResolveUDPAddr("udp", server)
+	if err != nil {
+		return failed(err)
+	}
+	settings := &tls.Config{RootCAs: authorities, ServerName: "localhost", NextProtos: []string{"h3"}}
+	for range o.Count {
+		socket, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			return failed(err)
+		}
+		transport := &quic.Transport{Conn: &deaf{PacketConn: socket}}
+		limit, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		transport.Dial(limit, address, settings, &quic.Config{})
+		cancel()
+		transport.Close()
+		socket.Close()
+	}
+	return answer{}
+}
+
 func obey(o order) []answer {
+	if o.Do == "knock" {
+		return []answer{knock(o)}
+	}
 	if o.Do == "load" {
 		return []answer{load(o)}
 	}

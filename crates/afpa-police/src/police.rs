@@ -131,6 +131,26 @@ impl Police {
         self.decide(What::Connection, client, listener, steady_ns)
     }
 
+    /// Whether a connection may begin whose client may be somebody else than its packet says: by the lists alone, so that
+    /// no client pays for what others say in its name. True: rates count it, so its address has to be proven first.
+    ///
+    /// # Errors
+    /// With the reason, when it is to be closed without a word.
+    pub fn unproven(&self, client: IpAddr) -> Result<bool, Refusal> {
+        if !self.0.armed.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let current = self.0.current.load();
+        match current.rules.longest(client.to_canonical()) {
+            Some(Rule::Allow) => Ok(false),
+            Some(Rule::Deny) => {
+                self.note(What::Connection, Refusal::Denied);
+                Err(Refusal::Denied)
+            }
+            None => Ok(current.connections.iter().any(|pace| pace.limits())),
+        }
+    }
+
     /// Whether a request of the client may be answered.
     ///
     /// # Errors
@@ -219,12 +239,16 @@ impl Police {
             Some(Rule::Deny) => Err(Refusal::Denied),
             None => self.take(&current, what, client, listener, steady_ns),
         };
-        if let Err(why) = decided
-            && let Some(count) = self.0.counts.of(what).get(why as usize)
-        {
-            count.fetch_add(1, Ordering::Relaxed);
+        if let Err(why) = decided {
+            self.note(what, why);
         }
         decided
+    }
+
+    fn note(&self, what: What, why: Refusal) {
+        if let Some(count) = self.0.counts.of(what).get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn take(

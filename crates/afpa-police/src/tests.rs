@@ -349,3 +349,25 @@ fn connections_that_the_kernel_has_counted_may_come_late() {
     let told = kernel.told.lock().unwrap().last().map(|told| told.1[0]);
     assert_eq!(told, Some(Pace { interval, tolerance: 5 * interval }));
 }
+
+#[test]
+fn a_client_pays_nothing_for_connections_in_its_name() {
+    let mut settings = PoliceSettings {
+        allow: vec![prefix("10.9.0.0/16")],
+        deny: vec![prefix("10.8.0.0/16")],
+        ..Default::default()
+    };
+    let lists = police(settings.clone());
+    assert_eq!(lists.unproven(ip("10.0.0.1")), Ok(false), "nothing counts connections");
+    assert_eq!(lists.unproven(ip("10.8.0.1")), Err(Refusal::Denied));
+    assert_eq!(lists.counts().get(What::Connection, Refusal::Denied), 1);
+    settings.limits.client_connections = Rate { per_second: 1, burst: 2 };
+    let rates = police(settings);
+    for _ in 0..100 {
+        assert_eq!(rates.unproven(ip("10.0.0.1")), Ok(true), "its address has to be proven");
+    }
+    assert_eq!(rates.unproven(ip("10.9.0.1")), Ok(false), "it is never refused");
+    let connects = || rates.connection(ip("10.0.0.1"), None, SECOND);
+    assert_eq!([connects(), connects()], [Ok(()); 2]);
+    assert_eq!(connects(), Err(Refusal::ClientRate));
+}

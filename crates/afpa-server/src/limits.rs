@@ -16,6 +16,8 @@ pub(crate) struct Limits {
     pub(crate) connections: Arc<ConnectionLimits>,
     /// Handshakes of TLS in progress.
     pub(crate) handshakes: Arc<ConnectionLimits>,
+    /// Those of HTTP/3 from addresses that are not proven. Each is among the others, but not as one of its client.
+    pub(crate) unproven: Arc<ConnectionLimits>,
 }
 
 /// Connection counts that all cores share. They change when a connection opens or closes, never on a hit.
@@ -56,18 +58,14 @@ impl ConnectionLimits {
         }
         // From here on, dropping `admission` undoes the count.
         let mut admission = Admission { limits: Arc::clone(self), client: None };
-        if let Client::Ip(address) = client {
-            let address = accounted_to(address);
-            let mut counts = self.counts(address);
-            // A client that is refused leaves no entry behind.
-            if counts.get(&address).copied().unwrap_or(0) >= per_client {
-                drop(counts);
-                return None;
-            }
-            *counts.entry(address).or_insert(0) += 1;
-            admission.client = Some(address);
-        }
-        Some(admission)
+        admission.count_for(client, per_client).then_some(admission)
+    }
+
+    /// Connections of a client that are open now.
+    pub(crate) fn open_of(&self, client: Client) -> usize {
+        let Client::Ip(address) = client else { return 0 };
+        let address = accounted_to(address);
+        self.counts(address).get(&address).copied().unwrap_or(0)
     }
 
     /// Connections open now.
@@ -79,6 +77,23 @@ impl ConnectionLimits {
     fn counts(&self, address: IpAddr) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         let shard = self.hasher.hash_one(address) as usize % SHARDS;
         self.per_client[shard].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Admission {
+    /// Counts it as one of `client` from now on, unless that one has as many as it may have.
+    pub(crate) fn count_for(&mut self, client: Client, per_client: usize) -> bool {
+        let (Client::Ip(address), None) = (client, self.client) else { return true };
+        let address = accounted_to(address);
+        let mut counts = self.limits.counts(address);
+        // A client that is refused leaves no entry behind.
+        if counts.get(&address).copied().unwrap_or(0) >= per_client {
+            return false;
+        }
+        *counts.entry(address).or_insert(0) += 1;
+        drop(counts);
+        self.client = Some(address);
+        true
     }
 }
 
@@ -132,6 +147,22 @@ mod tests {
         let third = limits.admit(Client::Unix, 3, 2);
         assert!(third.is_some());
         assert!(limits.admit(ip("10.0.0.2"), 3, 2).is_none(), "total");
+        drop((first, second, third));
+        assert_eq!(limits.open(), 0);
+        assert!(limits.remembers_nobody());
+    }
+
+    #[test]
+    fn one_that_nobody_is_known_to_have_is_counted_later() {
+        let limits = Arc::new(ConnectionLimits::default());
+        let client = ip("10.0.0.1");
+        let admit = || limits.admit(Client::Unix, 3, usize::MAX).expect("the total has room");
+        let [mut first, mut second, mut third] = [admit(), admit(), admit()];
+        assert_eq!((limits.open(), limits.open_of(client)), (3, 0));
+        assert!(first.count_for(client, 2) && second.count_for(client, 2));
+        assert!(first.count_for(client, 2), "it is counted once");
+        assert!(!third.count_for(client, 2));
+        assert_eq!(limits.open_of(client), 2);
         drop((first, second, third));
         assert_eq!(limits.open(), 0);
         assert!(limits.remembers_nobody());

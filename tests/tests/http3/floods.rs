@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use afpa_testkit::eventually;
-use afpa_tests::tls::Authority;
+use afpa_tests::tls::{Authority, TlsServer};
 use serde_json::json;
 
 use crate::{both, site};
@@ -116,6 +116,37 @@ fn limits_of_connections_and_the_police_hold() {
     let got = client.one(&json!({"do": "open", "on": "a"}));
     assert_ne!(got["error"], "", "{got}");
     assert_eq!(server.number("/connections/http3"), 0);
+}
+
+/// First packets in the name of a client, by somebody who hears no answer: each test's client has the same address.
+#[test]
+fn a_client_whose_address_others_forge_is_served_all_the_same() {
+    let (tree, authority) = (site(), Authority::new());
+    let limits = "[limits]\nconnections_per_client = 40\n";
+    let Some((server, mut client)) = both(&authority, &tree, limits, "", |_| {}) else { return };
+    let knocked = client.one(&json!({"do": "knock", "count": 300}));
+    assert_eq!(knocked["error"], "", "{knocked}");
+    let by_tcp = |server: &TlsServer| {
+        let (is_served, said) = server.curl(&authority, &[&server.url("/hello.txt")]);
+        assert!(is_served && said == b"hello", "{}", String::from_utf8_lossy(&said));
+    };
+    by_tcp(&server);
+    assert_eq!(client.get("/hello.txt")["status"], 200);
+    // A quarter of its share begins at once; further clients of the address have to prove it.
+    let open = server.number("/connections/open");
+    assert!(open <= 12, "{open} connections");
+    let all = client.all(&json!({"do": "open", "on": "many", "count": 45}));
+    let opened = all.iter().filter(|got| got["error"] == "").count();
+    assert_eq!(opened, 39, "the limit holds for those that have proved it");
+
+    let rates = "[police]\nclient_connections_per_second = 1\nclient_connections_burst = 4\n";
+    let Some((server, mut client)) = both(&authority, &tree, rates, "", |_| {}) else { return };
+    client.one(&json!({"do": "knock", "count": 50}));
+    by_tcp(&server);
+    assert_eq!(client.get("/hello.txt")["status"], 200);
+    assert_eq!(server.number("/connections/refused"), 0);
+    client.all(&json!({"do": "open", "on": "many", "count": 8}));
+    assert!(server.number("/connections/refused") > 0, "rates hold for those that have proved it");
 }
 
 #[test]

@@ -31,6 +31,7 @@ use super::stream::Stream;
 use crate::connection::Connection;
 use crate::listener::ListenerSettings;
 use crate::worker::Worker;
+use crate::worker::admit::Met;
 use crate::worker::handshake::secured;
 
 /// Serves the clients of an address, by one socket or several. When the listener is given up, its connections end with the
@@ -333,29 +334,31 @@ impl<M: Module> Served<M> {
         let worker = Rc::clone(&self.worker);
         let settings = worker.settings.borrow();
         let listener = self.settings.borrow().address;
-        if self.leaving || !worker.lets_in(from.client, listener) {
-            worker.counters.refused.add(1);
-            return self.endpoint.ignore(incoming);
-        }
-        let handshakes = &worker.limits.handshakes;
-        // Under pressure a client proves its address before it costs memory (RFC 9000 section 8.1.2).
-        let is_crowded = handshakes.open() * 2 >= settings.handshakes;
-        if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
-            self.packets.clear();
-            if let Ok(packet) = self.endpoint.retry(incoming, &mut self.packets) {
-                self.socket.send(packet, &self.packets);
+        let is_proven = incoming.remote_address_validated();
+        let met = match self.leaving {
+            true => Met::Denied,
+            false => worker.meet(from.client, listener, is_proven),
+        };
+        let held = match met {
+            Met::Admitted(held) => held,
+            Met::Unproven => {
+                self.packets.clear();
+                if let Ok(packet) = self.endpoint.retry(incoming, &mut self.packets) {
+                    self.socket.send(packet, &self.packets);
+                }
+                return;
             }
-            return;
-        }
-        let (total, per_client) = (settings.handshakes, settings.handshakes_per_client);
-        let place = handshakes.admit(from.client, total, per_client);
-        let admission = worker.place_for(from.client);
-        let (Some(place), Some(admission)) = (place, admission) else {
-            worker.counters.refused.add(1);
-            self.packets.clear();
-            let packet = self.endpoint.refuse(incoming, &mut self.packets);
-            self.socket.send(packet, &self.packets);
-            return;
+            Met::Denied => {
+                worker.counters.refused.add(1);
+                return self.endpoint.ignore(incoming);
+            }
+            Met::Full => {
+                worker.counters.refused.add(1);
+                self.packets.clear();
+                let packet = self.endpoint.refuse(incoming, &mut self.packets);
+                self.socket.send(packet, &self.packets);
+                return;
+            }
         };
         self.packets.clear();
         match self.endpoint.accept(incoming, now, &mut self.packets, None) {
@@ -364,8 +367,7 @@ impl<M: Module> Served<M> {
                 let limits = limits(&settings, worker.largest_head);
                 let deadline = now + settings.handshake_timeout;
                 let quic = (handle, quic);
-                let mut peer = Peer::new(quic, limits, &self.touched, from, admission, deadline);
-                peer.handshake_place = Some(place);
+                let mut peer = Peer::new(quic, limits, &self.touched, from, held, deadline);
                 peer.entry = Some(worker.table.enter(self.settings.borrow().number));
                 self.peers.insert(handle, Rc::new(RefCell::new(peer)));
                 self.touched.touch(handle);
@@ -472,6 +474,12 @@ impl<M: Module> Served<M> {
 
     fn on_event(&mut self, peer: &mut Peer, event: Event, now: Instant) {
         match event {
+            // Its client has answered a packet that only its address gets.
+            Event::Connected if peer.unproven.take().is_some() && !self.counts(peer) => {
+                self.worker.counters.refused.add(1);
+                self.worker.counters.tls.failed(Reason::Limit).add(1);
+                peer.close(ErrorCode::ExcessiveLoad, now);
+            }
             Event::Connected => {
                 let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
                 match quic.and_then(|quic| quic.facts(peer.quic.crypto_session())) {
@@ -526,6 +534,11 @@ impl<M: Module> Served<M> {
             | Event::DatagramReceived
             | Event::DatagramsUnblocked => {}
         }
+    }
+
+    /// Whether a client whose address is proven now may have the connection.
+    fn counts(&self, peer: &mut Peer) -> bool {
+        self.worker.proves(&mut peer.admission, peer.client.client)
     }
 
     fn read_control(&self, peer: &mut Peer, id: StreamId, now: Instant) {

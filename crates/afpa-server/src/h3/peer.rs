@@ -13,6 +13,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
 
 use crate::limits::Admission;
+use crate::worker::admit::Held;
 
 /// Connections that have something to send, for the endpoint's task.
 #[derive(Default)]
@@ -79,8 +80,11 @@ pub(super) struct Peer {
     /// sign of life.
     timer: Option<(Instant, Due)>,
     /// A place among the handshakes in progress.
-    pub(super) handshake_place: Option<Admission>,
-    _admission: Admission,
+    handshake_place: Option<Admission>,
+    /// Of one whose client has not proved its address.
+    pub(super) unproven: Option<Admission>,
+    /// Its place among the connections.
+    pub(super) admission: Admission,
     /// Its entry in the worker's table: a core that drains waits for it.
     pub(super) entry: Option<usize>,
     pub(super) is_lost: bool,
@@ -134,7 +138,7 @@ impl Peer {
         limits: afpa_h3::Limits,
         touched: &Rc<Touched>,
         client: Client,
-        admission: Admission,
+        Held { handshake, connection, unproven }: Held,
         handshake_deadline: Instant,
     ) -> Self {
         Self {
@@ -151,8 +155,9 @@ impl Peer {
             leaving: false,
             is_announced: false,
             timer: Some((handshake_deadline, Due::Handshake)),
-            handshake_place: None,
-            _admission: admission,
+            handshake_place: Some(handshake),
+            unproven,
+            admission: connection,
             entry: None,
             is_lost: false,
             unacknowledged: HashSet::new(),
@@ -310,6 +315,7 @@ impl Peer {
         self.is_lost = true;
         self.timer = None;
         self.handshake_place = None;
+        self.unproven = None;
         self.unacknowledged.clear();
         self.streams.values_mut().for_each(Waiting::wake);
     }

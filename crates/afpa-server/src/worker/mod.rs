@@ -1,7 +1,7 @@
 //! One core: its event loop, and the state that its connections share.
 
 mod accept;
-mod admit;
+pub(crate) mod admit;
 mod clock;
 mod command;
 mod completion;
