@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -563,10 +564,7 @@ impl<M: Module> Served<M> {
             let stream = Stream::new(&worker, shared, id);
             let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
             connection.secured(Box::new(secured));
-            let mut request = Box::pin(connection.run());
-            if request.as_mut().poll(cx).is_pending() {
-                tokio::task::spawn_local(request);
-            }
+            begin(Box::pin(connection.run()), cx);
         }
     }
 }
@@ -589,6 +587,15 @@ impl<M: Module> Drop for Served<M> {
                 self.worker.table.leave(entry);
             }
         }
+    }
+}
+
+/// Polls a request, which goes on as a task if it is not done. One that panics ends its own stream alone, as a task's panic
+/// ends that task.
+fn begin(mut request: Pin<Box<impl Future<Output = ()> + 'static>>, cx: &mut Context<'_>) {
+    let polled = catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(cx)));
+    if let Ok(Poll::Pending) = polled {
+        tokio::task::spawn_local(request);
     }
 }
 
@@ -616,5 +623,48 @@ fn why_failed(lost: &ConnectionError) -> Reason {
         ConnectionError::TimedOut | ConnectionError::Reset => Reason::Gone,
         ConnectionError::TransportError(_) => Reason::Malformed,
         _ => Reason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Says that it was dropped.
+    struct Guard(Rc<Cell<u32>>);
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_request_that_panics_at_once_ends_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let dropped = Rc::new(Cell::new(0));
+        let all = tokio::task::LocalSet::new();
+        all.block_on(&runtime, async {
+            for panics in [true, false] {
+                let guard = Guard(Rc::clone(&dropped));
+                let request = async move {
+                    let _guard = guard;
+                    assert!(!panics, "as a request might");
+                    tokio::task::yield_now().await;
+                };
+                let mut request = Some(Box::pin(request));
+                poll_fn(|cx| {
+                    request.take().into_iter().for_each(|request| begin(request, cx));
+                    Poll::Ready(())
+                })
+                .await;
+            }
+            assert_eq!(dropped.get(), 1, "its stream is broken off, and the other one goes on");
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        assert_eq!(dropped.get(), 2);
     }
 }
