@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ pub struct Engine<M: Module> {
     loads: Arc<Loads>,
     listeners: HashMap<u64, BoundListener>,
     next_listener: AtomicU64,
+    /// Sockets of HTTP/3 at addresses that were given up, as long as connections of theirs live.
+    left: Vec<Weak<UdpSocket>>,
     /// Of the datagrams of HTTP/3, once there are any, and until then its parts.
     steering: Option<Steering>,
     to_steer: (Option<Secret>, Vec<OwnedFd>),
@@ -114,6 +116,7 @@ impl<M: Module> Engine<M> {
             loads: Arc::clone(&loads),
             listeners: HashMap::new(),
             next_listener: AtomicU64::new(0),
+            left: Vec::new(),
             steering: None,
             to_steer: (None, Vec::new()),
         };
@@ -215,7 +218,17 @@ impl<M: Module> Engine<M> {
         for worker in &self.workers {
             worker.order(Command::Unlisten(id));
         }
-        self.listeners.remove(&id);
+        self.left.retain(|socket| socket.strong_count() > 0);
+        if let Some(listener) = self.listeners.remove(&id) {
+            self.left.extend(listener.udp().iter().map(Arc::downgrade));
+        }
+    }
+
+    /// The sockets of HTTP/3 at addresses that were given up, while their connections end. One that is listened on again has
+    /// to have these: clients' datagrams still come to them.
+    pub fn left_datagrams(&self) -> Vec<UdpSocket> {
+        let left = self.left.iter().filter_map(Weak::upgrade);
+        left.filter_map(|socket| socket.try_clone().ok()).collect()
     }
 
     /// The listeners.

@@ -30,7 +30,7 @@ pub struct BoundListener {
     /// Another process has bound it, and may listen still.
     is_adopted: bool,
     /// Sockets of the same address for HTTP/3, one for each worker.
-    udp: Vec<std::net::UdpSocket>,
+    udp: Vec<Arc<std::net::UdpSocket>>,
 }
 
 /// How the connections of a listener are accepted.
@@ -76,7 +76,7 @@ pub(crate) const NO_CORE: u32 = u32::MAX;
 pub(crate) enum WorkerSocket {
     Tcp(std::net::TcpListener),
     /// For HTTP/3: one, or more after a process with more workers.
-    Udp(Vec<std::net::UdpSocket>),
+    Udp(Vec<Arc<std::net::UdpSocket>>),
     Unix(UnixListener),
 }
 
@@ -180,7 +180,7 @@ impl BoundListener {
     pub fn bind_udp(&mut self, workers: usize) -> io::Result<()> {
         if let Address::Tcp(address) = self.address {
             let sockets = std::iter::repeat_with(|| udp_socket(address)).take(workers.max(1));
-            self.udp = sockets.collect::<io::Result<_>>()?;
+            self.udp = sockets.map(|socket| socket.map(Arc::new)).collect::<io::Result<_>>()?;
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl BoundListener {
             let further = std::iter::repeat_with(|| udp_socket(address)).map_while(io::Result::ok);
             sockets.extend(further.take(workers.saturating_sub(sockets.len())));
         }
-        self.udp = sockets;
+        self.udp = sockets.into_iter().map(Arc::new).collect();
     }
 
     /// Whether it has sockets for HTTP/3.
@@ -237,7 +237,7 @@ impl BoundListener {
     }
 
     /// Its sockets for HTTP/3, in the order in which they were bound.
-    pub(crate) fn udp(&self) -> &[std::net::UdpSocket] {
+    pub(crate) fn udp(&self) -> &[Arc<std::net::UdpSocket>] {
         &self.udp
     }
 
@@ -273,7 +273,8 @@ impl BoundListener {
         }
     }
 
-    /// The sockets of worker `index` of so many: duplicates, so that this value keeps the address bound.
+    /// The sockets of worker `index` of so many. This value keeps the address bound, too; those for HTTP/3 stay bound until
+    /// the last connection of theirs has ended.
     pub(crate) fn for_worker(&self, index: usize, workers: usize) -> io::Result<Vec<WorkerSocket>> {
         match &self.sockets {
             Sockets::Tcp(sockets) => {
@@ -282,8 +283,7 @@ impl BoundListener {
                 let tcp = own.map(|socket| Ok(WorkerSocket::Tcp(socket.try_clone()?)));
                 let shared = index % self.udp.len().max(1);
                 let own = self.udp.iter().skip(shared).step_by(workers.max(1));
-                let udp =
-                    own.map(std::net::UdpSocket::try_clone).collect::<io::Result<Vec<_>>>()?;
+                let udp: Vec<_> = own.map(Arc::clone).collect();
                 let udp = (!udp.is_empty()).then_some(Ok(WorkerSocket::Udp(udp)));
                 tcp.chain(udp).collect()
             }

@@ -1,6 +1,7 @@
 //! The ends of connections: idle ones, and those of a server that ends, or gives its place to the next one.
 
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use afpa_testkit::eventually;
@@ -136,4 +137,34 @@ fn an_idle_endpoint_uses_no_time_and_little_memory() {
     std::thread::sleep(Duration::from_secs(3));
     let ticks = process.processor_ticks().expect("its time") - ticks;
     assert!(ticks < 60, "{ticks} ticks of the processor in three seconds");
+}
+
+/// A download that goes on has the sockets of the address, to which the datagrams of others still come.
+#[test]
+fn an_address_that_comes_back_is_served_while_a_connection_of_before_ends() {
+    let (tree, authority) = (site(), Authority::new());
+    let Some((server, mut client)) = both(&authority, &tree, "", "", |launch| {
+        launch.arg("--workers").arg("3");
+    }) else {
+        return;
+    };
+    let stall = json!({"do": "stall", "on": "a", "path": "/large.bin"});
+    assert_eq!(client.one(&stall)["status"], 200);
+    let file = server.server.configuration();
+    let text = std::fs::read_to_string(&file).expect("read");
+    let without = text.replace(&format!("tls = [\"{}\"]\n", server.tls), "");
+    assert_ne!(text, without);
+    let listens = || TcpStream::connect(server.tls).is_ok();
+    for time in 0..2 {
+        for (text, is_there) in [(&without, false), (&text, true)] {
+            std::fs::write(&file, text).expect("written");
+            server.server.signal(Signal::HUP);
+            eventually("the address is as configured", || listens() == is_there);
+        }
+        let order = json!({"do": "open", "on": format!("many-{time}"), "count": 15});
+        let opened = client.all(&order);
+        assert!(opened.iter().all(|got| got["error"] == ""), "{time}: {opened:?}");
+        let ask = json!({"do": "ask", "on": format!("many-{time}-3"), "path": "/hello.txt"});
+        assert_eq!(client.one(&ask)["status"], 200, "{time}");
+    }
 }

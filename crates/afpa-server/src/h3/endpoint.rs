@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use tokio::time::Sleep;
 use super::peer::{Due, Peer, Touched};
 use super::settings::{config, limits, times_of};
 use super::socket::{Arrived, QuicSocket};
-use super::steering::{Inbox, WorkerSteering};
+use super::steering::{Inbox, Taken, WorkerSteering};
 use super::stream::Stream;
 use crate::connection::Connection;
 use crate::listener::ListenerSettings;
@@ -36,32 +36,32 @@ use crate::worker::admit::Met;
 use crate::worker::handshake::secured;
 
 /// Serves the clients of an address, by one socket or several. When the listener is given up, its connections end with the
-/// answers that are due: they have a task of their own, and this returns.
+/// answers that are due: they have a task of their own, and this returns. If the address comes back meanwhile, that task
+/// serves it again: datagrams come to its sockets.
 pub(crate) async fn serve<M: Module>(
     worker: Rc<Worker<M>>,
-    sockets: Vec<std::net::UdpSocket>,
+    sockets: Vec<Arc<UdpSocket>>,
     settings: Rc<RefCell<ListenerSettings>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let Some(steering) = worker.steering.borrow().clone() else { return };
-    let mut served = match Served::new(worker, sockets, settings, steering) {
-        Ok(served) => served,
-        Err(error) => {
-            tracing::error!(%error, "a core cannot serve HTTP/3 on its UDP socket");
-            return;
-        }
-    };
-    let touched = Rc::clone(&served.touched);
-    let (leave, mut left) = oneshot::channel();
-    tokio::task::spawn_local(async move {
-        poll_fn(|cx| {
-            if !served.leaving && Pin::new(&mut left).poll(cx).is_ready() {
-                served.leave();
+    let address = sockets.first().and_then(|socket| socket.local_addr().ok());
+    let (leave, left) = oneshot::channel();
+    let taken = Taken { sockets, settings, left };
+    let touched = match address.and_then(|address| steering.inbox(&address)) {
+        Some(inbox) => inbox.take_again(taken),
+        None => match Served::new(worker, taken, steering) {
+            Ok(mut served) => {
+                let touched = Rc::clone(&served.touched);
+                tokio::task::spawn_local(async move { poll_fn(|cx| served.poll(cx)).await });
+                touched
             }
-            served.poll(cx)
-        })
-        .await;
-    });
+            Err(error) => {
+                tracing::error!(%error, "a core cannot serve HTTP/3 on its UDP socket");
+                return;
+            }
+        },
+    };
     let _ = stopped.await;
     let _ = leave.send(());
     touched.wake();
@@ -98,6 +98,7 @@ struct Served<M: Module> {
     /// Requests of the connection that is being driven, which have just come.
     opened: Vec<StreamId>,
     leaving: bool,
+    left: oneshot::Receiver<()>,
     /// Until then, requests are served after the first GOAWAY.
     grace: Option<Instant>,
 }
@@ -117,14 +118,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl<M: Module> Served<M> {
     fn new(
         worker: Rc<Worker<M>>,
-        sockets: Vec<std::net::UdpSocket>,
-        settings: Rc<RefCell<ListenerSettings>>,
+        Taken { sockets, settings, left }: Taken,
         steering: Rc<WorkerSteering>,
     ) -> io::Result<Self> {
         let address = sockets.first().ok_or(io::ErrorKind::NotFound)?.local_addr()?;
-        let mut sockets = sockets.into_iter().map(QuicSocket::new);
-        let socket = sockets.next().ok_or(io::ErrorKind::NotFound)??;
-        let others = sockets.collect::<io::Result<_>>()?;
+        let (socket, others) = open(sockets)?;
         let endpoint = Endpoint::new(steering.config(), None, socket.knows_mtu(), None);
         let times = times_of(&worker.settings.borrow());
         let touched = Rc::default();
@@ -152,6 +150,7 @@ impl<M: Module> Served<M> {
             events: Vec::new(),
             opened: Vec::new(),
             leaving: false,
+            left,
             grace: None,
         };
         served.renew();
@@ -188,6 +187,19 @@ impl<M: Module> Served<M> {
         self.tell_all();
     }
 
+    /// The address is listened on again. Clients that were told of the end go all the same; new ones are welcome.
+    fn take_again(&mut self, Taken { sockets, settings, left }: Taken) {
+        (self.settings, self.left, self.leaving, self.grace) = (settings, left, false, None);
+        match open(sockets) {
+            Ok(opened) => (self.socket, self.others) = opened,
+            // It has them already, as a rule.
+            Err(error) => tracing::error!(%error, "a core keeps its UDP socket of HTTP/3"),
+        }
+        self.pause = None;
+        self.blocked.drain().for_each(|handle| self.touched.touch(handle));
+        self.renew();
+    }
+
     fn tell_all(&self) {
         for (handle, peer) in &self.peers {
             self.tell(&mut peer.borrow_mut());
@@ -211,6 +223,12 @@ impl<M: Module> Served<M> {
 
     /// Ready when the listener was given up, and all connections have ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.leaving && Pin::new(&mut self.left).poll(cx).is_ready() {
+            self.leave();
+        }
+        if let Some(taken) = self.inbox.again() {
+            self.take_again(taken);
+        }
         let mut rounds = ROUNDS;
         loop {
             let now = Instant::now();
@@ -572,7 +590,7 @@ impl<M: Module> Served<M> {
 impl<M: Module> Drop for Served<M> {
     /// The process ends: clients learn of it, as those of TCP do from its system.
     fn drop(&mut self) {
-        self.steering.leave(&self.address);
+        self.steering.leave(&self.address, &self.inbox);
         let now = Instant::now();
         for peer in std::mem::take(&mut self.peers).into_values() {
             let Ok(mut peer) = peer.try_borrow_mut() else { continue };
@@ -597,6 +615,13 @@ fn begin(mut request: Pin<Box<impl Future<Output = ()> + 'static>>, cx: &mut Con
     if let Ok(Poll::Pending) = polled {
         tokio::task::spawn_local(request);
     }
+}
+
+/// The first socket, and the others.
+fn open(sockets: Vec<Arc<UdpSocket>>) -> io::Result<(QuicSocket, Vec<QuicSocket>)> {
+    let mut sockets = sockets.into_iter().map(QuicSocket::new);
+    let first = sockets.next().ok_or(io::ErrorKind::NotFound)??;
+    Ok((first, sockets.collect::<io::Result<_>>()?))
 }
 
 /// Gives a datagram to the endpoint.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quinn_proto::{EcnCodepoint, Transmit};
@@ -14,6 +15,8 @@ use tokio::net::UdpSocket;
 pub(super) struct QuicSocket {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// The socket under another number: as long as this lives, it can be taken again.
+    _kept: Arc<std::net::UdpSocket>,
     /// Room for datagrams that arrive together.
     room: Box<[u8]>,
     /// Packets that the socket did not take.
@@ -35,12 +38,13 @@ const BUFFER: usize = 64 * 1024;
 const MOST_WAITING: usize = 64;
 
 impl QuicSocket {
-    pub(super) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
+    pub(super) fn new(kept: Arc<std::net::UdpSocket>) -> io::Result<Self> {
+        let socket = kept.try_clone()?;
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
         let state = UdpSocketState::new((&socket).into())?;
         let room = vec![0; BUFFER * BATCH_SIZE.min(8)].into_boxed_slice();
-        Ok(Self { socket, state, room, waiting: VecDeque::new() })
+        Ok(Self { socket, state, _kept: kept, room, waiting: VecDeque::new() })
     }
 
     /// Whether the kernel never fragments its packets, so that their size can be searched for (RFC 9000 section 14.3).

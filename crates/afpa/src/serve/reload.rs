@@ -53,7 +53,8 @@ impl Server {
         // There may be more document roots.
         privileges::raise_limits(needs(&config));
         let opening = (&mut self.handles, &mut self.tls);
-        let place = Place { inherited: &mut Inherited::default(), owner: None };
+        let mut left = Inherited::of_udp(self.engine.left_datagrams());
+        let place = Place { inherited: &mut left, owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
         let (spans, before) = (self.observed.spans.load(), self.observed.serving.load());
         let running = Some((&*self.config, &**spans));

@@ -51,6 +51,12 @@ impl Inherited {
         inherited
     }
 
+    /// These sockets of HTTP/3 alone, which this process has.
+    pub(crate) fn of_udp(sockets: Vec<UdpSocket>) -> Self {
+        let bound = |socket: UdpSocket| Some((socket.local_addr().ok()?, socket));
+        Self { udp: sockets.into_iter().filter_map(bound).collect(), ..Self::default() }
+    }
+
     fn put(&mut self, all: &mut ListenFd, number: usize, name: &str) -> io::Result<()> {
         if let Ok(Some(tcp)) = all.take_tcp_listener(number) {
             let address = tcp.local_addr()?;

@@ -36,8 +36,8 @@ use tokio::sync::mpsc;
 
 use super::socket::Arrived;
 use id::{IdKey, Ids, Spot, destination};
-pub(super) use inbox::Inbox;
 use inbox::{Datagram, MOST_WAITING};
+pub(super) use inbox::{Inbox, Taken};
 use process::{Before, Label};
 
 /// The steering of a process: the part that its workers share, and the sockets for the next process.
@@ -96,7 +96,7 @@ impl Steering {
     }
 
     /// Has the kernel choose among the sockets of an address.
-    pub(crate) fn steer(&self, group: &[std::net::UdpSocket]) {
+    pub(crate) fn steer(&self, group: &[Arc<std::net::UdpSocket>]) {
         let [first, _, ..] = group else { return };
         if let Err(error) = filter::attach(first, &self.key) {
             tracing::info!(
@@ -195,8 +195,17 @@ impl WorkerSteering {
         self.inboxes.borrow_mut().insert(socket, inbox);
     }
 
-    pub(super) fn leave(&self, socket: &SocketAddr) {
-        self.inboxes.borrow_mut().remove(socket);
+    /// The inbox of a socket that is still served.
+    pub(super) fn inbox(&self, socket: &SocketAddr) -> Option<Rc<Inbox>> {
+        self.inboxes.borrow().get(socket).map(Rc::clone)
+    }
+
+    /// The inbox is not read any more. One that another endpoint has at the address stays.
+    pub(super) fn leave(&self, socket: &SocketAddr, inbox: &Rc<Inbox>) {
+        let mut inboxes = self.inboxes.borrow_mut();
+        if inboxes.get(socket).is_some_and(|known| Rc::ptr_eq(known, inbox)) {
+            inboxes.remove(socket);
+        }
     }
 
     /// Passes on a datagram that is not for this worker. False: it is for this one, or its worker is gone.
