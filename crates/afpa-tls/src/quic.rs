@@ -1,6 +1,7 @@
 //! TLS for QUIC (RFC 9001): the same certificates, groups, authorities of clients and keys of tickets, and the suites of
 //! TLS 1.3 with the headers and packets of QUIC. Records are not QUIC's, so the machine is not needed.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
@@ -131,15 +132,11 @@ impl Secret {
     /// The keys.
     pub fn keys(&self) -> QuicKeys {
         let all = Salt::new(HKDF_SHA256, b"afpa quic 1").extract(&self.0);
-        let (mut ids, mut reset, mut tokens) = ([0; 16], [0; 32], [0; 32]);
-        expand(&all, b"ids", &mut ids);
-        expand(&all, b"reset", &mut reset);
-        expand(&all, b"tokens", &mut tokens);
-        QuicKeys {
-            ids,
-            reset: Arc::new(hmac::Key::new(HMAC_SHA256, &reset)),
-            tokens: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens)),
-        }
+        let (mut ids, mut tokens) = ([0; 16], [0; 32]);
+        expand(&all, &[b"ids"], &mut ids);
+        expand(&all, &[b"tokens"], &mut tokens);
+        let tokens = Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens));
+        QuicKeys { ids, tokens, all }
     }
 }
 
@@ -154,10 +151,25 @@ impl std::fmt::Debug for Secret {
 pub struct QuicKeys {
     /// Of its connection ids, for SipHash.
     pub ids: [u8; 16],
-    /// Of its stateless resets (RFC 9000 section 10.3).
-    pub reset: Arc<dyn HmacKey>,
     /// Of its tokens (RFC 9000 section 8.1).
     pub tokens: Arc<dyn HandshakeTokenKey>,
+    /// From which further ones come.
+    all: Prk,
+}
+
+impl QuicKeys {
+    /// The key of the stateless resets at an address (RFC 9000 section 10.3). Each has one of its own: a packet of a
+    /// connection that somebody sends to another address of the server is answered, and the answer ends nothing (section
+    /// 21.11).
+    pub fn reset_at(&self, address: SocketAddr) -> Arc<dyn HmacKey> {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut key = [0; 32];
+        expand(&self.all, &[b"reset", &ip.octets(), &address.port().to_be_bytes()], &mut key);
+        Arc::new(hmac::Key::new(HMAC_SHA256, &key))
+    }
 }
 
 impl std::fmt::Debug for QuicKeys {
@@ -174,9 +186,9 @@ impl KeyType for Length {
     }
 }
 
-fn expand(all: &Prk, name: &[u8], to: &mut [u8]) {
+fn expand(all: &Prk, name: &[&[u8]], to: &mut [u8]) {
     // So short a key can always be had.
-    if let Ok(key) = all.expand(&[name], Length(to.len())) {
+    if let Ok(key) = all.expand(name, Length(to.len())) {
         let _ = key.fill(to);
     }
 }
@@ -202,13 +214,18 @@ mod tests {
         let (one, other) = (Secret::of([1; SECRET]), Secret::of([2; SECRET]));
         assert_eq!(one.keys().ids, one.keys().ids);
         assert_ne!(one.keys().ids, other.keys().ids);
-        let sign = |secret: &Secret| {
+        let sign = |secret: &Secret, address: &str| {
             let mut signature = [0; 32];
-            secret.keys().reset.sign(b"an id", &mut signature);
+            let address = address.parse().expect("an address");
+            secret.keys().reset_at(address).sign(b"an id", &mut signature);
             signature
         };
-        assert_eq!(sign(&one), sign(&one));
-        assert_ne!(sign(&one), sign(&other));
+        let here = "192.0.2.1:443";
+        assert_eq!(sign(&one, here), sign(&one, here));
+        assert_ne!(sign(&one, here), sign(&other, here));
+        for elsewhere in ["192.0.2.1:444", "192.0.2.2:443", "[2001:db8::1]:443", "0.0.0.0:443"] {
+            assert_ne!(sign(&one, here), sign(&one, elsewhere), "{elsewhere}");
+        }
         let mut sealed = b"a token".to_vec();
         one.keys().tokens.aead_from_hkdf(b"salt").seal(&mut sealed, &[]).expect("sealed");
         let open = |secret: &Secret| {

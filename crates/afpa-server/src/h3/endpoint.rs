@@ -123,7 +123,7 @@ impl<M: Module> Served<M> {
     ) -> io::Result<Self> {
         let address = sockets.first().ok_or(io::ErrorKind::NotFound)?.local_addr()?;
         let (socket, others) = open(sockets)?;
-        let endpoint = Endpoint::new(steering.config(), None, socket.knows_mtu(), None);
+        let endpoint = Endpoint::new(steering.config(address), None, socket.knows_mtu(), None);
         let times = times_of(&worker.settings.borrow());
         let touched = Rc::default();
         let inbox = Rc::new(Inbox::new(&touched));

@@ -138,7 +138,6 @@ pub(crate) struct WorkerPart {
 
 /// The steering of a worker.
 pub(crate) struct WorkerSteering {
-    config: Arc<EndpointConfig>,
     keys: QuicKeys,
     key: IdKey,
     spot: Spot,
@@ -155,14 +154,7 @@ impl WorkerSteering {
     pub(crate) fn begin(part: WorkerPart) -> Rc<Self> {
         let WorkerPart { keys, spot, mailboxes, before, has_next, mailbox, inbound } = part;
         let key = IdKey(keys.ids);
-        let mut config = EndpointConfig::new(Arc::clone(&keys.reset));
-        let of_ids = key.clone();
-        config
-            .cid_generator(move || Box::new(Ids { key: of_ids.clone(), spot }))
-            // Not the drafts, which quinn speaks, too.
-            .supported_versions(vec![1]);
         let steering = Rc::new(Self {
-            config: Arc::new(config),
             keys,
             key,
             spot,
@@ -176,9 +168,15 @@ impl WorkerSteering {
         steering
     }
 
-    /// The settings of endpoints, with ids of this worker.
-    pub(super) fn config(&self) -> Arc<EndpointConfig> {
-        Arc::clone(&self.config)
+    /// The settings of the endpoint of an address, with ids of this worker.
+    pub(super) fn config(&self, address: SocketAddr) -> Arc<EndpointConfig> {
+        let mut config = EndpointConfig::new(self.keys.reset_at(address));
+        let (key, spot) = (self.key.clone(), self.spot);
+        config
+            .cid_generator(move || Box::new(Ids { key: key.clone(), spot }))
+            // Not the drafts, which quinn speaks, too.
+            .supported_versions(vec![1]);
+        Arc::new(config)
     }
 
     pub(super) fn keys(&self) -> &QuicKeys {
