@@ -96,7 +96,7 @@ pub use headers::{FieldSettings, HeaderRule};
 pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;
-pub use http3::Http3;
+pub use http3::{Http3, KeyError};
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
@@ -179,6 +179,8 @@ pub struct Known<'k> {
     pub variable: &'k Variable<'k>,
     /// Where HTTP/3 can be spoken.
     pub datagrams: &'k Datagrams<'k>,
+    /// Whether a server runs that has read the files which only a start reads.
+    pub runs: bool,
 }
 
 impl Default for Known<'_> {
@@ -189,6 +191,7 @@ impl Default for Known<'_> {
             listeners: ListenerNumbers::default(),
             variable,
             datagrams: &|_| true,
+            runs: false,
         }
     }
 }
@@ -207,7 +210,7 @@ pub fn load_by(
         None => Source::new("", "").within(Path::new("")),
         Some(path) => read_file(path)?,
     };
-    let Known { read, listeners, variable, datagrams } = known;
+    let Known { read, listeners, variable, datagrams, runs } = known;
     let around = Around { variable, files: true };
     let (mut loaded, mut findings) =
         parse(source, around, overrides, machine, (listeners, datagrams))?;
@@ -218,6 +221,7 @@ pub fn load_by(
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
+    findings.extend(http3::feasibility(&loaded.config, &loaded.settings, runs));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }

@@ -168,3 +168,16 @@ fn an_address_that_comes_back_is_served_while_a_connection_of_before_ends() {
         assert_eq!(client.one(&ask)["status"], 200, "{time}");
     }
 }
+
+#[test]
+fn an_address_that_gets_tls_by_a_reload_is_told_to_be_without_http_3() {
+    let (tree, authority) = (site(), Authority::new());
+    let Some((server, _client)) = both(&authority, &tree, "", "", |_| {}) else { return };
+    let file = server.server.configuration();
+    let text = std::fs::read_to_string(&file).expect("read");
+    let both = text.replace("\"]\ntls = [\"", "\", \"").replace("listen = [", "tls = [");
+    assert_ne!(text, both);
+    std::fs::write(&file, both).expect("written");
+    server.server.signal(Signal::HUP);
+    eventually("it is told", || server.server.log().contains("until the next start, or USR2"));
+}

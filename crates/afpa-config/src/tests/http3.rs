@@ -73,3 +73,35 @@ fn answers_name_the_port_of_their_site() {
         assert_eq!(said.contains("h3=\\\":8443\\\"; ma=86400"), told, "{said}");
     }
 }
+
+#[test]
+fn the_key_is_read_before_a_start() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let [file, key] = ["afpa.toml", "quic.key"].map(|name| folder.path().join(name));
+    let site = "[[site]]\nroot = \"/\"\nlisten = [\"127.0.0.1:80\"]\n";
+    let said = |enabled: bool| {
+        let http3 = format!("[http3]\nenabled = {enabled}\nkey = \"{}\"\n", key.display());
+        std::fs::write(&file, http3 + site).unwrap();
+        match load(Some(&file), &Overrides::default(), &machine()) {
+            Ok(loaded) => (true, loaded.rendered_warnings()),
+            Err(error) => (false, error.to_string()),
+        }
+    };
+    let (loads, missing) = said(true);
+    assert!(
+        !loads && missing.contains("afpa.toml:3") && missing.contains("No such file"),
+        "{missing}"
+    );
+    assert!(said(false).0, "nothing reads it");
+    let digits = "00112233445566778899aabbccddeeff".repeat(2);
+    std::fs::write(&key, &digits[1..]).unwrap();
+    let (loads, malformed) = said(true);
+    assert!(!loads && malformed.contains("openssl rand -hex 32"), "{malformed}");
+    std::fs::write(&key, digits).unwrap();
+    for (mode, is_told) in [(0o640, false), (0o644, true)] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (loads, warnings) = said(true);
+        assert!(loads && warnings.contains("chmod o=") == is_told, "{mode:o}: {warnings}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The start: first the steps that need privileges, then the threads, and a configuration as at a reload.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -253,7 +253,7 @@ impl Privileged {
         let [descriptors, _] = privileges::raise_limits(needs(config));
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
-        let secret = config.http3.key.as_deref().map(read_secret).transpose()?;
+        let secret = config.http3.secret()?;
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
@@ -339,15 +339,6 @@ fn waiting(config: &Config, rings: &Rings) -> String {
 }
 
 /// The secret of HTTP/3's connection ids, which machines may share.
-fn read_secret(path: &Path) -> anyhow::Result<Secret> {
-    let said = path.display();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the key of HTTP/3 in {said}"))?;
-    Secret::parse(&text).with_context(|| {
-        format!("{said} has no key of 64 hexadecimal digits in its first line: make one by `openssl rand -hex 32`")
-    })
-}
-
 /// The control socket. A failure is only a warning, because AFPA can serve without it.
 fn bind_control(config: &Config, place: Place<'_>) -> Option<BoundListener> {
     let path: anyhow::Result<PathBuf> = match &config.control {
