@@ -39,8 +39,9 @@ pub use afpa_abi::{
     ANSWER_MAX, ETAG_MAX, Event, Flow, FlowKey, HOST_MAX, NOT_MODIFIED_MAX, PAGE, PATH_MAX, Reason,
     SITES_COUNTED, Sample, SiteCount, kind,
 };
-pub use cache::pin::{Objects, Usage};
+pub use cache::pin::{Objects, PinnedPlaces, Usage};
 pub use cache::places::{MORE_PAGE_BYTES, MORE_VARIANT_BYTES, PAGE_BYTES, VARIANT_BYTES};
+pub use cache::room::FreeRoom;
 pub use cache::variant::{
     AGE_DIGITS, AcceptedCodings, BEFORE_AGE, Coding, FIELD_HOP, FIELD_UNKNOWN, Freshness,
     LONGEST_ANSWER, PinError, PinRules, Response, TTL_DIGITS, Ttl, Variant, WEIGHTS_AS_OURS,

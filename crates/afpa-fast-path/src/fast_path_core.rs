@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::preflight::Watch;
-use afpa_bpf::{Carriers, Change, Swept, interfaces};
+use afpa_bpf::{Carriers, Change, FreeRoom, Swept, interfaces};
 use afpa_cache::{Cache, Key, ObjectId};
 use afpa_framework::Network;
 use afpa_module_http::AccessSink;
@@ -19,7 +19,7 @@ use arc_swap::ArcSwapOption;
 use crate::eligibility::Eligibility;
 use crate::event_log::{Origin, VersionRegister};
 use crate::kernel_cache::{KernelCache, OfferCounts, Pinnable};
-use crate::rebalance::Demand;
+use crate::rebalance::Share;
 use crate::site_numbers::{AnswerCount, SiteNumbers};
 
 /// The part of the running fast path that the heartbeat and the views share.
@@ -78,7 +78,7 @@ pub(crate) struct Served<H> {
 
 impl<H> Served<H> {
     /// Offers objects that found no room again, as far as there is room now.
-    fn use_room(&self, free: Demand) {
+    fn use_room(&self, free: FreeRoom) {
         const AT_ONCE: usize = 256;
         self.offer_again(&self.kernel_cache.worth_an_offer(free, AT_ONCE));
     }
@@ -94,7 +94,7 @@ impl<H> Served<H> {
         }
     }
 
-    fn rebalance(&self, free: Demand) {
+    fn rebalance(&self, free: FreeRoom) {
         if let Some(cache) = self.cache.upgrade() {
             self.kernel_cache.rebalance(&cache, free);
         }
@@ -129,11 +129,11 @@ impl FastPathCore {
         &self,
         origin: Origin,
         source: Box<dyn Pinnable<H>>,
-        room: Demand,
+        share: Share,
     ) -> Arc<KernelCache<H>> {
         let (register, counts) = (Arc::clone(&self.register), Arc::clone(&self.counts));
         let fast_path = Arc::clone(&self.fast_path);
-        Arc::new(KernelCache::new(fast_path, origin, source, room, register, counts))
+        Arc::new(KernelCache::new(fast_path, origin, source, share, register, counts))
     }
 
     /// Numbers for the sites of the next configuration; 0 for those that user mode answers.
@@ -331,9 +331,9 @@ impl FastPathCore {
         if let Err(error) = self.fast_path.objects.reclaim() {
             tracing::warn!(%error, "the kernel's room of replaced objects cannot be taken back");
         }
-        current.files.use_room(self.free());
+        current.files.use_room(self.fast_path.objects.free_room());
         if let Some(answers) = &current.answers {
-            answers.use_room(self.free());
+            answers.use_room(self.fast_path.objects.free_room());
         }
     }
 
@@ -341,16 +341,10 @@ impl FastPathCore {
     pub(crate) fn rebalance(&self) {
         let current = self.current.load();
         let Some(current) = current.as_ref() else { return };
-        current.files.rebalance(self.free());
+        current.files.rebalance(self.fast_path.objects.free_room());
         if let Some(answers) = &current.answers {
-            answers.rebalance(self.free());
+            answers.rebalance(self.fast_path.objects.free_room());
         }
-    }
-
-    pub(crate) fn free(&self) -> Demand {
-        let (slots, pages) =
-            (self.fast_path.objects.free_slots(), self.fast_path.objects.free_pages());
-        Demand { slots, pages, ..Demand::default() }
     }
 
     pub(crate) fn bound(&self) -> MutexGuard<'_, Vec<SocketAddr>> {

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{AcceptedCodings, FastPath, PATH_MAX, PinError, PinRules, Variant};
+use afpa_bpf::{
+    AcceptedCodings, FastPath, FreeRoom, PATH_MAX, PinError, PinRules, PinnedPlaces, Variant,
+};
 use afpa_cache::{Cache, Key, Object, ObjectId, Residency};
 
 use crate::event_log::{AnswerDescription, Origin, VersionRegister};
-use crate::rebalance::{self, Demand, Use, Weight};
+use crate::rebalance::{self, Demand, Free, Share, Use, Weight};
 
 /// Decides which objects of a cache are pinned, and how.
 pub(crate) trait Pinnable<H>: Send + Sync {
@@ -86,8 +88,8 @@ pub(crate) struct KernelCache<H> {
     /// Of which configuration and cache they are.
     origin: Origin,
     source: Box<dyn Pinnable<H>>,
-    /// The room that its objects may take up.
-    room: Demand,
+    /// The room that its objects may have.
+    share: Share,
     register: Arc<VersionRegister>,
     counts: Arc<OfferCounts>,
     pinned: Mutex<PinnedObjects>,
@@ -165,12 +167,12 @@ impl<H> KernelCache<H> {
         fast_path: Arc<FastPath>,
         origin: Origin,
         source: Box<dyn Pinnable<H>>,
-        room: Demand,
+        share: Share,
         register: Arc<VersionRegister>,
         counts: Arc<OfferCounts>,
     ) -> Self {
         let pinned = Mutex::default();
-        Self { fast_path, origin, source, room, register, counts, pinned }
+        Self { fast_path, origin, source, share, register, counts, pinned }
     }
 
     /// Of which configuration and cache they are.
@@ -207,14 +209,14 @@ impl<H> KernelCache<H> {
     }
 
     /// The refused objects that fit into the free room, the most useful first, at most `most`.
-    pub(crate) fn worth_an_offer(&self, free: Demand, most: usize) -> Vec<Key> {
+    pub(crate) fn worth_an_offer(&self, free: FreeRoom, most: usize) -> Vec<Key> {
         let pinned = self.lock();
         rebalance::choose(pinned.waiting(), self.free(&pinned, free), most)
     }
 
     /// Notes how often objects were used since the last call, and takes back those whose room clearly saves
     /// more time with a refused object in it. To be called once in a [`PERIOD`].
-    pub(crate) fn rebalance(&self, cache: &Cache<H>, free: Demand) {
+    pub(crate) fn rebalance(&self, cache: &Cache<H>, free: FreeRoom) {
         let keys: Vec<Key> = {
             let pinned = self.lock();
             pinned.objects.keys().chain(pinned.refused.keys()).cloned().collect()
@@ -231,7 +233,7 @@ impl<H> KernelCache<H> {
         let free = self.free(&pinned, free);
         for key in rebalance::exchange(pinned.weights(), pinned.waiting(), free) {
             if let Some(held) = pinned.take(&key) {
-                let waiting = RefusedObject { demand: held.demand(), used: held.used };
+                let waiting = RefusedObject { demand: held.demand().unplaced(), used: held.used };
                 pinned.refused.insert(key, waiting);
                 self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
                 held.places.into_iter().for_each(|place| self.unpin(place));
@@ -266,12 +268,8 @@ impl<H> KernelCache<H> {
     }
 
     /// The part of the free room that this cache's objects may have.
-    fn free(&self, pinned: &PinnedObjects, free: Demand) -> Demand {
-        Demand {
-            slots: free.slots.min(self.room.slots.saturating_sub(pinned.taken.slots)),
-            pages: free.pages.min(self.room.pages.saturating_sub(pinned.taken.pages)),
-            ..free
-        }
+    fn free(&self, pinned: &PinnedObjects, room: FreeRoom) -> Free {
+        Free { room, share: self.share.without(&pinned.taken) }
     }
 
     /// Pins the object in place of the one that has its key.
@@ -325,7 +323,7 @@ impl<H> KernelCache<H> {
         let rules = PinRules::default();
         let fields = rules.fields & !target.matter;
         let rules = PinRules { fields, codings: target.codings, ..rules };
-        let result = match demand.fits(&self.free(pinned, self.room)) {
+        let result = match self.share.without(&pinned.taken).holds(&demand) {
             true => {
                 let variants = (copy.variants, copy.old_kept);
                 self.fast_path.objects.pin_all(target.site, &target.path, variants, &rules)
@@ -333,7 +331,8 @@ impl<H> KernelCache<H> {
             false => Err(PinError::Full),
         };
         match result {
-            Ok(versions) => {
+            Ok(PinnedPlaces { versions, ready_slots, ready_pages }) => {
+                let demand = Demand { ready_slots, ready_pages, ..demand };
                 let variants = copy.variants.iter().chain(copy.old_kept);
                 for (version, variant) in versions.iter().zip(variants) {
                     let head = variant.whole.map_or(0, |whole| whole.head.len());

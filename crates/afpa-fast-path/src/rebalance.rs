@@ -5,14 +5,20 @@
 
 use std::cmp::Reverse;
 
-use afpa_bpf::{ANSWER_MAX, PAGE, PAGE_BYTES, VARIANT_BYTES, Variant};
+use afpa_bpf::{
+    ANSWER_MAX, FreeRoom, MORE_PAGE_BYTES, MORE_VARIANT_BYTES, PAGE, PAGE_BYTES, VARIANT_BYTES,
+    Variant,
+};
 
-/// Room: that of an object, the need of one, or free room.
+/// The room that objects need or have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) slots: usize,
     pub(crate) pages: usize,
-    /// Bytes of its longest answer.
+    /// So many of them are ready; none while they are not pinned.
+    pub(crate) ready_slots: usize,
+    pub(crate) ready_pages: usize,
+    /// Bytes of the longest answer.
     pub(crate) length: usize,
 }
 
@@ -25,25 +31,113 @@ impl Demand {
             slots: variants.count(),
             pages: lengths.clone().map(pages).sum(),
             length: lengths.max().unwrap_or_default(),
+            ..Self::default()
         }
     }
 
+    /// That of all targets of an object together.
+    pub(crate) fn times(self, targets: usize) -> Self {
+        Self { slots: self.slots * targets, pages: self.pages * targets, ..self }
+    }
+
+    /// The demand of the object when it is not pinned any more.
+    pub(crate) fn unplaced(self) -> Self {
+        Self { ready_slots: 0, ready_pages: 0, ..self }
+    }
+
+    /// Bytes by which objects are compared, wherever they are.
     pub(crate) fn bytes(&self) -> usize {
         self.slots * VARIANT_BYTES + self.pages * PAGE_BYTES
     }
 
-    pub(crate) fn fits(&self, free: &Self) -> bool {
-        self.slots <= free.slots && self.pages <= free.pages
+    /// The kernel's memory for it: at most, while it is not pinned.
+    fn memory(&self) -> usize {
+        self.ready_slots * VARIANT_BYTES + self.ready_pages * PAGE_BYTES + self.more_bytes()
+    }
+
+    /// The part of it that belongs to places that are not ready.
+    fn more_bytes(&self) -> usize {
+        let slots = self.slots.saturating_sub(self.ready_slots);
+        let pages = self.pages.saturating_sub(self.ready_pages);
+        slots * MORE_VARIANT_BYTES + pages * MORE_PAGE_BYTES
     }
 
     pub(crate) fn give(&mut self, other: &Self) {
         self.slots += other.slots;
         self.pages += other.pages;
+        self.ready_slots += other.ready_slots;
+        self.ready_pages += other.ready_pages;
     }
 
     pub(crate) fn take(&mut self, other: &Self) {
         self.slots = self.slots.saturating_sub(other.slots);
         self.pages = self.pages.saturating_sub(other.pages);
+        self.ready_slots = self.ready_slots.saturating_sub(other.ready_slots);
+        self.ready_pages = self.ready_pages.saturating_sub(other.ready_pages);
+    }
+}
+
+/// The part of the room that the objects of a cache may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) slots: usize,
+    pub(crate) pages: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Share {
+    pub(crate) fn holds(&self, demand: &Demand) -> bool {
+        demand.slots <= self.slots && demand.pages <= self.pages && demand.memory() <= self.bytes
+    }
+
+    pub(crate) fn without(self, taken: &Demand) -> Self {
+        Self {
+            slots: self.slots.saturating_sub(taken.slots),
+            pages: self.pages.saturating_sub(taken.pages),
+            bytes: self.bytes.saturating_sub(taken.memory()),
+        }
+    }
+}
+
+/// Free room, and the part of it that a cache may still have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Free {
+    pub(crate) room: FreeRoom,
+    pub(crate) share: Share,
+}
+
+impl Free {
+    fn has(&self, demand: &Demand) -> bool {
+        self.room.fits(demand.slots, demand.pages) && self.share.holds(demand)
+    }
+
+    /// An object goes.
+    fn give(&mut self, gone: &Demand) {
+        let (room, share) = (&mut self.room, &mut self.share);
+        room.slots += gone.slots;
+        room.pages += gone.pages;
+        room.ready_slots += gone.ready_slots;
+        room.ready_pages += gone.ready_pages;
+        room.more_bytes = room.more_bytes.saturating_add(gone.more_bytes());
+        share.slots = share.slots.saturating_add(gone.slots);
+        share.pages = share.pages.saturating_add(gone.pages);
+        share.bytes = share.bytes.saturating_add(gone.memory());
+    }
+
+    /// An object comes: the ready places are the first.
+    fn take(&mut self, newcomer: &Demand) {
+        let room = &mut self.room;
+        let placed = Demand {
+            ready_slots: newcomer.slots.min(room.ready_slots),
+            ready_pages: newcomer.pages.min(room.ready_pages),
+            ..*newcomer
+        };
+        room.slots = room.slots.saturating_sub(placed.slots);
+        room.pages = room.pages.saturating_sub(placed.pages);
+        room.ready_slots -= placed.ready_slots;
+        room.ready_pages -= placed.ready_pages;
+        room.more_bytes = room.more_bytes.saturating_sub(placed.more_bytes());
+        self.share = self.share.without(&placed);
     }
 }
 
@@ -95,7 +189,7 @@ const CLEARLY: f64 = 1.5;
 pub(crate) fn exchange<K>(
     mut pinned: Vec<Weight<K>>,
     mut waiting: Vec<Weight<K>>,
-    mut free: Demand,
+    mut free: Free,
 ) -> Vec<K> {
     sort(&mut pinned);
     sort(&mut waiting);
@@ -105,13 +199,13 @@ pub(crate) fn exchange<K>(
         let mut room = free;
         let mut count = 0;
         for victim in pinned.iter().rev() {
-            if newcomer.demand.fits(&room) || victim.benefit * CLEARLY >= newcomer.benefit {
+            if room.has(&newcomer.demand) || victim.benefit * CLEARLY >= newcomer.benefit {
                 break;
             }
             room.give(&victim.demand);
             count += 1;
         }
-        if newcomer.demand.fits(&room) {
+        if room.has(&newcomer.demand) {
             room.take(&newcomer.demand);
             free = room;
             gone.extend(pinned.drain(pinned.len() - count..).map(|victim| victim.key));
@@ -121,10 +215,10 @@ pub(crate) fn exchange<K>(
 }
 
 /// The refused objects that find room now, the most useful first.
-pub(crate) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Demand, most: usize) -> Vec<K> {
+pub(crate) fn choose<K>(mut waiting: Vec<Weight<K>>, mut free: Free, most: usize) -> Vec<K> {
     sort(&mut waiting);
     let fitting = waiting.into_iter().filter(|newcomer| {
-        let fits = newcomer.demand.fits(&free);
+        let fits = free.has(&newcomer.demand);
         if fits {
             free.take(&newcomer.demand);
         }
@@ -144,11 +238,30 @@ mod tests {
     use super::*;
 
     fn weight(key: &'static str, pages: usize, benefit: f64) -> Weight<&'static str> {
-        Weight { key, demand: Demand { slots: 1, pages, length: pages * PAGE }, benefit }
+        let length = pages * PAGE;
+        let places = Demand { slots: 1, pages, length, ..Demand::default() };
+        Weight { key, demand: Demand { ready_slots: 1, ready_pages: pages, ..places }, benefit }
     }
 
-    fn free(slots: usize, pages: usize) -> Demand {
-        Demand { slots, pages, length: 0 }
+    /// One that has no ready place.
+    fn more(key: &'static str, slots: usize, pages: usize, benefit: f64) -> Weight<&'static str> {
+        Weight { key, demand: Demand { slots, pages, ..Demand::default() }, benefit }
+    }
+
+    const ALL: Share = Share { slots: usize::MAX, pages: usize::MAX, bytes: usize::MAX };
+
+    fn free(slots: usize, pages: usize) -> Free {
+        let (ready_slots, ready_pages) = (slots, pages);
+        let room = FreeRoom { slots, pages, ready_slots, ready_pages, more_bytes: 0 };
+        Free { room, share: ALL }
+    }
+
+    /// No ready place is free.
+    fn bytes(more_bytes: usize) -> Free {
+        Free {
+            room: FreeRoom { slots: 99, pages: 99, more_bytes, ..FreeRoom::default() },
+            share: ALL,
+        }
     }
 
     #[test]
@@ -171,8 +284,8 @@ mod tests {
     fn small_objects_are_worth_more_than_large_ones_that_are_used_as_much() {
         let mut used = Use::default();
         used.note(100);
-        let small = Demand { slots: 1, pages: 0, length: 500 };
-        let large = Demand { slots: 1, pages: 16, length: 65_000 };
+        let small = Demand { slots: 1, length: 500, ..Demand::default() };
+        let large = Demand { slots: 1, pages: 16, length: 65_000, ..Demand::default() };
         assert!(benefit(&used, &small) > 10.0 * benefit(&used, &large));
         assert_eq!(benefit(&Use::default(), &small), 0.0);
     }
@@ -197,5 +310,35 @@ mod tests {
         assert_eq!(choose(waiting, free(9, 9), 1), ["x"]);
         let mixed = vec![weight("large", 9, 5.0), weight("small", 1, 1.0)];
         assert_eq!(choose(mixed, free(2, 2), 9), ["small"], "what does not fit is passed over");
+    }
+
+    #[test]
+    fn slots_and_pages_share_the_memory_of_places_that_are_not_ready() {
+        const R: usize = 68 << 10; // 17 slots, or 8 pages; not 2 slots and 8 pages
+        let hot = || vec![more("hot", 2, 8, 9.0)];
+        let pinned: Vec<_> = (0..5).map(|_| more("cold", 1, 0, 1.0)).collect();
+        assert_eq!(exchange(pinned.clone(), hot(), bytes(R)), ["cold"]);
+        assert!(choose(hot(), bytes(R), 9).is_empty());
+        assert_eq!(choose(hot(), bytes(R + MORE_VARIANT_BYTES), 9), ["hot"]);
+        let mut ready = bytes(R);
+        (ready.room.ready_slots, ready.room.ready_pages) = (1, 0);
+        assert_eq!(choose(hot(), ready, 9), ["hot"], "a ready one takes no memory");
+        assert_eq!(choose(vec![more("a", 1, 8, 9.0), more("b", 1, 0, 1.0)], ready, 9), ["a", "b"]);
+        let slots = exchange(pinned, vec![more("page", 0, 2, 9.0)], bytes(0));
+        assert_eq!(slots.len(), 4, "memory of slots is good for pages");
+        let ready = vec![weight("cold", 0, 1.0); 9];
+        assert!(exchange(ready, vec![more("page", 0, 1, 9.0)], bytes(0)).is_empty());
+    }
+
+    #[test]
+    fn a_cache_has_no_more_than_its_share() {
+        let share = Share { bytes: 2 * MORE_VARIANT_BYTES, ..ALL };
+        let waiting = vec![more("a", 1, 0, 9.0), more("b", 1, 0, 8.0), more("c", 1, 0, 7.0)];
+        let all = Free { share, ..bytes(1 << 20) };
+        assert_eq!(choose(waiting.clone(), all, 9), ["a", "b"]);
+        let none = Free { share: share.without(&more("", 2, 0, 0.0).demand), ..all };
+        assert!(choose(waiting.clone(), none, 9).is_empty());
+        let pinned = vec![more("cold", 2, 0, 1.0)];
+        assert_eq!(exchange(pinned, waiting, none), ["cold"], "its own objects make room");
     }
 }

@@ -29,7 +29,7 @@ use crate::host_table::HostTable;
 use crate::kernel_cache::KernelCache;
 use crate::kernel_hosts::KernelHosts;
 use crate::load::{AttachedPrograms, kernel_activity, log_every};
-use crate::rebalance::Demand;
+use crate::rebalance::Share;
 use crate::scope::KernelScope;
 use crate::server_answers::ServerAnswers;
 use crate::settings::{FastPathSettings, FastPathUse, KernelSite};
@@ -156,8 +156,8 @@ impl RunningFastPath {
         self.generation = self.generation.wrapping_add(1);
         let source = Box::new(FileObjects { sites: numbers.clone(), scope });
         let (slots, pages) = core.fast_path.objects.room();
-        let room = Demand { slots, pages, ..Demand::default() };
-        let kernel_cache = core.kernel_cache(Origin::Files(self.generation), source, room);
+        let share = Share { slots, pages, bytes: usize::MAX };
+        let kernel_cache = core.kernel_cache(Origin::Files(self.generation), source, share);
         let kernel_answers = answers.as_ref().map(|(kernel, _)| Arc::clone(kernel));
         core.current.store(Some(Arc::new(ServedSites {
             files: Served { kernel_cache: Arc::clone(&kernel_cache), cache: Arc::downgrade(cache) },
@@ -219,7 +219,7 @@ impl RunningFastPath {
         Ok(())
     }
 
-    /// The kernel's part of the answers of servers. They get no more than half of the room, or files would find none.
+    /// The kernel's part of the answers of servers. They get no more than half of the memory, or files would find none.
     fn answers(
         &mut self,
         (mut scope, responses): (AnswerScope, Arc<Responses>),
@@ -235,9 +235,10 @@ impl RunningFastPath {
         }
         let (fast_path, hosts) = (Arc::clone(&core.fast_path), Arc::clone(&self.hosts));
         let (slots, pages) = fast_path.objects.room();
-        let room = Demand { slots: slots / 2, pages: pages / 2, ..Demand::default() };
+        let bytes = fast_path.objects.memory() / 2;
+        let share = Share { slots: slots / 2, pages: pages / 2, bytes };
         let source = Box::new(ServerAnswers::new(fast_path, numbers.to_vec(), scope, hosts));
-        Some((core.kernel_cache(Origin::Answers, source, room), responses))
+        Some((core.kernel_cache(Origin::Answers, source, share), responses))
     }
 
     /// From now on the hosts of the bound addresses select these sites.

@@ -24,7 +24,7 @@ use crate::unavailable::{Unavailable, explain};
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
 use super::places::{Pages, Slots};
-use super::room::{Lot, RIPE};
+use super::room::{FreeRoom, Lot, RIPE};
 use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// The room that pinned objects take up.
@@ -40,6 +40,17 @@ pub struct Usage {
     pub bytes: usize,
     /// The part of it that belongs to versions which are answered no more: a client may still need them.
     pub retired_bytes: usize,
+}
+
+/// The places of an object that was pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedPlaces {
+    /// Of the variants, one each, as events will name them.
+    pub versions: Vec<u64>,
+    /// How many of its slots have their memory whether they are used or not.
+    pub ready_slots: usize,
+    /// How many of its pages.
+    pub ready_pages: usize,
 }
 
 /// The pinned objects.
@@ -108,7 +119,7 @@ impl Objects {
         variants: &[Variant<'_>],
         rules: &PinRules,
     ) -> Result<Vec<u64>, PinError> {
-        self.pin_all(site, path, (variants, &[]), rules)
+        self.pin_all(site, path, (variants, &[]), rules).map(|pinned| pinned.versions)
     }
 
     /// Whether HTTP/1.0 that keeps its connection has asked for a pinned object that has no answers for it.
@@ -124,7 +135,7 @@ impl Objects {
         path: &[u8],
         (variants, old_kept): (&[Variant<'_>], &[Variant<'_>]),
         rules: &PinRules,
-    ) -> Result<Vec<u64>, PinError> {
+    ) -> Result<PinnedPlaces, PinError> {
         let all = || variants.iter().chain(old_kept);
         let mut pinned = self.lock_pinned();
         let key = ObjectKey { codings: rules.codings(), ..self.object_key(site, path) };
@@ -182,6 +193,9 @@ impl Objects {
             return Err(error.into());
         }
         let count = lots.len();
+        let ready = lots.iter().map(|lot| pinned.room.sizes().ready(lot));
+        let (ready_slots, ready_pages) =
+            ready.fold((0, 0), |(slots, pages), one| (slots + one.0, pages + one.1));
         match pinned.objects.insert(key, PinnedObject { path: path.into(), lots }) {
             Some(older) => {
                 if older.lots.len() < count {
@@ -194,7 +208,7 @@ impl Objects {
                 self.region.pins().fetch_add(1, Ordering::Relaxed);
             }
         }
-        Ok(versions)
+        Ok(PinnedPlaces { versions, ready_slots, ready_pages })
     }
 
     /// Answer `path` no more; when this returns, no further packet is answered with it, except to
@@ -272,9 +286,14 @@ impl Objects {
         self.lock_pinned().room.free_slots()
     }
 
-    /// Pages that may be used now, if no slots are.
-    pub fn free_pages(&self) -> usize {
-        self.lock_pinned().room.free_pages()
+    /// The room that is free now.
+    pub fn free_room(&self) -> FreeRoom {
+        self.lock_pinned().room.free_room()
+    }
+
+    /// The memory that all slots and pages may take up.
+    pub fn memory(&self) -> usize {
+        self.lock_pinned().room.sizes().all_bytes()
     }
 
     /// Frees retired objects that no connection needs any more, instead of waiting for

@@ -33,22 +33,75 @@ impl Sizes {
         (self.slots as usize - 1, self.pages as usize - 1)
     }
 
+    /// All memory that there may be.
+    pub(crate) fn all_bytes(&self) -> usize {
+        let ready = |from: u32| from.saturating_sub(1) as usize; // number 0 is never used
+        let ready =
+            ready(self.more_slots_from) * VARIANT_BYTES + ready(self.more_pages_from) * PAGE_BYTES;
+        ready.saturating_add(self.most_bytes)
+    }
+
+    /// How many slots, and how many pages, of a lot have their memory from the start on.
+    pub(crate) fn ready(&self, lot: &Lot) -> (usize, usize) {
+        let pages = lot.pages.iter().filter(|page| **page < self.more_pages_from).count();
+        (usize::from(lot.slot < self.more_slots_from), pages)
+    }
+
+    /// Whether pages of the lot may be used anew only [`RIPE`] after the slot is vacant. A program at work with them looks at the
+    /// version of the slot when it is done. Where the slot was not ready, that is memory which nobody has, and its version stays
+    /// until it is used anew, perhaps later than the pages.
+    fn needs_grace(&self, lot: &Lot) -> bool {
+        lot.slot >= self.more_slots_from && !lot.pages.is_empty()
+    }
+
     /// The part of a lot's memory that was not there from the start on.
     fn more_bytes(&self, lot: &Lot) -> usize {
-        let slot = usize::from(lot.slot >= self.more_slots_from);
-        let pages = lot.pages.iter().filter(|page| **page >= self.more_pages_from).count();
-        slot * MORE_VARIANT_BYTES + pages * MORE_PAGE_BYTES
+        let (slots, pages) = self.ready(lot);
+        (1 - slots) * MORE_VARIANT_BYTES + (lot.pages.len() - pages) * MORE_PAGE_BYTES
     }
 
     fn bytes(&self, lot: &Lot) -> usize {
-        let slot = usize::from(lot.slot < self.more_slots_from);
-        let pages = lot.pages.iter().filter(|page| **page < self.more_pages_from).count();
-        slot * VARIANT_BYTES + pages * PAGE_BYTES + self.more_bytes(lot)
+        let (slots, pages) = self.ready(lot);
+        slots * VARIANT_BYTES + pages * PAGE_BYTES + self.more_bytes(lot)
+    }
+}
+
+/// Room that is free now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeRoom {
+    /// Slots, whether there is memory for them or not.
+    pub slots: usize,
+    /// Pages, the same.
+    pub pages: usize,
+    /// The slots that have their memory.
+    pub ready_slots: usize,
+    /// The pages that have theirs.
+    pub ready_pages: usize,
+    /// Memory that the others may take, slots and pages together.
+    pub more_bytes: usize,
+}
+
+impl FreeRoom {
+    /// Whether there are so many slots and pages, and memory for all of them together.
+    pub fn fits(&self, slots: usize, pages: usize) -> bool {
+        let more_slots = slots.saturating_sub(self.ready_slots);
+        let more_pages = pages.saturating_sub(self.ready_pages);
+        slots <= self.slots
+            && pages <= self.pages
+            && more_slots * MORE_VARIANT_BYTES + more_pages * MORE_PAGE_BYTES <= self.more_bytes
     }
 }
 
 /// No program works longer than this with an object that it has looked up; an ample bound.
 pub(crate) const RIPE: Duration = Duration::from_secs(1);
+
+/// Lots that nobody needs any more.
+#[derive(Debug, Default)]
+pub(crate) struct Freed {
+    pub(crate) lots: Vec<Lot>,
+    /// Slots of others, which must be made vacant now. They are free some time later.
+    pub(crate) ended: Vec<u32>,
+}
 
 /// All slots and pages. Each one is free, or in a [`Lot`] that was taken, or in a retired one.
 pub(crate) struct Room {
@@ -82,11 +135,6 @@ impl Free {
 
     fn len(&self) -> usize {
         self.ready.len() + self.more.len()
-    }
-
-    /// As many as there are if the others may have so much memory.
-    fn within(&self, bytes: usize, each: usize) -> usize {
-        self.ready.len() + self.more.len().min(bytes / each)
     }
 
     fn take(&mut self) -> Option<u32> {
@@ -137,14 +185,21 @@ impl Room {
         &self.sizes
     }
 
-    /// Slots that are free now, if no page is taken.
-    pub(crate) fn free_slots(&self) -> usize {
-        self.slots.within(self.free_bytes(), MORE_VARIANT_BYTES)
+    /// The room that is free now.
+    pub(crate) fn free_room(&self) -> FreeRoom {
+        FreeRoom {
+            slots: self.slots.len(),
+            pages: self.pages.len(),
+            ready_slots: self.slots.ready.len(),
+            ready_pages: self.pages.ready.len(),
+            more_bytes: self.sizes.most_bytes.saturating_sub(self.more_bytes),
+        }
     }
 
-    /// Pages that are free now, if no slot is taken.
-    pub(crate) fn free_pages(&self) -> usize {
-        self.pages.within(self.free_bytes(), MORE_PAGE_BYTES)
+    /// Slots that are free now, if no page is taken.
+    pub(crate) fn free_slots(&self) -> usize {
+        let free = self.free_room();
+        free.slots.min(free.ready_slots + free.more_bytes / MORE_VARIANT_BYTES)
     }
 
     /// Slots and pages that are not free, and their memory.
@@ -155,18 +210,15 @@ impl Room {
 
     /// One lot for each number of pages; all of them or none.
     pub(crate) fn take(&mut self, pages: &[usize]) -> Option<Vec<Lot>> {
-        self.slots.len().checked_sub(pages.len())?;
-        self.pages.len().checked_sub(pages.iter().sum())?;
+        if !self.free_room().fits(pages.len(), pages.iter().sum()) {
+            return None;
+        }
         let mut lots = Vec::with_capacity(pages.len());
         for count in pages {
             let pages = (0..*count).map_while(|_| self.pages.take()).collect();
             let lot = Lot { slot: self.slots.take()?, pages };
             self.count(&lot);
             lots.push(lot);
-        }
-        if self.more_bytes > self.sizes.most_bytes {
-            self.give_back(lots);
-            return None;
         }
         Some(lots)
     }
@@ -184,10 +236,6 @@ impl Room {
     fn count(&mut self, lot: &Lot) {
         self.bytes += self.sizes.bytes(lot);
         self.more_bytes += self.sizes.more_bytes(lot);
-    }
-
-    fn free_bytes(&self) -> usize {
-        self.sizes.most_bytes.saturating_sub(self.more_bytes)
     }
 
     /// Retires a version: it is not used for new answers any more, but may still be sent, or sent again.
@@ -214,9 +262,19 @@ impl Room {
     }
 
     /// Removes the retired lots for which `unneeded` (slot, version) holds. Their places must be made vacant before they are
-    /// [given back](Self::give_back).
-    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<Lot> {
-        self.free_where(|retired| unneeded(retired.lot.slot, retired.version))
+    /// [given back](Self::give_back). Some are [ended](Self::end_beyond) instead: see [`Sizes::needs_grace`].
+    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool, now: Instant) -> Freed {
+        let is_unneeded = |retired: &Retired| unneeded(retired.lot.slot, retired.version);
+        let sizes = self.sizes;
+        let mut ended = Vec::new();
+        for retired in self.retired.iter_mut().filter(|retired| {
+            retired.ended.is_none() && sizes.needs_grace(&retired.lot) && is_unneeded(retired)
+        }) {
+            retired.ended = Some(now);
+            ended.push(retired.lot.slot);
+        }
+        let lots = self.free_where(|retired| retired.ended.is_none() && is_unneeded(retired));
+        Freed { lots, ended }
     }
 
     /// Notes that the lots for which `needed` holds were looked at, and are needed.
@@ -286,6 +344,11 @@ mod tests {
         room
     }
 
+    /// Pages that are free if no slot is taken.
+    fn free_pages(room: &Room) -> usize {
+        (0..=10).rev().find(|pages| room.free_room().fits(0, *pages)).expect("none fits")
+    }
+
     /// No slot or page is lost, and none is there twice.
     fn assert_complete(room: &Room, taken: &[&Lot]) {
         let lots = room.retired.iter().map(|retired| &retired.lot).chain(taken.iter().copied());
@@ -323,10 +386,19 @@ mod tests {
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(59)).len(), 0);
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(60)).len(), 3);
         room.keep(|_, version| version == 2, at(60));
-        let freed = room.free(|_, version| version != 2);
-        assert_eq!(freed.len(), 2);
+        let freed = room.free(|_, version| version != 2, at(60));
+        assert_eq!(
+            (freed.lots.len(), &freed.ended[..]),
+            (1, &[3][..]),
+            "pages of a slot that is not ready"
+        );
+        room.give_back(freed.lots);
+        let freed = room.free(|_, version| version != 2, at(60));
+        assert!(freed.lots.is_empty() && freed.ended.is_empty(), "ended once");
+        assert!(room.free_ended(at(60)).is_empty(), "a program may be at work with the pages");
+        let freed = room.free_ended(at(61));
         room.give_back(freed);
-        assert_eq!((room.free_slots(), room.free_pages()), (3, 8));
+        assert_eq!((room.free_slots(), free_pages(&room)), (3, 8));
         assert!(room.older_than(Duration::ZERO, RIPE, at(60)).is_empty(), "just looked at");
         assert_eq!(room.older_than(Duration::ZERO, RIPE, at(61)).len(), 1);
         assert_complete(&room, &[]);
@@ -357,13 +429,15 @@ mod tests {
     #[test]
     fn ready_places_are_taken_first_and_the_memory_of_the_others_is_bounded() {
         let mut room = bounded(MORE_VARIANT_BYTES + 2 * MORE_PAGE_BYTES);
-        assert_eq!((room.free_slots(), room.free_pages()), (4, 7));
+        assert_eq!((room.free_slots(), free_pages(&room)), (4, 7));
         let ready = room.take(&[4, 1]).expect("they have their memory");
         assert_eq!((room.more_bytes, room.bytes), (0, 2 * VARIANT_BYTES + 5 * PAGE_BYTES));
         assert!(room.take(&[3]).is_none() && room.take(&[1, 1]).is_none());
+        assert!(room.free_room().fits(0, 2) && room.free_room().fits(2, 1));
+        assert!(!room.free_room().fits(2, 2), "slots and pages share the memory");
         let more = room.take(&[2]).expect("as much as may be");
         assert!(more[0].slot >= 3 && more[0].pages.iter().all(|page| *page >= 6));
-        assert_eq!((room.free_slots(), room.free_pages()), (0, 0));
+        assert_eq!((room.free_slots(), free_pages(&room)), (0, 0));
         assert_complete(&room, &ready.iter().chain(&more).collect::<Vec<_>>());
         room.give_back(ready);
         room.give_back(more);
@@ -378,7 +452,10 @@ mod tests {
         let mut room = Room::new(sizes, vec![(7, left)]);
         assert_eq!(room.taken(), (1, 2, MORE_VARIANT_BYTES + PAGE_BYTES + MORE_PAGE_BYTES));
         assert_complete(&room, &[]);
-        let freed = room.free(|slot, version| (slot, version) == (4, 7));
+        let now = Instant::now();
+        let freed = room.free(|slot, version| (slot, version) == (4, 7), now);
+        assert_eq!(freed.ended, [4]);
+        let freed = room.free_ended(now + RIPE);
         room.give_back(freed);
         assert_eq!(room.taken(), (0, 0, 0));
         assert_complete(&room, &[]);
