@@ -122,7 +122,7 @@ struct PinnedObjects {
     /// Another configuration took over: nothing more is pinned.
     closed: bool,
     objects: HashMap<Key, PinnedEntry>,
-    /// There was no room for these. They are offered again when there is.
+    /// There was no room for these, or not for all their targets. They are offered again when there is; none is in `objects`.
     refused: HashMap<Key, RefusedObject>,
     /// The room that `objects` take up.
     taken: Demand,
@@ -285,14 +285,11 @@ impl<H> KernelCache<H> {
         }
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
         let used = before.as_ref().map(|held| held.used).or(waited).unwrap_or_default();
-        let (mut places, mut until) = (Vec::new(), None);
+        let (mut places, mut until, mut refused) = (Vec::new(), None, None);
         let anew = self.source.is_wanted_anew(&self.fast_path);
         self.source.with_copy(&self.fast_path, (key, object), &mut |copy| {
             until = copy.until;
-            let new = targets
-                .iter()
-                .filter_map(|target| self.pin(&mut pinned, target, copy, (key, object.id(), used)));
-            places.extend(new);
+            refused = self.pin(&pinned, &targets, copy, object.id(), &mut places);
         });
         // A new pin has replaced the old one of the same target; the other old ones are unpinned.
         for place in before.into_iter().flat_map(|held| held.places) {
@@ -301,55 +298,75 @@ impl<H> KernelCache<H> {
                 false => self.unpin(place),
             }
         }
+        if let Some(demand) = refused {
+            places.drain(..).for_each(|place| self.unpin(place));
+            if pinned.refused.len() < REFUSED_MAX {
+                pinned.refused.insert(key.clone(), RefusedObject { demand, used });
+            }
+        }
         if !places.is_empty() {
             let entry = PinnedEntry { object: object.id(), until, places, used, anew };
             pinned.put(key.clone(), entry);
         }
     }
 
+    /// Pins an object for the targets. The demand of all of them, if there is no room for one: the object waits as a whole then,
+    /// and its `places` are to be unpinned.
     fn pin(
         &self,
-        pinned: &mut PinnedObjects,
+        pinned: &PinnedObjects,
+        targets: &[PinTarget],
+        copy: &PinCopy<'_>,
+        object: ObjectId,
+        places: &mut Vec<PinnedTarget>,
+    ) -> Option<Demand> {
+        let useful = copy.variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
+        let fitting = targets.iter().filter(|target| useful && target.path.len() <= PATH_MAX);
+        let fitting: Vec<_> = fitting.collect();
+        let too_long = targets.len() - fitting.len();
+        self.counts.too_long.fetch_add(too_long as u64, Ordering::Relaxed);
+        let demand = Demand::of(copy.variants.iter().chain(copy.old_kept));
+        let all = demand.times(fitting.len());
+        if !self.share.without(&pinned.taken).holds(&all) {
+            self.count(&PinError::Full);
+            return Some(all);
+        }
+        for target in fitting {
+            match self.pin_target(target, copy, object, demand) {
+                Ok(place) => places.push(place),
+                Err(error) => {
+                    self.count(&error);
+                    if matches!(error, PinError::Full) {
+                        return Some(all);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn pin_target(
+        &self,
         target: &PinTarget,
         copy: &PinCopy<'_>,
-        (key, object, used): (&Key, ObjectId, Use),
-    ) -> Option<PinnedTarget> {
-        let useful = copy.variants.iter().any(|v| v.whole.is_some() || v.not_modified.is_some());
-        if target.path.len() > PATH_MAX || !useful {
-            self.counts.too_long.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        let demand = Demand::of(copy.variants.iter().chain(copy.old_kept));
+        object: ObjectId,
+        demand: Demand,
+    ) -> Result<PinnedTarget, PinError> {
         let rules = PinRules::default();
         let fields = rules.fields & !target.matter;
         let rules = PinRules { fields, codings: target.codings, ..rules };
-        let result = match self.share.without(&pinned.taken).holds(&demand) {
-            true => {
-                let variants = (copy.variants, copy.old_kept);
-                self.fast_path.objects.pin_all(target.site, &target.path, variants, &rules)
-            }
-            false => Err(PinError::Full),
-        };
-        match result {
-            Ok(PinnedPlaces { versions, ready_slots, ready_pages }) => {
-                let demand = Demand { ready_slots, ready_pages, ..demand };
-                let variants = copy.variants.iter().chain(copy.old_kept);
-                for (version, variant) in versions.iter().zip(variants) {
-                    let head = variant.whole.map_or(0, |whole| whole.head.len());
-                    let target = Arc::clone(&target.path);
-                    let described = AnswerDescription { target, origin: self.origin, object, head };
-                    self.register.enter(*version, described);
-                }
-                Some(PinnedTarget { target: target.clone(), versions, demand })
-            }
-            Err(error) => {
-                self.count(&error);
-                if matches!(error, PinError::Full) && pinned.refused.len() < REFUSED_MAX {
-                    pinned.refused.insert(key.clone(), RefusedObject { demand, used });
-                }
-                None
-            }
+        let variants = (copy.variants, copy.old_kept);
+        let pinned = self.fast_path.objects.pin_all(target.site, &target.path, variants, &rules)?;
+        let PinnedPlaces { versions, ready_slots, ready_pages } = pinned;
+        let variants = copy.variants.iter().chain(copy.old_kept);
+        for (version, variant) in versions.iter().zip(variants) {
+            let head = variant.whole.map_or(0, |whole| whole.head.len());
+            let path = Arc::clone(&target.path);
+            let described = AnswerDescription { target: path, origin: self.origin, object, head };
+            self.register.enter(*version, described);
         }
+        let demand = Demand { ready_slots, ready_pages, ..demand };
+        Ok(PinnedTarget { target: target.clone(), versions, demand })
     }
 
     fn count(&self, error: &PinError) {
