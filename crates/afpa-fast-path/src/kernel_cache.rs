@@ -149,7 +149,12 @@ struct PinnedEntry {
 struct RefusedObject {
     demand: Demand,
     used: Use,
+    /// Others are to have the room that it had, which is free a little later.
+    aside_until: Option<Instant>,
 }
+
+/// The kernel has given back the room of an object that was put aside, unless clients still need it, and the newcomer was offered.
+const ASIDE: Duration = Duration::from_secs(6);
 
 /// A report of an object, for people.
 pub(crate) struct ObjectReport {
@@ -211,7 +216,10 @@ impl<H> KernelCache<H> {
     /// The refused objects that fit into the free room, the most useful first, at most `most`.
     pub(crate) fn worth_an_offer(&self, free: FreeRoom, most: usize) -> Vec<Key> {
         let pinned = self.lock();
-        rebalance::choose(pinned.waiting(), self.free(&pinned, free), most)
+        let mut waiting = pinned.waiting();
+        let now = Instant::now();
+        waiting.retain(|weight| !pinned.is_aside(&weight.key, now));
+        rebalance::choose(waiting, self.free(&pinned, free), most)
     }
 
     /// Notes how often objects were used since the last call, and takes back those whose room clearly saves
@@ -231,9 +239,11 @@ impl<H> KernelCache<H> {
             return;
         }
         let free = self.free(&pinned, free);
+        let aside_until = Instant::now().checked_add(ASIDE);
         for key in rebalance::exchange(pinned.weights(), pinned.waiting(), free) {
             if let Some(held) = pinned.take(&key) {
-                let waiting = RefusedObject { demand: held.demand().unplaced(), used: held.used };
+                let (demand, used) = (held.demand().unplaced(), held.used);
+                let waiting = RefusedObject { demand, used, aside_until };
                 pinned.refused.insert(key, waiting);
                 self.counts.put_aside.fetch_add(1, Ordering::Relaxed);
                 held.places.into_iter().for_each(|place| self.unpin(place));
@@ -280,7 +290,7 @@ impl<H> KernelCache<H> {
         }
         let targets = self.source.targets(key, object);
         let before = pinned.take(key);
-        if targets.is_empty() && before.is_none() {
+        if before.is_none() && (targets.is_empty() || pinned.is_aside(key, Instant::now())) {
             return;
         }
         let waited = pinned.refused.remove(key).map(|waiting| waiting.used);
@@ -301,7 +311,9 @@ impl<H> KernelCache<H> {
         if let Some(demand) = refused {
             places.drain(..).for_each(|place| self.unpin(place));
             if pinned.refused.len() < REFUSED_MAX {
-                pinned.refused.insert(key.clone(), RefusedObject { demand, used });
+                pinned
+                    .refused
+                    .insert(key.clone(), RefusedObject { demand, used, aside_until: None });
             }
         }
         if !places.is_empty() {
@@ -421,6 +433,11 @@ impl PinnedObjects {
         let held = self.objects.remove(key)?;
         self.taken.take(&held.demand());
         Some(held)
+    }
+
+    fn is_aside(&self, key: &Key, now: Instant) -> bool {
+        let until = self.refused.get(key).and_then(|waiting| waiting.aside_until);
+        until.is_some_and(|until| now < until)
     }
 
     fn note(&mut self, keys: &[Key], hits: &[u64]) {
