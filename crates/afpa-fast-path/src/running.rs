@@ -271,7 +271,7 @@ impl RunningFastPath {
     /// leave those that are accepted from now on to user mode if not.
     ///
     /// # Errors
-    /// When the kernel does not take one.
+    /// The first of the kernel's; it is told of all of them.
     pub fn serve<'a>(
         &self,
         address: SocketAddr,
@@ -279,11 +279,12 @@ impl RunningFastPath {
     ) -> anyhow::Result<()> {
         let answered = self.core.bound().contains(&address);
         let kept = &self.core.fast_path.sockets;
-        let told = sockets.into_iter().try_for_each(|socket| match answered {
+        let told = sockets.into_iter().map(|socket| match answered {
             true => kept.serve_socket(socket),
             false => kept.leave_socket(socket),
         });
-        told.with_context(|| format!("{address} is served without the fast path"))
+        told.fold(Ok(()), Result::and)
+            .with_context(|| format!("{address} is served without the fast path"))
     }
 
     /// For the engine.

@@ -41,7 +41,7 @@ impl Server {
         // The kernel stops answering for the old sites before the workers know the new ones.
         let of_kernel = (&*config, &routes.hierarchy);
         note(self.swap_fast_path(of_kernel, &serving, &bound, sinks.as_deref()));
-        note(self.serve_sockets(&listeners.new));
+        self.serve_sockets(&listeners.new, &mut note);
         self.observed.serving.store(Arc::clone(&serving));
         let helpers = self.helpers.start(&self.confinement, &serving, &before);
         note(self.swap_workers(&config, &serving.global, sinks, helpers));
@@ -59,15 +59,15 @@ impl Server {
         failures
     }
 
-    /// The kernel answers on the connections of those listeners alone for which it answers at all.
-    fn serve_sockets(&self, new: &[BoundListener]) -> anyhow::Result<()> {
-        let Some(fast_path) = &self.fast_path else { return Ok(()) };
-        self.engine.listeners().chain(new).try_for_each(|listener| {
-            match kernel_address(&listener.address, &listener.settings) {
-                Some(address) => fast_path.serve(address, listener.tcp_sockets()),
-                None => Ok(()),
+    /// The kernel answers on the connections of those listeners alone for which it answers at all. One that it does not take
+    /// says nothing about the others.
+    fn serve_sockets(&self, new: &[BoundListener], note: &mut impl FnMut(anyhow::Result<()>)) {
+        let Some(fast_path) = &self.fast_path else { return };
+        for listener in self.engine.listeners().chain(new) {
+            if let Some(address) = kernel_address(&listener.address, &listener.settings) {
+                note(fast_path.serve(address, listener.tcp_sockets()));
             }
-        })
+        }
     }
 
     /// Returns the sinks of the new records.
