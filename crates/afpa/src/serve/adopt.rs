@@ -44,7 +44,11 @@ impl Server {
         self.serve_sockets(&listeners.new, &mut note);
         self.observed.serving.store(Arc::clone(&serving));
         let helpers = self.helpers.start(&self.confinement, &serving, &before);
-        note(self.swap_workers(&config, &serving.global, sinks, helpers));
+        let swapped = self.swap_workers(&config, &serving.global, sinks, helpers);
+        if swapped.is_err() {
+            self.helpers.forget();
+        }
+        note(swapped);
         note(self.swap_prober(&config, &serving));
         self.swap_listeners(listeners, &mut note);
         let limits = self.engine.connection_limits();

@@ -35,6 +35,11 @@ impl HelperDirectories {
         }
     }
 
+    /// No helper could be started for the directories that were noted last: the next start is one for new directories.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+
     /// Notes distinct directories. Whether they are others than before.
     fn replace(&mut self, directories: &[Arc<OwnedFd>]) -> bool {
         // The address of a descriptor is its own as long as it is noted here, also when it is closed.
@@ -75,5 +80,7 @@ mod tests {
         assert!(is_new(&[&two, &open()]), "another one of the same name");
         assert!(is_new(&[]));
         assert!(!is_new(&[]));
+        known.forget();
+        assert!(known.replace(&[]), "none was started for these");
     }
 }
