@@ -10,7 +10,7 @@ use afpa_abi::{Reason, handshake};
 
 use crate::conn::admission::Routes;
 use crate::conn::loss::{Loss, Losses};
-use crate::conn::worth::Worth;
+use crate::conn::worth::{Begun, Worth};
 use crate::kernel::Kernel;
 use crate::programs::Programs;
 use crate::region::Region;
@@ -202,10 +202,13 @@ impl Socketless {
     /// Where unknown clients are answered, that is not for speed: it shields the kernel's TCP.
     fn look_at_worth(&self) {
         let Ok(counters) = self.stats.counters() else { return };
-        let (opened, assigned) =
-            (counters[Reason::SocketlessOpened], counters[Reason::SocketlessToKernel]);
+        let begun = Begun {
+            opened: counters[Reason::SocketlessOpened],
+            assigned: counters[Reason::SocketlessToKernel],
+            unopened: counters[Reason::SocketlessTooMany] + counters[Reason::PassFlowsFull],
+        };
         let mut worth = self.worth.lock().unwrap_or_else(PoisonError::into_inner);
-        let vain = worth.see(opened, assigned, Instant::now());
+        let vain = worth.see(begun, Instant::now());
         self.vain.store(vain && self.admission == Admission::Recent, Ordering::SeqCst);
     }
 
