@@ -49,12 +49,20 @@ pub(crate) struct FastPathCore {
     /// Why no SYN is answered, as it was said last.
     pub(crate) tcp_refused: Mutex<Option<String>>,
     pub(crate) admission_refused: Mutex<Option<String>>,
+    /// When it was said last that connections without a socket do not pay.
+    pub(crate) in_vain_said: Mutex<Option<Instant>>,
     /// The watch for features of this host that limit the fast path.
     pub(crate) watch: Mutex<Watch>,
 }
 
 /// In messages, before the reason.
 const ALL_WITH_SOCKETS: &str = "all connections have sockets of the kernel's";
+
+/// Such a reason.
+const IN_VAIN: &str = "nearly all of the last ones needed one";
+
+/// A message that may come again and again is logged once in so long.
+const SELDOM: Duration = Duration::from_secs(600);
 
 /// The access log, for the answers of the kernel.
 pub type AnswerSink = Box<dyn AccessSink + Send>;
@@ -217,6 +225,9 @@ impl FastPathCore {
         let refused = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
         Some(match &*refused {
             Some(why) => format!("{ALL_WITH_SOCKETS}: {why}"),
+            None if self.fast_path.socketless.is_in_vain() => {
+                format!("{ALL_WITH_SOCKETS} for some seconds: {IN_VAIN}")
+            }
             None => "those of clients that are let in begin without one".to_owned(),
         })
     }
@@ -233,6 +244,7 @@ impl FastPathCore {
     pub(crate) fn look_at_tcp(&self) {
         let refused = self.fast_path.socketless.look_at_tcp().err().map(|why| why.to_string());
         self.say_admission();
+        self.say_in_vain(Instant::now());
         let mut said = self.tcp_refused.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == refused {
             return;
@@ -243,6 +255,17 @@ impl FastPathCore {
             None => tracing::info!("connections of known clients begin without a socket again"),
         }
         *said = refused;
+    }
+
+    fn say_in_vain(&self, now: Instant) {
+        let mut said = self.in_vain_said.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = said.is_none_or(|then| now.duration_since(then) >= SELDOM);
+        if is_due && self.fast_path.socketless.is_in_vain() {
+            *said = Some(now);
+            tracing::info!(
+                "{ALL_WITH_SOCKETS} for twenty seconds, again and again until others come: {IN_VAIN}"
+            );
+        }
     }
 
     fn say_admission(&self) {

@@ -75,6 +75,7 @@ impl AttachedPrograms {
             most_connections: AtomicUsize::new(usize::MAX),
             tcp_refused: Mutex::default(),
             admission_refused: Mutex::default(),
+            in_vain_said: Mutex::default(),
             watch: Mutex::new(self.watch),
         });
         RunningFastPath {

@@ -265,6 +265,11 @@ impl Socketless {
         self.wanted.load(Ordering::SeqCst)
     }
 
+    /// New connections have sockets for some seconds, because nearly all of the last ones needed one.
+    pub fn is_in_vain(&self) -> bool {
+        self.vain.load(Ordering::SeqCst)
+    }
+
     /// There are as many connections as there may be: new ones are the kernel's, and those that are open go on.
     pub fn set_full(&self, full: bool) {
         if self.full.swap(full, Ordering::SeqCst) == full {
