@@ -87,15 +87,16 @@ pub struct Shared {
     pub demand: Demand,
 }
 
-/// Orders certificates for as long as it lives.
+/// Orders certificates for as long as it lives, from [`Manager::begin`] on.
 pub struct Manager {
     statuses: Statuses,
+    begin: Option<oneshot::Sender<()>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Manager {
-    /// Begins.
+    /// Its thread, which orders nothing yet.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -106,21 +107,34 @@ impl Manager {
         pace: Pace,
     ) -> std::io::Result<Self> {
         shared.demand.set(&settings.on_demand);
-        let (stop, stopped) = oneshot::channel();
+        let ((begin, begun), (stop, stopped)) = (oneshot::channel(), oneshot::channel());
         let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
             let work = Work { settings, state, shared, pace };
+            let work = async {
+                if begun.await.is_ok() {
+                    work.go_on().await;
+                }
+            };
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped => {}
-                    () = work.go_on() => {}
+                    () = work => {}
                 }
             });
             // Does not wait for a name look-up in progress: its result is of no use, and it may take long.
             runtime.shutdown_background();
         })?;
-        Ok(Self { statuses, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { statuses, begin: Some(begin), stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Orders from now on: the authority may ask this server at once.
+    pub fn begin(&mut self) {
+        if let Some(begin) = self.begin.take() {
+            // The thread goes on until it is stopped, so it hears this.
+            let _ = begin.send(());
+        }
     }
 
     /// How it stands with each certificate.

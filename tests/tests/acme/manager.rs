@@ -81,7 +81,9 @@ impl Bed {
             look: Duration::from_millis(50),
             patience: self.patience,
         };
-        Manager::start(settings, state, shared, pace).expect("started")
+        let mut manager = Manager::start(settings, state, shared, pace).expect("started");
+        manager.begin();
+        manager
     }
 
     fn wait(&self, seconds: u64) {

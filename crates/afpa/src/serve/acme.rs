@@ -21,7 +21,7 @@ pub(super) struct AcmeState {
 struct Running {
     settings: AcmeSettings,
     folder: StateFolder,
-    #[expect(dead_code, reason = "it orders for as long as it lives")]
+    /// It orders for as long as it lives.
     manager: Manager,
 }
 
@@ -50,7 +50,7 @@ impl PreparedAcme {
 }
 
 impl AcmeState {
-    /// Sees to the certificates of a configuration from now on.
+    /// Sees to the certificates of a configuration, from [`begin`](Self::begin) on.
     ///
     /// # Errors
     /// When its thread cannot be started.
@@ -71,6 +71,13 @@ impl AcmeState {
             .context("the thread that orders certificates cannot be started")?;
         self.running = Some(Running { settings, folder, manager });
         Ok(())
+    }
+
+    /// Orders from now on. An authority asks at once, so the server must listen.
+    pub(super) fn begin(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.manager.begin();
+        }
     }
 
     /// Records of DNS-01 are put there, unless a program sets them.

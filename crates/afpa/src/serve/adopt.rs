@@ -10,6 +10,7 @@ use afpa_server::{BoundListener, HelperStart, Settings};
 use anyhow::Context as _;
 
 use super::build::{Next, Records};
+use super::dns::Moment;
 use super::listeners::{Listeners, kernel_address};
 use super::serving::Serving;
 use super::{Server, convert, police};
@@ -18,8 +19,8 @@ use crate::fast_path::settings as fast_path_settings;
 
 impl Server {
     /// From the configuration before, or from none, to the next one. An error does not end it: each is the error of a part
-    /// that cannot be used as configured. The start fails with the first of them.
-    pub(super) fn adopt(&mut self, next: Next) -> Vec<anyhow::Error> {
+    /// that cannot be used as configured. The start fails with the first of them, and has not accepted a connection then.
+    pub(super) fn adopt(&mut self, next: Next, moment: Moment) -> Vec<anyhow::Error> {
         let bound = next.listeners.tcp();
         let Next { config, routes, listeners, tls, acme, dns, content, records } = next;
         let mut failures = Vec::new();
@@ -50,14 +51,17 @@ impl Server {
         }
         note(swapped);
         note(self.swap_prober(&config, &serving));
-        self.swap_listeners(listeners, &mut note);
         let limits = self.engine.connection_limits();
         note(self.dns.adopt(dns, &config, limits, &self.confinement));
         self.observed.dns.store(Arc::new(self.dns.counters()));
-        // An authority asks at once, so this comes after the listeners.
         note(self.acme.adopt(acme));
         self.tls.wait_on_demand(self.acme.on_demand(&config.acme));
         self.tls.take_on_demand(self.acme.on_demand_files());
+        if moment == Moment::Reload || failures.is_empty() {
+            failures.extend(self.swap_listeners(listeners));
+            // An authority asks at once.
+            self.acme.begin();
+        }
         self.numbers = routes.listeners;
         self.config = config;
         failures
@@ -148,16 +152,17 @@ impl Server {
         Ok(())
     }
 
-    fn swap_listeners(&mut self, listeners: Listeners, note: &mut impl FnMut(anyhow::Result<()>)) {
+    /// Workers accept at once.
+    fn swap_listeners(&mut self, listeners: Listeners) -> Vec<anyhow::Error> {
         let Listeners { new, staying, gone } = listeners;
         for (address, taken) in staying {
             self.engine.relisten(&address, &taken);
         }
-        for listener in new {
-            note(self.engine.listen(listener).map_err(Into::into));
-        }
+        let refused: Vec<_> =
+            new.into_iter().filter_map(|listener| self.engine.listen(listener).err()).collect();
         for address in gone {
             self.engine.unlisten(&address);
         }
+        refused.into_iter().map(Into::into).collect()
     }
 }

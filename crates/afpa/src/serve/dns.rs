@@ -21,6 +21,7 @@ use rand::rngs::StdRng;
 
 use super::zone_keeper::{KeptZone, ZoneKeeper};
 use crate::confine::Confinement;
+use crate::upgrade::Predecessor;
 
 /// A name server, while there are zones.
 pub(super) struct DnsState {
@@ -84,6 +85,13 @@ pub(super) enum Moment {
     Upgrade,
     /// Without rights.
     Reload,
+}
+
+impl Moment {
+    /// That of a start.
+    pub(super) fn of(predecessor: Option<&Predecessor>) -> Self {
+        if predecessor.is_some() { Self::Upgrade } else { Self::Start }
+    }
 }
 
 const RELOADED: &str = " (after the start AFPA has no right to ports below 1024. `kill -USR2` has the next process take over \

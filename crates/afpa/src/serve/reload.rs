@@ -19,7 +19,7 @@ impl Server {
         self.notifier.reloading();
         match self.build(options) {
             Ok(next) => {
-                for failure in self.adopt(next) {
+                for failure in self.adopt(next, Moment::Reload) {
                     tracing::error!("not everything is as configured: {failure:#}");
                 }
                 tracing::info!("reloaded");

@@ -200,7 +200,8 @@ impl Server {
         // Without sockets of theirs, processes before have to go on receiving.
         let has_datagrams = next.listeners.new.iter().any(BoundListener::has_datagrams);
         server.engine.steer_by(secret, if has_datagrams { ways } else { Vec::new() });
-        if let Some(failure) = server.adopt(next).into_iter().next() {
+        let moment = Moment::of(predecessor.as_ref());
+        if let Some(failure) = server.adopt(next, moment).into_iter().next() {
             return Err(failure);
         }
         let shares_path = server.config.control.is_some();
@@ -263,7 +264,7 @@ impl Privileged {
             format!("cannot reserve {size} for the shared cache: lower [shared_cache] limit")
         })?;
         let place = Place { inherited: &mut inherited, owner };
-        let moment = if predecessor.is_some() { Moment::Upgrade } else { Moment::Start };
+        let moment = Moment::of(predecessor.as_deref());
         let bound = Bound { moment, ..Bound::default() };
         let opened = Opened::open(loaded, (handles, tls), &bound, place)?;
         let config = &opened.config;
