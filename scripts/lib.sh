@@ -3,8 +3,8 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Where cargo leaves its programs: honours a target directory chosen by the user.
-TARGET=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-$ROOT/target}")
+# Where cargo leaves its programs: honours a target directory chosen by the user. The scripts call cargo in the root.
+TARGET=$(cd "$ROOT" && realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 
 # rustup puts cargo here, and a shell opened before it ran does not know.
 if ! command -v cargo >/dev/null && [[ -x $HOME/.cargo/bin/cargo ]]; then
