@@ -1,26 +1,22 @@
 //! `[http3]`: whether HTTP/3 is spoken, and where.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use afpa_tls::quic::Secret;
 use thiserror::Error;
 
-use crate::finding::Finding;
-use crate::model::Config;
 use crate::reader::Section;
-use crate::settings::Settings;
 use crate::units::Listen;
 
 /// Why the file of the key cannot be used.
 #[derive(Debug, Error)]
 #[error("{cause}: {remedy}")]
 pub struct KeyError {
-    cause: String,
-    remedy: String,
+    pub(crate) cause: String,
+    pub(crate) remedy: String,
     /// A start as root may read it.
-    is_denied: bool,
+    pub(crate) is_denied: bool,
 }
 
 /// Whether HTTP/3 is spoken.
@@ -69,25 +65,5 @@ impl Http3 {
     /// Whether its sockets are bound at an address with TLS.
     pub fn is_bound_at(&self, listen: &Listen) -> bool {
         self.enabled && (self.is_demanded || !self.silent.contains(listen))
-    }
-}
-
-/// Whether the key can be read. Where a server `runs`, it has read the key with more rights.
-pub(crate) fn feasibility(config: &Config, settings: &Settings, runs: bool) -> Option<Finding> {
-    let at = settings.location("http3", "key");
-    match config.http3.secret() {
-        Ok(None) => None,
-        Ok(Some(_)) => {
-            let path = config.http3.key.as_deref()?;
-            let mode = path.metadata().ok()?.permissions().mode();
-            let cause = format!("every user of this machine can read {}", path.display());
-            let remedy = format!("chmod o= {}", path.display());
-            (mode & 0o007 != 0).then(|| Finding::warning(at, cause, remedy))
-        }
-        Err(KeyError { is_denied: true, .. }) if runs => None,
-        Err(KeyError { cause, remedy, is_denied: true }) => {
-            Some(Finding::warning(at, cause, remedy))
-        }
-        Err(KeyError { cause, remedy, .. }) => Some(Finding::error(at, cause, remedy)),
     }
 }

@@ -31,6 +31,7 @@ mod hierarchy;
 mod hints;
 mod http2;
 mod http3;
+mod http3_checks;
 mod idle;
 mod includes;
 mod items;
@@ -221,7 +222,7 @@ pub fn load_by(
     findings.extend(error_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
-    findings.extend(http3::feasibility(&loaded.config, &loaded.settings, runs));
+    findings.extend(http3_checks::feasibility(&loaded.config, &loaded.settings, runs));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }

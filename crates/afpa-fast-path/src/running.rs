@@ -272,7 +272,7 @@ impl RunningFastPath {
     /// leave those that are accepted from now on to user mode if not.
     ///
     /// # Errors
-    /// The first of the kernel's; it is told of all of them.
+    /// The first of the kernel's, which gets all of the sockets even so.
     pub fn serve<'a>(
         &self,
         address: SocketAddr,

@@ -123,6 +123,27 @@ fn accounted_to(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The answer to the first packet of a connection by datagrams.
+pub(crate) enum Met {
+    /// It may begin.
+    Admitted(Held),
+    /// Its client has to prove its address first (RFC 9000 section 8.1.2).
+    Unproven,
+    /// The police does not let its client in.
+    Denied,
+    /// Its client, or all together, have as many as they may have.
+    Full,
+}
+
+/// The places of a connection by datagrams.
+pub(crate) struct Held {
+    /// Until the handshake is complete.
+    pub(crate) handshake: Admission,
+    pub(crate) connection: Admission,
+    /// Until then no place is its client's.
+    pub(crate) unproven: Option<Admission>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

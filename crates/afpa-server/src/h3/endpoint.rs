@@ -30,9 +30,9 @@ use super::socket::{Arrived, QuicSocket};
 use super::steering::{Inbox, Taken, WorkerSteering};
 use super::stream::Stream;
 use crate::connection::Connection;
+use crate::limits::Met;
 use crate::listener::ListenerSettings;
 use crate::worker::Worker;
-use crate::worker::admit::Met;
 use crate::worker::handshake::secured;
 
 /// Serves the clients of an address, by one socket or several. When the listener is given up, its connections end with the
@@ -187,7 +187,7 @@ impl<M: Module> Served<M> {
         self.tell_all();
     }
 
-    /// The address is listened on again. Clients that were told of the end go all the same; new ones are welcome.
+    /// The address is listened on again. Clients that know of the end go all the same; new ones are welcome.
     fn take_again(&mut self, Taken { sockets, settings, left }: Taken) {
         (self.settings, self.left, self.leaving, self.grace) = (settings, left, false, None);
         match open(sockets) {

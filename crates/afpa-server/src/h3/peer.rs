@@ -12,8 +12,7 @@ use afpa_h3::{Control, ErrorCode, Fatal};
 use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
 
-use crate::limits::Admission;
-use crate::worker::admit::Held;
+use crate::limits::{Admission, Held};
 
 /// Connections that have something to send, for the endpoint's task.
 #[derive(Default)]

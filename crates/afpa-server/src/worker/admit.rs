@@ -5,28 +5,7 @@ use std::net::SocketAddr;
 use afpa_framework::{Client, Module};
 
 use super::Worker;
-use crate::limits::Admission;
-
-/// The answer to the first packet of a connection by datagrams.
-pub(crate) enum Met {
-    /// It may begin.
-    Admitted(Held),
-    /// Its client has to prove its address first (RFC 9000 section 8.1.2).
-    Unproven,
-    /// The police does not let its client in.
-    Denied,
-    /// Its client, or all together, have as many as they may have.
-    Full,
-}
-
-/// The places of a connection by datagrams.
-pub(crate) struct Held {
-    /// Until the handshake is complete.
-    pub(crate) handshake: Admission,
-    pub(crate) connection: Admission,
-    /// Until then no place is its client's.
-    pub(crate) unproven: Option<Admission>,
-}
+use crate::limits::{Admission, Held, Met};
 
 impl<M: Module> Worker<M> {
     /// Whether the police lets a client connect to a listener at this address now. It counts the connection.
