@@ -24,7 +24,7 @@ use crate::unavailable::{Unavailable, explain};
 use super::draft::Draft;
 use super::pinned::{Pinned, PinnedObject};
 use super::places::{Pages, Slots};
-use super::room::{FreeRoom, Lot, RIPE};
+use super::room::{FreeRoom, Freed, Lot, RIPE};
 use super::variant::{AcceptedCodings, LONGEST_ANSWER, PinError, PinRules, Variant};
 
 /// The room that pinned objects take up.
@@ -298,7 +298,7 @@ impl Objects {
 
     /// Frees retired objects that no connection needs any more, instead of waiting for
     /// [`Settings::retire_after`], and those beyond
-    /// [`Settings::retired_bytes`]. Looks at every connection if there is
+    /// [`Settings::retired_bytes`]. Some of them are free with a call a second later. Looks at every connection if there is
     /// any retired object: call it when objects wait for room, and not too often.
     pub fn reclaim(&self) -> libbpf_rs::Result<()> {
         let ripe = self.lock_pinned().room.older_than(RIPE, Duration::ZERO, Instant::now());
@@ -413,10 +413,12 @@ impl Objects {
     fn let_go(&self, pinned: &mut Pinned, slots: &HashMap<u32, u64>, needed: &HashSet<(u32, u64)>) {
         let looked_at = |slot: u32, version: u64| slots.get(&slot) == Some(&version);
         let is_needed = |slot: u32, version: u64| needed.contains(&(slot, version));
-        let freed =
-            pinned.room.free(|slot, version| looked_at(slot, version) && !is_needed(slot, version));
-        self.give_back(pinned, freed);
-        pinned.room.keep(looked_at, Instant::now());
+        let now = Instant::now();
+        let unneeded = |slot, version| looked_at(slot, version) && !is_needed(slot, version);
+        let Freed { lots, ended } = pinned.room.free(unneeded, now);
+        ended.into_iter().for_each(|slot| self.slots.vacate(slot));
+        self.give_back(pinned, lots);
+        pinned.room.keep(looked_at, now);
     }
 
     fn free_ended(&self, pinned: &mut Pinned, now: Instant) {
@@ -424,7 +426,8 @@ impl Objects {
         self.give_back(pinned, freed);
     }
 
-    /// The slots first: a program that is at work with a page looks at its version when it is done.
+    /// The slots first: a program that is at work with a page looks at its version when it is done. Where that would tell nothing,
+    /// the slot has been vacant for long enough (see [`Freed`]), or nothing has led to the lot.
     fn give_back(&self, pinned: &mut Pinned, lots: Vec<Lot>) {
         for lot in &lots {
             self.slots.vacate(lot.slot);

@@ -134,8 +134,9 @@ impl Slots {
         Ok(true)
     }
 
-    /// From now on no answer is repeated from this slot. A program that is at work with it notices, when its memory is
-    /// used anew, that the version has changed: it is what comes first in a slot.
+    /// From now on no answer is repeated from this slot. A program that is at work with it notices that the version has changed:
+    /// at once where the slot is ready, else when its memory is used anew, which begins with the version. Until then the
+    /// version stays, so pages of such a slot are to be kept until no program can be at work with it.
     pub(crate) fn vacate(&self, index: u32) {
         match self.0.at(index) {
             Some(place) => version_at(place).store(0, Ordering::SeqCst),

@@ -47,6 +47,13 @@ impl Sizes {
         (usize::from(lot.slot < self.more_slots_from), pages)
     }
 
+    /// Whether pages of the lot may be used anew only [`RIPE`] after the slot is vacant. A program at work with them looks at the
+    /// version of the slot when it is done. Where the slot was not ready, that is memory which nobody has, and its version stays
+    /// until it is used anew, perhaps later than the pages.
+    fn needs_grace(&self, lot: &Lot) -> bool {
+        lot.slot >= self.more_slots_from && !lot.pages.is_empty()
+    }
+
     /// The part of a lot's memory that was not there from the start on.
     fn more_bytes(&self, lot: &Lot) -> usize {
         let (slots, pages) = self.ready(lot);
@@ -87,6 +94,14 @@ impl FreeRoom {
 
 /// No program works longer than this with an object that it has looked up; an ample bound.
 pub(crate) const RIPE: Duration = Duration::from_secs(1);
+
+/// Lots that nobody needs any more.
+#[derive(Debug, Default)]
+pub(crate) struct Freed {
+    pub(crate) lots: Vec<Lot>,
+    /// Slots of others, which must be made vacant now. They are free some time later.
+    pub(crate) ended: Vec<u32>,
+}
 
 /// All slots and pages. Each one is free, or in a [`Lot`] that was taken, or in a retired one.
 pub(crate) struct Room {
@@ -247,9 +262,19 @@ impl Room {
     }
 
     /// Removes the retired lots for which `unneeded` (slot, version) holds. Their places must be made vacant before they are
-    /// [given back](Self::give_back).
-    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool) -> Vec<Lot> {
-        self.free_where(|retired| unneeded(retired.lot.slot, retired.version))
+    /// [given back](Self::give_back). Some are [ended](Self::end_beyond) instead: see [`Sizes::needs_grace`].
+    pub(crate) fn free(&mut self, unneeded: impl Fn(u32, u64) -> bool, now: Instant) -> Freed {
+        let is_unneeded = |retired: &Retired| unneeded(retired.lot.slot, retired.version);
+        let sizes = self.sizes;
+        let mut ended = Vec::new();
+        for retired in self.retired.iter_mut().filter(|retired| {
+            retired.ended.is_none() && sizes.needs_grace(&retired.lot) && is_unneeded(retired)
+        }) {
+            retired.ended = Some(now);
+            ended.push(retired.lot.slot);
+        }
+        let lots = self.free_where(|retired| retired.ended.is_none() && is_unneeded(retired));
+        Freed { lots, ended }
     }
 
     /// Notes that the lots for which `needed` holds were looked at, and are needed.
@@ -361,8 +386,17 @@ mod tests {
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(59)).len(), 0);
         assert_eq!(room.older_than(Duration::from_secs(60), RIPE, at(60)).len(), 3);
         room.keep(|_, version| version == 2, at(60));
-        let freed = room.free(|_, version| version != 2);
-        assert_eq!(freed.len(), 2);
+        let freed = room.free(|_, version| version != 2, at(60));
+        assert_eq!(
+            (freed.lots.len(), &freed.ended[..]),
+            (1, &[3][..]),
+            "pages of a slot that is not ready"
+        );
+        room.give_back(freed.lots);
+        let freed = room.free(|_, version| version != 2, at(60));
+        assert!(freed.lots.is_empty() && freed.ended.is_empty(), "ended once");
+        assert!(room.free_ended(at(60)).is_empty(), "a program may be at work with the pages");
+        let freed = room.free_ended(at(61));
         room.give_back(freed);
         assert_eq!((room.free_slots(), free_pages(&room)), (3, 8));
         assert!(room.older_than(Duration::ZERO, RIPE, at(60)).is_empty(), "just looked at");
@@ -418,7 +452,10 @@ mod tests {
         let mut room = Room::new(sizes, vec![(7, left)]);
         assert_eq!(room.taken(), (1, 2, MORE_VARIANT_BYTES + PAGE_BYTES + MORE_PAGE_BYTES));
         assert_complete(&room, &[]);
-        let freed = room.free(|slot, version| (slot, version) == (4, 7));
+        let now = Instant::now();
+        let freed = room.free(|slot, version| (slot, version) == (4, 7), now);
+        assert_eq!(freed.ended, [4]);
+        let freed = room.free_ended(now + RIPE);
         room.give_back(freed);
         assert_eq!(room.taken(), (0, 0, 0));
         assert_complete(&room, &[]);
