@@ -99,7 +99,7 @@ impl Share {
     }
 }
 
-/// The free places, and the part of them that a cache may still have.
+/// Free room, and the part of it that a cache may still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Free {
     pub(crate) room: FreeRoom,

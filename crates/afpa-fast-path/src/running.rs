@@ -272,7 +272,7 @@ impl RunningFastPath {
     /// leave those that are accepted from now on to user mode if not.
     ///
     /// # Errors
-    /// The first of the kernel's, which gets all of the sockets even so.
+    /// The first of the kernel's, which takes the others all the same.
     pub fn serve<'a>(
         &self,
         address: SocketAddr,

@@ -185,7 +185,7 @@ impl Room {
         &self.sizes
     }
 
-    /// The places that are free now.
+    /// The room that is free now.
     pub(crate) fn free_room(&self) -> FreeRoom {
         FreeRoom {
             slots: self.slots.len(),
