@@ -23,7 +23,7 @@ fn secrets_are_read_from_the_files_of_others() {
         format!("{keymgr}{SECRET}\n"),
         format!("key:\n\tname: \"k\"\n\talgorithm: hmac-sha256\n\tsecret: \"{SECRET}\"\n"),
         format!("server 192.0.2.1 {{ keys {{ secret; }}; }};\n{}", of_bind("k", SECRET)),
-        format!("{}remote:\n  - id: second\n    key: secret\n", format!("{keymgr}{SECRET}\n")),
+        format!("{keymgr}{SECRET}\nremote:\n  - id: second\n    key: secret\n"),
         format!("secret: {SECRET}"),
     ] {
         assert_eq!(read(&text, "k"), Ok(vec![0; 16]), "{text}");
