@@ -187,8 +187,9 @@ pub struct Wanted {
 struct Doubt {
     /// The answer, and the edition of its zone, until the server has been asked.
     dropped: Option<(Tail, u32)>,
-    /// How often the server then said something else, and when last.
+    /// How often the server then said something else, how often the same, and when last.
     times: u32,
+    alarms: u32,
     last: u64,
 }
 
@@ -203,7 +204,8 @@ pub enum Verdict {
     NewEdition,
     /// It says something else, and nothing told so.
     Changed,
-    /// The same for the second time within ten minutes.
+    /// It says something else for the second time within ten minutes; or the same so often that it may answer others
+    /// otherwise.
     Barred,
 }
 
@@ -214,6 +216,9 @@ const REMEMBERED: usize = 16_384;
 /// How long a question is left alone that cannot be pinned; one whose answers differed twice.
 const ALONE: u64 = 30_000_000_000;
 const BARRED: u64 = 600_000_000_000;
+/// False alarms within that time which bar a question all the same: a server with views makes them, too, and its clients
+/// must not get each other's answers.
+const MOST_ALARMS: u32 = 4;
 /// Differences that are remembered, each with an answer.
 const DOUBTS: usize = 4096;
 
@@ -277,7 +282,7 @@ impl Wanted {
     /// The server's own answer differed from this one, or may have: anybody can send two queries with one id.
     pub fn doubt(&mut self, key: DnsKey, dropped: Option<Pin>, now: u64) {
         if self.doubts.len() >= DOUBTS {
-            self.doubts.retain(|_, doubt| doubt.times > 0 && !doubt.is_old(now));
+            self.doubts.retain(|_, doubt| doubt.times + doubt.alarms > 0 && !doubt.is_old(now));
         }
         if self.doubts.len() >= DOUBTS {
             self.doubts.clear();
@@ -297,17 +302,21 @@ impl Wanted {
     pub fn judge(&mut self, key: &DnsKey, tail: &Tail, edition: u32, now: u64) -> Verdict {
         let Some(doubt) = self.doubts.get_mut(key) else { return Verdict::Undoubted };
         let Some((dropped, before)) = doubt.dropped.take() else { return Verdict::Undoubted };
-        if dropped == *tail {
-            self.doubts.remove(key);
-            return Verdict::FalseAlarm;
-        }
-        if before != edition {
+        let is_same = dropped == *tail;
+        if !is_same && before != edition {
             return Verdict::NewEdition;
         }
-        let times = if doubt.is_old(now) { 0 } else { doubt.times };
-        (doubt.times, doubt.last) = (times + 1, now);
-        if doubt.times < 2 {
-            return Verdict::Changed;
+        if doubt.is_old(now) {
+            (doubt.times, doubt.alarms) = (0, 0);
+        }
+        doubt.last = now;
+        if is_same {
+            (doubt.times, doubt.alarms) = (0, doubt.alarms + 1);
+        } else {
+            doubt.times += 1;
+        }
+        if doubt.times < 2 && doubt.alarms < MOST_ALARMS {
+            return if is_same { Verdict::FalseAlarm } else { Verdict::Changed };
         }
         self.doubts.remove(key);
         Verdict::Barred
@@ -417,8 +426,6 @@ mod tests {
         assert_eq!(wanted.judge(&key(1), &tail(2), 7, 0), Verdict::Undoubted);
         for turn in 0..100 {
             differs(&mut wanted, turn);
-            assert_eq!(wanted.judge(&key(1), &tail(1), 7, turn), Verdict::FalseAlarm);
-            differs(&mut wanted, turn);
             assert_eq!(wanted.judge(&key(1), &tail(2), 8, turn), Verdict::NewEdition);
         }
         differs(&mut wanted, 100);
@@ -429,6 +436,29 @@ mod tests {
         differs(&mut wanted, 101 + BARRED);
         assert_eq!(wanted.judge(&key(1), &tail(2), 7, 101 + BARRED), Verdict::Barred);
         assert!(!wanted.is_doubted(&key(1)));
+    }
+
+    #[test]
+    fn false_alarms_bar_a_question_when_they_are_many() {
+        let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
+        let mut alarm = |now| {
+            pins.add(key(1), (&tail(1), false), 7, now).unwrap();
+            wanted.doubt(key(1), pins.remove(&key(1), now), now);
+            wanted.next(now);
+            wanted.judge(&key(1), &tail(1), 7, now)
+        };
+        for turn in 0..20 {
+            assert_eq!(alarm(turn * BARRED), Verdict::FalseAlarm, "seldom");
+        }
+        let begin = 100 * BARRED;
+        for turn in 1..MOST_ALARMS {
+            assert_eq!(alarm(begin + u64::from(turn)), Verdict::FalseAlarm);
+        }
+        assert_eq!(
+            alarm(begin + u64::from(MOST_ALARMS)),
+            Verdict::Barred,
+            "as a server with views does"
+        );
     }
 
     #[test]
