@@ -111,7 +111,7 @@
 	X(99, SOCKETLESS_EARLY, "dropped: opens a connection without a socket, but its first segment was not seen") \
 	X(100, PASS_EXPIRED, "passed: a server's answer has reached the end of its freshness, or of the digits of its age") \
 	X(101, ANSWERED_SHARED, "answered: with a server's answer (also counted as answered)") \
-	X(102, SOCKETLESS_TOO_MANY, "passed: no more may begin without a socket: of this client, of all, or as nearly all of late needed one") \
+	X(102, SOCKETLESS_TOO_MANY, "passed: SYN, while this client or all have as many connections without a socket as they may, or nearly all needed one lately") \
 	X(103, PASS_OUTDATED, "passed: an unsafe request for the target has passed since the attached server was asked for its answer") \
 	X(104, SOCKETLESS_FLOOD, "without a socket: SYN of a client that is not known, in a flood: answered as well (also counted as answered)") \
 	X(105, PASS_TRACKED, "passed: connection tracking saw the segment before the programs did") \
