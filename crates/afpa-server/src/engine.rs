@@ -239,7 +239,12 @@ impl<M: Module> Engine<M> {
     /// Whether the datagrams of HTTP/3 are received at an address, or could be if it were listened on.
     pub fn takes_datagrams(&self, address: SocketAddr) -> bool {
         let bound = self.listeners().find(|one| one.address == Address::Tcp(address));
-        bound.map_or_else(|| listener::takes_datagrams(address), |one| !one.udp().is_empty())
+        let is_left = || {
+            let mut left = self.left.iter().filter_map(Weak::upgrade);
+            left.any(|socket| socket.local_addr().is_ok_and(|bound| bound == address))
+        };
+        let can_be = || is_left() || listener::takes_datagrams(address);
+        bound.map_or_else(can_be, |one| !one.udp().is_empty())
     }
 
     /// The addresses listened on.

@@ -69,15 +69,18 @@ impl<M: Module> Worker<M> {
             Ok(true) => return Met::Unproven,
             Err(_) => return Met::Denied,
         }
-        let most = self.most_connections();
         let half = settings.handshakes / 2;
-        let is_crowded = handshakes.open() >= half || connections.open() >= most - most / 4;
+        if handshakes.open() >= half {
+            return Met::Unproven;
+        }
+        let most = self.most_connections();
         // A client with much of its share is asked, so that it cannot go beyond it by this way.
         let (quarter, quarter_of_handshakes) =
             (self.most_of(client) / 4, settings.handshakes_per_client / 4);
-        let is_much = connections.open_of(client) >= quarter
-            || handshakes.open_of(client) >= quarter_of_handshakes;
-        if is_crowded || is_much {
+        if connections.open() >= most - most / 4
+            || connections.open_of(client) >= quarter
+            || handshakes.open_of(client) >= quarter_of_handshakes
+        {
             return Met::Unproven;
         }
         let nobody = Client::Unix;

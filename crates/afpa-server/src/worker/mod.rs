@@ -1,7 +1,7 @@
 //! One core: its event loop, and the state that its connections share.
 
 mod accept;
-pub(crate) mod admit;
+mod admit;
 mod clock;
 mod command;
 mod completion;
