@@ -99,6 +99,8 @@ struct Served<M: Module> {
     opened: Vec<StreamId>,
     leaving: bool,
     left: oneshot::Receiver<()>,
+    /// The next process has the sockets.
+    handed_over: bool,
     /// Until then, requests are served after the first GOAWAY.
     grace: Option<Instant>,
 }
@@ -151,6 +153,7 @@ impl<M: Module> Served<M> {
             opened: Vec::new(),
             leaving: false,
             left,
+            handed_over: false,
             grace: None,
         };
         served.renew();
@@ -183,7 +186,9 @@ impl<M: Module> Served<M> {
     /// clients get a GOAWAY first, and are served until they can have taken note of it (RFC 9114 section 5.2).
     fn leave(&mut self) {
         self.leaving = true;
-        self.grace = self.worker.hands_over.get().map(|idle| Instant::now() + idle);
+        let idle = self.worker.hands_over.get();
+        self.handed_over = idle.is_some();
+        self.grace = idle.map(|idle| Instant::now() + idle);
         self.tell_all();
     }
 
@@ -216,9 +221,10 @@ impl<M: Module> Served<M> {
         }
     }
 
-    /// Whether this process reads the sockets: not while the next one does.
+    /// Whether this process reads the sockets: not while the next one does. Those of an address that was given up before
+    /// stay with it.
     fn reads(&self) -> bool {
-        !self.leaving || self.worker.hands_over.get().is_none() || self.steering.is_back()
+        !self.handed_over || self.steering.is_back()
     }
 
     /// Ready when the listener was given up, and all connections have ended.
