@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 debian_install nginx=1.22.1-9+deb12u11 nginx-common haproxy=2.6.12-1+deb12u4 liblua5.3-0 libopentracing-c-wrapper0 \
     libopentracing1 lighttpd=1.4.69-1 libnettle8 libxxhash0 h2o=2.2.5+dfsg2-7 libyaml-0-2
 cat >serve.py <<'PY'
-import socket, socketserver, struct
+import socketserver, struct
 
 def record(kind, number, body):
     return struct.pack(">BBHHBx", 1, kind, number, len(body), 0) + body
