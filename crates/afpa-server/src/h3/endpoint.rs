@@ -447,7 +447,7 @@ impl<M: Module> Served<M> {
             }
         }
         self.tell(&mut peer);
-        if peer.is_done() && !peer.is_lost {
+        if peer.done_at(now).is_some_and(|end| end <= now) {
             peer.close(ErrorCode::NoError, now);
         }
         peer.note_idle(now, self.times.0);
@@ -545,7 +545,7 @@ impl<M: Module> Served<M> {
                 Dir::Bi => peer.wake_receiver(id),
             },
             Event::Stream(StreamEvent::Writable { id }) => peer.wake_sender(id),
-            Event::Stream(StreamEvent::Finished { id }) => peer.finished(id),
+            Event::Stream(StreamEvent::Finished { id }) => peer.finished(id, now),
             Event::Stream(StreamEvent::Stopped { id, error_code }) => {
                 let now_ms = self.worker.clock.cached_now().steady_ms();
                 if let Err(fatal) = peer.stopped(id, error_code, now_ms) {

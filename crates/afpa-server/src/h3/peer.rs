@@ -89,6 +89,8 @@ pub(super) struct Peer {
     pub(super) is_lost: bool,
     /// Streams whose answer is whole, and which the client has not acknowledged.
     unacknowledged: HashSet<StreamId>,
+    /// When the client had all of the last answer.
+    answered: Option<Instant>,
     /// Frames of content that had been sent when its timer was looked at last.
     sent: u64,
 }
@@ -106,6 +108,9 @@ pub(super) enum Due {
     /// A client that waits for its answer may be gone, and routers may forget it.
     Sign,
 }
+
+/// How long a client may read an answer that it has, before a connection without further requests ends.
+const READING: Duration = Duration::from_secs(1);
 
 /// How often clients that wait for an answer are asked for a sign of life.
 const SIGN: Duration = Duration::from_secs(10);
@@ -160,6 +165,7 @@ impl Peer {
             entry: None,
             is_lost: false,
             unacknowledged: HashSet::new(),
+            answered: None,
             sent: 0,
         }
     }
@@ -218,9 +224,14 @@ impl Peer {
         }
     }
 
-    /// Whether it has said that it ends, no request is being answered, and the client has all answers.
-    pub(super) fn is_done(&self) -> bool {
-        self.leaving && self.streams.is_empty() && self.unacknowledged.is_empty()
+    /// When it may end: it has said so, no request is being answered, and the client has all answers. What a client has not
+    /// read yet may be lost to it with the connection, so the end comes some time after the last answer.
+    pub(super) fn done_at(&self, now: Instant) -> Option<Instant> {
+        let is_done = self.leaving
+            && !self.is_lost
+            && self.streams.is_empty()
+            && self.unacknowledged.is_empty();
+        is_done.then(|| self.answered.map_or(now, |answered| answered + READING))
     }
 
     /// The end of an answer was given to the connection.
@@ -242,8 +253,10 @@ impl Peer {
     }
 
     /// The client has all of an answer.
-    pub(super) fn finished(&mut self, id: StreamId) {
-        self.unacknowledged.remove(&id);
+    pub(super) fn finished(&mut self, id: StreamId, now: Instant) {
+        if self.unacknowledged.remove(&id) {
+            self.answered = Some(now);
+        }
     }
 
     /// The client wants no answer any more.
@@ -273,6 +286,10 @@ impl Peer {
     /// Notes whether requests are being answered, which decides when the connection is looked at.
     pub(super) fn note_idle(&mut self, now: Instant, idle: Duration) {
         if self.secured.is_none() || self.is_lost {
+            return;
+        }
+        if let Some(end) = self.done_at(now) {
+            self.timer = Some((end, Due::Idle));
             return;
         }
         let (due, after) = match self.streams.is_empty() {
