@@ -224,8 +224,8 @@ impl Peer {
         }
     }
 
-    /// When it may end: it has said so, no request is being answered, and the client has all answers. What a client has not
-    /// read yet may be lost to it with the connection, so the end comes some time after the last answer.
+    /// When it may end: it has said so, no request is being answered, and the client has all answers. A client may lose with
+    /// the connection the bytes that it has not read yet, so the end comes some time after the last answer.
     pub(super) fn done_at(&self, now: Instant) -> Option<Instant> {
         let is_done = self.leaving
             && !self.is_lost
