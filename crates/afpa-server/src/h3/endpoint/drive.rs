@@ -1,0 +1,250 @@
+//! One connection: its events, its requests, its packets, its timer.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use afpa_framework::Module;
+use afpa_h3::ErrorCode;
+use afpa_tls::Reason;
+use quinn_proto::{ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, StreamId};
+
+use super::Served;
+use crate::connection::Connection;
+use crate::h3::peer::Peer;
+use crate::h3::stream::Stream;
+use crate::worker::handshake::secured;
+
+impl<M: Module> Served<M> {
+    /// Moves a connection on: its events, its packets, its timer.
+    pub(super) fn drive(&mut self, handle: ConnectionHandle, now: Instant, cx: &mut Context<'_>) {
+        let Some(shared) = self.peers.get(&handle).map(Rc::clone) else { return };
+        let mut peer = shared.borrow_mut();
+        loop {
+            self.tell_endpoint(&mut peer);
+            if let Some(event) = peer.quic.poll() {
+                self.on_event(&mut peer, event, now);
+            } else if self.opened.is_empty() {
+                break;
+            } else {
+                drop(peer);
+                self.begin_requests(&shared, cx);
+                // The packets that are sent below have their answers.
+                self.touched.forget(handle);
+                peer = shared.borrow_mut();
+            }
+        }
+        self.tell(&mut peer);
+        if peer.done_at(now).is_some_and(|end| end <= now) {
+            peer.close(ErrorCode::NoError, now);
+        }
+        peer.note_idle(now, self.times.0);
+        self.send(&mut peer, now);
+        // Packets that were sent may have freed an identifier.
+        self.tell_endpoint(&mut peer);
+        let timeout = [peer.quic.poll_timeout(), peer.deadline()];
+        let is_drained = peer.quic.is_drained();
+        // Only QUIC knows a connection longer, for packets that come late: nothing waits for that.
+        if peer.is_lost || is_drained {
+            let entry = peer.entry.take();
+            entry.into_iter().for_each(|entry| self.worker.table.leave(entry));
+        }
+        drop(peer);
+        if let Some(before) = self.due.remove(&handle) {
+            self.timers.remove(&(before, handle));
+        }
+        if is_drained {
+            self.peers.remove(&handle);
+            return;
+        }
+        if let Some(next) = timeout.into_iter().flatten().min() {
+            self.timers.insert((next, handle));
+            self.due.insert(handle, next);
+        }
+    }
+
+    /// Exchanges what a connection and the endpoint have to tell each other: identifiers, and that it has ended.
+    fn tell_endpoint(&mut self, peer: &mut Peer) {
+        while let Some(event) = peer.quic.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(peer.handle, event) {
+                peer.quic.handle_event(event);
+            }
+        }
+    }
+
+    fn send(&mut self, peer: &mut Peer, now: Instant) {
+        let segments = self.socket.most_segments();
+        while !self.socket.is_blocked() {
+            self.packets.clear();
+            let Some(packet) = peer.quic.poll_transmit(now, segments, &mut self.packets) else {
+                return;
+            };
+            self.worker.counters.sent_bytes.add(packet.size as u64);
+            self.socket.send(packet, &self.packets);
+        }
+        self.blocked.insert(peer.handle);
+    }
+
+    fn on_event(&mut self, peer: &mut Peer, event: Event, now: Instant) {
+        match event {
+            // Its client has answered a packet that only its address gets.
+            Event::Connected if peer.unproven.take().is_some() && !self.counts(peer) => {
+                self.worker.counters.refused.add(1);
+                self.worker.counters.tls.failed(Reason::Limit).add(1);
+                peer.close(ErrorCode::ExcessiveLoad, now);
+            }
+            Event::Connected => {
+                let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
+                match quic.and_then(|quic| quic.facts(peer.quic.crypto_session())) {
+                    Some(facts) => {
+                        self.worker.counters.tls.complete(&facts);
+                        self.worker.counters.h3_connections.add(1);
+                        peer.begin(secured(facts, false));
+                        self.tell(peer);
+                        self.opened.extend(peer.accept());
+                    }
+                    None => {
+                        let refused = Reason::PeerCertificate;
+                        self.worker.counters.tls.failed(refused).add(1);
+                        peer.close(ErrorCode::NoError, now);
+                    }
+                }
+            }
+            Event::ConnectionLost { reason } => {
+                tracing::debug!(%reason, "a connection of HTTP/3 is lost");
+                if peer.secured.is_none() {
+                    self.worker.counters.tls.failed(why_failed(&reason)).add(1);
+                }
+                peer.lose();
+            }
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                // Those of early data have to wait for the end of the handshake.
+                if peer.secured.is_some() {
+                    self.opened.extend(peer.accept());
+                }
+            }
+            Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                while let Some(id) = peer.quic.streams().accept(Dir::Uni) {
+                    self.read_control(peer, id, now);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => match id.dir() {
+                Dir::Uni => self.read_control(peer, id, now),
+                Dir::Bi => peer.wake_receiver(id),
+            },
+            Event::Stream(StreamEvent::Writable { id }) => peer.wake_sender(id),
+            Event::Stream(StreamEvent::Finished { id }) => peer.finished(id, now),
+            Event::Stream(StreamEvent::Stopped { id, error_code }) => {
+                let now_ms = self.worker.clock.cached_now().steady_ms();
+                if let Err(fatal) = peer.stopped(id, error_code, now_ms) {
+                    self.worker.counters.h3_faults.add(1);
+                    peer.fail(fatal, now);
+                }
+            }
+            Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => peer.open_control(),
+            Event::Stream(StreamEvent::Available { dir: Dir::Bi })
+            | Event::HandshakeDataReady
+            | Event::DatagramReceived
+            | Event::DatagramsUnblocked => {}
+        }
+    }
+
+    /// Whether a client whose address is proven now may have the connection.
+    fn counts(&self, peer: &mut Peer) -> bool {
+        self.worker.proves(&mut peer.admission, peer.client.client)
+    }
+
+    fn read_control(&self, peer: &mut Peer, id: StreamId, now: Instant) {
+        let now_ms = self.worker.clock.cached_now().steady_ms();
+        if let Err(fatal) = peer.read_control(id, now_ms) {
+            self.worker.counters.h3_faults.add(1);
+            peer.fail(fatal, now);
+        }
+    }
+
+    /// Gives each new request a connection of its own, as HTTP/1.1 has one. Those whose answers are in memory end at once; the
+    /// others go on as tasks.
+    fn begin_requests(&mut self, shared: &Rc<RefCell<Peer>>, cx: &mut Context<'_>) {
+        let (secured, client) = {
+            let peer = shared.borrow();
+            (peer.secured.clone(), peer.client)
+        };
+        let number = self.settings.borrow().number;
+        for id in self.opened.drain(..) {
+            let Some(secured) = secured.clone() else { continue };
+            let worker = Rc::clone(&self.worker);
+            let stream = Stream::new(&worker, shared, id);
+            let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
+            connection.secured(Box::new(secured));
+            begin(Box::pin(connection.run()), cx);
+        }
+    }
+}
+
+/// Polls a request, which goes on as a task if it is not done. One that panics ends its own stream alone, as a task's panic
+/// ends that task.
+fn begin(mut request: Pin<Box<impl Future<Output = ()> + 'static>>, cx: &mut Context<'_>) {
+    let polled = catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(cx)));
+    if let Ok(Poll::Pending) = polled {
+        tokio::task::spawn_local(request);
+    }
+}
+
+fn why_failed(lost: &ConnectionError) -> Reason {
+    match lost {
+        ConnectionError::ConnectionClosed(_) | ConnectionError::ApplicationClosed(_) => {
+            Reason::Alert
+        }
+        ConnectionError::TimedOut | ConnectionError::Reset => Reason::Gone,
+        ConnectionError::TransportError(_) => Reason::Malformed,
+        _ => Reason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Says that it was dropped.
+    struct Guard(Rc<Cell<u32>>);
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_request_that_panics_at_once_ends_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let dropped = Rc::new(Cell::new(0));
+        let all = tokio::task::LocalSet::new();
+        all.block_on(&runtime, async {
+            for panics in [true, false] {
+                let guard = Guard(Rc::clone(&dropped));
+                let request = async move {
+                    let _guard = guard;
+                    assert!(!panics, "as a request might");
+                    tokio::task::yield_now().await;
+                };
+                let mut request = Some(Box::pin(request));
+                poll_fn(|cx| {
+                    request.take().into_iter().for_each(|request| begin(request, cx));
+                    Poll::Ready(())
+                })
+                .await;
+            }
+            assert_eq!(dropped.get(), 1, "its stream is broken off, and the other one goes on");
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        assert_eq!(dropped.get(), 2);
+    }
+}
