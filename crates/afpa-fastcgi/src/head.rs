@@ -1,5 +1,7 @@
 //! The head of a program's answer (RFC 3875 section 6), as HTTP/1.1 has it.
 
+use std::borrow::Cow;
+
 use afpa_http::Status;
 use afpa_http::syntax::number;
 
@@ -17,6 +19,15 @@ pub(crate) enum Content {
     Length(u64),
     /// In chunks, up to the end of the request.
     Chunked,
+}
+
+/// The bytes of a head that came before, and these. A head that comes whole is not copied.
+pub(crate) fn joined(mut before: Vec<u8>, bytes: &[u8]) -> Cow<'_, [u8]> {
+    if before.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    before.extend_from_slice(bytes);
+    Cow::Owned(before)
 }
 
 /// The end of the head in `bytes`, behind its empty line. A line ends with LF, or CRLF (RFC 3875 section 6.3).

@@ -1,11 +1,10 @@
 //! The records of a request: its beginning, its parameters, its content.
 
-use std::borrow::Cow;
-
 use afpa_http::syntax::number;
 use memchr::memmem;
 use smallvec::SmallVec;
 
+use crate::head;
 use crate::params::{put_field, put_param};
 use crate::record::{kind, put, put_filled, put_stream};
 
@@ -65,14 +64,7 @@ impl RequestWriter {
         out: &mut Vec<u8>,
     ) -> Result<(), NotARequest> {
         let Some(left) = &mut self.left else {
-            let mut before = std::mem::take(&mut self.head);
-            let all = match before.is_empty() {
-                true => Cow::Borrowed(bytes),
-                false => {
-                    before.extend_from_slice(bytes);
-                    Cow::Owned(before)
-                }
-            };
+            let all = head::joined(std::mem::take(&mut self.head), bytes);
             let Some(end) = memmem::find(&all, b"\r\n\r\n") else {
                 self.head = all.into_owned();
                 return Ok(());

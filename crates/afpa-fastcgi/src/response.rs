@@ -1,6 +1,5 @@
 //! The records of an answer, as a response of HTTP/1.1.
 
-use std::borrow::Cow;
 use std::io::Write;
 
 use crate::fault::Fault;
@@ -184,14 +183,7 @@ impl ResponseReader {
             self.put_content(bytes, out);
             return Ok(());
         };
-        let mut before = std::mem::take(head);
-        let all = match before.is_empty() {
-            true => Cow::Borrowed(bytes),
-            false => {
-                before.extend_from_slice(bytes);
-                Cow::Owned(before)
-            }
-        };
+        let all = head::joined(std::mem::take(head), bytes);
         match head::end(&all) {
             Some(end) if end <= self.head_limit => {
                 let (head, content) = all.split_at(end);
