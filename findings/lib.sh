@@ -163,6 +163,12 @@ hosts:
         fastcgi.connect: {type: unix, port: $FOLDER/program}
         fastcgi.document_root: $FOLDER
 CONF
+    start_four_servers program
+}
+
+# start_four_servers BEHIND: ./serve.py with its socket ./BEHIND, then nginx, HAProxy, lighttpd and h2o with their configurations,
+# each with its socket ./NAME. They end with the script.
+start_four_servers() {
     local server
     python3 serve.py &
     servers=($!)
@@ -175,7 +181,168 @@ CONF
     servers+=($!)
     root/usr/bin/h2o -c h2o.conf &>h2o.errors &
     servers+=($!)
-    for server in program nginx haproxy lighttpd h2o; do
+    for server in "$1" nginx haproxy lighttpd h2o; do
         until [[ -S $server ]]; do sleep 0.05; done
     done
+}
+
+# proxies: nginx, HAProxy, lighttpd and h2o of Debian 12, each at the socket ./NAME, in front of one server. Standard input is the
+# server's Python: a function answer(lines), which returns the answer to a request with these lines.
+proxies() {
+    {
+        cat <<'PY'
+import socketserver
+
+class Origin(socketserver.StreamRequestHandler):
+    def handle(self):
+        lines = []
+        while (line := self.rfile.readline().strip()) or not lines:
+            lines.append(line)
+        self.wfile.write(answer(lines))
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+PY
+        cat
+        echo 'Server("origin", Origin).serve_forever()'
+    } >serve.py
+    debian_install nginx=1.22.1-9+deb12u11 nginx-common haproxy=2.6.12-1+deb12u4 liblua5.3-0 libopentracing-c-wrapper0 \
+        libopentracing1 lighttpd=1.4.69-1 libnettle8 libxxhash0 h2o=2.2.5+dfsg2-7 libyaml-0-2
+    cat >nginx.conf <<CONF
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log nginx.log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path a;
+    proxy_temp_path b;
+    fastcgi_temp_path c;
+    uwsgi_temp_path d;
+    scgi_temp_path e;
+    server {
+        listen unix:$FOLDER/nginx;
+        location / {
+            proxy_http_version 1.1;
+            proxy_pass http://unix:$FOLDER/origin:;
+        }
+    }
+}
+CONF
+    cat >haproxy.cfg <<CONF
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend all
+    bind unix@$FOLDER/haproxy
+    default_backend origin
+backend origin
+    server origin unix@$FOLDER/origin
+CONF
+    cat >lighttpd.conf <<CONF
+server.document-root = "$FOLDER"
+server.bind = "$FOLDER/lighttpd"
+server.errorlog = "$FOLDER/lighttpd.log"
+server.modules = ("mod_proxy")
+proxy.server = ("/" => (("socket" => "$FOLDER/origin")))
+CONF
+    cat >h2o.conf <<CONF
+user: $(id -un)
+listen: {type: unix, port: $FOLDER/h2o}
+error-log: $FOLDER/h2o.log
+hosts:
+  default:
+    paths:
+      /:
+        proxy.reverse.url: "http://[unix:$FOLDER/origin]/"
+CONF
+    start_four_servers origin
+}
+
+# caches: nginx, HAProxy and Varnish of Debian 12, each at the socket ./NAME, keep the answers of one server, which counts how often it
+# was asked for a path, and sends the fields that the path names.
+caches() {
+    local server
+    debian_install nginx=1.22.1-9+deb12u11 haproxy=2.6.12-1+deb12u4 liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 \
+        varnish=7.1.1-2+deb12u1 libvarnishapi3 libjemalloc2
+    cat >serve.py <<'PY'
+import collections, email.utils, socketserver, urllib.parse
+
+asked = collections.Counter()
+
+class Origin(socketserver.StreamRequestHandler):
+    def handle(self):
+        target = self.rfile.readline().split()[1].decode()
+        while self.rfile.readline().strip():
+            pass
+        asked[target] += 1
+        date = email.utils.formatdate(usegmt=True)
+        fields = urllib.parse.unquote(target[1:]).split("|")
+        lines = ["HTTP/1.1 200 OK", "Connection: close", "Content-Length: 1", "Date: " + date, *fields[1:]]
+        self.wfile.write(("\r\n".join(lines) + f"\r\n\r\n{asked[target]}").encode())
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+Server("origin", Origin).serve_forever()
+PY
+    cat >nginx.conf <<CONF
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log nginx.log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path a;
+    proxy_temp_path b;
+    fastcgi_temp_path c;
+    uwsgi_temp_path d;
+    scgi_temp_path e;
+    proxy_cache_path kept keys_zone=kept:1m;
+    server {
+        listen unix:$FOLDER/nginx;
+        location / {
+            proxy_cache kept;
+            proxy_pass http://unix:$FOLDER/origin:;
+        }
+    }
+}
+CONF
+    cat >haproxy.cfg <<CONF
+cache kept
+    total-max-size 4
+    max-age 3600
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend all
+    bind unix@$FOLDER/haproxy
+    default_backend origin
+backend origin
+    http-request cache-use kept
+    http-response cache-store kept
+    server origin unix@$FOLDER/origin
+CONF
+    python3 serve.py &
+    servers=($!)
+    trap 'kill "${servers[@]}"; wait; rm -rf "$FOLDER"' EXIT
+    root/usr/sbin/nginx -e nginx.log -p "$FOLDER" -c nginx.conf &
+    servers+=($!)
+    root/usr/sbin/haproxy -f haproxy.cfg &>haproxy.log &
+    servers+=($!)
+    until [[ -S origin ]]; do sleep 0.05; done
+    LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$FOLDER/root/usr/lib/x86_64-linux-gnu/varnish root/usr/sbin/varnishd -F -j none \
+        -n "$FOLDER/work" -a "$FOLDER/varnish" -b "$FOLDER/origin" -s malloc,16m -T none -p default_grace=0 &>varnish.log &
+    servers+=($!)
+    for server in nginx haproxy varnish; do
+        until [[ -S $server ]]; do sleep 0.05; done
+    done
+    until [[ $(curl -s --unix-socket varnish http://a.example/begin) == 1 ]]; do sleep 0.1; done
 }
