@@ -11,13 +11,21 @@ use crate::settings::Settings;
 use crate::units::Listen;
 
 /// Whether datagrams can be received at an address.
-pub type Datagrams<'k> = dyn Fn(SocketAddr) -> bool + 'k;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datagrams {
+    /// They can.
+    Received,
+    /// Another process has the port, or this one may not bind it.
+    Refused,
+    /// This process has bound the address without TLS, and so not for datagrams.
+    Unbound,
+}
 
 /// Decides where HTTP/3 is spoken, and has the answers of sites tell of it. Returns warnings.
 pub(crate) fn decide(
     config: &mut Config,
     settings: &Settings,
-    datagrams: &Datagrams<'_>,
+    datagrams: &dyn Fn(SocketAddr) -> Datagrams,
 ) -> Vec<Finding> {
     if !config.http3.enabled {
         return Vec::new();
@@ -63,22 +71,35 @@ fn differing(config: &mut Config, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// Where another process has the port, or this one may not bind it.
-fn refused(config: &mut Config, settings: &Settings, datagrams: &Datagrams<'_>) -> Vec<Finding> {
+/// Where datagrams cannot be received. Where HTTP/3 is demanded, a refused port is an error when it is bound.
+fn refused(
+    config: &mut Config,
+    settings: &Settings,
+    datagrams: &dyn Fn(SocketAddr) -> Datagrams,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for site in &config.sites {
         for listen in &site.tls {
             let Listen::Tcp(address) = listen else { continue };
-            if config.http3.silent.contains(listen) || datagrams(*address) {
+            if config.http3.silent.contains(listen) {
                 continue;
             }
+            let datagrams = datagrams(*address);
+            let (why, remedy) = match datagrams {
+                Datagrams::Received => continue,
+                Datagrams::Refused => (
+                    "its port cannot be had for UDP (`ss -lunp`, as root, tells who has it)",
+                    "take the port from the process that has it, or write enabled = false under [http3]",
+                ),
+                Datagrams::Unbound => (
+                    "the running process has bound it without TLS",
+                    "start AFPA anew, or send it USR2",
+                ),
+            };
             config.http3.silent.push(listen.clone());
-            if !config.http3.is_demanded {
-                let cause = format!(
-                    "HTTP/3 is not spoken at {listen}: its port cannot be had for UDP (`ss -lunp`, as root, tells who has it)"
-                );
+            if !config.http3.is_demanded || datagrams == Datagrams::Unbound {
+                let cause = format!("HTTP/3 is not spoken at {listen}: {why}");
                 let location = settings.location_in("site", site.instance, "tls");
-                let remedy = "take the port from the process that has it, or write enabled = false under [http3]";
                 findings.push(Finding::warning(location, cause, remedy));
             }
         }

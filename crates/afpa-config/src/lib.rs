@@ -76,6 +76,7 @@ mod manual_test;
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 pub use access::{Access, BasicAuth};
@@ -179,7 +180,7 @@ pub struct Known<'k> {
     /// The variables of the environment.
     pub variable: &'k Variable<'k>,
     /// Where HTTP/3 can be spoken.
-    pub datagrams: &'k Datagrams<'k>,
+    pub datagrams: &'k dyn Fn(SocketAddr) -> Datagrams,
     /// Whether a server runs that has read the files which only a start reads.
     pub runs: bool,
 }
@@ -191,7 +192,7 @@ impl Default for Known<'_> {
             read: &read_certificate,
             listeners: ListenerNumbers::default(),
             variable,
-            datagrams: &|_| true,
+            datagrams: &|_| Datagrams::Received,
             runs: false,
         }
     }
@@ -249,7 +250,7 @@ fn parse(
     around: Around<'_>,
     overrides: &Overrides,
     machine: &Machine,
-    (listeners, datagrams): (ListenerNumbers, &Datagrams<'_>),
+    (listeners, datagrams): (ListenerNumbers, &dyn Fn(SocketAddr) -> Datagrams),
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
     let document = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.

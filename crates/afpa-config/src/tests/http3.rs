@@ -39,20 +39,28 @@ fn it_is_spoken_by_default_where_datagrams_can_be_had() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("afpa.toml");
     let [one, two] = ["127.0.0.1:8443", "127.0.0.1:8444"].map(|text| text.parse().unwrap());
-    let is_one = |address| address == one;
-    let known = || Known { datagrams: &is_one, ..Known::default() };
-    for (section, told) in [("", 1), ("[http3]\nenabled = true\n", 0)] {
+    let demanded = "[http3]\nenabled = true\n";
+    let (refused, unbound) = (Datagrams::Refused, Datagrams::Unbound);
+    for (section, other, told, why) in [
+        ("", refused, 1, "cannot be had for UDP"),
+        (demanded, refused, 0, ""),
+        ("", unbound, 1, "has bound it without TLS"),
+        (demanded, unbound, 1, "has bound it without TLS"),
+    ] {
+        let datagrams = |address| if address == one { Datagrams::Received } else { other };
+        let known = Known { datagrams: &datagrams, ..Known::default() };
         let sites = [one, two].map(|address: std::net::SocketAddr| {
             format!(
                 "[[site]]\nhosts = [\"{address}.example\"]\nroot = \"/\"\ntls = [\"{address}\"]\n"
             )
         });
         std::fs::write(&file, format!("{section}{}{}", sites[0], sites[1])).unwrap();
-        let Err(error) = load_by(known(), Some(&file), &Overrides::default(), &machine()) else {
+        let Err(error) = load_by(known, Some(&file), &Overrides::default(), &machine()) else {
             panic!("there is no certificate")
         };
         let said = error.to_string();
         assert_eq!(said.matches("HTTP/3 is not spoken at 127.0.0.1:8444").count(), told, "{said}");
+        assert!(said.contains(why), "{said}");
         assert!(!said.contains("HTTP/3 is not spoken at 127.0.0.1:8443"), "{said}");
     }
     let text = "[[certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n[[site]]\nroot = \"/\"\ntls = [\"127.0.0.1:8443\"]\n";

@@ -45,7 +45,7 @@ mod zone_keeper;
 use crate::cli::Serve;
 use crate::logging;
 use crate::upgrade::Inherited;
-use afpa_config::{Known, ListenerNumbers, Loaded};
+use afpa_config::{Datagrams, Known, ListenerNumbers, Loaded};
 use afpa_server::listener::takes_datagrams;
 use certificate_store::CertificateStore;
 use signals::Signals;
@@ -63,7 +63,10 @@ pub fn serve(options: &Serve) -> anyhow::Result<()> {
     let known = Known {
         read: &|files| certificates.read(files),
         listeners: ListenerNumbers::default(),
-        datagrams: &|address| inherited.has_udp(address) || takes_datagrams(address),
+        datagrams: &|address| match inherited.has_udp(address) || takes_datagrams(address) {
+            true => Datagrams::Received,
+            false => Datagrams::Refused,
+        },
         ..Known::default()
     };
     let loaded = load(options, known)?;

@@ -1,6 +1,8 @@
 //! Reload: builds the next configuration, which may fail, and then takes it into use.
 
-use afpa_config::{Config, Known, Loaded};
+use std::net::SocketAddr;
+
+use afpa_config::{Config, Datagrams, Known, Loaded};
 use afpa_server::Address;
 
 use super::Server;
@@ -38,7 +40,7 @@ impl Server {
         let known = Known {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
-            datagrams: &|address| self.engine.takes_datagrams(address),
+            datagrams: &|address| self.datagrams_at(address),
             runs: true,
             ..Known::default()
         };
@@ -57,27 +59,19 @@ impl Server {
         let mut left = Inherited::of_udp(self.engine.left_datagrams());
         let place = Place { inherited: &mut left, owner: None };
         let opened = Opened::open(Loaded { config, ..loaded }, opening, &bound, place)?;
-        self.tell_without_datagrams(&opened);
         let (spans, before) = (self.observed.spans.load(), self.observed.serving.load());
         let running = Some((&*self.config, &**spans));
         Next::build(opened, &self.frame(), running, &before.global)
     }
 
-    /// Tells of addresses that get TLS and were bound without: for HTTP/3, which is demanded there, a process has to bind
-    /// them anew.
-    fn tell_without_datagrams(&self, opened: &Opened) {
-        if !opened.config.http3.enabled || !opened.config.http3.is_demanded {
-            return;
-        }
-        for (address, taken) in &opened.listeners.staying {
-            if let Address::Tcp(bound) = address
-                && taken.tls.is_some()
-                && !self.engine.takes_datagrams(*bound)
-            {
-                tracing::warn!(
-                    "HTTP/3 is not spoken at {address} until the next start, or USR2: it was bound without TLS"
-                );
-            }
+    /// For HTTP/3 at an address that gets TLS, and was bound without, a process has to bind it anew.
+    fn datagrams_at(&self, address: SocketAddr) -> Datagrams {
+        if self.engine.takes_datagrams(address) {
+            Datagrams::Received
+        } else if self.engine.addresses().any(|bound| *bound == Address::Tcp(address)) {
+            Datagrams::Unbound
+        } else {
+            Datagrams::Refused
         }
     }
 }
