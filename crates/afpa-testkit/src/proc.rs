@@ -49,6 +49,26 @@ impl Process {
         Ok(fs::read_dir(format!("/proc/{}/task", self.0))?.count())
     }
 
+    /// A line for each thread: its name, its state, the function of the kernel in which it waits, and its system call. As
+    /// far as they can be read, for a test that fails.
+    pub fn waiting_in(self) -> String {
+        let threads =
+            fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().flatten();
+        let lines = threads.map(|thread| {
+            let read = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let stat = read("stat");
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            let (name, wait, call) = (read("comm"), read("wchan"), read("syscall"));
+            format!(
+                "{}: {} in {wait}, system call {}\n",
+                name.trim(),
+                state.unwrap_or('?'),
+                call.trim()
+            )
+        });
+        lines.collect()
+    }
+
     /// Whether every thread has taken a name of its own: until then it bears that of the thread that started it.
     ///
     /// # Errors
