@@ -26,3 +26,16 @@ fail() {
     for line in "$@"; do say "  $line"; done
     exit 1
 }
+
+# Clippy's driver is rustc with more lints, and makes the same programs: with it, what is compiled for tests is linted on the
+# way. `cargo clippy` would read all crates once more. Only crates of the workspace are compiled by it.
+lint_while_compiling() {
+    export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+}
+
+# Milliseconds of processors, from what `times` prints: those of the commands that a shell has waited for. That shell itself
+# has to call it, since a subshell knows only its own: times >FILE; busy_ms <FILE
+busy_ms() {
+    awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] } }
+         END { printf "%d\n", sum * 1000 }'
+}
