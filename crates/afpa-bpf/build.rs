@@ -6,7 +6,8 @@ use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use libbpf_cargo::SkeletonBuilder;
+#[path = "build/compile.rs"]
+mod compile;
 
 /// The objects, by the names of their sources.
 const OBJECTS: [&str; 2] = ["afpa", "dns"];
@@ -16,13 +17,14 @@ const PREBUILT: &str = "../../bpf/prebuilt";
 
 fn main() {
     println!("cargo:rerun-if-changed=../../bpf");
+    println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-env-changed=AFPA_BPF_PREBUILT");
     compile_explain();
     println!("cargo:rustc-check-cfg=cfg(afpa_bpf_compiled)");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     if std::env::var_os("AFPA_BPF_PREBUILT").is_none() && clang_is_there() {
         for name in OBJECTS {
-            compile(&format!("{SOURCES}/{name}.bpf.c"), &out.join(format!("{name}.bpf.o")));
+            compile(&format!("{SOURCES}/{name}.bpf.c"), &out.join(format!("{name}.bpf.o")), &out);
         }
         println!("cargo:rustc-env=AFPA_CLANG={}", clang_version()); // for tests/programs/object.rs
         println!("cargo:rustc-cfg=afpa_bpf_compiled");
@@ -77,16 +79,10 @@ fn clang_is_there() -> bool {
     Command::new("clang").arg("--version").output().is_ok_and(|out| out.status.success())
 }
 
-/// Version 3 of the instruction set: 32-bit arithmetic and atomics, in every kernel that has tcx.
-fn compile(source: &str, object: &Path) {
+fn compile(source: &str, object: &Path, out: &Path) {
     let include = format!("-I{INCLUDE}");
     // Line information must not depend on where the sources lie.
     let here = std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
     let nowhere = format!("-ffile-prefix-map={here}=.");
-    SkeletonBuilder::new()
-        .source(source)
-        .obj(object)
-        .clang_args([include.as_str(), nowhere.as_str(), "-mcpu=v3", "-Wall", "-Werror"])
-        .build()
-        .expect("the eBPF programs compile");
+    compile::compile(source, object, out, &[&include, &nowhere]);
 }

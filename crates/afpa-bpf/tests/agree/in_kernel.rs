@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, ProgramMut};
 
 use super::framing::Framing;
 use super::property::Verdict;
 use super::world::{HEADER_BLOCKS, Table, World};
+
+#[path = "../../build/compile.rs"]
+mod compile;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agree/judge.bpf.c");
 const BPF: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf");
@@ -31,18 +33,13 @@ impl Judge {
     /// Compiles it into `folder` and loads it. None, said aloud, where either cannot be.
     pub fn load(folder: &Path, world: &World) -> Option<Self> {
         let path = folder.join("judge.bpf.o");
-        let include = format!("-I{BPF}/include");
-        let built = SkeletonBuilder::new()
-            .source(SOURCE)
-            .obj(&path)
-            .clang_args([include.as_str(), &format!("-I{BPF}"), "-mcpu=v3", "-Wall", "-Werror"])
-            .build();
         let clang = std::process::Command::new("clang").arg("--version").output();
         if !clang.is_ok_and(|out| out.status.success()) {
             println!("SKIP: no clang to compile {SOURCE} for BPF");
             return None;
         }
-        built.expect("judge.bpf.c compiles");
+        let includes = [format!("-I{BPF}/include"), format!("-I{BPF}")];
+        compile::compile(SOURCE, &path, folder, &[&includes[0], &includes[1]]);
         let object = match Self::open(&path, world) {
             Ok(object) => object,
             // The verifier's refusal has the same kind, and is no reason to skip anything.

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use afpa_tcp_sim::step::{Micros, SenderState, Step};
-use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{Object, ObjectBuilder, ProgramInput};
+
+#[path = "../../build/compile.rs"]
+mod compile;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sender/sender.bpf.c");
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf/include");
@@ -25,12 +27,7 @@ impl Kernel {
         }
         let path = folder.join("sender.bpf.o");
         let includes = [format!("-I{INCLUDE}"), format!("-I{STEPS}")];
-        SkeletonBuilder::new()
-            .source(SOURCE)
-            .obj(&path)
-            .clang_args([&includes[0], &includes[1], "-mcpu=v3", "-Wall", "-Werror"])
-            .build()
-            .expect("sender.bpf.c compiles");
+        compile::compile(SOURCE, &path, folder, &[&includes[0], &includes[1]]);
         let open = ObjectBuilder::default().open_file(&path).expect("an object");
         match open.load() {
             Ok(object) => Some(Self(object)),
