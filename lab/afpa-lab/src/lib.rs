@@ -29,6 +29,7 @@ pub mod servers;
 pub mod sites;
 pub mod stats;
 pub mod summary;
+pub mod trixie;
 pub mod units;
 mod usage;
 pub mod user_mode;

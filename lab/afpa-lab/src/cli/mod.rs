@@ -14,6 +14,7 @@ mod peers;
 mod progress;
 mod proxy;
 mod sites;
+mod trixie;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ enum Command {
     Cores(cores::Cores),
     Proxy(proxy::Proxy),
     Sites(sites::Sites),
+    Trixie(trixie::Trixie),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -67,6 +69,7 @@ impl Cli {
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Sites(sites) => sites.run()?,
+            Command::Trixie(trixie) => trixie.run()?,
             Command::Cores(cores) => cores.run()?,
             Command::Ask(ask) => ask.run()?,
             Command::Hold(hold) => hold.run()?,

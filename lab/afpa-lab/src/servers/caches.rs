@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
+use super::installed::Origin;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, installed, reference, template};
 
@@ -12,8 +13,10 @@ use super::{Programs, Running, Server, ServerSetup, installed, reference, templa
 pub(super) fn caches(programs: &Programs) -> Vec<Box<dyn Server>> {
     let own = |kernel| Afpa { kernel, programs: programs.clone() };
     vec![
-        Box::new(HaProxy(programs.clone())),
-        Box::new(Varnish(programs.clone())),
+        Box::new(HaProxy(programs.clone(), Origin::Here)),
+        Box::new(HaProxy(programs.clone(), Origin::Trixie)),
+        Box::new(Varnish(programs.clone(), Origin::Here)),
+        Box::new(Varnish(programs.clone(), Origin::Trixie)),
         Box::new(Nginx(programs.clone())),
         Box::new(own(false)),
         Box::new(own(true)),
@@ -36,13 +39,13 @@ impl Server for Nginx {
     }
 
     fn version(&self) -> String {
-        version("nginx", "-v")
+        Origin::Here.version("nginx", "-v")
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/nginx-cache.conf");
         let file = template::write(setup, "nginx-cache.conf", text)?;
-        let launch = program("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
+        let launch = Origin::Here.launch("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
         let launch = launch.arg("-e").arg(setup.folder.join("errors.txt"));
         behind(setup, &self.0, file, launch)
     }
@@ -98,60 +101,72 @@ fn behind<'a>(
     running.and(setup, launch, setup.address)
 }
 
-struct HaProxy(Programs);
+struct HaProxy(Programs, Origin);
 
 impl Server for HaProxy {
     fn name(&self) -> &str {
-        "haproxy"
+        match self.1 {
+            Origin::Here => "haproxy",
+            Origin::Trixie => "haproxy-trixie",
+        }
     }
 
     fn about(&self) -> &str {
-        "HAProxy: one thread, answers from its cache"
+        match self.1 {
+            Origin::Here => "HAProxy: one thread, answers from its cache",
+            Origin::Trixie => "Debian 13's HAProxy, configured like the other",
+        }
     }
 
     fn lacks(&self) -> Option<String> {
-        installed::lacks("haproxy", "haproxy").or_else(|| reference::lacks(&self.0))
+        self.1.lacks("haproxy", "haproxy").or_else(|| reference::lacks(&self.0))
     }
 
     fn version(&self) -> String {
-        version("haproxy", "-v")
+        self.1.version("haproxy", "-v")
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/haproxy.cfg");
         let file = template::write(setup, "haproxy.cfg", text)?;
         // -db: in the foreground.
-        let launch = program("haproxy")?.arg("-db").arg("-f").arg(&file);
+        let launch = self.1.launch("haproxy")?.arg("-db").arg("-f").arg(&file);
         behind(setup, &self.0, file, launch)
     }
 }
 
-struct Varnish(Programs);
+struct Varnish(Programs, Origin);
 
 impl Server for Varnish {
     fn name(&self) -> &str {
-        "varnish"
+        match self.1 {
+            Origin::Here => "varnish",
+            Origin::Trixie => "varnish-trixie",
+        }
     }
 
     fn about(&self) -> &str {
-        "Varnish: a pool of threads, answers from its memory"
+        match self.1 {
+            Origin::Here => "Varnish: a pool of threads, answers from its memory",
+            Origin::Trixie => "Debian 13's Varnish, configured like the other",
+        }
     }
 
     fn lacks(&self) -> Option<String> {
         // Varnish compiles its configuration.
-        let varnish = installed::lacks("varnishd", "varnish");
+        let varnish = self.1.lacks("varnishd", "varnish");
         let compiler = || installed::lacks("cc", "build-essential");
         varnish.or_else(compiler).or_else(|| reference::lacks(&self.0))
     }
 
     fn version(&self) -> String {
-        version("varnishd", "-V")
+        self.1.version("varnishd", "-V")
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/varnish.vcl");
         let file = template::write(setup, "varnish.vcl", text)?;
-        let launch = varnishd(program("varnishd")?, setup).arg("-f").arg(&file);
+        let launch = varnishd(self.1.launch("varnishd")?, setup).arg("-f").arg(&file);
         behind(setup, &self.0, file, launch)
     }
 }
@@ -179,15 +194,4 @@ fn varnishd(launch: Launch, setup: &ServerSetup<'_>) -> Launch {
 /// A server that has the files.
 fn origin(setup: &ServerSetup<'_>, programs: &Programs) -> Launch {
     reference::launch(programs, "sped", template::origin(setup), setup)
-}
-
-fn program(name: &str) -> Result<Launch> {
-    match installed::find(name) {
-        Some(program) => Ok(Launch::new(program)),
-        None => bail!("{name} is not installed"),
-    }
-}
-
-fn version(name: &str, argument: &str) -> String {
-    installed::find(name).map_or_else(String::new, |path| installed::version(&path, argument))
 }

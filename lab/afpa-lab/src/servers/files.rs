@@ -5,14 +5,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
+use super::installed::Origin;
 use super::running::Launch;
-use super::{Running, Server, ServerSetup, installed, template};
+use super::{Running, Server, ServerSetup, template};
 
-/// nginx, h2o, Apache in two forms, lighttpd, Caddy.
+/// nginx of this Debian and of Debian 13, h2o, Apache in two forms, lighttpd, Caddy.
 pub(super) fn peers() -> Vec<Box<dyn Server>> {
-    let peers = [NGINX, H2O, PREFORK, EVENT, LIGHTTPD, CADDY];
+    let peers = [NGINX, NGINX_TRIXIE, H2O, PREFORK, EVENT, LIGHTTPD, CADDY];
     peers.into_iter().map(|peer| Box::new(peer) as Box<dyn Server>).collect()
 }
 
@@ -26,6 +27,14 @@ pub(super) const NGINX: Peer = Peer {
     file: "nginx.conf",
     text: include_str!("../../../servers/nginx.conf"),
     launch: |launch, setup, file| nginx(launch, setup.folder, file),
+    origin: Origin::Here,
+};
+
+const NGINX_TRIXIE: Peer = Peer {
+    name: "nginx-trixie",
+    about: "Debian 13's nginx, configured like the other",
+    origin: Origin::Trixie,
+    ..NGINX
 };
 
 const H2O: Peer = Peer {
@@ -37,6 +46,7 @@ const H2O: Peer = Peer {
     file: "h2o.conf",
     text: include_str!("../../../servers/h2o.conf"),
     launch: |launch, _, file| launch.args(["-m", "worker", "-c"]).arg(file),
+    origin: Origin::Here,
 };
 
 const PREFORK: Peer = Peer {
@@ -48,6 +58,7 @@ const PREFORK: Peer = Peer {
     file: "apache-prefork.conf",
     text: include_str!("../../../servers/apache-prefork.conf"),
     launch: apache,
+    origin: Origin::Here,
 };
 
 const EVENT: Peer = Peer {
@@ -59,6 +70,7 @@ const EVENT: Peer = Peer {
     file: "apache-event.conf",
     text: include_str!("../../../servers/apache-event.conf"),
     launch: apache,
+    origin: Origin::Here,
 };
 
 const LIGHTTPD: Peer = Peer {
@@ -70,6 +82,7 @@ const LIGHTTPD: Peer = Peer {
     file: "lighttpd.conf",
     text: include_str!("../../../servers/lighttpd.conf"),
     launch: |launch, _, file| launch.arg("-D").arg("-f").arg(file),
+    origin: Origin::Here,
 };
 
 const CADDY: Peer = Peer {
@@ -85,6 +98,7 @@ const CADDY: Peer = Peer {
         // By default Caddy would write into root's home.
         launch.env("XDG_CONFIG_HOME", setup.folder).env("XDG_DATA_HOME", setup.folder)
     },
+    origin: Origin::Here,
 };
 
 /// A server that has one program and one configuration.
@@ -100,6 +114,7 @@ pub(super) struct Peer {
     text: &'static str,
     /// Adds the arguments, among them the configuration.
     launch: fn(Launch, &ServerSetup<'_>, &Path) -> Launch,
+    origin: Origin,
 }
 
 impl Server for Peer {
@@ -112,23 +127,20 @@ impl Server for Peer {
     }
 
     fn lacks(&self) -> Option<String> {
-        installed::lacks(self.program, self.package)
+        self.origin.lacks(self.program, self.package)
     }
 
     fn version(&self) -> String {
-        let program = installed::find(self.program);
-        program.map_or_else(String::new, |program| installed::version(&program, self.version))
+        self.origin.version(self.program, self.version)
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let Some(program) = installed::find(self.program) else {
-            bail!("{} is not installed (Debian package {})", self.program, self.package);
-        };
+        let launch = self.origin.launch(self.program)?;
         if self.program == "apache2" {
             readable_by_everybody(setup.root)?;
         }
-        let file = template::write(setup, self.file, self.text)?;
-        let launch = (self.launch)(Launch::new(program), setup, &file);
+        let file = template::write(setup, self.file, &self.origin.configuration(self.text))?;
+        let launch = (self.launch)(launch, setup, &file);
         Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }
 }

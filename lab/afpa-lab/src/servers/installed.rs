@@ -4,6 +4,63 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context, Result};
+
+use super::running::Launch;
+use crate::trixie::Root;
+
+/// Where a program comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// This machine's Debian.
+    Here,
+    /// The root of Debian 13.
+    Trixie,
+}
+
+impl Origin {
+    /// The reason why its program cannot be started; `None` if it can.
+    pub(super) fn lacks(self, program: &str, package: &str) -> Option<String> {
+        match self {
+            Self::Here => lacks(program, package),
+            Self::Trixie => Root::lacks(program),
+        }
+    }
+
+    /// The program, without arguments.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub(super) fn launch(self, program: &str) -> Result<Launch> {
+        let missing = || format!("{program} is not installed");
+        match self {
+            Self::Here => find(program).map(Launch::new).with_context(missing),
+            Self::Trixie => {
+                let command = Root::here().and_then(|root| root.command(program));
+                let mut words = command.with_context(missing)?.into_iter();
+                let loader = words.next().with_context(missing)?;
+                Ok(Launch::new(loader).args(words))
+            }
+        }
+    }
+
+    /// The first line of its version message.
+    pub(super) fn version(self, program: &str, argument: &str) -> String {
+        let launch = self.launch(program).map(|launch| launch.arg(argument));
+        launch.map_or_else(|_| String::new(), |launch| first_line(&mut launch.command()))
+    }
+
+    /// A configuration that takes files of its own system.
+    pub(super) fn configuration(self, text: &str) -> String {
+        match Root::here().filter(|_| self == Self::Trixie) {
+            Some(root) => {
+                text.replace("/etc/nginx/", &format!("{}/", root.path("etc/nginx").display()))
+            }
+            None => text.to_owned(),
+        }
+    }
+}
+
 /// Finds a program on the path. Servers live in `sbin`, which an ordinary user's path leaves out.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -20,7 +77,11 @@ pub(super) fn lacks(program: &str, package: &str) -> Option<String> {
 
 /// The first line of a program's version message, on either output.
 pub(super) fn version(program: &Path, argument: &str) -> String {
-    let Ok(output) = Command::new(program).arg(argument).output() else {
+    first_line(Command::new(program).arg(argument))
+}
+
+fn first_line(command: &mut Command) -> String {
+    let Ok(output) = command.output() else {
         return String::from("unknown");
     };
     let text = [output.stdout, output.stderr].concat();

@@ -1,0 +1,17 @@
+//! `afpa-lab trixie`.
+
+use afpa_lab::trixie::Root;
+use anyhow::Result;
+use clap::Args;
+
+/// Make the root of Debian 13 whose servers take part beside this machine's own: once, some 500 MB.
+#[derive(Debug, Args)]
+pub(super) struct Trixie {}
+
+impl Trixie {
+    pub(super) fn run(&self) -> Result<()> {
+        let root = Root::make()?;
+        println!("{}", root.path("").display());
+        Ok(())
+    }
+}
