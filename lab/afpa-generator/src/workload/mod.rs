@@ -112,8 +112,8 @@ pub fn families() -> Vec<(&'static str, &'static str)> {
         ("cold", "each of 20,000 files of 4 KB in its turn: at first no cache has them"),
         (
             "replay",
-            "a made-up access log, or replay:FILE in common log format; requests of a client \
-             within 15 s share a connection",
+            "a made-up access log, or replay:FILE in common log format or the World Cup's (unpacked); requests \
+             of a client within 15 s share a connection",
         ),
     ]
 }

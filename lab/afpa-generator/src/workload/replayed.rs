@@ -9,7 +9,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::order::Order;
 use super::{Object, Request, Workload};
-use crate::log::{Entry, LogLimits, SyntheticLog, read_log, sessions};
+use crate::log::{
+    Entry, LogLimits, SyntheticLog, is_world_cup, read_log, read_world_cup, sessions,
+};
 
 const LONGEST_NAME: usize = 40;
 const RULE: &str = "Requests of one client that come less than 15 s after its last one share a \
@@ -19,13 +21,16 @@ const RULE: &str = "Requests of one client that come less than 15 s after its la
                     extension; a file is as long as the \
                     longest answer that the log has for it.";
 
-/// A workload from a log in common log format.
+/// A workload from a log in common log format, or in the World Cup's.
 ///
 /// # Errors
 ///
 /// When the log cannot be read, has no usable entry, or needs more than `limits` allow.
-pub fn replay(name: &str, log: impl BufRead, limits: &LogLimits) -> Result<Workload> {
-    let (entries, passed_over) = read_log(log, limits)?;
+pub fn replay(name: &str, mut log: impl BufRead, limits: &LogLimits) -> Result<Workload> {
+    let (entries, passed_over) = match is_world_cup(log.fill_buf()?) {
+        true => read_world_cup(log, limits)?,
+        false => read_log(log, limits)?,
+    };
     // Good as a file's name.
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let file: String = name.chars().map(plain).take(LONGEST_NAME).collect();
@@ -181,6 +186,20 @@ a - - [01/Sep/2001:00:00:30 +0000] \"GET /x HTTP/1.0\" 200 30
         assert_eq!(statuses, [200, 404, 200, 304]);
         let steps: Vec<_> = workload.requests(0).take(5).map(|s| (s.request, s.last)).collect();
         assert!(steps.contains(&(2, true)) && steps.contains(&(1, false)), "{steps:?}");
+    }
+
+    #[test]
+    fn the_world_cup_s_logs_are_known_by_their_bytes() {
+        let record = |time: u32, object: u32| {
+            let numbers = [time, 7, object, 100 * object].map(u32::to_be_bytes);
+            [numbers.concat(), vec![0, 2, 1, 0]].concat()
+        };
+        let log = [record(894_000_000, 1), record(894_000_005, 2), record(894_000_030, 1)].concat();
+        let workload = replay("wc_day6_1", &*log, &LogLimits::default()).unwrap();
+        let lengths: Vec<u64> = workload.objects().iter().map(|o| o.body.length()).collect();
+        assert_eq!(lengths, [100, 200]);
+        let Order::Sessions(connections) = &workload.order else { panic!("no sessions") };
+        assert_eq!(connections, &[vec![0, 1], vec![0]]);
     }
 
     #[test]
