@@ -17,4 +17,4 @@ pub use files::{LAST_MODIFIED, MODIFIED};
 pub use generators::{Generator, fetch_all, generators};
 pub use log::{Entry, LogLimits, SyntheticLog, read_log, sessions};
 pub use measure::{ClientSetup, Latency, Load, Measured, agreement};
-pub use workload::{Object, Request, Step, Steps, Workload, families, family, replay};
+pub use workload::{Object, Request, SEGMENT, Step, Steps, Workload, families, family, replay};

@@ -20,6 +20,9 @@ const NO_ARCHITECTURES: &[&str] = &[
     "caddy",
     "haproxy",
     "varnish",
+    "nginx-trixie",
+    "haproxy-trixie",
+    "varnish-trixie",
 ];
 /// JAWS's questions: the protocol optimisations, the size of the pool, threads for each request.
 pub(crate) const JAWS: &[&str] = &[
@@ -146,6 +149,7 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
         experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
         experiment("JAWS's clients", Some(JAWS_SWEEP), vec![clients]),
         experiment("connections", others, vec![connections]),
+        experiment("HttpArena's profiles", others, vec![arena(false)?, arena(true)?]),
         experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
         experiment("the proxy", Some(PROXIES), proxy),
         experiment(
@@ -154,6 +158,14 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
             vec![Part::persistent(protocol?.concat())],
         ),
     ])
+}
+
+/// The board's fewest connections: 512, and 1,024 for the page of files.
+fn arena(page: bool) -> Result<Part> {
+    let mut workloads = family("arena", &[], false)?;
+    workloads.retain(|one| (one.name == "arena-static") == page);
+    let connections = vec![if page { 1024 } else { 512 }];
+    Ok(Part { connections, ..Part::persistent(workloads) })
 }
 
 fn webstone(sizes: &[u64]) -> Result<Vec<Workload>> {

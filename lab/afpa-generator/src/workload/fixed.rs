@@ -23,6 +23,30 @@ pub(super) fn webstone(size: u64) -> Workload {
     }
 }
 
+/// Content of a full segment of Ethernet's usual frames, with TCP's timestamps.
+pub const SEGMENT: u64 = 1448;
+/// Room for the head of an answer.
+const HEAD: u64 = 256;
+
+/// One file whose answer has so many full segments.
+pub(super) fn segments(number: u64) -> Workload {
+    let number = number.max(1);
+    let object = Object::new(format!("/segments/{number}.jpg"), number * SEGMENT - HEAD);
+    Workload {
+        name: format!("segments-{number}"),
+        family: "segments".into(),
+        title: format!("Answers of {number} full segments"),
+        point: Some(number as f64),
+        about: "Kim and Rixner's packets of the largest size. Approximated: they are answers to requests, where the paper's \
+                program only sent; the last segment of an answer is full to within what the server's head is shorter than \
+                256 bytes."
+            .into(),
+        requests: vec![Request::get(&object)],
+        objects: vec![object],
+        order: Order::Mix,
+    }
+}
+
 /// As a browser asks. Pictures, so that no server thinks of compressing them.
 pub(super) fn browser(size: u64) -> Workload {
     let object = Object::new(format!("/browser/picture{size}.jpg"), size);

@@ -1,5 +1,6 @@
 //! Workloads: files, requests with the expected responses, and the order of requests.
 
+mod arena;
 mod fixed;
 mod mixes;
 mod order;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::files;
 
+pub use fixed::SEGMENT;
 pub use order::{Step, Steps};
 pub use replayed::replay;
 pub use request::{Object, Request};
@@ -105,6 +107,8 @@ pub fn families() -> Vec<(&'static str, &'static str)> {
         ("webstone", "files of one size, 64 B to 1 MB"),
         ("specweb96", "SPECweb96's four classes of nine files; grows with the target rate"),
         ("jaws", "JAWS's table: 500 B 35 %, 5 KB 50 %, 50 KB 14 %, 5 MB 1 %"),
+        ("segments", "answers of 1 and of 11 full segments, for rates that are held"),
+        ("arena", "HttpArena's profiles baseline, limited-conn and static, for servers of files"),
         ("proxy", "a small set of 102-byte files, as in the papers' proxy experiment"),
         ("browser", "one size, asked with a kilobyte of header fields as browsers send them"),
         ("conditional", "If-Modified-Since, nothing has changed: 304"),
@@ -135,6 +139,7 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
             let full = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
             or(&full, &[512, 8 << 10, 1 << 20]).into_iter().map(fixed::webstone).collect()
         }
+        "segments" => or(&[1, 11], &[1]).into_iter().map(fixed::segments).collect(),
         "browser" => or(&[512, 8 << 10], &[512]).into_iter().map(fixed::browser).collect(),
         "conditional" => or(&[4 << 10], &[4 << 10]).into_iter().map(fixed::conditional).collect(),
         "specweb96" => {
@@ -142,6 +147,7 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
         }
         _ if !sizes.is_empty() => bail!("{name} does not come in sizes"),
         "jaws" => vec![mixes::jaws()],
+        "arena" => arena::profiles(),
         "proxy" => vec![fixed::proxy()],
         "absent" => vec![fixed::absent()],
         "cold" => fixed::cold(),

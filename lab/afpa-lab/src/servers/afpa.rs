@@ -50,7 +50,7 @@ const SENDFILE: &[&str] = &["--fast-path", "off", "--pin-threshold", "0B"];
 /// How long `afpa attach` may take to ask nginx for all its files.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(120);
 /// The extensions of the files that `afpa attach` asks nginx for: those of all workloads.
-const EXTENSIONS: &str = "html,htm,css,js,txt,png,gif,jpg,bin,dat";
+const EXTENSIONS: &str = "html,htm,css,js,txt,png,gif,jpg,bin,dat,svg,webp,woff2,json";
 
 struct Serve {
     name: &'static str,
