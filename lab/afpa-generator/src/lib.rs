@@ -14,7 +14,7 @@ mod workload;
 
 pub use body::Body;
 pub use files::{LAST_MODIFIED, MODIFIED};
-pub use generators::{Generator, fetch_all, generators};
+pub use generators::{Generator, Http2, Http3, fetch_all, generators};
 pub use log::{Entry, LogLimits, SyntheticLog, read_log, sessions};
 pub use measure::{ClientSetup, Latency, Load, Measured, agreement};
 pub use workload::{Object, Request, SEGMENT, Step, Steps, Workload, families, family, replay};

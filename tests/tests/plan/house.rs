@@ -144,7 +144,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The same of the lab, a workspace of its own. The table stands in `lab/README.md`.
 const LAB: &[(&str, &[&str])] = &[
     ("afpa-architectures", &["afpa-cache", "afpa-http"]),
-    ("afpa-generator", &["afpa-netlab"]),
+    ("afpa-generator", &["afpa-h2", "afpa-h3", "afpa-netlab"]),
     ("afpa-lab", &["afpa-architectures", "afpa-bpf", "afpa-generator", "afpa-netlab"]),
 ];
 

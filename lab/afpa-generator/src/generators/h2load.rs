@@ -111,7 +111,7 @@ fn run(
 
 /// `requests: 10 total, ... 9 succeeded, 1 failed, 0 errored, 0 timeout` and
 /// `traffic: 1.2MB (1234567) total, ...`.
-fn read_report(report: &str, lasts: Duration) -> Result<Measured> {
+pub(super) fn read_report(report: &str, lasts: Duration) -> Result<Measured> {
     let line = |begin: &str| report.lines().find_map(|line| line.strip_prefix(begin));
     let requests = line("requests: ").context("h2load reported no requests")?;
     let of = |word: &str| -> Result<u64> {

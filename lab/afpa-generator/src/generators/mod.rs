@@ -2,6 +2,8 @@
 
 mod fetch;
 mod h2load;
+mod http2;
+mod http3;
 mod socket;
 
 mod tc;
@@ -16,6 +18,8 @@ use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::Workload;
 
 pub use fetch::fetch_all;
+pub use http2::Http2;
+pub use http3::Http3;
 
 /// A way to ask a server for a workload.
 pub trait Generator: Send + Sync {
@@ -70,7 +74,7 @@ fn warm_up(load: &Load, mut run: impl FnMut(Duration) -> Result<bool>) -> Result
     Ok(())
 }
 
-/// All of them.
+/// All that need no certificate.
 pub fn generators() -> Vec<Box<dyn Generator>> {
     vec![Box::new(tc::Tc), Box::new(socket::Socket), Box::new(wrk::Wrk), Box::new(h2load::H2load)]
 }

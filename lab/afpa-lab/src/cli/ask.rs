@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use afpa_generator::{ClientSetup, Load, Object, Workload, generators};
+use afpa_generator::{ClientSetup, Generator, Http3, Load, Object, Workload, generators};
 use afpa_netlab::CoreTimes;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 /// Ask one server for given files, at a rate (open loop) or as fast as it answers: sockets, every byte
-/// compared. Runs in the network namespace it is started in; prints JSON. Fails when an answer was wrong.
+/// compared; or HTTP/3. Runs in the network namespace it is started in; prints JSON. Fails when an answer was wrong.
 #[derive(Debug, Args)]
 pub(super) struct Ask {
     /// The server
@@ -37,6 +37,21 @@ pub(super) struct Ask {
     /// Tell what this core did meanwhile; may be repeated
     #[arg(long, value_name = "CORE")]
     watch: Vec<usize>,
+    /// By HTTP/3, of a server that has this certificate (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    http3: Option<PathBuf>,
+    /// The name in the certificate
+    #[arg(long, value_name = "NAME", default_value = "localhost", requires = "http3")]
+    name: String,
+    /// Requests that a connection of HTTP/3 has open at once
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "http3")]
+    streams: u32,
+    /// A connection of HTTP/3 for each request
+    #[arg(long, requires = "http3")]
+    once: bool,
+    /// By X25519MLKEM768, and not by X25519
+    #[arg(long, requires = "http3")]
+    post_quantum: bool,
 }
 
 impl Ask {
@@ -54,7 +69,7 @@ impl Ask {
             connections: self.connections,
             warm_up: Duration::try_from_secs_f64(self.warm_up)?,
             duration: Duration::try_from_secs_f64(self.seconds)?,
-            persistent: true,
+            persistent: !self.once,
             rate: self.rate,
         };
         // One client address, which the kernel chooses; sockets use nothing else of the setup.
@@ -68,13 +83,12 @@ impl Ask {
             answers_at_once: false,
             ages: false,
         };
-        let all = generators();
-        let socket = all.iter().find(|one| one.name() == "socket").context("the generator")?;
-        socket.can(workload, &load).map_err(anyhow::Error::msg)?;
+        let generator = self.generator()?;
+        generator.can(workload, &load).map_err(anyhow::Error::msg)?;
 
         let mut samples = Vec::with_capacity(2);
         let look = || self.watch.iter().map(|core| CoreTimes::of_core(*core)).collect();
-        let measured = socket.run(&client, workload, &load, &mut || samples.push(look()))?;
+        let measured = generator.run(&client, workload, &load, &mut || samples.push(look()))?;
         let samples = samples.into_iter().collect::<Result<Vec<Vec<CoreTimes>>>>()?;
         let [before, after] = &samples[..] else { anyhow::bail!("two samples are taken") };
         let cores: Vec<CoreTimes> = after.iter().zip(before).map(|(a, b)| *a - *b).collect();
@@ -82,6 +96,21 @@ impl Ask {
         let first = measured.complaints.first().map_or("", String::as_str);
         ensure!(measured.errors == 0, "{} errors: {first}", measured.errors);
         Ok(())
+    }
+}
+
+impl Ask {
+    fn generator(&self) -> Result<Box<dyn Generator>> {
+        let Some(file) = &self.http3 else {
+            let mut all = generators().into_iter();
+            return all.find(|one| one.name() == "socket").context("the generator");
+        };
+        Ok(Box::new(Http3 {
+            certificate: Http3::certificate_of(file)?,
+            name: self.name.clone(),
+            streams: self.streams,
+            post_quantum: self.post_quantum,
+        }))
     }
 }
 

@@ -67,7 +67,8 @@ impl Generator for Socket {
     }
 }
 
-fn allow_files(connections: u32) -> Result<()> {
+/// Raises the limit of open files, if it is too low for so many connections.
+pub(super) fn allow_files(connections: u32) -> Result<()> {
     let wanted = u64::from(connections) + 64;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= wanted) {
