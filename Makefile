@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores
+.PHONY: help docs run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -75,6 +75,10 @@ bench-sites: lab ## what ten thousand sites cost, beside nginx (ARGS="--shared -
 
 bench-cores: lab ## how rates grow with the cores of the server, as root (ARGS="--cores 1,2")
 	@$(TARGET_DIR)/release/afpa-lab cores $(ARGS)
+
+bench-http3: lab ## HTTP/3 beside nginx, HAProxy and Caddy, as root, seven minutes (ARGS="--quick")
+	@scripts/debian13
+	@$(TARGET_DIR)/release/afpa-lab http3 $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

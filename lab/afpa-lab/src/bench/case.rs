@@ -50,6 +50,8 @@ pub enum Method {
     },
     /// wrk, over loopback.
     Wrk,
+    /// So many requests of each connection are open at once: HTTP/2 and HTTP/3.
+    Streams(u32),
 }
 
 /// The settings of a closed loop in TC.
@@ -108,7 +110,7 @@ impl Case {
     pub fn tc(&self) -> Option<&TcLoad> {
         match &self.method {
             Method::Tc(load) => Some(load),
-            Method::Rate { .. } | Method::Wrk => None,
+            Method::Rate { .. } | Method::Wrk | Method::Streams(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ mod compare;
 mod cores;
 mod fast_path;
 mod hold;
+mod http3;
 mod interrupt;
 mod list;
 mod papers;
@@ -51,6 +52,7 @@ enum Command {
     Compare(compare::Compare),
     Cores(cores::Cores),
     Proxy(proxy::Proxy),
+    Http3(http3::Http3),
     Sites(sites::Sites),
     Trixie(trixie::Trixie),
     List(list::List),
@@ -68,6 +70,7 @@ impl Cli {
             Command::Adaptive(bench) => return bench.run(),
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
+            Command::Http3(bench) => return bench.run(),
             Command::Sites(sites) => sites.run()?,
             Command::Trixie(trixie) => trixie.run()?,
             Command::Cores(cores) => cores.run()?,

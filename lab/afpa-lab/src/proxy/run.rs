@@ -97,7 +97,7 @@ impl Run<'_> {
                 let rate = verdict::rate(of, *share, &bench.samples, &self.names());
                 Some(rate.with_context(|| format!("{of} was not measured"))?)
             }
-            Method::Tc(_) | Method::Wrk => None,
+            Method::Tc(_) | Method::Wrk | Method::Streams(_) => None,
         };
         // wrk would take at least a second for each warm-up.
         let warm_up = if self.is_loopback() { 0.0 } else { bench.settings.warm_up };
@@ -113,7 +113,9 @@ impl Run<'_> {
     fn length(&self, bench: &Bench, case: &Case) -> f64 {
         match case.method {
             Method::Rate { .. } => SECONDS_AT_RATE,
-            Method::Tc(_) | Method::Wrk => bench.settings.length_of(case).as_secs_f64(),
+            Method::Tc(_) | Method::Wrk | Method::Streams(_) => {
+                bench.settings.length_of(case).as_secs_f64()
+            }
         }
     }
 

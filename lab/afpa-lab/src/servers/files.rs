@@ -93,11 +93,7 @@ const CADDY: Peer = Peer {
     version: "version",
     file: "Caddyfile",
     text: include_str!("../../../servers/Caddyfile"),
-    launch: |launch, setup, file| {
-        let launch = launch.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
-        // By default Caddy would write into root's home.
-        launch.env("XDG_CONFIG_HOME", setup.folder).env("XDG_DATA_HOME", setup.folder)
-    },
+    launch: caddy,
     origin: Origin::Here,
 };
 
@@ -148,6 +144,13 @@ impl Server for Peer {
 /// nginx's arguments: where it works, and its configuration.
 pub(super) fn nginx(launch: Launch, folder: &Path, file: &Path) -> Launch {
     launch.arg("-p").arg(folder).arg("-c").arg(file).arg("-e").arg(folder.join("errors.txt"))
+}
+
+/// Caddy's arguments.
+pub(super) fn caddy(launch: Launch, setup: &ServerSetup<'_>, file: &Path) -> Launch {
+    let launch = launch.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
+    // By default Caddy would write into root's home.
+    launch.env("XDG_CONFIG_HOME", setup.folder).env("XDG_DATA_HOME", setup.folder)
 }
 
 fn apache(launch: Launch, _: &ServerSetup<'_>, file: &Path) -> Launch {

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{PATIENCE, Server, Settings};
+use crate::memory::{self, kilobytes};
 
 pub(super) struct Process {
     server: Server,
@@ -87,8 +88,7 @@ impl Process {
             Held { memory: 0, resident: 0, threads: 0, descriptors: 0, instances: 0, watches: 0 };
         for process in self.processes() {
             let folder = PathBuf::from(format!("/proc/{process}"));
-            let rollup = fs::read_to_string(folder.join("smaps_rollup"))?;
-            held.memory += kilobytes(&rollup, "Pss:") * 1024;
+            held.memory += memory::of(process.cast_signed())?;
             let status = fs::read_to_string(folder.join("status"))?;
             held.resident += kilobytes(&status, "VmRSS:") * 1024;
             held.threads += fs::read_dir(folder.join("task"))?.count();
@@ -166,11 +166,6 @@ fn family(process: u32) -> Vec<u32> {
         all.extend(family(child));
     }
     all
-}
-
-fn kilobytes(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 const STEP: Duration = Duration::from_millis(2);

@@ -1,0 +1,32 @@
+//! Memory of processes.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// Bytes of a process; of pages that several processes share, each has its part (PSS).
+pub(crate) fn of(process: i32) -> Result<u64> {
+    let path = format!("/proc/{process}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| path)?;
+    Ok(kilobytes(&text, "Pss:") * 1024)
+}
+
+/// A figure of a file of the kernel that counts in kilobytes; 0 where it does not stand.
+pub(crate) fn kilobytes(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory() {
+        let own = i32::try_from(std::process::id()).expect("a small number");
+        assert!(of(own).expect("a figure") > 100_000);
+        assert!(of(i32::MAX).is_err());
+        assert_eq!(kilobytes("Rss: 10 kB\nPss:   7 kB\n", "Pss:"), 7);
+        assert_eq!(kilobytes("", "Pss:"), 0);
+    }
+}
