@@ -1,4 +1,4 @@
-//! Compiles `bpf/afpa.bpf.c` and `bpf/dns.bpf.c`, or takes the prebuilt objects of the same sources where clang is missing.
+//! Compiles the sources of the objects in `bpf/`, or takes the prebuilt objects of the same sources where clang is missing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use flate2::write::ZlibEncoder;
 mod compile;
 
 /// The objects, by the names of their sources.
-const OBJECTS: [&str; 2] = ["afpa", "dns"];
+const OBJECTS: [&str; 3] = ["afpa", "dns", "quic"];
 const SOURCES: &str = "../../bpf";
 const INCLUDE: &str = "../../bpf/include";
 const PREBUILT: &str = "../../bpf/prebuilt";

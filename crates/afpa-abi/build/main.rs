@@ -1,5 +1,5 @@
 //! Makes Rust of the headers that the eBPF programs share with user mode: `abi.h` and `reasons.h`, and those
-//! of the same names for DNS.
+//! of the same names for DNS and QUIC.
 
 mod header;
 mod layout;
@@ -13,7 +13,7 @@ const HEADERS: &str = "../../bpf/include/afpa";
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    for (folder, name) in [("", ""), ("dns/", "dns_")] {
+    for (folder, name) in [("", ""), ("dns/", "dns_"), ("quic/", "quic_")] {
         let reasons = reasons::write(&text(&format!("{folder}reasons.h")));
         let layouts = layouts(&format!("{folder}abi.h"));
         for (what, text) in [("reasons", reasons), ("layouts", layouts)] {

@@ -38,6 +38,19 @@ pub mod dns {
     include!(concat!(env!("OUT_DIR"), "/dns_reasons.rs"));
 }
 
+/// The part that the program for QUIC shares with user mode: `bpf/include/afpa/quic/abi.h` and `reasons.h` there.
+pub mod quic {
+    #![allow(missing_docs)] // some members say what they are by their names
+
+    use std::mem::{offset_of, size_of};
+
+    use crate::StructLayout;
+    use crate::plain::Plain;
+
+    include!(concat!(env!("OUT_DIR"), "/quic_layouts.rs"));
+    include!(concat!(env!("OUT_DIR"), "/quic_reasons.rs"));
+}
+
 /// The layout of a struct, for the comparison with the BTF of the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct StructLayout {

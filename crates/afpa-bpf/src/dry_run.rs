@@ -93,6 +93,13 @@ pub(crate) fn run_from(
     }
 }
 
+/// As if the packet had been merged of datagrams with so many bytes each.
+pub(crate) fn run_gso(program: &OwnedFd, frame: &[u8], size: u32) -> io::Result<DryRun> {
+    let mut context = [0; CONTEXT];
+    context[GSO_SIZE] = size;
+    run_on(program, frame, 1, &context)
+}
+
 fn run_on(program: &OwnedFd, frame: &[u8], repeat: u32, context: &[u32]) -> io::Result<DryRun> {
     let mut packet = vec![0; 4096];
     let mut options = bpf_test_run_opts {

@@ -26,6 +26,7 @@ mod pin_home;
 pub mod preflight;
 mod program;
 mod programs;
+pub mod quic;
 mod region;
 mod ring;
 mod rtx;
@@ -86,3 +87,6 @@ pub static OBJECT: Packed = Packed(include_bytes!(concat!(env!("OUT_DIR"), "/afp
 
 /// The eBPF object of the programs that answer DNS.
 pub static DNS_OBJECT: Packed = Packed(include_bytes!(concat!(env!("OUT_DIR"), "/dns.bpf.z")));
+
+/// The eBPF object of the program for QUIC.
+pub static QUIC_OBJECT: Packed = Packed(include_bytes!(concat!(env!("OUT_DIR"), "/quic.bpf.z")));

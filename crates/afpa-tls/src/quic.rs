@@ -1,6 +1,8 @@
 //! TLS for QUIC (RFC 9001): the same certificates, groups, authorities of clients and keys of tickets, and the suites of
 //! TLS 1.3 with the headers and packets of QUIC. Records are not QUIC's, so the machine is not needed.
 
+mod tokens;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ use crate::certificate::subject;
 use crate::greeting::ListenerTls;
 use crate::machine::{EarlyData, Facts};
 use crate::server::{ServerTls, SettingsError};
+use tokens::Tokens;
+pub use tokens::{TOKEN_LIFE, make_token, period_of};
 
 /// HTTP/3 in ALPN (RFC 9114 section 3.1).
 pub const PROTOCOL: &[u8] = b"h3";
@@ -135,8 +139,8 @@ impl Secret {
         let (mut ids, mut tokens) = ([0; 16], [0; 32]);
         expand(&all, &[b"ids"], &mut ids);
         expand(&all, &[b"tokens"], &mut tokens);
-        let tokens = Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens));
-        QuicKeys { ids, tokens, all }
+        let sealed = Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens));
+        QuicKeys { ids, sealed, all }
     }
 }
 
@@ -151,8 +155,8 @@ impl std::fmt::Debug for Secret {
 pub struct QuicKeys {
     /// Of its connection ids, for SipHash.
     pub ids: [u8; 16],
-    /// Of its tokens (RFC 9000 section 8.1).
-    pub tokens: Arc<dyn HandshakeTokenKey>,
+    /// Of tokens that only user mode opens (RFC 9000 section 8.1).
+    sealed: Arc<dyn HandshakeTokenKey>,
     /// From which further ones come.
     all: Prk,
 }
@@ -169,6 +173,20 @@ impl QuicKeys {
         let mut key = [0; 32];
         expand(&self.all, &[b"reset", &ip.octets(), &address.port().to_be_bytes()], &mut key);
         Arc::new(hmac::Key::new(HMAC_SHA256, &key))
+    }
+}
+
+impl QuicKeys {
+    /// The keys of tokens at an address: for those that the kernel makes, and for sealed ones.
+    pub fn tokens_at(&self, address: SocketAddr) -> Arc<dyn HandshakeTokenKey> {
+        Arc::new(Tokens::new(self.clone(), address.is_ipv4()))
+    }
+
+    /// The key of the tokens that the kernel makes in a [period](period_of), for SipHash. All who have the secret have it.
+    pub fn token_key(&self, period: u64) -> [u8; 16] {
+        let mut key = [0; 16];
+        expand(&self.all, &[b"retry", &period.to_be_bytes()], &mut key);
+        key
     }
 }
 
@@ -227,10 +245,11 @@ mod tests {
             assert_ne!(sign(&one, here), sign(&one, elsewhere), "{elsewhere}");
         }
         let mut sealed = b"a token".to_vec();
-        one.keys().tokens.aead_from_hkdf(b"salt").seal(&mut sealed, &[]).expect("sealed");
+        let tokens = |secret: &Secret| secret.keys().tokens_at(here.parse().expect("an address"));
+        tokens(&one).aead_from_hkdf(b"salt").seal(&mut sealed, &[]).expect("sealed");
         let open = |secret: &Secret| {
             let mut sealed = sealed.clone();
-            let key = secret.keys().tokens.aead_from_hkdf(b"salt");
+            let key = tokens(secret).aead_from_hkdf(b"salt");
             key.open(&mut sealed, &[]).map(|opened| opened.to_vec()).ok()
         };
         assert_eq!(open(&one), Some(b"a token".to_vec()));

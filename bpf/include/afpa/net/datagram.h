@@ -43,8 +43,8 @@ static __always_inline void datagram_udp(struct datagram *d, const struct udphdr
 	d->check = udp->check;
 }
 
-/* False: it is no datagram that could be looked at, or neither of its ports is `port` (network order). */
-static __always_inline bool parse_datagram(struct __sk_buff *skb, struct datagram *d, __be16 port)
+/* False: it is no datagram that could be looked at, or neither of its ports is `port` (network order; NULL: any). */
+static __always_inline bool read_datagram(struct __sk_buff *skb, struct datagram *d, const __be16 *port)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ethhdr *ethernet = data;
@@ -57,7 +57,7 @@ static __always_inline bool parse_datagram(struct __sk_buff *skb, struct datagra
 
 		udp = (void *)(ip + 1);
 		if ((void *)(udp + 1) > end || ip->protocol != IPPROTO_UDP ||
-		    (udp->destination != port && udp->source != port))
+		    (port && udp->destination != *port && udp->source != *port))
 			return false;
 		d->source[2] = d->destination[2] = bpf_htonl(0xffff);
 		d->source[3] = ip->source;
@@ -71,7 +71,7 @@ static __always_inline bool parse_datagram(struct __sk_buff *skb, struct datagra
 
 		udp = (void *)(ip + 1);
 		if ((void *)(udp + 1) > end || ip->next_header != IPPROTO_UDP ||
-		    (udp->destination != port && udp->source != port))
+		    (port && udp->destination != *port && udp->source != *port))
 			return false;
 		for (int i = 0; i < 4; i++) {
 			d->source[i] = ip->source[i];
@@ -85,7 +85,16 @@ static __always_inline bool parse_datagram(struct __sk_buff *skb, struct datagra
 	} else {
 		return false;
 	}
-	d->plain = d->plain && !skb->vlan_present && !skb->gso_size && skb->len >= d->udp_at + (__u32)d->length;
+	d->plain = d->plain && !skb->vlan_present && skb->len >= d->udp_at + (__u32)d->length;
+	return true;
+}
+
+/* The same for one datagram: several that the kernel has merged are not plain. */
+static __always_inline bool parse_datagram(struct __sk_buff *skb, struct datagram *d, __be16 port)
+{
+	if (!read_datagram(skb, d, &port))
+		return false;
+	d->plain = d->plain && !skb->gso_size;
 	return true;
 }
 

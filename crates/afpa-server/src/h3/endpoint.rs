@@ -173,7 +173,9 @@ impl<M: Module> Served<M> {
         });
         let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
         let keys = self.steering.keys();
-        let config = quic.map(|quic| Arc::new(config(quic, keys, &self.worker.settings.borrow())));
+        let config = quic.map(|quic| {
+            Arc::new(config(quic, (keys, self.address), &self.worker.settings.borrow()))
+        });
         self.endpoint.set_server_config(config);
     }
 

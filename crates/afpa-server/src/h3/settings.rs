@@ -1,5 +1,6 @@
 //! The settings of connections, from those of the engine.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,12 @@ use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
 use crate::settings::Settings;
 
-/// The settings of new connections. A stream has a window as one of HTTP/2.
-pub(super) fn config(quic: &QuicTls, keys: &QuicKeys, settings: &Settings) -> ServerConfig {
+/// The settings of new connections to an address. A stream has a window as one of HTTP/2.
+pub(super) fn config(
+    quic: &QuicTls,
+    (keys, address): (&QuicKeys, SocketAddr),
+    settings: &Settings,
+) -> ServerConfig {
     let http2 = &settings.http2;
     let mut transport = TransportConfig::default();
     transport
@@ -24,7 +29,7 @@ pub(super) fn config(quic: &QuicTls, keys: &QuicKeys, settings: &Settings) -> Se
                 .ok()
                 .or(Some(VarInt::MAX.into())),
         );
-    let mut config = ServerConfig::new(quic.crypto(), Arc::clone(&keys.tokens));
+    let mut config = ServerConfig::new(quic.crypto(), keys.tokens_at(address));
     config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
     config
 }
