@@ -20,6 +20,8 @@ pub(crate) struct Current {
     pub(crate) requests: [Pace; 2],
     pub(crate) classes: Arc<Classes>,
     pub(crate) class_paces: [Pace; POLICE_CLASSES],
+    /// Of connections that the kernel does not count, where it counts others.
+    pub(crate) uncounted: ([Pace; 2], [Pace; POLICE_CLASSES]),
     pub(crate) masks: Masks,
 }
 
@@ -32,11 +34,13 @@ impl Current {
         let limits = lists.limits();
         let classes = Arc::new(lists.classes());
         let connections = connection_paces(limits, 0);
+        let class_paces = classes.paces(connections[1]);
         Self {
             rules: Arc::new(lists.rules()),
             connections,
             requests: [limits.client_requests, limits.requests].map(|rate| Pace::new(rate, 0)),
-            class_paces: classes.paces(connections[1]),
+            class_paces,
+            uncounted: (connections, class_paces),
             classes,
             masks: Masks::new(limits.ipv4_bits, limits.ipv6_bits),
         }
@@ -49,17 +53,22 @@ impl Current {
     }
 
     /// The class of a client and its share; `None` where there are no classes.
-    pub(crate) fn share(&self, client: IpAddr, listener: Option<SocketAddr>) -> Option<Share> {
+    pub(crate) fn share(
+        &self,
+        client: IpAddr,
+        listener: Option<SocketAddr>,
+        paces: &[Pace; POLICE_CLASSES],
+    ) -> Option<Share> {
         if self.classes.is_empty() {
             return None;
         }
         let class = self.classes.of(client, listener);
-        let pace = self.class_paces.get(class as usize).copied().unwrap_or_default();
+        let pace = paces.get(class as usize).copied().unwrap_or_default();
         Some(Share { class, pace })
     }
 
     pub(crate) fn enforced(&self) -> Enforced<'_> {
-        let Self { rules, connections, requests, classes, class_paces, masks } = self;
+        let Self { rules, connections, requests, classes, class_paces, masks, .. } = self;
         Enforced {
             rules,
             connections: *connections,

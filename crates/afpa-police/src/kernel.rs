@@ -26,6 +26,15 @@ pub struct Enforced<'a> {
     pub masks: Masks,
 }
 
+/// A program in the kernel that refuses clients by their prefixes alone.
+pub trait PrefixKernel: Send + Sync {
+    /// Has it refuse by these rules from now on, in steps as those of [`PoliceKernel::enforce`].
+    ///
+    /// # Errors
+    /// When the kernel does not accept them.
+    fn refuse_by(&self, rules: &Rules) -> std::io::Result<()>;
+}
+
 /// The programs in the kernel, which decide by the same rules.
 pub trait PoliceKernel: Send + Sync {
     /// The table of buckets, which user mode and the programs share.

@@ -33,7 +33,7 @@ mod tests;
 
 pub use bucket::Pace;
 pub use classes::{Class, Classes};
-pub use kernel::{Enforced, PoliceKernel};
+pub use kernel::{Enforced, PoliceKernel, PrefixKernel};
 pub use limits::{Limits, Rate};
 pub use orders::{ListedDeny, OrderRefused, Origin};
 pub use police::{Counts, Police, PoliceSettings, Refusal};

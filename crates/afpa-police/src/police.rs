@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use crate::bucket::ticks;
 use crate::classes::Class;
 use crate::current::Current;
-use crate::kernel::PoliceKernel;
+use crate::kernel::{PoliceKernel, PrefixKernel};
 use crate::limits::Limits;
 use crate::orders::Lists;
 use crate::prefix::Prefix;
@@ -59,6 +59,8 @@ struct Shared {
     current: ArcSwap<Current>,
     lists: Mutex<Lists>,
     kernel: Option<Arc<dyn PoliceKernel>>,
+    /// Another program there, which refuses by prefixes.
+    by_prefix: OnceLock<Arc<dyn PrefixKernel>>,
     /// User mode's own buckets; those of requests are the kernel's, where there is one.
     own: OnceLock<Box<[AtomicU64]>>,
     seed: u64,
@@ -106,11 +108,17 @@ impl Police {
             current: ArcSwap::from_pointee(Current::of(&lists)),
             lists: Mutex::new(lists),
             kernel,
+            by_prefix: OnceLock::new(),
             own: OnceLock::new(),
             seed,
             epoch_ns,
             counts: Counts::default(),
         }))
+    }
+
+    /// Has this program refuse by prefixes as well, from the next configuration or order on.
+    pub fn refuse_by(&self, program: Arc<dyn PrefixKernel>) {
+        let _only_one = self.0.by_prefix.set(program);
     }
 
     /// Whether a connection of the client may begin, at this time of the steady clock. `listener` is the address that
@@ -128,7 +136,24 @@ impl Police {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Connection, client, listener, steady_ns)
+        self.decide(Asked::Connection, client, listener, steady_ns)
+    }
+
+    /// As [`connection`](Self::connection), for one by datagrams. The kernel counts none of these, so it takes its tokens of the
+    /// buckets of which the kernel takes those of TCP: a client comes no oftener by both than by one.
+    ///
+    /// # Errors
+    /// With the reason, when it is to be closed without a word.
+    pub fn uncounted_connection(
+        &self,
+        client: IpAddr,
+        listener: Option<SocketAddr>,
+        steady_ns: u64,
+    ) -> Result<(), Refusal> {
+        if !self.0.armed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.decide(Asked::Uncounted, client, listener, steady_ns)
     }
 
     /// Whether a connection may begin whose client may be somebody else than its packet says: by the lists alone, so that
@@ -160,7 +185,7 @@ impl Police {
         if !self.0.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.decide(What::Request, client, None, steady_ns)
+        self.decide(Asked::Request, client, None, steady_ns)
     }
 
     /// Whether a client is named among those that are never refused.
@@ -212,6 +237,10 @@ impl Police {
             Some(kernel) => kernel.enforce(&theirs.enforced()),
             None => Ok(()),
         };
+        let told = match self.0.by_prefix.get() {
+            Some(program) => told.and(program.refuse_by(&theirs.rules)),
+            None => told,
+        };
         let mine = match &self.0.kernel {
             Some(_) => theirs.after_the_kernel(lists.limits()),
             None => theirs,
@@ -227,7 +256,7 @@ impl Police {
 
     fn decide(
         &self,
-        what: What,
+        asked: Asked,
         client: IpAddr,
         listener: Option<SocketAddr>,
         steady_ns: u64,
@@ -237,10 +266,10 @@ impl Police {
         let decided = match current.rules.longest(client) {
             Some(Rule::Allow) => return Ok(()),
             Some(Rule::Deny) => Err(Refusal::Denied),
-            None => self.take(&current, what, client, listener, steady_ns),
+            None => self.take(&current, asked, client, listener, steady_ns),
         };
         if let Err(why) = decided {
-            self.note(what, why);
+            self.note(asked.what(), why);
         }
         decided
     }
@@ -254,28 +283,28 @@ impl Police {
     fn take(
         &self,
         current: &Current,
-        what: What,
+        asked: Asked,
         client: IpAddr,
         listener: Option<SocketAddr>,
         steady_ns: u64,
     ) -> Result<(), Refusal> {
-        let paces = match what {
-            What::Connection => current.connections,
-            What::Request => current.requests,
+        let (uncounted, uncounted_shares) = &current.uncounted;
+        let (paces, shares) = match asked {
+            Asked::Connection => (current.connections, Some(&current.class_paces)),
+            Asked::Uncounted => (*uncounted, Some(uncounted_shares)),
+            Asked::Request => (current.requests, None),
         };
         if !paces.iter().any(|pace| pace.limits()) {
             return Ok(());
         }
-        let table = match (&self.0.kernel, what) {
-            (Some(kernel), What::Request) => kernel.words(),
+        let table = match (&self.0.kernel, asked) {
+            (Some(kernel), Asked::Request | Asked::Uncounted) => kernel.words(),
             _ => self.own_words(),
         };
         let now = ticks(self.0.epoch_ns.wrapping_add(steady_ns));
-        let share = match what {
-            What::Connection => current.share(client, listener),
-            What::Request => None,
-        };
-        let taken = take(table, what, hash(self.0.seed, client, current.masks), now, paces, share);
+        let share = shares.and_then(|paces| current.share(client, listener, paces));
+        let taken =
+            take(table, asked.what(), hash(self.0.seed, client, current.masks), now, paces, share);
         taken.map_err(|own| {
             let count =
                 share.and_then(|Share { class, .. }| refused_of(self.counting_words(), class));
@@ -305,6 +334,25 @@ impl Police {
             if let Some(count) = refused_of(self.counting_words(), class) {
                 count.store(0, Ordering::Relaxed);
             }
+        }
+    }
+}
+
+/// Who is asked about.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// A connection that the kernel has counted, where it counts.
+    Connection,
+    /// One that it has not.
+    Uncounted,
+    Request,
+}
+
+impl Asked {
+    fn what(self) -> What {
+        match self {
+            Self::Connection | Self::Uncounted => What::Connection,
+            Self::Request => What::Request,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use afpa_abi::{POLICE_TIME_BITS, POLICE_WAYS};
 use afpa_testkit::Random;
 
 use crate::*;
@@ -348,6 +349,62 @@ fn connections_that_the_kernel_has_counted_may_come_late() {
     let interval = (SECOND >> 4) / 10;
     let told = kernel.told.lock().unwrap().last().map(|told| told.1[0]);
     assert_eq!(told, Some(Pace { interval, tolerance: 5 * interval }));
+}
+
+/// Of connections by TCP the kernel takes the tokens; those by datagrams take of the same buckets.
+#[test]
+fn connections_that_the_kernel_does_not_count_take_of_its_buckets() {
+    let words = (0..words_of_table()).map(|_| AtomicU64::new(0)).collect();
+    let kernel = Arc::new(Stubborn { words, told: Mutex::default(), refuses: false.into() });
+    let police = Police::new(Some(Arc::clone(&kernel) as Arc<dyn PoliceKernel>), 0, 0);
+    let client_connections = Rate { per_second: 10, burst: 5 };
+    let limits = Limits { client_connections, ..Limits::default() };
+    police.configure(&PoliceSettings { limits, ..Default::default() }).expect("told");
+    let by_datagrams = |client: &str| police.uncounted_connection(ip(client), None, SECOND).is_ok();
+    let granted = (0..100).filter(|_| by_datagrams("10.0.0.1")).count();
+    assert_eq!(granted, 5, "nothing is waited for, as TCP's connections are");
+    let (set, tag) = police.locate(What::Connection, ip("10.0.0.1"));
+    let words = &kernel.words[set * POLICE_WAYS..][..POLICE_WAYS];
+    let is_its_own = |word: &AtomicU64| {
+        word.load(std::sync::atomic::Ordering::Relaxed) >> POLICE_TIME_BITS == tag
+    };
+    assert!(words.iter().any(is_its_own), "the kernel finds the bucket empty");
+    assert!(by_datagrams("10.0.0.2"));
+    let alone = Police::default();
+    alone.configure(&PoliceSettings { limits, ..Default::default() }).expect("no kernel");
+    let granted = (0..100).filter(|_| {
+        alone.uncounted_connection(ip("10.0.0.1"), None, SECOND).is_ok()
+            || alone.connection(ip("10.0.0.1"), None, SECOND).is_ok()
+    });
+    assert_eq!(granted.count(), 5, "without a kernel all are counted alike");
+}
+
+/// A program that refuses by prefixes is told of each configuration and order.
+#[test]
+fn a_program_that_refuses_by_prefixes_is_told() {
+    struct Told(Mutex<Vec<Vec<(Prefix, Rule)>>>);
+    impl crate::PrefixKernel for Told {
+        fn refuse_by(&self, rules: &Rules) -> std::io::Result<()> {
+            let all = rules.iter().map(|(prefix, rule)| (*prefix, *rule)).collect();
+            self.0.lock().unwrap().push(all);
+            Ok(())
+        }
+    }
+    let told = Arc::new(Told(Mutex::default()));
+    let police = Police::default();
+    police.refuse_by(Arc::clone(&told) as Arc<dyn crate::PrefixKernel>);
+    police
+        .configure(&PoliceSettings { allow: vec![prefix("10.9.0.0/16")], ..Default::default() })
+        .expect("told");
+    police.deny("10.8.0.0/16").expect("denied");
+    police.undeny("10.8.0.0/16").expect("not any more");
+    let (allowed, denied) =
+        ((prefix("10.9.0.0/16"), Rule::Allow), (prefix("10.8.0.0/16"), Rule::Deny));
+    let told = told.0.lock().unwrap();
+    assert_eq!(told[0], [allowed]);
+    assert_eq!(told[1].len(), 2);
+    assert!(told[1].contains(&denied));
+    assert_eq!(told[2], [allowed]);
 }
 
 #[test]

@@ -15,6 +15,14 @@ impl<M: Module> Worker<M> {
         self.settings.borrow().police.connection(client, listener, now).is_ok()
     }
 
+    /// The same for one by datagrams, whose packets the kernel has not counted.
+    fn lets_in_by_datagrams(&self, client: Client, listener: Option<SocketAddr>) -> bool {
+        let Client::Ip(client) = client else { return true };
+        let now = self.clock.now().steady_us.saturating_mul(1000);
+        let settings = self.settings.borrow();
+        settings.police.uncounted_connection(client, listener, now).is_ok()
+    }
+
     /// A place for one more connection of a client, beside those that the kernel holds.
     pub(crate) fn place_for(&self, client: Client) -> Option<Admission> {
         let per_client = self.most_of(client);
@@ -48,7 +56,7 @@ impl<M: Module> Worker<M> {
         let settings = self.settings.borrow();
         let (handshakes, connections) = (&self.limits.handshakes, &self.limits.connections);
         if is_proven {
-            if !self.lets_in(client, listener) {
+            if !self.lets_in_by_datagrams(client, listener) {
                 return Met::Denied;
             }
             let (total, per_client) = (settings.handshakes, settings.handshakes_per_client);
