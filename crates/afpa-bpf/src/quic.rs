@@ -1,7 +1,7 @@
 //! The program for QUIC: an object of its own, with its own maps, on the tcx hooks of interfaces, behind the programs of HTTP.
 //!
-//! Nothing of it outlives the process: the kernel takes programs off their hooks with the last descriptor of their links. What it
-//! knows follows from the keys and the clock, so the next process goes on where this one ends.
+//! Nothing of it outlives the process: the kernel takes programs off their hooks with the last descriptor of their links. Its
+//! knowledge follows from the keys and the clock, so the next process goes on where this one ends.
 
 mod table;
 
@@ -193,7 +193,7 @@ impl QuicPath {
         }
     }
 
-    /// What the verifier has looked at.
+    /// Instructions that the verifier has looked at.
     pub fn verified_instructions(&self) -> io::Result<u32> {
         let statistics = crate::program::statistics("afpa_quic_ingress", &self.ingress)?;
         Ok(statistics.verified_instructions)

@@ -338,7 +338,7 @@ impl Police {
     }
 }
 
-/// Who is asked about.
+/// The subject of a question.
 #[derive(Clone, Copy)]
 enum Asked {
     /// A connection that the kernel has counted, where it counts.

@@ -379,14 +379,13 @@ fn connections_that_the_kernel_does_not_count_take_of_its_buckets() {
     assert_eq!(granted.count(), 5, "without a kernel all are counted alike");
 }
 
-/// A program that refuses by prefixes is told of each configuration and order.
+/// A program that refuses by prefixes gets each configuration and order.
 #[test]
 fn a_program_that_refuses_by_prefixes_is_told() {
     struct Told(Mutex<Vec<Vec<(Prefix, Rule)>>>);
     impl crate::PrefixKernel for Told {
         fn refuse_by(&self, rules: &Rules) -> std::io::Result<()> {
-            let all = rules.iter().map(|(prefix, rule)| (*prefix, *rule)).collect();
-            self.0.lock().unwrap().push(all);
+            self.0.lock().unwrap().push(rules.iter().collect());
             Ok(())
         }
     }

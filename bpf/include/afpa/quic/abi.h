@@ -17,7 +17,7 @@
 #define AFPA_QUIC_TOKEN_LIFE 15    /* seconds: younger tokens hold */
 #define AFPA_QUIC_TOKEN_MAX 65     /* bytes of the longest token */
 #define AFPA_QUIC_ADDRESSES 4096   /* addresses that are served */
-#define AFPA_QUIC_PREFIXES 65536   /* prefixes of clients with a rule */
+#define AFPA_QUIC_PREFIXES 524288  /* prefixes of clients with a rule */
 #define AFPA_QUIC_WINDOW_SHIFT 27  /* ns: packets are counted for 134 ms */
 #define AFPA_QUIC_TABLE 1024       /* words of the table of products */
 

@@ -49,7 +49,7 @@ struct {
 	__type(value, __u32);
 } quic_rules SEC(".maps");
 
-/* What comes to a processor. */
+/* Counts of a processor. */
 struct quic_load {
 	__u64 window; /* number of the time in which was counted */
 	__u64 until;  /* coarse monotonic ns: there is a flood until then */

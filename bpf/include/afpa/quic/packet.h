@@ -18,7 +18,7 @@ enum quic_kind {
 	QUIC_KIND_INITIAL,
 	QUIC_KIND_GOES_ON, /* a short header, 0-RTT or Handshake: begins no connection */
 	QUIC_KIND_VERSION, /* of another version */
-	QUIC_KIND_NONE,    /* what no client sends */
+	QUIC_KIND_NONE,    /* one that no client sends */
 };
 
 /* A packet whose beginning is in `work->in`. */
@@ -68,14 +68,13 @@ static __always_inline bool quic_is_ours(struct __sk_buff *skb, const struct dat
 	return ours;
 }
 
+/* A client may clear the bit that is fixed in packets of the first version (RFC 9287), so nothing depends on it. */
 static __always_inline enum quic_kind quic_long_kind(const __u8 *head)
 {
 	if (QUIC_U32(head + 1) == 0)
 		return QUIC_KIND_NONE; /* versions, which only servers negotiate */
 	if (QUIC_U32(head + 1) != bpf_htonl(QUIC_VERSION))
 		return QUIC_KIND_VERSION;
-	if (!(head[0] & QUIC_FIXED))
-		return QUIC_KIND_NONE;
 	switch (head[0] & QUIC_TYPE) {
 	case 0x00:
 		return QUIC_KIND_INITIAL;

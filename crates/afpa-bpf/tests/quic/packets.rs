@@ -37,6 +37,11 @@ fn words(key: [u8; 16]) -> [u64; 2] {
     [0, 8].map(|at| u64::from_le_bytes(key[at..at + 8].try_into().expect("eight")))
 }
 
+/// So that it is this time now.
+fn wall(ns: u64) -> u64 {
+    ns.wrapping_sub(monotonic_ns())
+}
+
 impl Bench {
     /// In a flood from the first Initial on; `None`, said aloud: the kernel does not load it.
     fn new() -> Option<Self> {
@@ -48,7 +53,7 @@ impl Bench {
                 return None;
             }
         };
-        // What is counted is counted by one processor.
+        // One processor counts all.
         let mut one = rustix::thread::CpuSet::new();
         one.set(rustix::thread::sched_getcpu());
         rustix::thread::sched_setaffinity(None, &one).expect("pinned");
@@ -69,7 +74,7 @@ impl Bench {
         }
         let config = QuicConfig {
             until: u64::MAX,
-            wall: (NOW * 1_000_000_000).wrapping_sub(monotonic_ns()),
+            wall: wall(NOW * 1_000_000_000),
             id_keys: [own[0], own[1], before[0], before[1]],
             token_keys,
             flood: 1,
@@ -261,9 +266,10 @@ fn the_verifier_does_not_take_long() {
 
 #[test]
 fn in_a_flood_a_first_packet_is_answered_by_a_retry_whose_token_holds() {
-    let Some(bench) = Bench::new() else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let mut random = Random::new(Random::seed_or(17));
-    for turn in 0..2_000 {
+    for turn in 0..1_000 {
+        bench.configure(|config| config.wall = wall(NOW * 1_000_000_000));
         let client = by_chance(&mut random);
         let (first, own) = (8 + random.below(13), random.below(21));
         let (first, own) = (random.bytes(first), random.bytes(own));
@@ -292,7 +298,7 @@ fn in_a_flood_a_first_packet_is_answered_by_a_retry_whose_token_holds() {
         // Without a token, the id alone is worth nothing.
         bench.retry(client, &initial([&id, &own], &[]));
     }
-    assert_eq!(bench.count(Reason::PassToken), 4_000);
+    assert_eq!(bench.count(Reason::PassToken), 2_000);
     assert_eq!(bench.count(Reason::Flood), 1);
     assert_eq!(bench.count(Reason::DropSend), 0);
 }
@@ -309,7 +315,7 @@ fn tokens_hold_for_their_time_by_two_keys() {
     // The period has just begun.
     let begun = period_of(NOW) << 6;
     bench.configure(|config| {
-        config.wall = ((begun + 5) * 1_000_000_000 + 500_000_000).wrapping_sub(monotonic_ns());
+        config.wall = wall((begun + 5) * 1_000_000_000 + 500_000_000);
     });
     bench.retry(client, &initial([&[1; 8], &[]], &[]));
     let token = |key, second| make_token(key, client, &[1; 8], second, [2; 8]);
@@ -358,7 +364,6 @@ fn strangers() -> Vec<Vec<u8>> {
         long(0xe0, 1, [&[1; 20], &[]], &[], 1200),
         long(0xf0, 1, ids, &[], 1200),
         long(0xc0, 0, ids, &[], 1200),
-        long(0x80, 1, ids, &[], 1200),
         long(0xc0, 0x6b33_43cf, ids, &[], 1199),
     ]
 }
@@ -381,6 +386,7 @@ fn in_a_flood_only_packets_to_ids_of_ours_go_up() {
             for known in [
                 short,
                 long(0xe0, 1, [&id, &[]], &[], 60),
+                long(0xa0, 1, [&id, &[]], &[], 60),
                 long(0xd0, 1, [&id, &[]], &[], 1200),
                 initial([&id, &[]], &[]),
             ] {

@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(open(&keys, "0.0.0.0:443", &wrong), None, "byte {at}");
             assert_eq!(open(&keys, "0.0.0.0:443", &whole[..at]), None, "{at} bytes");
         }
-        // Both keys hold where one follows the other; what is older is none of these.
+        // Both keys hold where one follows the other; older tokens have none.
         for (age, holds) in [(64, true), (200, false)] {
             let old = token(&keys, "192.0.2.7:1234", now - age);
             assert_eq!(open(&keys, "0.0.0.0:443", &old).is_some(), holds, "{age}");
