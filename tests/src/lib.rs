@@ -5,6 +5,7 @@
 //! that stand behind the proxy, authorities and certificates for clients and servers of TLS,
 //! and browsers.
 
+pub mod allocations;
 pub mod attach;
 pub mod bpf_home;
 pub mod bridge;

@@ -1,14 +1,17 @@
 //! The counted budget of the fast path: the system calls that one pinned hit on a kept-alive connection
 //! may make.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_testkit::{
     Client, Launch, Server, Tree, eventually, figure, skip,
     strace::{Counts, Strace},
 };
+use afpa_tests::allocations::Allocations;
 use afpa_tests::h2::H2Client;
 use afpa_tests::proxy::Raw;
+use afpa_tests::quic::QuicClient;
 use afpa_tests::tls::{self, Authority, TlsServer, Way};
 use rustix::process::Signal;
 
@@ -20,7 +23,7 @@ fn slack(counts: &Counts) -> u64 {
 }
 
 const WAITS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
-const READS: [&str; 5] = ["read", "recv", "recvfrom", "recvmsg", "readv"];
+const READS: [&str; 6] = ["read", "recv", "recvfrom", "recvmsg", "recvmmsg", "readv"];
 const WRITES: [&str; 5] = ["write", "send", "sendto", "sendmsg", "writev"];
 
 /// Whether the file system of a tree forgets at once what was not found, as tmpfs does.
@@ -510,6 +513,75 @@ fn by_completion_a_lone_hit_by_http2_over_tls_costs_what_it_costs_without() {
     let counts = counts_of_lone_hits!(&server.server, client);
     figure!("system calls of {HITS} hits by HTTP/2 over TLS, by completion: {counts:?}");
     assert_lone_hits(&counts);
+}
+
+/// A server of one worker that speaks HTTP/3, and a client of it.
+macro_rules! serve_http3 {
+    ($authority:expr, $tree:expr, $allocations:expr) => {{
+        $tree.file("hello.txt", "x".repeat(512));
+        let allocations: Option<Arc<Allocations>> = $allocations;
+        let launch = move |launch: &mut Launch| {
+            launch.arg("--workers").arg("1");
+            allocations.iter().for_each(|allocations| allocations.load(launch));
+        };
+        let sections = "[http3]\nenabled = true\n".to_owned();
+        let plan = tls::Plan { sections, launch: Box::new(launch), ..tls::Plan::default() };
+        let server = TlsServer::with($authority, $tree.path(), plan);
+        match QuicClient::start($authority, server.tls) {
+            Ok(mut client) => {
+                // The window of its control stream, a key of its own, and its path's MTU are settled then.
+                for _ in 0..200 {
+                    assert_eq!(client.get("/hello.txt")["length"], 512);
+                }
+                (server, client)
+            }
+            Err(why) => skip!("{why}"),
+        }
+    }};
+}
+
+/// A datagram brings the request, one takes the answer, and the client may acknowledge it by one of its own. The socket is
+/// read until it is empty.
+#[test]
+fn a_lone_hit_by_http3_costs_a_few_reads_and_a_write_or_two() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    let (server, mut client) = serve_http3!(&authority, &tree, None);
+    let strace = trace!(&server.server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt")["status"], 200);
+    }
+    let counts = strace.counts();
+    let slack = slack(&counts);
+    figure!("system calls of {HITS} hits by HTTP/3, one at a time: {counts:?}");
+    let (reads, writes) = (sum(&counts, &READS), sum(&counts, &WRITES));
+    assert!((HITS..=4 * HITS + slack).contains(&reads), "{reads} reads");
+    assert!((HITS..=2 * HITS + slack).contains(&writes), "{writes} writes");
+    let waits = sum(&counts, &WAITS);
+    assert!(waits <= 4 * HITS + slack, "{waits} waits");
+    let other = counts.values().sum::<u64>() - reads - writes - waits;
+    assert!(other <= slack, "{other} other calls: {counts:?}");
+}
+
+/// Allocations of a hit. The transport has most of them: it keeps a stream, the frames that it may have to send again, and
+/// each packet that came or went.
+const HTTP3_ALLOCATIONS: u64 = 60;
+
+#[test]
+fn a_hit_by_http3_allocates_for_its_stream_and_packets_and_not_for_its_head() {
+    let allocations = match Allocations::new() {
+        Ok(allocations) => Arc::new(allocations),
+        Err(why) => skip!("{why}"),
+    };
+    let (tree, authority) = (Tree::new(), Authority::new());
+    let (_server, mut client) = serve_http3!(&authority, &tree, Some(Arc::clone(&allocations)));
+    let begun = allocations.count();
+    assert!(begun > 1000, "the library is loaded");
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt")["status"], 200);
+    }
+    let each = (allocations.count() - begun) as f64 / HITS as f64;
+    figure!("allocations of a hit by HTTP/3: {each}");
+    assert!(each <= HTTP3_ALLOCATIONS as f64, "{each} allocations");
 }
 
 /// A connection of one request never meets the ring.

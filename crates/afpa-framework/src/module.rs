@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::rc::Rc;
 
 use crate::client_stream::ClientStream;
 use crate::clock::Now;
@@ -165,7 +166,7 @@ pub trait Module: Protocol {
 
     /// The connection, which has just been accepted, is one of TLS. This is called again when the handshake of a client that
     /// has sent early data is complete.
-    fn secured(&mut self, _: &mut Self::Connection, _: Box<Secured>) {}
+    fn secured(&mut self, _: &mut Self::Connection, _: Rc<Secured>) {}
 
     /// Whether a server may be asked this before the handshake is complete. If not, the engine waits.
     fn may_go_early(_: &Self::Remote) -> bool {

@@ -79,6 +79,14 @@ impl<C: FieldCode> CodedReader<C> {
         matches!(self.message.state, State::UntilEnd)
     }
 
+    /// The head was sent by another way: so much content follows.
+    pub fn skip_head(&mut self, content: u64) {
+        self.message.state = match content {
+            0 => State::Done,
+            length => State::Length(length),
+        };
+    }
+
     /// Content of a known length was sent by another way.
     pub fn skip(&mut self, bytes: u64) {
         self.message.skip(bytes);

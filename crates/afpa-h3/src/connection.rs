@@ -9,7 +9,7 @@ use afpa_h2::budget::Bucket;
 use crate::Fatal;
 use crate::frame::{ErrorCode, HEADER, kind, put_header, read_header, setting, stream_kind};
 use crate::limits::{CONTROL_FRAME, Limits};
-use crate::qpack::{DecoderStream, EncoderStream};
+use crate::qpack::{DecoderStream, EncoderStream, Rooms};
 use crate::varint;
 
 /// The number of a stream, as QUIC counts (RFC 9000 section 2.1).
@@ -36,6 +36,8 @@ pub struct Connection {
     has_settings: bool,
     largest_push: Option<u64>,
     goaway: Option<u64>,
+    /// For the field sections of requests.
+    pub(crate) rooms: Rooms,
 }
 
 /// A unidirectional stream of the client.
@@ -67,6 +69,7 @@ impl Connection {
             has_settings: false,
             largest_push: None,
             goaway: None,
+            rooms: Rooms::default(),
         }
     }
 

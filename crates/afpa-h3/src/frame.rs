@@ -78,6 +78,11 @@ pub fn put_header(out: &mut Vec<u8>, kind: u64, length: u64) {
     varint::put(out, length);
 }
 
+/// Bytes of a frame with a payload of this length.
+pub fn size(kind: u64, length: usize) -> usize {
+    varint::size(kind) + varint::size(length as u64) + length
+}
+
 /// Reads the header of a frame: its type, the length of its payload, and how many bytes the header took.
 pub fn read_header(input: &[u8]) -> Option<(u64, u64, usize)> {
     let (kind, first) = varint::read(input)?;

@@ -4,7 +4,7 @@ use afpa_h2::RequestHead;
 
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, HEADER, kind, read_header};
-use crate::{Fatal, qpack};
+use crate::Fatal;
 
 /// A part of a request that a client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl RequestStream {
                 let n = self.read_header(connection, input, now_ms)?;
                 // A frame without a payload is complete.
                 let event = match self.within {
-                    Within::Section(0) => Some(self.section(head, connection, false)?),
+                    Within::Section(0) => Some(self.section(head, connection, b"", false)?),
                     _ => None,
                 };
                 Ok((n, event))
@@ -108,6 +108,11 @@ impl RequestStream {
             Within::Section(left) => {
                 let n = shorter(left, input.len());
                 let room = connection.limits().section.saturating_sub(self.partial.len());
+                // As a rule it has come whole.
+                if self.partial.is_empty() && n as u64 == left && n <= room {
+                    let whole = input.get(..n).unwrap_or_default();
+                    return Ok((n, Some(self.section(head, connection, whole, false)?)));
+                }
                 self.partial.extend_from_slice(input.get(..n.min(room)).unwrap_or_default());
                 let left = left - n as u64;
                 self.within = Within::Section(left);
@@ -115,7 +120,8 @@ impl RequestStream {
                 if left > 0 && !is_cut {
                     return Ok((n, None));
                 }
-                let event = self.section(head, connection, is_cut)?;
+                let partial = std::mem::take(&mut self.partial);
+                let event = self.section(head, connection, &partial, is_cut)?;
                 self.within = next(left, 0, Within::Skipped);
                 Ok((n, Some(event)))
             }
@@ -163,6 +169,12 @@ impl RequestStream {
         input: &[u8],
         now_ms: u64,
     ) -> Result<usize, Fault> {
+        if self.partial.is_empty()
+            && let Some((kind, length, n)) = read_header(input)
+        {
+            self.begin_frame(connection, kind, length, now_ms)?;
+            return Ok(n);
+        }
         let before = self.partial.len();
         let more = input.len().min(HEADER - before);
         self.partial.extend_from_slice(input.get(..more).unwrap_or_default());
@@ -213,11 +225,12 @@ impl RequestStream {
     fn section<'i>(
         &mut self,
         head: &mut RequestHead,
-        connection: &Connection,
+        connection: &mut Connection,
+        section: &[u8],
         is_cut: bool,
     ) -> Result<Event<'i>, Fault> {
         head.begin(connection.limits().head);
-        let decoded = qpack::decode(&self.partial, |name, value| head.field(name, value));
+        let decoded = connection.rooms.decode(section, |name, value| head.field(name, value));
         // A section that was cut ends within a field.
         if decoded.is_err() && !is_cut {
             let why = "a field section cannot be decoded";
@@ -226,7 +239,6 @@ impl RequestStream {
         if is_cut {
             head.cut();
         }
-        self.partial = Vec::new();
         self.within = Within::Header;
         let (phase, event) = match self.phase {
             Phase::Nothing => (Phase::Content, Event::Head),

@@ -32,6 +32,17 @@ pub fn put(out: &mut Vec<u8>, value: u64) {
     }
 }
 
+/// Bytes that a number takes.
+#[inline]
+pub fn size(value: u64) -> usize {
+    match value {
+        0..=0x3f => 1,
+        0x40..=0x3fff => 2,
+        0x4000..=0x3fff_ffff => 4,
+        _ => 8,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +71,7 @@ mod tests {
             let mut out = Vec::new();
             put(&mut out, value);
             assert_eq!(read(&out), Some((value, out.len())), "{value}");
+            assert_eq!(size(value), out.len(), "{value}");
         }
     }
 }

@@ -388,8 +388,8 @@ impl<T: Table> Module for Http<T> {
         HttpConnection { client, port, listener, skipping, permit, tls, has_streams: false }
     }
 
-    fn secured(&mut self, connection: &mut HttpConnection, secured: Box<Secured>) {
-        connection.tls = Some(Rc::from(secured));
+    fn secured(&mut self, connection: &mut HttpConnection, secured: Rc<Secured>) {
+        connection.tls = Some(secured);
     }
 
     fn may_go_early(request: &Remote) -> bool {

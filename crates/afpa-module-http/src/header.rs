@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use afpa_cache::Stamp;
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
-use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, coding};
+use afpa_http::{Coding, CodingSet, EntityTag, Request, ResponseHead, Validators, Version, coding};
 
 /// Header data of a cache object.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub struct Variant {
     pub ok: ResponseHead,
     /// The fields of that head for HTTP/2.
     pub(crate) ok_block: Option<FieldBlock>,
+    /// The same for HTTP/3, where that is spoken.
+    pub(crate) ok_section: Option<FieldBlock>,
     /// Head of a 304 answer, likewise.
     pub not_modified: ResponseHead,
 }
@@ -62,9 +64,20 @@ fn piece(len: usize) -> usize {
 }
 
 impl Variant {
+    /// The head of a 200 answer as connections of this version send it, if they have streams.
+    #[inline]
+    pub(crate) fn block(&self, version: Version) -> Option<&FieldBlock> {
+        match version {
+            Version::Http2 => self.ok_block.as_ref(),
+            Version::Http3 => self.ok_section.as_ref(),
+            Version::Http10 | Version::Http11 => None,
+        }
+    }
+
     fn bytes(&self) -> usize {
-        let block = self.ok_block.as_ref().map_or(0, |block| piece(block.size()));
-        let heads = piece(self.ok.bytes().len()) + piece(self.not_modified.bytes().len()) + block;
+        let blocks = [&self.ok_block, &self.ok_section].into_iter().flatten();
+        let blocks: usize = blocks.map(|block| piece(block.size())).sum();
+        let heads = piece(self.ok.bytes().len()) + piece(self.not_modified.bytes().len()) + blocks;
         piece(size_of::<Variant>()) + piece(self.etag.as_bytes().len()) + heads
     }
 }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use crate::access::{AccessRecord, AccessSink, AskedServer, ExchangeSpan, KeptRecord, Span};
 use afpa_cache::{Object, Payload};
 use afpa_framework::{GATHERED, Now, Outbox, Part, Persistence, SpanIds, duration_us};
-use afpa_h2::hpack::encode::put_field;
+use afpa_h2::FieldCode;
+use afpa_h2::hpack::encode::Hpack;
+use afpa_h3::Qpack;
 use afpa_http::MOST_CHOSEN;
 use afpa_http::edits::Edits;
 use afpa_http::marks::Marks;
@@ -108,15 +110,14 @@ impl Responder {
         out: &mut Outbox,
     ) -> Persistence {
         let (connection, persistence) = self.connection(asked);
-        match &variant.ok_block {
-            Some(block) if asked.request.version == Version::Http2 && !asked.gets_cookies() => {
-                debug_assert!(out.is_empty(), "each stream has an outbox of its own");
+        // Each stream has an outbox of its own.
+        let may_be_block = out.is_empty() && !asked.gets_cookies();
+        match variant.block(asked.request.version).filter(|_| may_be_block) {
+            Some(block) => {
                 block.write(&mut out.bytes, self.date_of(asked.now));
-                if let Some(value) = asked.hsts {
-                    put_field(&mut out.bytes, b"strict-transport-security", value.as_bytes());
-                }
-                for (name, value) in asked.edits.iter().flat_map(|edits| edits.own_fields()) {
-                    put_lower(&mut out.bytes, name, value);
+                match asked.request.version {
+                    Version::Http3 => put_own::<Qpack>(asked, &mut out.bytes),
+                    _ => put_own::<Hpack>(asked, &mut out.bytes),
                 }
                 out.block = out.bytes.len();
             }
@@ -320,13 +321,13 @@ impl Responder {
     }
 }
 
-/// Appends a field of a field block, whose name is in lower case.
-fn put_lower(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    let mut room = [0; 40];
-    if let Some(lower) = room.get_mut(..name.len()) {
-        lower.copy_from_slice(name.as_bytes());
-        lower.make_ascii_lowercase();
-        put_field(out, lower, value);
+/// Appends the fields of this answer to the field block of its object.
+fn put_own<C: FieldCode>(asked: Asked<'_, '_, '_>, out: &mut Vec<u8>) {
+    if let Some(value) = asked.hsts {
+        C::put_field(out, b"strict-transport-security", value.as_bytes());
+    }
+    for (name, value) in asked.edits.iter().flat_map(|edits| edits.own_fields()) {
+        C::put_field(out, name.as_bytes(), value);
     }
 }
 

@@ -46,6 +46,8 @@ pub struct DocRootSettings {
     pub includes_size: usize,
     /// The operator's changes of the answers' fields.
     pub fields: Arc<FieldRules>,
+    /// Whether clients may come by HTTP/3: the heads of answers are kept as that has them, too.
+    pub http3: bool,
     /// Hints about files, for the cache. The most precise rule for a file decides.
     pub hints: Vec<FileHint>,
 }
@@ -149,6 +151,7 @@ impl Default for DocRootSettings {
             // An expanded page is one object in memory.
             includes_size: 1024 * 1024,
             fields: Arc::default(),
+            http3: false,
             hints: Vec::new(),
         }
     }

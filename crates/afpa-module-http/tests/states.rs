@@ -1,6 +1,7 @@
 //! The state functions of HTTP, driven by hand in the order of the diagram: no socket, no engine.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -8,7 +9,7 @@ use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::{Arena, CacheSettings, Key};
 use afpa_framework::{
     Cached, Client, Derived, Helpers, Miss, Module, Now, Outbox, Part, Peer, Persistence, Priority,
-    Protocol,
+    Protocol, Secured,
 };
 use afpa_http::FieldSlots;
 use afpa_module_http::NoAccessLog;
@@ -190,6 +191,56 @@ async fn a_pinned_hit_allocates_nothing() {
     let counted = scopes.iter().next().expect("the site").report();
     assert_eq!((counted.responses, counted.in_flight), ([0, 1000 + asked, 0, 0, 0], 0));
     assert!(String::from_utf8_lossy(&bench.out.bytes).contains("Content-Encoding: br"));
+}
+
+/// The result of a handshake of QUIC.
+fn by_http3() -> Rc<Secured> {
+    Rc::new(Secured {
+        version: "TLSv1.3",
+        cipher: "unknown",
+        resumed: false,
+        protocol: Some((*b"h3").into()),
+        subject: None,
+        authorities: None,
+        is_early: false,
+    })
+}
+
+/// The field section was made when the object was loaded, and the date stands in it.
+#[tokio::test]
+async fn a_pinned_hit_by_http3_has_its_field_section_and_allocates_nothing() {
+    let root = site();
+    let request = b"GET /words.txt HTTP/1.1\r\nHost: x\r\n\r\n";
+    for http3 in [true, false] {
+        let mut bench = Bench::new(root.path(), DocRootSettings { http3, ..Default::default() });
+        bench.http.secured(&mut bench.connection, by_http3());
+        bench.ask(request).await;
+        assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
+        assert_eq!(bench.out.block > 0, http3, "{:?}", bench.out);
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..1000 {
+                assert_eq!(bench.interrupt(request), Some(Persistence::Keep));
+            }
+        });
+        assert_eq!(counted.count_total, 0, "{counted:?}");
+        if !http3 {
+            assert!(bench.out.bytes.starts_with(b"HTTP/1.1 200 OK\r\n"));
+            continue;
+        }
+        let (section, content) = bench.out.bytes.split_at(bench.out.block);
+        assert_eq!(content, "word ".repeat(1000).as_bytes());
+        let mut said = String::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        afpa_h3::qpack::decode(section, |name, value| {
+            said += &format!("{}: {}\n", text(name), text(value));
+        })
+        .expect("a field section");
+        for line in
+            [":status: 200\n", "date: Sun, 09 Sep 2001 01:46:40 GMT\n", "content-length: 5000\n"]
+        {
+            assert!(said.contains(line), "{said}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -55,6 +55,11 @@ pub trait Transport: Unpin {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
+    /// So many bytes at the front of what is sent next are a response's head in the form that connections with streams
+    /// send, and so many bytes of content follow. A module leaves such a head for requests of this transport alone
+    /// ([`Outbox::block`](afpa_framework::Outbox::block)).
+    fn begin_section(&mut self, _section: usize, _content: u64) {}
+
     /// A descriptor of its own for the socket, if another thread can send plain bytes to that.
     fn duplicate(&self) -> Option<OwnedFd> {
         None

@@ -21,12 +21,49 @@ pub enum QpackError {
     Huffman,
 }
 
+/// Room for texts in Huffman code, which one section after another uses.
+#[derive(Debug, Default)]
+pub struct Rooms {
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Bytes of a room that are kept for the next section: a path, or the name of a browser.
+const KEPT: usize = 512;
+
+impl Rooms {
+    /// As [`decode`].
+    ///
+    /// # Errors
+    /// See [`QpackError`].
+    pub fn decode(
+        &mut self,
+        section: &[u8],
+        field: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), QpackError> {
+        let decoded = decode_by(self, section, field);
+        for room in [&mut self.name, &mut self.value] {
+            if room.capacity() > KEPT {
+                *room = Vec::new();
+            }
+        }
+        decoded
+    }
+}
+
 /// Decodes a whole field section; `field` gets the name and the value of each field in order.
 ///
 /// # Errors
 /// See [`QpackError`].
-pub fn decode(section: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<(), QpackError> {
-    let (mut name_room, mut value_room) = (Vec::new(), Vec::new());
+pub fn decode(section: &[u8], field: impl FnMut(&[u8], &[u8])) -> Result<(), QpackError> {
+    Rooms::default().decode(section, field)
+}
+
+fn decode_by(
+    Rooms { name: name_room, value: value_room }: &mut Rooms,
+    section: &[u8],
+    mut field: impl FnMut(&[u8], &[u8]),
+) -> Result<(), QpackError> {
     let mut rest = after_prefix(section)?;
     while let Some(&first) = rest.first() {
         let length = match first {
@@ -41,14 +78,14 @@ pub fn decode(section: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<(),
             0x40..0x80 => {
                 let (index, at) = integer::read(rest, 4).ok_or(QpackError::Truncated)?;
                 let (name, _) = entry(index, first & 0x10 != 0)?;
-                let (value, length) = text(rest, at, 7, &mut value_room)?;
+                let (value, length) = text(rest, at, 7, value_room)?;
                 field(name, value);
                 length
             }
             // Literal field line with literal name (section 4.5.6).
             0x20..0x40 => {
-                let (name, at) = text(rest, 0, 3, &mut name_room)?;
-                let (value, length) = text(rest, at, 7, &mut value_room)?;
+                let (name, at) = text(rest, 0, 3, name_room)?;
+                let (value, length) = text(rest, at, 7, value_room)?;
                 field(name, value);
                 length
             }

@@ -8,7 +8,7 @@ mod encode;
 mod instructions;
 mod statics;
 
-pub use decode::{QpackError, decode};
+pub use decode::{QpackError, Rooms, decode};
 pub use encode::Qpack;
 pub use instructions::{DecoderStream, EncoderStream};
 

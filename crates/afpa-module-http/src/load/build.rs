@@ -10,6 +10,7 @@ use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
 use afpa_cache::{Family, Hint, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
+use afpa_h3::Qpack;
 use afpa_http::edits::Edits;
 use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
 use siphasher::sip128::SipHasher13;
@@ -106,6 +107,7 @@ pub(super) fn build(
         priority: draft.priority,
         last_modified,
         edits: edits_of(doc_root, &ticket.key().path),
+        http3: doc_root.settings().http3,
     };
     Ok(assemble(about, codings, draft.due))
 }
@@ -149,6 +151,7 @@ pub(super) fn with_codings(
             origin: None,
             marks: None,
         },
+        http3: doc_root.settings().http3,
     };
     Ok(assemble(about, codings, CodingSet::IDENTITY))
 }
@@ -312,6 +315,8 @@ struct About<'a> {
     priority: Priority,
     last_modified: u64,
     edits: Edits<'a>,
+    /// Whether clients may come by HTTP/3.
+    http3: bool,
 }
 
 /// The changes of the fields of answers with the object for a path.
@@ -333,7 +338,7 @@ fn assemble(about: About<'_>, codings: Vec<Coded>, due: CodingSet) -> Content {
         variants.push(Description { about: &about, varies }.variant(index, &coded));
         payloads.push(coded.payload);
     }
-    let About { content_type, fields, priority, last_modified, edits } = about;
+    let About { content_type, fields, priority, last_modified, edits, http3: _ } = about;
     let header = HttpHeader::new(last_modified, content_type, fields, variants, due);
     let header = header.with(priority, edits.mask);
     Content { bytes: header.bytes() + unpinned, header, payloads }
@@ -373,6 +378,7 @@ impl Description<'_> {
             digest: coded.digest,
             stored: !coded.made_here,
             ok_block: FieldBlock::of(&ok),
+            ok_section: self.about.http3.then(|| FieldBlock::coded::<Qpack>(&ok)).flatten(),
             ok,
             not_modified: self.common(not_modified, Status::NOT_MODIFIED),
             etag,

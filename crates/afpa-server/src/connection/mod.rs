@@ -149,7 +149,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     }
 
     /// The transport has agreed on this with the client.
-    pub(crate) fn secured(&mut self, secured: Box<Secured>) {
+    pub(crate) fn secured(&mut self, secured: Rc<Secured>) {
         self.worker.module.borrow_mut().secured(&mut self.data, secured);
     }
 

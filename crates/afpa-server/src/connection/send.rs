@@ -36,6 +36,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.priority = out.priority;
         let parts = std::mem::take(&mut out.parts);
         let receipt = out.receipt.take();
+        if out.block > 0 {
+            let content = out.bytes.len().saturating_sub(out.block) as u64 + announced;
+            self.transport.begin_section(out.block, content);
+        }
         if !parts.is_empty() {
             self.worker.counters.long_answers.add(1);
             // Nothing is received while it is sent, and a round trip does not matter to it.

@@ -62,7 +62,7 @@ pub(super) struct Peer {
     pub(super) touched: Rc<Touched>,
     pub(super) client: Client,
     /// The results of the handshake, once it is complete.
-    pub(super) secured: Option<Secured>,
+    pub(super) secured: Option<Rc<Secured>>,
     /// Our control stream, and what it could not take yet.
     control: Option<(StreamId, Vec<u8>)>,
     /// Streams of requests whose tasks run.
@@ -171,7 +171,7 @@ impl Peer {
     }
 
     /// The handshake is complete: opens our control stream.
-    pub(super) fn begin(&mut self, secured: Secured) {
+    pub(super) fn begin(&mut self, secured: Rc<Secured>) {
         self.secured = Some(secured);
         self.timer = None;
         self.handshake_place = None;
@@ -336,9 +336,8 @@ impl Peer {
         self.streams.values_mut().for_each(Waiting::wake);
     }
 
-    /// The streams of requests that the client has opened since. Those behind a GOAWAY are refused.
-    pub(super) fn accept(&mut self) -> Vec<StreamId> {
-        let mut opened = Vec::new();
+    /// Appends the streams of requests that the client has opened since. Those behind a GOAWAY are refused.
+    pub(super) fn accept(&mut self, opened: &mut Vec<StreamId>) {
         while let Some(id) = self.quic.streams().accept(Dir::Bi) {
             if self.leaving || self.is_lost {
                 self.refuse(id, ErrorCode::RequestRejected);
@@ -350,7 +349,6 @@ impl Peer {
             self.set_priority(id, urgency.unwrap_or_default());
             opened.push(id);
         }
-        opened
     }
 
     /// Ends a stream in both directions.

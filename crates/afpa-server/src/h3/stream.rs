@@ -13,9 +13,10 @@ use std::time::Instant;
 use afpa_framework::Module;
 use afpa_h2::request::Framing;
 use afpa_h2::{CodedReader, ResponseEvent};
-use afpa_h3::frame::{kind, put_header};
+use afpa_h3::frame::{HEADER, kind, put_header, size};
 use afpa_h3::request::Fault;
 use afpa_h3::{ErrorCode, Event, Qpack, RequestStream};
+use bytes::Bytes;
 use quinn_proto::{ReadError, StreamId, WriteError};
 
 use super::peer::{Peer, code_of};
@@ -38,8 +39,12 @@ pub(super) struct Stream<M: Module> {
     is_tunnel: bool,
     /// Of the answer.
     reader: CodedReader<Qpack>,
-    /// Frames that the connection could not take yet.
+    /// The front of what is sent next is a field section of its length, behind which so much content comes.
+    section: Option<(usize, u64)>,
+    /// Frames that are being put together.
     out: Vec<u8>,
+    /// Frames that the connection could not take yet.
+    waiting: Bytes,
     /// The end of the answer, or of the stream, was sent.
     is_finished: bool,
     /// The answer breaks off.
@@ -69,7 +74,9 @@ impl<M: Module> Stream<M> {
             is_whole: false,
             is_tunnel: false,
             reader: CodedReader::new(false, false),
+            section: None,
             out: Vec::new(),
+            waiting: Bytes::new(),
             is_finished: false,
             is_broken: false,
         }
@@ -207,10 +214,14 @@ impl<M: Module> Stream<M> {
         if peer.is_lost {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        while !self.out.is_empty() {
-            match peer.quic.send_stream(self.id).write(&self.out) {
-                Ok(n) => {
-                    self.out.drain(..n);
+        if self.waiting.is_empty() && !self.out.is_empty() {
+            // The connection keeps them until the client has acknowledged them: without another copy.
+            self.waiting = Bytes::from(std::mem::take(&mut self.out));
+        }
+        while !self.waiting.is_empty() {
+            let frames = std::slice::from_mut(&mut self.waiting);
+            match peer.quic.send_stream(self.id).write_chunks(frames) {
+                Ok(_) => {
                     let handle = peer.handle;
                     peer.touched.touch(handle);
                 }
@@ -237,32 +248,74 @@ impl<M: Module> Stream<M> {
     /// Takes bytes of the answer, as frames, as long as the connection takes these. Returns how many.
     fn put(&mut self, bytes: &[u8], cx: Option<&Context<'_>>) -> io::Result<usize> {
         let mut taken = 0;
-        while taken < bytes.len() && self.flush(cx)? {
-            let rest = bytes.get(taken..).unwrap_or_default();
-            let piece = rest.get(..PIECE).unwrap_or(rest);
-            let Ok((n, event)) = self.reader.read(piece) else {
-                self.is_broken = true;
-                return Err(io::ErrorKind::InvalidInput.into());
-            };
-            let (kind, payload) = match event {
-                Some(ResponseEvent::Head { .. } | ResponseEvent::Trailers) => {
-                    (kind::HEADERS, self.reader.block())
-                }
-                Some(ResponseEvent::Content { bytes, .. }) => (kind::DATA, bytes),
-                None => (kind::DATA, &[][..]),
-            };
-            if kind == kind::HEADERS || !payload.is_empty() {
-                put_header(&mut self.out, kind, payload.len() as u64);
-                self.out.extend_from_slice(payload);
-            }
-            if n == 0 && self.out.is_empty() {
-                // Bytes behind the end of the answer.
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
-            taken += n;
+        if !self.flush(cx)? {
+            return Ok(0);
         }
-        self.flush(cx)?;
+        while taken < bytes.len() {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            taken += match self.section.take() {
+                Some(section) => self.put_section(section, rest)?,
+                None => self.put_part(rest)?,
+            };
+            let is_gathered = self.out.len() >= PIECE || taken == bytes.len();
+            if is_gathered && !self.flush(cx)? {
+                break;
+            }
+        }
         Ok(taken)
+    }
+
+    /// Puts a head that is a field section already in a frame, and content behind it. Returns their length.
+    fn put_section(
+        &mut self,
+        (section, content): (usize, u64),
+        bytes: &[u8],
+    ) -> io::Result<usize> {
+        let Some((section, behind)) = bytes.split_at_checked(section) else {
+            self.is_broken = true;
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let behind = behind.get(..PIECE).unwrap_or(behind);
+        let content_frame = if behind.is_empty() { 0 } else { size(kind::DATA, behind.len()) };
+        self.out.reserve_exact(size(kind::HEADERS, section.len()) + content_frame);
+        put_header(&mut self.out, kind::HEADERS, section.len() as u64);
+        self.out.extend_from_slice(section);
+        self.reader.skip_head(content);
+        match behind.is_empty() {
+            true => Ok(section.len()),
+            false => self.put_part(behind).map(|n| section.len() + n),
+        }
+    }
+
+    /// Puts the next part of an answer in a frame. Returns how many bytes it has taken.
+    fn put_part(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = bytes.get(..PIECE).unwrap_or(bytes);
+        let Ok((n, event)) = self.reader.read(piece) else {
+            self.is_broken = true;
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let (kind, payload) = match event {
+            Some(ResponseEvent::Head { .. } | ResponseEvent::Trailers) => {
+                (kind::HEADERS, self.reader.block())
+            }
+            Some(ResponseEvent::Content { bytes, .. }) => (kind::DATA, bytes),
+            None => (kind::DATA, &[][..]),
+        };
+        let before = self.out.len();
+        if kind == kind::HEADERS || !payload.is_empty() {
+            if before == 0 {
+                // With room for content behind a head, and for not much more: the connection keeps it.
+                let piece = piece.len().max(payload.len());
+                self.out.reserve_exact(piece + HEADER + HEADER);
+            }
+            put_header(&mut self.out, kind, payload.len() as u64);
+            self.out.extend_from_slice(payload);
+        }
+        if n == 0 && self.out.len() == before {
+            // Bytes behind the end of the answer.
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(n)
     }
 }
 
@@ -313,6 +366,10 @@ impl<M: Module> Transport for Stream<M> {
         Poll::Ready(self.put(bytes, None))
     }
 
+    fn begin_section(&mut self, section: usize, content: u64) {
+        self.section = Some((section, content));
+    }
+
     fn lends(&self) -> bool {
         false
     }
@@ -338,7 +395,7 @@ impl<M: Module> Transport for Stream<M> {
     }
 
     fn is_flushed(&self) -> bool {
-        self.out.is_empty()
+        self.out.is_empty() && self.waiting.is_empty()
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -33,15 +33,15 @@ impl<M: Module> Early<M> {
     }
 
     /// The facts known of the connection so far.
-    pub(super) fn so_far(&self) -> Box<Secured> {
-        Box::new(secured(self.facts.clone(), true))
+    pub(super) fn so_far(&self) -> Rc<Secured> {
+        Rc::new(secured(self.facts.clone(), true))
     }
 
     /// The handshake is complete: nothing that has arrived can be a replay any more.
-    pub(crate) fn complete(mut self) -> Box<Secured> {
+    pub(crate) fn complete(mut self) -> Rc<Secured> {
         self.failure = None;
         self.worker.counters.tls.complete(&self.facts);
-        Box::new(secured(self.facts.clone(), false))
+        Rc::new(secured(self.facts.clone(), false))
     }
 
     pub(crate) fn time_out(&mut self) {

@@ -82,7 +82,7 @@ pub(super) async fn serve<M: Module, T: Transport>(
             let is_h2 = facts.protocol.as_deref() == Some(b"h2");
             let mut connection = Connection::new(worker, tls, from, input);
             connection.secured(match &early {
-                None => Box::new(secured(facts, false)),
+                None => Rc::new(secured(facts, false)),
                 Some(early) => early.so_far(),
             });
             connection.early = early;

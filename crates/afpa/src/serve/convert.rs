@@ -109,6 +109,7 @@ pub(super) fn site(config: &Config, site: &config::SiteSettings, root: &Root) ->
         mount: root.mount.clone(),
         filters: root.filters.iter().map(filter).collect(),
         fields: Arc::clone(&root.fields),
+        http3: config.http3.enabled && !site.tls.is_empty(),
         hints: root.hints.iter().map(hint).collect(),
         ..DocRootSettings::default()
     }

@@ -103,9 +103,9 @@ impl<M: Module> Served<M> {
                     Some(facts) => {
                         self.worker.counters.tls.complete(&facts);
                         self.worker.counters.h3_connections.add(1);
-                        peer.begin(secured(facts, false));
+                        peer.begin(Rc::new(secured(facts, false)));
                         self.tell(peer);
-                        self.opened.extend(peer.accept());
+                        peer.accept(&mut self.opened);
                     }
                     None => {
                         let refused = Reason::PeerCertificate;
@@ -124,7 +124,7 @@ impl<M: Module> Served<M> {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
                 // Those of early data have to wait for the end of the handshake.
                 if peer.secured.is_some() {
-                    self.opened.extend(peer.accept());
+                    peer.accept(&mut self.opened);
                 }
             }
             Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
@@ -179,7 +179,7 @@ impl<M: Module> Served<M> {
             let worker = Rc::clone(&self.worker);
             let stream = Stream::new(&worker, shared, id);
             let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
-            connection.secured(Box::new(secured));
+            connection.secured(secured);
             begin(Box::pin(connection.run()), cx);
         }
     }
