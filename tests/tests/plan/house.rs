@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-fastcgi",
             "afpa-framework",
             "afpa-h2",
+            "afpa-h3",
             "afpa-http",
             "afpa-includes",
             "afpa-police",
