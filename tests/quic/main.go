@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -24,12 +25,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quic-go/qpack"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/quic-go/qlog"
+	"github.com/quic-go/quic-go/qlogwriter"
+	"github.com/quic-go/quic-go/quicvarint"
 )
 
 type order struct {
-	// What to do: ask, open, knock, raw, uni, resets, stall, tunnel, move, load, end.
+	// What to do: ask, open, close, knock, raw, uni, resets, stall, tunnel, move, load, mixed, race, end.
 	Do string `json:"do"`
 	// The connection; one that is not known is opened.
 	On string `json:"on"`
@@ -53,6 +58,33 @@ type order struct {
 	// Whether the connection that is opened will be moved.
 	Moves bool `json:"moves"`
 	Delay int  `json:"delay"`
+	// The memory of sessions and tokens that the connection shares with others.
+	Memory string `json:"memory"`
+	// Whether it begins with early data, and without a token that proves the client's address.
+	Early    bool `json:"early"`
+	Unproven bool `json:"unproven"`
+	// Whether it is one of QUIC alone: nothing of HTTP/3 is sent but that of the orders.
+	Bare bool `json:"bare"`
+	// The fields of a request that is sent as it stands, before the bytes.
+	Lines [][2]string `json:"lines"`
+	// The protocol of an extended CONNECT.
+	Protocol string `json:"protocol"`
+	// Of a race: the bytes of the control stream, and the requests.
+	Control string        `json:"control"`
+	Races   [][][2]string `json:"races"`
+	// Of mixed requests: how many, and which.
+	Requests int    `json:"requests"`
+	Parts    []part `json:"parts"`
+}
+
+// A request whose answer is known.
+type part struct {
+	Method  string `json:"method"`
+	Path    string `json:"path"`
+	Range   string `json:"range"`
+	Content int    `json:"content"`
+	Status  int    `json:"status"`
+	Sum     string `json:"sum"`
 }
 
 type answer struct {
@@ -70,13 +102,65 @@ type answer struct {
 	Asked int64 `json:"asked"`
 	Moved int64 `json:"moved"`
 	Lost  int64 `json:"lost"`
+	// The connection's early data was accepted, its session was resumed, and its cipher.
+	Early   bool   `json:"early"`
+	Resumed bool   `json:"resumed"`
+	Cipher  string `json:"cipher"`
+	// Retries of the connection, and updates of its keys.
+	Retries int64 `json:"retries"`
+	Updates int64 `json:"updates"`
+	// Its place in a race.
+	Rank int64 `json:"rank"`
 }
 
 type connection struct {
 	quic *quic.Conn
 	http *http3.ClientConn
 	// To which it has moved.
-	path *quic.Path
+	path   *quic.Path
+	events *events
+}
+
+// What happens on a connection.
+type events struct{ retries, updates atomic.Int64 }
+
+func (e *events) AddProducer() qlogwriter.Recorder { return e }
+
+func (e *events) SupportsSchemas(string) bool { return false }
+
+func (e *events) Close() error { return nil }
+
+func (e *events) RecordEvent(event qlogwriter.Event) {
+	switch event := event.(type) {
+	case qlog.PacketReceived:
+		if event.Header.PacketType == qlog.PacketTypeRetry {
+			e.retries.Add(1)
+		}
+	case qlog.KeyUpdated:
+		if event.Trigger == qlog.KeyUpdateLocal || event.Trigger == qlog.KeyUpdateRemote {
+			e.updates.Add(1)
+		}
+	}
+}
+
+// The sessions and tokens of a client that comes back.
+type memory struct {
+	sessions tls.ClientSessionCache
+	tokens   quic.TokenStore
+}
+
+var memories = struct {
+	sync.Mutex
+	all map[string]*memory
+}{all: map[string]*memory{}}
+
+func memoryOf(name string) *memory {
+	memories.Lock()
+	defer memories.Unlock()
+	if memories.all[name] == nil {
+		memories.all[name] = &memory{tls.NewLRUClientSessionCache(10), quic.NewLRUTokenStore(10, 10)}
+	}
+	return memories.all[name]
 }
 
 var (
@@ -130,13 +214,30 @@ func dial(o order) (*connection, error) {
 	}
 	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	config := &quic.Config{MaxIdleTimeout: 60 * time.Second, KeepAlivePeriod: 5 * time.Second}
-	dialled, err := dialBy(limit, o.Moves, to, settings, config)
+	happens := &events{}
+	config := &quic.Config{
+		MaxIdleTimeout: 60 * time.Second, KeepAlivePeriod: 5 * time.Second,
+		Tracer: func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return happens },
+	}
+	if o.Memory != "" {
+		known := memoryOf(o.Memory)
+		settings.ClientSessionCache = known.sessions
+		if !o.Unproven {
+			config.TokenStore = known.tokens
+		}
+	}
+	dialled, err := dialBy(limit, o, to, settings, config)
 	if err != nil {
 		return nil, err
 	}
+	if o.Bare {
+		return &connection{quic: dialled, events: happens}, nil
+	}
 	transport := &http3.Transport{DisableCompression: true}
-	opened := &connection{quic: dialled, http: transport.NewClientConn(dialled)}
+	opened := &connection{quic: dialled, http: transport.NewClientConn(dialled), events: happens}
+	if o.Early {
+		return opened, nil
+	}
 	// It has opened its own streams then.
 	select {
 	case <-opened.http.ReceivedSettings():
@@ -148,9 +249,12 @@ func dial(o order) (*connection, error) {
 
 // A connection that moves needs ids of its own, by which all its sockets know it.
 func dialBy(
-	limit context.Context, moves bool, to string, settings *tls.Config, config *quic.Config,
+	limit context.Context, o order, to string, settings *tls.Config, config *quic.Config,
 ) (*quic.Conn, error) {
-	if !moves {
+	if o.Early {
+		return quic.DialAddrEarly(limit, to, settings, config)
+	}
+	if !o.Moves {
 		return quic.DialAddr(limit, to, settings, config)
 	}
 	address, err := net.ResolveUDPAddr("udp", to)
@@ -242,6 +346,10 @@ func ask(on *connection, o order) answer {
 		Status: got.StatusCode, Protocol: got.Proto, Fields: got.Header, Trailers: got.Trailer, Interim: interim,
 		Length: len(content), Sum: hex.EncodeToString(sum[:]),
 	}
+	state := on.quic.ConnectionState()
+	said.Early, said.Resumed = state.Used0RTT, state.TLS.DidResume
+	said.Cipher = tls.CipherSuiteName(state.TLS.CipherSuite)
+	said.Retries, said.Updates = on.events.retries.Load(), on.events.updates.Load()
 	if len(content) < 4096 {
 		said.Text = string(content)
 	}
@@ -271,12 +379,26 @@ func end(on *connection, o order) answer {
 	}
 }
 
+// A HEADERS frame with these fields.
+func headers(lines [][2]string) []byte {
+	if len(lines) == 0 {
+		return nil
+	}
+	var section bytes.Buffer
+	encoder := qpack.NewEncoder(&section)
+	for _, line := range lines {
+		encoder.WriteField(qpack.HeaderField{Name: line[0], Value: line[1]})
+	}
+	return append(quicvarint.Append([]byte{1}, uint64(section.Len())), section.Bytes()...)
+}
+
 // Sends bytes on a stream of their own, and says what comes back until its end.
 func raw(on *connection, o order) answer {
 	sent, err := hex.DecodeString(o.Bytes)
 	if err != nil {
 		return failed(err)
 	}
+	sent = append(headers(o.Lines), sent...)
 	stream, err := on.quic.OpenStreamSync(context.Background())
 	if err != nil {
 		return failed(err)
@@ -294,6 +416,39 @@ func raw(on *connection, o order) answer {
 		said.Error, said.Code = err.Error(), code(err)
 	}
 	return said
+}
+
+// Requests of which all are sent before any answer is read, and the order in which their answers are whole.
+func race(on *connection, o order) []answer {
+	control, err := hex.DecodeString(o.Control)
+	if err != nil {
+		return []answer{failed(err)}
+	}
+	if stream, err := on.quic.OpenUniStream(); err == nil {
+		stream.Write(control)
+	}
+	var streams []*quic.Stream
+	for range o.Races {
+		stream, err := on.quic.OpenStream()
+		if err != nil {
+			return []answer{failed(err)}
+		}
+		streams = append(streams, stream)
+	}
+	for at, lines := range o.Races {
+		streams[at].Write(headers(lines))
+		streams[at].Close()
+	}
+	var rank atomic.Int64
+	return together(len(streams), func(at int) answer {
+		streams[at].SetDeadline(time.Now().Add(time.Minute))
+		got, err := io.ReadAll(streams[at])
+		said := answer{Length: len(got), Rank: rank.Add(1)}
+		if err != nil {
+			said.Error, said.Code = err.Error(), code(err)
+		}
+		return said
+	})
 }
 
 // Opens streams in one direction one after another, and says with what the connection ends.
@@ -372,6 +527,9 @@ func tunnel(on *connection, o order) answer {
 		return failed(err)
 	}
 	made.Method, made.Proto = http.MethodConnect, "websocket"
+	if o.Protocol != "" {
+		made.Proto = o.Protocol
+	}
 	stream, err := on.http.OpenRequestStream(context.Background())
 	if err == nil {
 		err = stream.SendRequestHeader(made)
@@ -401,6 +559,12 @@ func tunnel(on *connection, o order) answer {
 		}
 	}
 	return said
+}
+
+// Ends the connection.
+func closed(on *connection) answer {
+	on.quic.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	return answer{}
 }
 
 // Goes on from another socket, as a client does that has changed its network.
@@ -497,6 +661,42 @@ func load(o order) answer {
 	return answer{Asked: asked.Load(), Moved: moved.Load(), Lost: lost.Load(), Error: why}
 }
 
+// Asks for parts of which the answers are known, on many connections, four at a time on each.
+func mixed(o order) answer {
+	var asked, lost, left atomic.Int64
+	var first atomic.Value
+	left.Store(int64(o.Requests))
+	together(o.Count, func(at int) answer {
+		on, err := dial(o)
+		if err != nil {
+			lost.Add(1)
+			first.CompareAndSwap(nil, "open: "+err.Error())
+			return answer{}
+		}
+		together(4, func(int) answer {
+			for number := left.Add(-1); number >= 0; number = left.Add(-1) {
+				one := o.Parts[rand.IntN(len(o.Parts))]
+				each := order{Method: one.Method, Path: one.Path, Content: one.Content}
+				if one.Range != "" {
+					each.Fields = map[string]string{"Range": one.Range}
+				}
+				said := ask(on, each)
+				if said.Error != "" || said.Status != one.Status || one.Sum != "" && said.Sum != one.Sum {
+					lost.Add(1)
+					first.CompareAndSwap(nil, fmt.Sprintf("%v: %d %s %s", one, said.Status, said.Sum, said.Error))
+					continue
+				}
+				asked.Add(1)
+			}
+			return answer{}
+		})
+		on.quic.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+		return answer{}
+	})
+	why, _ := first.Load().(string)
+	return answer{Asked: asked.Load(), Lost: lost.Load(), Error: why}
+}
+
 // A socket as somebody has it who sends in the name of another client: nothing comes back. Its first packet goes, no
 // farewell.
 type deaf struct {
@@ -548,6 +748,9 @@ func obey(o order) []answer {
 	if o.Do == "load" {
 		return []answer{load(o)}
 	}
+	if o.Do == "mixed" {
+		return []answer{mixed(o)}
+	}
 	if o.Do == "open" {
 		var all []answer
 		for at := range max(o.Count, 1) {
@@ -565,9 +768,16 @@ func obey(o order) []answer {
 	if err != nil {
 		return []answer{failed(err)}
 	}
+	if o.Do == "race" {
+		return race(on, o)
+	}
 	does := map[string]func(*connection, order) answer{
 		"ask": ask, "raw": raw, "uni": uni, "resets": resets, "stall": stall, "tunnel": tunnel, "end": end,
 		"move": func(on *connection, _ order) answer { return migrate(on) },
+		"close": func(on *connection, o order) answer {
+			delete(connections, o.On)
+			return closed(on)
+		},
 	}
 	do := does[o.Do]
 	count := o.Count

@@ -23,3 +23,4 @@ pub mod reference;
 pub mod slots;
 pub mod tcp;
 pub mod tls;
+pub mod way;

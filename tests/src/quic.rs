@@ -29,8 +29,24 @@ impl QuicClient {
     /// # Panics
     /// When it is built and does not start.
     pub fn start(authority: &Authority, server: SocketAddr) -> Result<Self, String> {
+        Self::start_with(authority, server, &[])
+    }
+
+    /// As [`start`](Self::start), with these variables in its environment.
+    ///
+    /// # Errors
+    /// Why this machine cannot build it: the test then says SKIP.
+    ///
+    /// # Panics
+    /// When it is built and does not start.
+    pub fn start_with(
+        authority: &Authority,
+        server: SocketAddr,
+        variables: &[(&str, &str)],
+    ) -> Result<Self, String> {
         let folder = built()?;
         let mut command = Command::new(folder.path().join("quic"));
+        command.envs(variables.iter().copied());
         command.arg(server.to_string()).arg(authority.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
