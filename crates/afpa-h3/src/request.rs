@@ -2,9 +2,9 @@
 
 use afpa_h2::RequestHead;
 
+use crate::Fatal;
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, HEADER, kind, read_header};
-use crate::Fatal;
 
 /// A part of a request that a client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use quinn_proto::crypto::{HandshakeTokenKey, HmacKey, ServerConfig, Session};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::{ProducesTickets, StoresServerSessions};
 
 use crate::certificate::subject;
 use crate::greeting::ListenerTls;
@@ -30,14 +31,17 @@ pub const PROTOCOL: &[u8] = b"h3";
 pub struct QuicTls {
     tls: ServerTls,
     config: Arc<QuicServerConfig>,
+    accepts_early_data: bool,
 }
 
 impl QuicTls {
     /// The settings; `None`: the name that a client asks for decides about them, and its first packet is not read for that.
+    /// `limits`: those that the transport and HTTP/3 announce to a client, in some form. A client that sends early data relies on
+    /// those of its session (RFC 9000 section 7.4.1, RFC 9114 section 7.2.4.2), so a session is good for the same ones.
     ///
     /// # Errors
     /// When the settings cannot be used.
-    pub fn of(listener: &ListenerTls) -> Result<Option<Self>, SettingsError> {
+    pub fn of(listener: &ListenerTls, limits: &[u8]) -> Result<Option<Self>, SettingsError> {
         let Some(tls) = listener.same_for_all() else { return Ok(None) };
         let provider = CryptoProvider {
             cipher_suites: vec![
@@ -50,12 +54,31 @@ impl QuicTls {
         let change = |settings: &mut crate::ServerSettings| {
             settings.profile = crate::Profile::Modern;
             settings.protocols = vec![PROTOCOL.to_vec()];
-            settings.early_data = None;
+            if let Some(early_data) = &mut settings.early_data {
+                // Windows bound it (RFC 9001 section 4.6.1).
+                early_data.most = u32::MAX;
+            }
         };
-        let config = tls.again(change, provider)?;
+        let mut config = rustls::ServerConfig::clone(&*tls.again(change, provider)?);
+        let accepts_early_data = config.max_early_data_size > 0;
+        config.ticketer = match accepts_early_data {
+            // Sessions are in the store, and each is good for one handshake.
+            true => Arc::new(NoTickets),
+            false => Arc::new(Tickets(config.ticketer)),
+        };
+        if accepts_early_data {
+            let limits = [&b"quic"[..], limits].concat().into();
+            config.session_storage =
+                Arc::new(SameLimits { sessions: config.session_storage, limits });
+        }
         let config = QuicServerConfig::try_from(config)
             .map_err(|error| SettingsError::from(error.to_string()))?;
-        Ok(Some(Self { tls: tls.clone(), config: Arc::new(config) }))
+        Ok(Some(Self { tls: tls.clone(), config: Arc::new(config), accepts_early_data }))
+    }
+
+    /// Whether early data may be accepted.
+    pub fn accepts_early_data(&self) -> bool {
+        self.accepts_early_data
     }
 
     /// For the transport.
@@ -64,8 +87,9 @@ impl QuicTls {
     }
 
     /// The results of a handshake, whose suite the transport does not tell; `None`: the certificate of the client is not
-    /// valid any more, as that of a session that was resumed may be.
-    pub fn facts(&self, session: &dyn Session) -> Option<Facts> {
+    /// valid any more, as that of a session that was resumed may be. `has_early`: early data was accepted. Of other
+    /// handshakes the transport does not tell whether they resume a session.
+    pub fn facts(&self, session: &dyn Session, has_early: bool) -> Option<Facts> {
         let chain = session.peer_identity();
         let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
         if let Some(chain) = &chain {
@@ -75,11 +99,11 @@ impl QuicTls {
         Some(Facts {
             version: "TLSv1.3",
             cipher: "unknown",
-            resumed: false,
+            resumed: has_early,
             protocol: Some(PROTOCOL.into()),
             peer: peer.and_then(|peer| subject(peer)).map(Into::into),
             authorities: self.tls.authorities(),
-            early_data: EarlyData::None,
+            early_data: if has_early { EarlyData::Accepted } else { EarlyData::None },
         })
     }
 }
@@ -87,6 +111,80 @@ impl QuicTls {
 impl std::fmt::Debug for QuicTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("QuicTls")
+    }
+}
+
+/// Sessions in a store, each for the limits that its client learnt.
+struct SameLimits {
+    sessions: Arc<dyn StoresServerSessions>,
+    limits: Box<[u8]>,
+}
+
+impl std::fmt::Debug for SameLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SameLimits")
+    }
+}
+
+impl StoresServerSessions for SameLimits {
+    fn put(&self, id: Vec<u8>, state: Vec<u8>) -> bool {
+        self.sessions.put(id, [&*self.limits, &state].concat())
+    }
+
+    fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
+        self.sessions.take(id)?.strip_prefix(&*self.limits).map(Into::into)
+    }
+
+    fn can_cache(&self) -> bool {
+        false
+    }
+}
+
+/// The tickets of a listener. A handshake of TCP that the thread worked on before does not say whether there are some.
+#[derive(Debug)]
+struct Tickets(Arc<dyn ProducesTickets>);
+
+impl ProducesTickets for Tickets {
+    fn enabled(&self) -> bool {
+        crate::tickets::begin_step(false);
+        self.0.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.0.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.0.encrypt(plain)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        self.0.decrypt(ticket)
+    }
+}
+
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }
 
@@ -214,6 +312,22 @@ fn expand(all: &Prk, name: &[&[u8]], to: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_is_good_for_the_limits_that_its_client_has_learnt() {
+        let sessions = Arc::new(crate::sessions::Sessions::default());
+        sessions.limit(100, 60);
+        let with = |limits: &[u8]| SameLimits {
+            sessions: Arc::<crate::sessions::Sessions>::clone(&sessions),
+            limits: limits.into(),
+        };
+        for id in [b"a", b"b"] {
+            assert!(with(b"100").put(id.to_vec(), b"state".to_vec()));
+        }
+        assert_eq!(with(b"100").take(b"a").as_deref(), Some(&b"state"[..]));
+        assert_eq!(with(b"99 ").take(b"b"), None);
+        assert_eq!(with(b"100").take(b"b"), None, "it was taken");
+    }
 
     #[test]
     fn a_secret_is_64_hexadecimal_digits() {

@@ -3,6 +3,7 @@
 
 mod browsers;
 mod content;
+mod early;
 mod ends;
 mod floods;
 mod networks;

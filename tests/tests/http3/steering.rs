@@ -69,7 +69,7 @@ fn rebinding(server: SocketAddr, each: u64) -> SocketAddr {
 }
 
 /// A process that an upgrade has started. It is ended when this is dropped.
-struct Next(u32);
+pub(crate) struct Next(pub(crate) u32);
 
 impl Next {
     /// Has the process replaced, and waits until the next one takes orders.
@@ -84,7 +84,7 @@ impl Next {
     }
 
     /// As [`of`](Self::of), and waits until the process before has ended.
-    fn alone(server: &TlsServer, process: u32) -> Self {
+    pub(crate) fn alone(server: &TlsServer, process: u32) -> Self {
         let next = Self::of(server, process);
         // A client whose farewell was lost holds it up, at most for `[timeouts] shutdown`.
         let limit = with_patience(Duration::from_secs(90));

@@ -23,9 +23,10 @@ use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::peer::{Due, Peer, Touched};
-use super::settings::{config, limits, times_of};
+use super::settings::{config, limits, times_of, told};
 use super::socket::{Arrived, QuicSocket};
 use super::steering::{Inbox, Taken, WorkerSteering};
+use super::tokens::UsedTokens;
 use crate::limits::Met;
 use crate::listener::ListenerSettings;
 use crate::worker::Worker;
@@ -78,6 +79,8 @@ struct Served<M: Module> {
     /// Other settings that new connections get.
     times: (Duration, afpa_h2::Limits),
     peers: HashMap<ConnectionHandle, Rc<RefCell<Peer>>>,
+    /// The tokens by which clients have proved their addresses.
+    used: Arc<UsedTokens>,
     touched: Rc<Touched>,
     /// Connections that have packets to send, while the socket takes none.
     blocked: HashSet<ConnectionHandle>,
@@ -137,6 +140,7 @@ impl<M: Module> Served<M> {
             tls: None,
             times,
             peers: HashMap::new(),
+            used: Arc::default(),
             touched,
             blocked: HashSet::new(),
             pause: None,
@@ -164,8 +168,9 @@ impl<M: Module> Served<M> {
             return;
         }
         self.times = times;
+        let told = told(&self.worker.settings.borrow(), self.worker.largest_head);
         self.tls = tls.map(|tls| {
-            let quic = QuicTls::of(&tls).unwrap_or_else(|error| {
+            let quic = QuicTls::of(&tls, &told).unwrap_or_else(|error| {
                 tracing::error!(%error, "the TLS settings cannot be used for HTTP/3");
                 None
             });
@@ -173,9 +178,10 @@ impl<M: Module> Served<M> {
         });
         let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
         let keys = self.steering.keys();
-        let config = quic.map(|quic| {
-            Arc::new(config(quic, (keys, self.address), &self.worker.settings.borrow()))
-        });
+        let settings = self.worker.settings.borrow();
+        let keys = (keys, self.address);
+        let config = quic.map(|quic| Arc::new(config(quic, keys, &self.used, &settings)));
+        drop(settings);
         self.endpoint.set_server_config(config);
     }
 

@@ -18,6 +18,7 @@ mod settings;
 mod socket;
 mod steering;
 mod stream;
+mod tokens;
 
 pub(crate) use endpoint::serve;
 pub(crate) use steering::{Steering, WorkerPart, WorkerSteering};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use afpa_framework::{Peer as Client, Secured};
 use afpa_h2::Urgency;
 use afpa_h3::{Control, ErrorCode, Fatal};
+use afpa_tls::Facts;
 use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
 
@@ -63,6 +64,8 @@ pub(super) struct Peer {
     pub(super) client: Client,
     /// The results of the handshake, once it is complete.
     pub(super) secured: Option<Rc<Secured>>,
+    /// The same as far as they are known, once requests have come as early data.
+    pub(super) early: Option<(Facts, Rc<Secured>)>,
     /// Our control stream, and what it could not take yet.
     control: Option<(StreamId, Vec<u8>)>,
     /// Streams of requests whose tasks run.
@@ -122,11 +125,14 @@ pub(super) struct Waiting {
     pub(super) is_stopped: bool,
     pub(super) receiver: Option<Waker>,
     pub(super) sender: Option<Waker>,
+    /// For the end of the handshake.
+    pub(super) handshake: Option<Waker>,
 }
 
 impl Waiting {
     fn wake(&mut self) {
-        [self.receiver.take(), self.sender.take()].into_iter().flatten().for_each(Waker::wake);
+        let all = [self.receiver.take(), self.sender.take(), self.handshake.take()];
+        all.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -152,6 +158,7 @@ impl Peer {
             touched: Rc::clone(touched),
             client,
             secured: None,
+            early: None,
             control: None,
             streams: HashMap::new(),
             early_priorities: HashMap::new(),
@@ -176,11 +183,18 @@ impl Peer {
         self.timer = None;
         self.handshake_place = None;
         self.open_control();
+        if self.early.take().is_some() {
+            self.streams.values_mut().for_each(|waiting| {
+                waiting.handshake.take().into_iter().for_each(Waker::wake);
+                // One that waits for more of its request has another time for that now.
+                waiting.receiver.take().into_iter().for_each(Waker::wake);
+            });
+        }
     }
 
     /// Opens our control stream, if the client lets us.
     pub(super) fn open_control(&mut self) {
-        if self.secured.is_none() || self.control.is_some() {
+        if self.secured.is_none() && self.early.is_none() || self.control.is_some() {
             return;
         }
         if let Some(id) = self.quic.streams().open(Dir::Uni) {

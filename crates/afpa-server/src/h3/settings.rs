@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_tls::quic::{QuicKeys, QuicTls};
-use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt};
 
+use super::tokens::UsedTokens;
 use crate::settings::Settings;
 
 /// The settings of new connections to an address. A stream has a window as one of HTTP/2.
 pub(super) fn config(
     quic: &QuicTls,
     (keys, address): (&QuicKeys, SocketAddr),
+    used: &Arc<UsedTokens>,
     settings: &Settings,
 ) -> ServerConfig {
     let http2 = &settings.http2;
@@ -31,7 +33,27 @@ pub(super) fn config(
         );
     let mut config = ServerConfig::new(quic.crypto(), keys.tokens_at(address));
     config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
+    if quic.accepts_early_data() {
+        let mut tokens = ValidationTokenConfig::default();
+        tokens.sent(1).lifetime(TOKEN).log(Arc::<UsedTokens>::clone(used));
+        config.validation_token_config(tokens);
+    }
     config
+}
+
+/// How long a client may prove its address by a token of an earlier connection.
+const TOKEN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The limits that a client learns of its connection, for a comparison.
+pub(super) fn told(settings: &Settings, largest_head: usize) -> Vec<u8> {
+    let http2 = &settings.http2;
+    let numbers = [
+        u64::from(http2.streams),
+        u64::from(http2.stream_window),
+        u64::from(http2.connection_window),
+        largest_head as u64,
+    ];
+    numbers.map(u64::to_be_bytes).concat()
 }
 
 /// A client that says nothing for this long is gone, even if an answer is due. Clients that wait for one are asked for a

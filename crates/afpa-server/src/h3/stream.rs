@@ -266,11 +266,7 @@ impl<M: Module> Stream<M> {
     }
 
     /// Puts a head that is a field section already in a frame, and content behind it. Returns their length.
-    fn put_section(
-        &mut self,
-        (section, content): (usize, u64),
-        bytes: &[u8],
-    ) -> io::Result<usize> {
+    fn put_section(&mut self, (section, content): (usize, u64), bytes: &[u8]) -> io::Result<usize> {
         let Some((section, behind)) = bytes.split_at_checked(section) else {
             self.is_broken = true;
             return Err(io::ErrorKind::InvalidInput.into());
@@ -403,6 +399,22 @@ impl<M: Module> Transport for Stream<M> {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    fn is_early(&self) -> bool {
+        self.peer.borrow().secured.is_none()
+    }
+
+    fn poll_handshake_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let peer = &mut *self.peer.borrow_mut();
+        match peer.streams.get_mut(&self.id) {
+            _ if peer.secured.is_some() => Poll::Ready(Ok(())),
+            Some(waiting) if !peer.is_lost && !waiting.is_stopped => {
+                waiting.handshake = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
         }
     }
 

@@ -9,13 +9,19 @@ use super::Worker;
 use super::handshake::secured;
 use crate::limits::Admission;
 
-/// It counts against the limits of handshakes, and has their time.
+/// The handshake of a connection, or of the connection of a stream.
 pub(crate) struct Early<M: Module> {
-    worker: Rc<Worker<M>>,
-    _place: Admission,
     /// Steady milliseconds by which the handshake has to be complete.
     pub(crate) deadline_ms: u64,
     facts: Facts,
+    /// `None`: the connection of the stream counts it.
+    counted: Option<Counted<M>>,
+}
+
+/// It counts against the limits of handshakes, and has their time.
+struct Counted<M: Module> {
+    worker: Rc<Worker<M>>,
+    _place: Admission,
     /// The failure of the handshake that is counted if the connection ends now; `None`: the handshake is complete.
     failure: Option<Reason>,
 }
@@ -28,8 +34,14 @@ impl<M: Module> Early<M> {
         facts: Facts,
     ) -> Box<Self> {
         worker.counters.tls.in_progress.add(1);
-        let failure = Some(Reason::Gone);
-        Box::new(Self { worker: Rc::clone(worker), _place: place, deadline_ms, facts, failure })
+        let (worker, failure) = (Rc::clone(worker), Some(Reason::Gone));
+        let counted = Some(Counted { worker, _place: place, failure });
+        Box::new(Self { deadline_ms, facts, counted })
+    }
+
+    /// For a stream of a connection with these facts, which is not complete.
+    pub(crate) fn of_stream(deadline_ms: u64, facts: Facts) -> Box<Self> {
+        Box::new(Self { deadline_ms, facts, counted: None })
     }
 
     /// The facts known of the connection so far.
@@ -39,23 +51,31 @@ impl<M: Module> Early<M> {
 
     /// The handshake is complete: nothing that has arrived can be a replay any more.
     pub(crate) fn complete(mut self) -> Rc<Secured> {
-        self.failure = None;
-        self.worker.counters.tls.complete(&self.facts);
+        if let Some(counted) = &mut self.counted {
+            counted.failure = None;
+            counted.worker.counters.tls.complete(&self.facts);
+        }
         Rc::new(secured(self.facts.clone(), false))
     }
 
     pub(crate) fn time_out(&mut self) {
-        self.failure = Some(Reason::TimedOut);
+        self.note(Reason::TimedOut);
     }
 
     /// The transport has failed.
     pub(crate) fn fail(&mut self, error: &std::io::Error) {
         let failure = error.get_ref().and_then(|error| error.downcast_ref::<Failure>());
-        self.failure = Some(failure.map_or(Reason::Gone, |failure| failure.reason));
+        self.note(failure.map_or(Reason::Gone, |failure| failure.reason));
+    }
+
+    fn note(&mut self, why: Reason) {
+        if let Some(counted) = &mut self.counted {
+            counted.failure = Some(why);
+        }
     }
 }
 
-impl<M: Module> Drop for Early<M> {
+impl<M: Module> Drop for Counted<M> {
     fn drop(&mut self) {
         self.worker.counters.tls.in_progress.sub(1);
         if let Some(reason) = self.failure {

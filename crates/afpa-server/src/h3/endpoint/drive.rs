@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use afpa_framework::Module;
 use afpa_h3::ErrorCode;
-use afpa_tls::Reason;
+use afpa_tls::{EarlyData, Facts, Reason};
 use quinn_proto::{ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, StreamId};
 
 use super::Served;
-use crate::connection::Connection;
+use crate::connection::{Connection, millis};
 use crate::h3::peer::Peer;
 use crate::h3::stream::Stream;
+use crate::worker::early::Early;
 use crate::worker::handshake::secured;
 
 impl<M: Module> Served<M> {
@@ -98,9 +99,12 @@ impl<M: Module> Served<M> {
                 peer.close(ErrorCode::ExcessiveLoad, now);
             }
             Event::Connected => {
-                let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
-                match quic.and_then(|quic| quic.facts(peer.quic.crypto_session())) {
+                let has_early = peer.quic.has_0rtt();
+                match self.facts(peer) {
                     Some(facts) => {
+                        if has_early && peer.early.is_none() {
+                            self.worker.counters.tls.early_data(EarlyData::Accepted);
+                        }
                         self.worker.counters.tls.complete(&facts);
                         self.worker.counters.h3_connections.add(1);
                         peer.begin(Rc::new(secured(facts, false)));
@@ -122,8 +126,7 @@ impl<M: Module> Served<M> {
                 peer.lose();
             }
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                // Those of early data have to wait for the end of the handshake.
-                if peer.secured.is_some() {
+                if peer.secured.is_some() || self.begins_early(peer) {
                     peer.accept(&mut self.opened);
                 }
             }
@@ -153,6 +156,26 @@ impl<M: Module> Served<M> {
         }
     }
 
+    /// Whether requests are answered before the handshake is complete: those of early data whose client has proved its address
+    /// by a token. Others wait, because anybody may have sent them in the name of that address.
+    fn begins_early(&self, peer: &mut Peer) -> bool {
+        let may_begin = peer.quic.has_0rtt() && peer.unproven.is_none() && !peer.is_lost;
+        if may_begin
+            && peer.early.is_none()
+            && let Some(facts) = self.facts(peer)
+        {
+            self.worker.counters.tls.early_data(EarlyData::Accepted);
+            peer.early = Some((facts.clone(), Rc::new(secured(facts, true))));
+            peer.open_control();
+        }
+        may_begin && peer.early.is_some()
+    }
+
+    fn facts(&self, peer: &Peer) -> Option<Facts> {
+        let quic = self.tls.as_ref().and_then(|(_, quic)| quic.as_ref());
+        quic.and_then(|quic| quic.facts(peer.quic.crypto_session(), peer.quic.has_0rtt()))
+    }
+
     /// Whether a client whose address is proven now may have the connection.
     fn counts(&self, peer: &mut Peer) -> bool {
         self.worker.proves(&mut peer.admission, peer.client.client)
@@ -169,10 +192,17 @@ impl<M: Module> Served<M> {
     /// Gives each new request a connection of its own, as HTTP/1.1 has one. Those whose answers are in memory end at once; the
     /// others go on as tasks.
     fn begin_requests(&mut self, shared: &Rc<RefCell<Peer>>, cx: &mut Context<'_>) {
-        let (secured, client) = {
+        let (secured, early, client) = {
             let peer = shared.borrow();
-            (peer.secured.clone(), peer.client)
+            let early = peer.early.as_ref().filter(|_| peer.secured.is_none());
+            let early = early.map(|(facts, so_far)| {
+                let left = peer.deadline().map(|end| end.saturating_duration_since(Instant::now()));
+                let now_ms = self.worker.clock.now().steady_ms();
+                (now_ms + millis(left.unwrap_or_default()), facts.clone(), Rc::clone(so_far))
+            });
+            (peer.secured.clone(), early, peer.client)
         };
+        let secured = secured.or_else(|| early.as_ref().map(|(_, _, so_far)| Rc::clone(so_far)));
         let number = self.settings.borrow().number;
         for id in self.opened.drain(..) {
             let Some(secured) = secured.clone() else { continue };
@@ -180,6 +210,9 @@ impl<M: Module> Served<M> {
             let stream = Stream::new(&worker, shared, id);
             let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
             connection.secured(secured);
+            connection.early = early
+                .as_ref()
+                .map(|(deadline_ms, facts, _)| Early::of_stream(*deadline_ms, facts.clone()));
             begin(Box::pin(connection.run()), cx);
         }
     }
