@@ -6,6 +6,7 @@ mod content;
 mod early;
 mod ends;
 mod floods;
+mod judges;
 mod networks;
 mod proxy;
 mod steering;

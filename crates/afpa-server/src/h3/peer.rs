@@ -127,6 +127,8 @@ pub(super) struct Waiting {
     pub(super) sender: Option<Waker>,
     /// For the end of the handshake.
     pub(super) handshake: Option<Waker>,
+    /// Its priority came by a frame, which holds whatever the request says.
+    has_priority: bool,
 }
 
 impl Waiting {
@@ -358,8 +360,9 @@ impl Peer {
                 continue;
             }
             self.next_request = self.next_request.max(VarInt::from(id).into_inner() + 4);
-            self.streams.insert(id, Waiting::default());
             let urgency = self.early_priorities.remove(&id);
+            let has_priority = urgency.is_some();
+            self.streams.insert(id, Waiting { has_priority, ..Waiting::default() });
             self.set_priority(id, urgency.unwrap_or_default());
             opened.push(id);
         }
@@ -409,7 +412,8 @@ impl Peer {
     }
 
     fn on_priority(&mut self, id: StreamId, urgency: Urgency) {
-        if self.streams.contains_key(&id) {
+        if let Some(waiting) = self.streams.get_mut(&id) {
+            waiting.has_priority = true;
             self.set_priority(id, urgency);
         } else if VarInt::from(id).into_inner() >= self.next_request
             && self.early_priorities.len() < MOST_EARLY
@@ -418,8 +422,15 @@ impl Peer {
         }
     }
 
+    /// The priority that a request has in its head (RFC 9218 section 5), unless a frame has said another one (section 7).
+    pub(super) fn ask_priority(&mut self, id: StreamId, urgency: Urgency) {
+        if self.streams.get(&id).is_none_or(|waiting| !waiting.has_priority) {
+            self.set_priority(id, urgency);
+        }
+    }
+
     /// RFC 9218 section 10: the more urgent first; those of one urgency take turns.
-    pub(super) fn set_priority(&mut self, id: StreamId, urgency: Urgency) {
+    fn set_priority(&mut self, id: StreamId, urgency: Urgency) {
         let _ = self.quic.send_stream(id).set_priority(-i32::from(urgency.urgency));
     }
 

@@ -145,7 +145,7 @@ impl<M: Module> Stream<M> {
                     self.is_tunnel = framing == Framing::Tunnel;
                     self.request.expect(asked.content_length, self.is_tunnel);
                     self.reader = CodedReader::new(head.asks_head(), self.is_tunnel);
-                    peer.set_priority(self.id, asked.priority);
+                    peer.ask_priority(self.id, asked.priority);
                     self.arrived.extend_from_slice(head.text());
                     self.upload = Some(Upload::new(framing, end));
                     self.is_whole = end;
