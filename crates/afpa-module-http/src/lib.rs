@@ -71,7 +71,7 @@ pub use mirror::{MIRROR_DROPS, MOST_MIRRORS, MirrorPlace, MirrorReport, MirrorSt
 pub use path_rule::PathRule;
 pub use rates::{PlaceRates, RatePlace, RateStock, Rates};
 pub use readings::{readings, separated, shut};
-pub use remote::{ExchangedRequest, Remote};
+pub use remote::{ExchangedRequest, Remote, RemoteRequest};
 pub use scope_stats::{ScopeReport, ScopeStats, ScopeTable};
 pub use settings::{Charset, Compression, DocRootSettings, FileHint, FilterRule};
 pub use site::{ClientDemand, Site};

@@ -30,11 +30,14 @@ use crate::respond::Responder;
 use crate::script::{self, Run, Told};
 use crate::site::Site;
 
-/// A request that a server of a server group answers.
-pub struct Remote {
+/// A request that a server of a server group answers, in a box: each state that it goes through moves it.
+pub type Remote = Box<RemoteRequest>;
+
+/// The parts of such a request.
+pub struct RemoteRequest {
     pub(crate) request: KeptRequest,
     /// The parts of the request that the exchange needs.
-    pub(crate) job: Box<Job>,
+    pub(crate) job: Job,
     /// How the shared cache is used.
     pub(crate) plan: Option<Plan>,
     /// The request goes to the server before the handshake of the client is complete, with Early-Data (RFC 8470).
@@ -130,7 +133,7 @@ pub(crate) struct Asker<'a> {
 
 /// A request that is ready for a server.
 pub(crate) struct Prepared {
-    pub(crate) job: Box<Job>,
+    pub(crate) job: Job,
     pub(crate) permit: Option<Permit>,
     /// It need not wait for the end of the client's handshake.
     pub(crate) is_early: bool,
@@ -237,7 +240,7 @@ pub(crate) fn prepare(
         replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
         compress,
     };
-    Ok(Prepared { job: Box::new(job), permit, is_early })
+    Ok(Prepared { job, permit, is_early })
 }
 
 /// Lets a request to servers through the limits of a site.
@@ -344,25 +347,27 @@ impl From<NotForwardable> for NotSent {
     }
 }
 
-impl Remote {
+impl RemoteRequest {
     /// A request whose answer is an error, and its page is asked of a server.
-    pub(crate) fn for_page(request: KeptRequest, wanted: Wanted) -> Self {
+    pub(crate) fn for_page(request: KeptRequest, wanted: Wanted) -> Remote {
         let Wanted { problem, job } = wanted;
         let problem = Some(Box::new(problem));
         let (plan, question, mirror) = (None, None, None);
-        Self { request, job, plan, is_early: false, problem, question, mirror, _permit: None }
+        let (job, is_early) = (*job, false);
+        Box::new(Self { request, job, plan, is_early, problem, question, mirror, _permit: None })
     }
 
     /// A request that waits for the consent of a server.
-    pub(crate) fn for_consent(request: KeptRequest, job: Box<Job>, question: Question) -> Self {
+    pub(crate) fn for_consent(request: KeptRequest, job: Box<Job>, question: Question) -> Remote {
         let (plan, problem, mirror) = (None, None, None);
         let question = Some(Box::new(question));
-        Self { request, job, plan, is_early: false, problem, question, mirror, _permit: None }
+        let (job, is_early) = (*job, false);
+        Box::new(Self { request, job, plan, is_early, problem, question, mirror, _permit: None })
     }
 
     /// Has a server answer, and others get the request as well if it is mirrored.
     pub(crate) async fn exchange(
-        mut self,
+        mut self: Box<Self>,
         core: Rc<Core>,
         client: &mut dyn ClientStream,
     ) -> ExchangedRequest {
@@ -378,7 +383,7 @@ impl Remote {
     }
 
     async fn exchange_copied(
-        self,
+        self: Box<Self>,
         core: Rc<Core>,
         client: &mut dyn ClientStream,
         mirror: Box<Mirror>,
@@ -392,7 +397,7 @@ impl Remote {
     }
 
     async fn exchange_with(
-        mut self,
+        mut self: Box<Self>,
         core: Rc<Core>,
         client: &mut dyn ClientStream,
     ) -> ExchangedRequest {
@@ -482,8 +487,9 @@ impl ExchangedRequest {
 
     /// The request, to be derived again.
     pub(crate) fn into_checked(self, learnt: Learnt, core: &Core) -> CheckedRequest {
-        core.pool.give_back_text(self.remote.job.head.into_memory());
-        CheckedRequest { request: self.remote.request, learnt }
+        let RemoteRequest { request, job, .. } = *self.remote;
+        core.pool.give_back_text(job.head.into_memory());
+        CheckedRequest { request, learnt }
     }
 
     /// Counts and records the answer, and writes it where the servers gave none.
@@ -496,7 +502,7 @@ impl ExchangedRequest {
         out: &mut Outbox,
     ) -> Persistence {
         let persistence = self.answer(responder, peer, now, out);
-        let Remote { request, job, .. } = self.remote;
+        let RemoteRequest { request, job, .. } = *self.remote;
         core.pool.give_back_text(job.head.into_memory());
         core.pool.give_back_text(request.head);
         persistence
@@ -509,7 +515,8 @@ impl ExchangedRequest {
         now: Now,
         out: &mut Outbox,
     ) -> Persistence {
-        let Self { remote: Remote { request, job, .. }, report, answer, error, .. } = self;
+        let Self { remote, report, answer, error, .. } = self;
+        let RemoteRequest { request, job, .. } = &**remote;
         if let Some(answer) = answer {
             return self.answer_stored(answer, responder, peer, now, out);
         }

@@ -15,7 +15,7 @@ use crate::doc_root::DocRoot;
 use crate::global::Global;
 use crate::learnt::CheckedRequest;
 use crate::load::{self, Loaded};
-use crate::remote::Remote;
+use crate::remote::{Remote, RemoteRequest};
 use crate::respond::Responder;
 use crate::route::Unfit;
 use crate::script::{Script, is_script};
@@ -45,11 +45,11 @@ pub(crate) struct KeptFallback {
 /// Work for a thread: to load the answer to a request, or to find out whether its client may have it.
 pub enum Work {
     /// The answer.
-    Load(Uncached),
+    Load(Box<Uncached>),
     /// The client.
     Check(Box<PasswordCheck>),
     /// Nothing: the request has another target by now.
-    Again(CheckedRequest),
+    Again(Box<CheckedRequest>),
 }
 
 /// The result of [`Work`].
@@ -66,7 +66,7 @@ impl Work {
         match self {
             Work::Load(request) => Worked::Loaded(request.load(helpers, now).await),
             Work::Check(check) => Worked::Checked(check.run().await),
-            Work::Again(request) => Worked::Checked(request),
+            Work::Again(request) => Worked::Checked(*request),
         }
     }
 
@@ -91,11 +91,11 @@ pub struct LoadedRequest {
 impl Uncached {
     /// Loads the object.
     pub(crate) fn load(
-        self,
+        self: Box<Self>,
         helpers: Helpers,
         now: Millis,
     ) -> impl Future<Output = LoadedRequest> + 'static {
-        let Uncached { request, root, path, fallback, unfit } = self;
+        let Uncached { request, root, path, fallback, unfit } = *self;
         async move {
             let falls_back = fallback.as_ref().filter(|kept| kept.fallback.is_some());
             let loaded = match (falls_back, unfit) {
@@ -187,7 +187,7 @@ impl LoadedRequest {
         let persistence = self.answer(loaded, responder, (now, must_close), out);
         match responder.wanted.take() {
             None => Finished::Answered(persistence),
-            Some(wanted) => Finished::Remote(Remote::for_page(self.request, *wanted)),
+            Some(wanted) => Finished::Remote(RemoteRequest::for_page(self.request, *wanted)),
         }
     }
 

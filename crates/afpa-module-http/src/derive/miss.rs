@@ -20,7 +20,7 @@ use crate::global::Global;
 use crate::learnt::{CheckedRequest, Learnt};
 use crate::mirror::{self, MirrorPlace};
 use crate::question::question;
-use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote};
+use crate::remote::{self, Asker, Distributed, NotSent, Prepared, Remote, RemoteRequest};
 use crate::respond::Responder;
 use crate::route::{FileRoute, Route, Target};
 use crate::uncached::{KeptFallback, Uncached, Work};
@@ -88,13 +88,13 @@ impl Missed<'_, '_, '_> {
                 };
                 let scope = scope.and_then(|(site, set)| Some((site, set?)));
                 let scope = scope.filter(|_| fallback.is_some() || scripts.is_some());
-                return Miss::Uncached(Work::Load(Uncached {
+                return Miss::Uncached(Work::Load(Box::new(Uncached {
                     request: KeptRequest::new(&asked, head.into(), global.limits),
                     root: Arc::clone(root),
                     path: path.into(),
                     fallback: scope.map(kept).map(Box::new),
                     unfit,
-                }));
+                })));
             }
             Route::Distributed(to) => {
                 let set = scope.and_then(|(_, set)| set);
@@ -141,7 +141,7 @@ impl Missed<'_, '_, '_> {
                 // Servers have consented to the path before, and may say otherwise of this one. The request has their
                 // cookies and fields.
                 learnt.consents.clear();
-                return Miss::Uncached(Work::Again(CheckedRequest { request, learnt }));
+                return Miss::Uncached(Work::Again(Box::new(CheckedRequest { request, learnt })));
             }
             Route::Fixed(fixed) if fixed.body.is_empty() && asked.has_page(fixed.status) => {
                 responder.page(asked, fixed.status, out)
@@ -168,7 +168,7 @@ impl Missed<'_, '_, '_> {
                     Ok(job) => {
                         let request = KeptRequest::new(&asked, head.into(), global.limits);
                         let question = Question::new(demand, learnt, asked.request);
-                        return Miss::Remote(Remote::for_consent(request, job, question));
+                        return Miss::Remote(RemoteRequest::for_consent(request, job, question));
                     }
                     Err(why) => not_sent(responder, asked, why, out),
                 }
@@ -209,7 +209,7 @@ pub(super) fn asked_or(
         None => Finished::Answered(persistence),
         Some(wanted) => {
             let request = KeptRequest::new(&asked, head.into(), global.limits);
-            Finished::Remote(Remote::for_page(request, *wanted))
+            Finished::Remote(RemoteRequest::for_page(request, *wanted))
         }
     }
 }
@@ -298,7 +298,7 @@ impl Distributing<'_, '_, '_> {
                     let mut kept = core.pool.text();
                     kept.extend_from_slice(head);
                     let request = KeptRequest::new(&asked, kept, global.limits);
-                    return Finished::Remote(Remote {
+                    return Finished::Remote(Box::new(RemoteRequest {
                         request,
                         job,
                         plan,
@@ -307,7 +307,7 @@ impl Distributing<'_, '_, '_> {
                         question: None,
                         mirror,
                         _permit: permit,
-                    });
+                    }));
                 }
                 Err(why) => not_sent(responder, asked, why, out),
             };

@@ -14,6 +14,7 @@ mod send;
 mod thread;
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use afpa_framework::steps::after;
@@ -172,7 +173,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Next::Receive => Persistence::Keep,
                 Next::Close => Persistence::Close,
                 Next::CloseAsAsked => Persistence::CloseAsAsked,
-                Next::Thread(step) => match Box::pin(self.thread_context(step)).await {
+                Next::Thread(step) => match pinned(|| self.thread_context(step)).await {
                     Ok(persistence) => persistence,
                     Err(end) => return end,
                 },
@@ -273,6 +274,12 @@ impl<M: Module, T> Drop for Connection<M, T> {
         self.worker.table.leave(self.entry);
         self.worker.counters.open.sub(1);
     }
+}
+
+/// A future in a box, made where it stays. `Box::pin` makes it on the stack and moves it then, and one of these has the
+/// size of all that it may become.
+pub(crate) fn pinned<F>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), make()))
 }
 
 pub(crate) fn millis(duration: std::time::Duration) -> u64 {
