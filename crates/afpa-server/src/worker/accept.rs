@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::share::{Accepted, Change, Place, Preference, Share};
 use super::{Worker, handshake};
-use crate::connection::{Connection, say_last_words};
+use crate::connection::{Connection, pinned, say_last_words};
 use crate::limits::Admission;
 use crate::listener::{ListenerSettings, NO_CORE, WorkerSocket};
 use crate::transport::{Direction, Socket, Stream, Transport};
@@ -302,17 +302,18 @@ fn begin<M: Module, T: Transport + 'static>(
         None => {
             let connection = Connection::new(Rc::clone(worker), stream, from, input);
             let connection = connection.that_may_be_h2(http2);
-            tokio::task::spawn_local(async move {
+            // The runtime moves a task several times before it runs.
+            tokio::task::spawn_local(pinned(|| async move {
                 connection.run().await;
                 drop((admission, place));
-            });
+            }));
         }
         Some(settings) => {
             let worker = Rc::clone(worker);
-            tokio::task::spawn_local(async move {
+            tokio::task::spawn_local(pinned(|| async move {
                 handshake::serve(worker, stream, from, settings, input).await;
                 drop((admission, place));
-            });
+            }));
         }
     }
 }
