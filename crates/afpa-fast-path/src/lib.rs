@@ -12,6 +12,8 @@
 //!                                               └ KernelCache: these objects, pinned in the kernel
 //! ```
 //!
+//! Beside it, and there without it as well, the [`FloodShield`] keeps floods of first packets from the sockets of HTTP/3.
+//!
 //! The cache decides which objects are current: it reports every object that comes to the
 //! [`KernelCache`](kernel_cache), and every object that goes, before anything else happens to it. The heartbeat stops
 //! when a worker hangs; the kernel stops answering two seconds after the last beat, and at once when the process is
@@ -22,6 +24,7 @@ mod eligibility;
 mod event_log;
 mod fast_path_core;
 mod file_objects;
+mod flood_shield;
 mod heartbeat;
 mod host_map;
 mod host_table;
@@ -40,6 +43,7 @@ pub use afpa_bpf::ANSWER_MAX;
 pub use afpa_bpf::{Admission, PinDirOwner};
 pub use eligibility::Eligibility;
 pub use fast_path_core::AnswerSink;
+pub use flood_shield::{FloodShield, ShieldView};
 pub use load::{AttachedPrograms, Availability, expectation, has_work, too_late};
 pub use running::RunningFastPath;
 pub use scope::{KernelScope, MOST_WAYS, is_left_out};

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::counters::WorkerCounters;
-use crate::h3::Steering;
+use crate::h3::{KernelKeys, Steering};
 use crate::io::Rings;
 use crate::limits::{ConnectionLimits, Limits};
 use crate::listener::{self, BoundListener, ListenerSettings};
@@ -172,6 +172,11 @@ impl<M: Module> Engine<M> {
     /// connections of HTTP/3.
     pub fn steering_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.steering.iter().flat_map(Steering::sockets)
+    }
+
+    /// The keys of datagrams of HTTP/3 for a program in the kernel; `None`: none are received yet.
+    pub fn kernel_keys(&self) -> Option<KernelKeys> {
+        self.steering.as_ref().map(Steering::kernel_keys)
     }
 
     /// Whether the next process begins to receive by the same sockets.

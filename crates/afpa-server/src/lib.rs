@@ -32,6 +32,7 @@ pub mod worker;
 
 pub use afpa_framework::Address;
 pub use engine::{Engine, EngineError};
+pub use h3::KernelKeys;
 pub use io::{Io, Rings};
 pub use listener::{BoundListener, ListenerSettings};
 pub use settings::{HelperStart, KernelActivity, Settings};

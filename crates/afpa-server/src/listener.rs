@@ -241,6 +241,11 @@ impl BoundListener {
         &self.udp
     }
 
+    /// Its sockets for HTTP/3.
+    pub fn udp_sockets(&self) -> impl Iterator<Item = &std::net::UdpSocket> {
+        self.udp.iter().map(Arc::as_ref)
+    }
+
     /// Its TCP sockets.
     pub fn tcp_sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let sockets = match &self.sockets {

@@ -6,6 +6,7 @@ mod answers;
 mod changes;
 mod clients;
 mod http2;
+mod http3_flood;
 mod lab;
 mod life;
 mod long;

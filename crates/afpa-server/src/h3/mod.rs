@@ -21,4 +21,5 @@ mod stream;
 mod tokens;
 
 pub(crate) use endpoint::serve;
+pub use steering::KernelKeys;
 pub(crate) use steering::{Steering, WorkerPart, WorkerSteering};

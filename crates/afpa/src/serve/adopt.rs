@@ -62,6 +62,7 @@ impl Server {
             // An authority asks at once.
             self.acme.begin();
         }
+        self.shield_datagrams();
         self.numbers = routes.listeners;
         self.config = config;
         failures
@@ -75,6 +76,17 @@ impl Server {
             if let Some(address) = kernel_address(&listener.address, &listener.settings) {
                 note(fast_path.serve(address, listener.tcp_sockets()));
             }
+        }
+    }
+
+    /// Has the kernel shield the sockets of HTTP/3 that there are now.
+    fn shield_datagrams(&mut self) {
+        let (Some(shield), Some(keys)) = (&mut self.shield, self.engine.kernel_keys()) else {
+            return;
+        };
+        let sockets = self.engine.listeners().flat_map(BoundListener::udp_sockets);
+        if let Err(error) = shield.serve(keys, sockets) {
+            tracing::warn!(%error, "floods of first packets of HTTP/3 are for the workers alone");
         }
     }
 

@@ -67,6 +67,14 @@ impl Listeners {
     }
 }
 
+impl Listeners {
+    /// The addresses that are bound for HTTP/3 now, by UDP.
+    pub(super) fn udp(&self) -> Vec<SocketAddr> {
+        let sockets = self.new.iter().filter_map(|listener| listener.udp_sockets().next());
+        sockets.filter_map(|socket| socket.local_addr().ok()).collect()
+    }
+}
+
 /// The address, if the kernel may answer on it: it cannot decrypt.
 pub(super) fn kernel_address(address: &Address, settings: &ListenerSettings) -> Option<SocketAddr> {
     match address {

@@ -112,6 +112,8 @@ impl Signals {
             server.notifier.stopping();
         }
         server.pause_fast_path();
+        // The next process has one of its own.
+        drop(server.shield.take());
         if end != End::AtOnce {
             if has_successor {
                 server.begin_drain_for_next()

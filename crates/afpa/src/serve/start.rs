@@ -9,7 +9,9 @@ use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Heap};
 use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
-use afpa_fast_path::{AttachedPrograms, Availability, FastPathView, RunningFastPath, has_work};
+use afpa_fast_path::{
+    AttachedPrograms, Availability, FastPathView, FloodShield, RunningFastPath, has_work,
+};
 use afpa_module_http::NoAccessLog;
 use afpa_module_http::{DocRoot, Http, HttpCounters};
 use afpa_proxy::exchange;
@@ -78,6 +80,8 @@ pub(crate) struct Server {
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
     pub(super) fast_path: Option<RunningFastPath>,
+    /// The kernel's part in floods of HTTP/3's first packets, while it has one.
+    pub(super) shield: Option<FloodShield>,
     /// Drops the roots of configurations that were replaced.
     pub(super) drop_thread: DropThread<DocRoot>,
     pub(super) notifier: Notifier,
@@ -126,6 +130,7 @@ impl Server {
             admin,
             had_kernel_work,
             fast_path,
+            shield,
             rings,
             snapshot,
             secret,
@@ -146,6 +151,9 @@ impl Server {
             Availability::Ready(programs) => Some(programs.police_kernel()),
             Availability::Without(_) => None,
         });
+        if let Some(shield) = &shield {
+            police.refuse_by(shield.by_prefix());
+        }
         let responses = Responses::new(convert::shared_cache(&config), responses);
         let (snapshot, found) = snapshot.take(&responses);
         let http: Vec<_> = (0..config.workers).map(|_| Arc::default()).collect();
@@ -159,9 +167,13 @@ impl Server {
             }
             Availability::Without(why) => (None, FastPathView::without(why)),
         };
+        if let (Some(shield), Some(fast_path)) = (&shield, &fast_path) {
+            shield.pause_with(fast_path);
+        }
         let observed = Arc::new(Observed {
             started: Instant::now(),
             fast_path: view,
+            shield: shield.as_ref().map(FloodShield::view),
             serving: ArcSwap::from_pointee(nothing),
             http,
             workers,
@@ -193,6 +205,7 @@ impl Server {
             dns: dns_state,
             prober: None,
             fast_path,
+            shield,
             drop_thread: DropThread::default(),
             notifier,
             starter,
@@ -234,6 +247,7 @@ struct Privileged {
     admin: Option<BoundListener>,
     had_kernel_work: bool,
     fast_path: Availability,
+    shield: Option<FloodShield>,
     /// Some systems let nobody else make one.
     rings: Rings,
     snapshot: PreparedSnapshot,
@@ -286,6 +300,7 @@ impl Privileged {
             &opened.listeners.tcp(),
             owner.map(fast_path::pin_dir_owner),
         )?;
+        let shield = FloodShield::load(fast_path_settings.mode, &opened.listeners.udp());
         let rings = Rings::prepare(config.workers, convert::io(config));
         tls.start_reader(config, owner);
         let starter = Starter::begin().inspect_err(
@@ -301,6 +316,7 @@ impl Privileged {
             admin,
             had_kernel_work,
             fast_path,
+            shield,
             rings,
             snapshot,
             secret,

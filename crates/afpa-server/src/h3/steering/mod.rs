@@ -44,6 +44,8 @@ use process::{Before, Label};
 #[derive(Debug)]
 pub(crate) struct Steering {
     key: IdKey,
+    keys: QuicKeys,
+    generation: u8,
     /// The ways to the workers of this process, for the next one.
     own: Vec<OwnedFd>,
     before: Arc<[Before]>,
@@ -92,7 +94,15 @@ impl Steering {
                 inbound,
             });
         }
-        Ok((Self { key, own, before, has_next }, parts))
+        Ok((Self { key, keys, generation, own, before, has_next }, parts))
+    }
+
+    /// The keys by which a program in the kernel tells ids of ours, and makes tokens.
+    pub(crate) fn kernel_keys(&self) -> KernelKeys {
+        let differs = |before: &&Before| before.lives() && before.key != self.key;
+        let before = self.before.iter().rev().find(differs);
+        let ids = [self.key.0, before.map_or(self.key.0, |before| before.key.0)];
+        KernelKeys { keys: self.keys.clone(), ids, generation: self.generation }
     }
 
     /// Has the kernel choose among the sockets of an address.
@@ -120,6 +130,36 @@ impl Steering {
     /// The next process has the ways: their other ends see it end.
     pub(crate) fn hand_over(&mut self) {
         self.own.clear();
+    }
+}
+
+/// The keys of datagrams of HTTP/3, for a program in the kernel.
+#[derive(Clone, Debug)]
+pub struct KernelKeys {
+    keys: QuicKeys,
+    ids: [[u8; 16]; 2],
+    generation: u8,
+}
+
+impl KernelKeys {
+    /// The keys of ids: of this process, and of the latest one before that has another and lives, or this one's again.
+    pub fn ids(&self) -> [[u8; 16]; 2] {
+        self.ids
+    }
+
+    /// The number of this process in ids.
+    pub fn generation(&self) -> u8 {
+        self.generation
+    }
+
+    /// The number of the period in which a second since 1970 lies: each has a key of tokens of its own.
+    pub fn period_of(second: u64) -> u64 {
+        afpa_tls::quic::period_of(second)
+    }
+
+    /// The key of tokens in a period.
+    pub fn token_key(&self, period: u64) -> [u8; 16] {
+        self.keys.token_key(period)
     }
 }
 

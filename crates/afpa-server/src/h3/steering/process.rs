@@ -31,7 +31,7 @@ const LABEL: usize = 4 + SECRET;
 #[derive(Debug)]
 pub(super) struct Before {
     pub(super) label: Label,
-    key: IdKey,
+    pub(super) key: IdKey,
     pub(super) way: OwnedFd,
 }
 

@@ -37,6 +37,7 @@ impl Collector for Metrics {
         self.compression(out)?;
         self.0.encode_mirrors(out)?;
         self.fast_path(out)?;
+        self.shield(out)?;
         self.connections(out)?;
         self.0.waiting().encode(out)?;
         self.0.handshakes().encode(out)?;
@@ -157,6 +158,12 @@ impl Metrics {
         )?;
         gauge(out, "fast_path_retired", "Answers replaced", seen.retired_bytes, unit.as_ref())?;
         gauge(out, "fast_path_pinned", "Answers, retired ones too", seen.bytes, unit.as_ref())
+    }
+
+    fn shield(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(shield) = &self.0.shield else { return Ok(()) };
+        let help = "Datagrams of HTTP/3 that the kernel looked at, by what became of them";
+        counters(out, ("http3_kernel_packets", help), by("reason", shield.packets()))
     }
 
     fn connections(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {

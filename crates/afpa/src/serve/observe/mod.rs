@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use afpa_acme::Statuses;
 use afpa_cache::CacheStats;
-use afpa_fast_path::FastPathView;
+use afpa_fast_path::{FastPathView, ShieldView};
 use afpa_framework::Counter;
 use afpa_module_dns::DnsCounters;
 use afpa_module_http::{CompressorStats, HttpCounters};
@@ -51,6 +51,7 @@ pub(crate) struct Observed {
     /// The export of spans.
     pub(super) spans: ArcSwap<SpanExport>,
     pub(super) fast_path: FastPathView,
+    pub(super) shield: Option<ShieldView>,
     pub(super) police: Police,
     pub(super) certificates: Statuses,
     /// Of each thread that answers DNS.
@@ -171,6 +172,7 @@ impl Observed {
                     .collect::<serde_json::Map<_, _>>(),
             },
             "fast_path": self.fast_path.to_json(),
+            "http3_in_kernel": self.shield.as_ref().map(ShieldView::to_json),
             "cache": {
                 "policy": policies.policies[0].kind.name(),
                 "policy_changes": policies.changes,
