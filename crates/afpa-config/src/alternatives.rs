@@ -116,7 +116,21 @@ fn announce(silent: &[Listen], site: &mut SiteSettings) {
             Listen::Tcp(_) | Listen::Unix(_) => None,
         });
     let Some(port) = port else { return };
-    let set = vec![("Alt-Svc".to_owned(), format!("h3=\":{port}\"; ma=86400"))];
-    let answer = Change { set, ..Change::default() };
-    site.alternative = Some(FieldRule { answer, ..FieldRule::default() });
+    site.alternative = Some(says(format!("h3=\":{port}\"; ma=86400")));
+}
+
+/// Has clients forget the field of a site from before a reload, behind which it has none (RFC 7838 section 3). The process
+/// says so as long as it runs: the next one does not know of the field, and a day later no client does.
+pub(crate) fn forget(new: &mut Config, before: &Config) {
+    for site in new.sites.iter_mut().filter(|site| site.alternative.is_none()) {
+        let had_told = |old: &SiteSettings| old.alternative.is_some() && old.hosts == site.hosts;
+        if !site.tls.is_empty() && before.sites.iter().any(had_told) {
+            site.alternative = Some(says("clear".to_owned()));
+        }
+    }
+}
+
+fn says(value: String) -> FieldRule {
+    let answer = Change { set: vec![("Alt-Svc".to_owned(), value)], ..Change::default() };
+    FieldRule { answer, ..FieldRule::default() }
 }

@@ -181,6 +181,8 @@ pub struct Known<'k> {
     pub variable: &'k Variable<'k>,
     /// Where HTTP/3 can be spoken.
     pub datagrams: &'k dyn Fn(SocketAddr) -> Datagrams,
+    /// The configuration by which a server runs that takes this one up.
+    pub before: Option<&'k Config>,
     /// Whether a server runs that has read the files which only a start reads.
     pub runs: bool,
 }
@@ -193,6 +195,7 @@ impl Default for Known<'_> {
             listeners: ListenerNumbers::default(),
             variable,
             datagrams: &|_| Datagrams::Received,
+            before: None,
             runs: false,
         }
     }
@@ -212,10 +215,10 @@ pub fn load_by(
         None => Source::new("", "").within(Path::new("")),
         Some(path) => read_file(path)?,
     };
-    let Known { read, listeners, variable, datagrams, runs } = known;
+    let Known { read, listeners, variable, datagrams, before, runs } = known;
     let around = Around { variable, files: true };
     let (mut loaded, mut findings) =
-        parse(source, around, overrides, machine, (listeners, datagrams))?;
+        parse(source, around, overrides, machine, (listeners, datagrams, before))?;
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
     findings.extend(checks::feasibility(&loaded.config, &loaded.settings, machine));
     findings.extend(routes::feasibility(&loaded.config, &loaded.settings));
@@ -241,7 +244,8 @@ pub fn parse_text(
     let listeners = ListenerNumbers::default();
     let Known { variable, datagrams, .. } = Known::default();
     let around = Around { files: false, variable };
-    let (loaded, findings) = parse(source, around, overrides, machine, (listeners, datagrams))?;
+    let known = (listeners, datagrams, None);
+    let (loaded, findings) = parse(source, around, overrides, machine, known)?;
     conclude(loaded, findings)
 }
 
@@ -250,7 +254,11 @@ fn parse(
     around: Around<'_>,
     overrides: &Overrides,
     machine: &Machine,
-    (listeners, datagrams): (ListenerNumbers, &dyn Fn(SocketAddr) -> Datagrams),
+    (listeners, datagrams, before): (
+        ListenerNumbers,
+        &dyn Fn(SocketAddr) -> Datagrams,
+        Option<&Config>,
+    ),
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
     let document = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
@@ -269,6 +277,7 @@ fn parse(
     hierarchy::name_servers(&mut config);
     scripts::speak_fastcgi(&mut config, &settings);
     findings.extend(alternatives::decide(&mut config, &settings, datagrams));
+    before.into_iter().for_each(|before| alternatives::forget(&mut config, before));
     let (routes, conflicts) = Routes::of(&config, listeners);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));

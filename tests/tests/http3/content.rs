@@ -115,6 +115,45 @@ fn a_reload_changes_the_certificate_and_connections_go_on() {
     assert_eq!(client.get("/hello.txt")["status"], 200, "the first connection goes on");
 }
 
+/// `enabled` itself is of the start: clients learn before that of the end.
+#[test]
+fn a_reload_without_http_3_has_clients_forget_it() {
+    let (tree, authority) = (site(), Authority::new());
+    let Some((server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
+    let said = || {
+        let (_, said) = server.curl(&authority, &["-i", &server.url("/hello.txt")]);
+        String::from_utf8_lossy(&said).to_lowercase()
+    };
+    let told = format!("alt-svc: h3=\":{}\"; ma=86400\r\n", server.tls.port());
+    assert!(said().contains(&told));
+    let file = server.server.configuration();
+    let with = fs::read_to_string(&file).expect("read");
+    let without = with.replace("[http3]\nenabled = true", "[http3]\nenabled = false");
+    assert_ne!(with, without);
+    for (text, line) in
+        [(&without, "alt-svc: clear\r\n"), (&without, "alt-svc: clear\r\n"), (&with, &*told)]
+    {
+        fs::write(&file, text).expect("written");
+        let before = server.server.log().matches("reloaded").count();
+        server.server.signal(Signal::HUP);
+        eventually("it is reloaded", || server.server.log().matches("reloaded").count() > before);
+        eventually("clients are told", || said().contains(line));
+        assert_eq!(client.get("/hello.txt")["status"], 200, "it is spoken on");
+    }
+}
+
+/// Behind a router that forwards no UDP.
+#[test]
+fn a_site_may_be_silent_about_it() {
+    let (tree, authority) = (site(), Authority::new());
+    let silent = "[[site.header]]\nremove = [\"Alt-Svc\"]\n";
+    let Some((server, mut client)) = both(&authority, &tree, "", silent, |_| {}) else { return };
+    let (right, said) = server.curl(&authority, &["-i", &server.url("/hello.txt")]);
+    assert!(right && !String::from_utf8_lossy(&said).to_lowercase().contains("alt-svc"));
+    let got = client.get("/hello.txt");
+    assert_eq!((&got["status"], field(&got, "Alt-Svc")), (&json!(200), ""), "{got}");
+}
+
 #[test]
 fn certificates_of_clients_are_asked_for_and_known() {
     let (tree, authority) = (site(), Authority::new());

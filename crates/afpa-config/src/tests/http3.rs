@@ -83,6 +83,34 @@ fn answers_name_the_port_of_their_site() {
 }
 
 #[test]
+fn clients_forget_what_a_site_has_told_them_before() {
+    let certificate = "[[certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
+    let site = |name: &str, more: &str| {
+        format!("[[site]]\nhosts = [\"{name}.example\"]\nroot = \"/\"\n{more}\n")
+    };
+    let tls = "listen = [\"127.0.0.1:80\"]\ntls = [\"127.0.0.1:8443\"]";
+    let config = |http3: bool, sites: &str| {
+        let text = format!("[http3]\nenabled = {http3}\n{certificate}{sites}");
+        parsed(&text).unwrap().config
+    };
+    let said = |config: &Config| -> Vec<String> {
+        let told = config.sites.iter().map(|site| site.alternative.as_ref());
+        told.map(|rule| rule.map_or(String::new(), |rule| rule.answer.set[0].1.clone())).collect()
+    };
+    let told = "h3=\":8443\"; ma=86400";
+    let before = config(true, &(site("a", tls) + &site("b", "listen = [\"127.0.0.1:80\"]")));
+    let mut new = config(false, &(site("a", tls) + &site("b", tls)));
+    alternatives::forget(&mut new, &before);
+    assert_eq!(said(&new), ["clear", ""], "the second has told nobody");
+    let mut later = config(false, &site("a", tls));
+    alternatives::forget(&mut later, &new);
+    assert_eq!(said(&later), ["clear"]);
+    let mut again = config(true, &site("a", tls));
+    alternatives::forget(&mut again, &later);
+    assert_eq!(said(&again), [told]);
+}
+
+#[test]
 fn the_key_is_read_before_a_start() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();

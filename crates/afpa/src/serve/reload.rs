@@ -41,6 +41,7 @@ impl Server {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
             datagrams: &|address| self.datagrams_at(address),
+            before: Some(&*self.config),
             runs: true,
             ..Known::default()
         };
