@@ -7,13 +7,12 @@
  * or up to the server with a numbered reason: *derive deferred response*. DNS.md has the walk and the rules.
  */
 #include <afpa/dns/compare.h>
-#include <afpa/dns/respond.h>
 
 /* --- ingress --- */
 
-static __always_inline int dns_pass(enum afpa_dns_reason reason)
+static __always_inline int dns_pass(struct dns_core *core, enum afpa_dns_reason reason)
 {
-	dns_count(reason);
+	dns_count(core, reason);
 	return TCX_NEXT;
 }
 
@@ -28,31 +27,46 @@ static __always_inline bool dns_watch_of(struct __sk_buff *skb, const struct dat
 }
 
 /* The query goes up though its answer is pinned. */
-static __always_inline void dns_remember(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
-					 const struct dns_question *q)
+static __always_inline void dns_remember(struct __sk_buff *skb, struct dns_room *room, const struct datagram *d,
+					 const struct afpa_dns_client *client, const struct dns_question *q)
 {
+	struct afpa_dns_watched watched = {
+		.hash = room->hash, .type = q->type, .name_length = q->name_length, .bits = q->bits,
+	};
 	struct afpa_dns_watch watch = {};
 
-	if (dns_watch_of(skb, d, client, &watch) && dns_is_sound(skb, d))
-		bpf_map_update_elem(&dns_watches, &watch, &q->key, BPF_ANY);
+	if (dns_watch_of(skb, d, client, &watch) && dns_is_sound(skb, room, d))
+		bpf_map_update_elem(&dns_watches, &watch, &watched, BPF_ANY);
 }
 
 /* Another query goes up: the answer to it must not be taken for that to one before with the same id. */
-static __always_inline int dns_pass_other(struct __sk_buff *skb, const struct datagram *d, const struct afpa_dns_client *client,
-					  enum afpa_dns_reason reason)
+static __always_inline int dns_pass_other(struct __sk_buff *skb, struct dns_core *core, const struct datagram *d,
+					  const struct afpa_dns_client *client, enum afpa_dns_reason reason)
 {
 	struct afpa_dns_watch watch = {};
 
 	if (dns_watch_of(skb, d, client, &watch) && bpf_map_lookup_elem(&dns_watches, &watch))
 		bpf_map_delete_elem(&dns_watches, &watch);
-	return dns_pass(reason);
+	return dns_pass(core, reason);
 }
 
-static __always_inline bool dns_served(const __u32 *address, __u32 *number)
+static __always_inline bool dns_is_address(const struct afpa_dns_address *known, const __u32 *address)
+{
+	const __u32 *words = (const __u32 *)known->address;
+
+	return !((words[0] ^ address[0]) | (words[1] ^ address[1]) | (words[2] ^ address[2]) | (words[3] ^ address[3]));
+}
+
+/* The number of a served address. Most servers have one or two. */
+static __always_inline bool dns_served(const struct afpa_dns_config *config, const __u32 *address, __u32 *number)
 {
 	struct afpa_dns_address key;
 	__u32 *found;
 
+	for (*number = 0; *number < 2; *number += 1) {
+		if (dns_is_address(&config->first[*number], address))
+			return true;
+	}
 	put_address(key.address, address);
 	found = bpf_map_lookup_elem(&dns_servers, &key);
 	if (found)
@@ -60,59 +74,86 @@ static __always_inline bool dns_served(const __u32 *address, __u32 *number)
 	return found;
 }
 
+/* Reads the query into the room, and derives its question. */
+static __always_inline enum afpa_dns_reason dns_read(struct __sk_buff *skb, struct dns_room *room, const struct datagram *d,
+						     struct dns_question *q)
+{
+	__u32 length = d->length - UDP_LENGTH;
+
+	if (!d->plain || skb->pkt_type != PACKET_HOST || skb_field(skb, dev, rx_handler))
+		return AFPA_DNS_REASON_PASS_PACKET;
+	if (bpf_ntohs(d->source_port) < 1024)
+		return AFPA_DNS_REASON_PASS_PORT;
+	if (!d->check)
+		return AFPA_DNS_REASON_PASS_CHECKSUM;
+	asm volatile("" : "+r"(length)); /* the verifier has to see the bounds that the compiler knows */
+	if (length < DNS_SMALLEST || length > AFPA_DNS_QUERY_MAX - UDP_LENGTH ||
+	    bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, room->message, length))
+		return AFPA_DNS_REASON_PASS_LENGTH;
+	return dns_derive(room, length, q);
+}
+
+/* Seconds since 1970. */
+static __always_inline __u32 dns_seconds(const struct afpa_dns_config *config, __u64 now)
+{
+	return (now + *(volatile __u64 *)&config->wall) / 1000000000;
+}
+
 SEC("tcx/ingress")
 int afpa_dns_ingress(struct __sk_buff *skb)
 {
 	struct afpa_dns_client client = {};
 	struct afpa_dns_config *config;
+	struct afpa_dns_seed *seed;
 	enum afpa_dns_reason reason;
 	struct dns_found found = {};
 	struct dns_question q = {};
 	struct datagram d = {};
-	__u32 zero = 0, seconds;
+	struct dns_core *core;
+	__u32 zero = 0;
 	__u64 now;
 
 	config = bpf_map_lookup_elem(&dns_configs, &zero);
 	if (!config || !parse_datagram(skb, &d, bpf_htons(config->port)) || d.destination_port != bpf_htons(config->port) ||
-	    !dns_served(d.destination, &client.server))
+	    !dns_served(config, d.destination, &client.server))
+		return TCX_NEXT;
+	core = dns_core();
+	seed = bpf_map_lookup_elem(&dns_seeds, &zero);
+	if (!core || !seed)
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	if (now >= *(volatile __u64 *)&config->until)
-		return dns_pass(AFPA_DNS_REASON_PASS_NO_HEARTBEAT);
+		return dns_pass(core, AFPA_DNS_REASON_PASS_NO_HEARTBEAT);
 	put_address(client.address, d.source);
 	q.knows_cookies = config->knows_cookies;
-	if (!d.plain || skb->pkt_type != PACKET_HOST || skb_field(skb, dev, rx_handler))
-		reason = AFPA_DNS_REASON_PASS_PACKET;
-	else if (bpf_ntohs(d.source_port) < 1024)
-		reason = AFPA_DNS_REASON_PASS_PORT;
-	else if (!d.check)
-		reason = AFPA_DNS_REASON_PASS_CHECKSUM;
-	else
-		reason = dns_derive(skb, d.udp_at + UDP_LENGTH, d.length, &q);
+	reason = dns_read(skb, &core->room, &d, &q);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return dns_pass_other(skb, &d, &client, reason);
-	q.key.server = client.server;
-	seconds = (now + *(volatile __u64 *)&config->wall) / 1000000000;
+		goto other;
 	if (q.opt_length > DNS_OPT + DNS_COOKIE) {
-		q.proven = dns_cookie_proves(&q, config->cookie_secret, seconds, d.source, d.ipv6);
+		q.proven = dns_cookie_proves(&q, config->cookie_secret, dns_seconds(config, now), d.source, d.ipv6);
+		reason = AFPA_DNS_REASON_PASS_COOKIE;
 		if (!q.proven)
-			return dns_pass_other(skb, &d, &client, AFPA_DNS_REASON_PASS_COOKIE);
+			goto other;
 	}
-	reason = dns_look_up(&q, config, now, &found);
+	dns_hash_question(&core->room, &q, client.server, seed);
+	reason = dns_look_up(&core->room, &q, now, &found);
 	if (reason == AFPA_DNS_REASON_PASS_NOT_PINNED)
-		dns_tell(&q.key, AFPA_DNS_MISSED);
+		dns_tell_missed(core, now);
 	if (reason != AFPA_DNS_REASON_ANSWERED)
-		return dns_pass_other(skb, &d, &client, reason);
+		goto other;
 	reason = dns_find_way(skb, &client, d.ipv6, config, now, &found.way);
 	if (reason == AFPA_DNS_REASON_ANSWERED && !q.proven && !dns_within_budget(&client, d.ipv6, config, now))
 		reason = AFPA_DNS_REASON_PASS_RATE;
 	if (reason != AFPA_DNS_REASON_ANSWERED) {
-		dns_remember(skb, &d, &client, &q);
-		return dns_pass(reason);
+		dns_remember(skb, &core->room, &d, &client, &q);
+		return dns_pass(core, reason);
 	}
 	if (found.cookie)
-		found.option_sum = dns_make_cookie(&q, config->cookie_secret, seconds, d.source, d.ipv6, found.option);
-	return dns_send(skb, &d, &q, &found);
+		found.option_sum = dns_make_cookie(&q, config->cookie_secret, dns_seconds(config, now), d.source, d.ipv6,
+						   core->option);
+	return dns_send(skb, core, &d, &q, &found);
+other:
+	return dns_pass_other(skb, core, &d, &client, reason);
 }
 
 /* --- egress --- */
@@ -125,6 +166,7 @@ int afpa_dns_egress(struct __sk_buff *skb)
 	struct afpa_dns_config *config;
 	struct dns_header header;
 	struct datagram d = {};
+	struct dns_core *core;
 	__u32 zero = 0, kind;
 
 	if (skb->ingress_ifindex)
@@ -133,19 +175,22 @@ int afpa_dns_egress(struct __sk_buff *skb)
 	if (!config || !parse_datagram(skb, &d, bpf_htons(config->port)) || d.length < UDP_LENGTH + DNS_HEADER ||
 	    bpf_skb_load_bytes(skb, d.udp_at + UDP_LENGTH, &header, sizeof(header)))
 		return TCX_NEXT;
+	core = dns_core();
+	if (!core)
+		return TCX_NEXT;
 	kind = bpf_ntohs(header.flags) & (DNS_QR | DNS_OPCODE);
 	if (d.destination_port == bpf_htons(config->port) && kind == DNS_NOTIFY)
-		dns_notice();
-	if (d.source_port != bpf_htons(config->port) || !dns_served(d.source, &client.server) || !(kind & DNS_QR))
+		dns_notice(core);
+	if (d.source_port != bpf_htons(config->port) || !dns_served(config, d.source, &client.server) || !(kind & DNS_QR))
 		return TCX_NEXT;
 	if ((kind == (DNS_QR | DNS_NOTIFY) || kind == (DNS_QR | DNS_UPDATE)) && !(bpf_ntohs(header.flags) & DNS_RCODE))
-		dns_notice();
+		dns_notice(core);
 	put_address(client.address, d.destination);
 	dns_prove_way(skb, &client, d.ipv6, *(volatile __u32 *)&config->next_hops);
 	__builtin_memcpy(watch.address, client.address, 16);
 	watch.server = client.server;
 	watch.port = d.destination_port;
 	watch.id = header.id;
-	dns_compare(skb, &d, &header, &watch);
+	dns_compare(skb, core, &d, &header, &watch);
 	return TCX_NEXT;
 }

@@ -47,7 +47,7 @@ enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_CLONE = 1 << 9, BPF_F_MMAPABLE = 1 << 1
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_F_CURRENT_NETNS = -1 };
 enum { BPF_F_INGRESS = 1 };
-enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 #define PACKET_HOST 0      /* a frame for this very device: the kernel's TCP takes no others */
 #define LOOPBACK_IFINDEX 1 /* `lo`, in every network namespace */

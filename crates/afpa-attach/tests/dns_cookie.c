@@ -23,16 +23,6 @@ typedef unsigned long long __u64;
 #define bpf_htonl __builtin_bswap32
 #define bpf_ntohl __builtin_bswap32
 
-struct __sk_buff {
-	__u32 length;
-};
-
-static long bpf_skb_load_bytes(const struct __sk_buff *skb, __u32 at, void *to, __u32 length)
-{
-	(void)skb, (void)at, (void)to, (void)length;
-	return -1;
-}
-
 #include <afpa/dns/cookie.h>
 
 struct asked {

@@ -2,9 +2,9 @@
 /*
  * The programs' derivation of DNS keys as an ordinary process: the same header over a few lines that stand in for the kernel.
  *
- * Standard input: (length:u32 message)*, with the highest bit of the length if the secret of cookies is known. Standard
- * output, for each: reason:u32, buffer:u32, mixed:u32, the pinned word with tail 5, zone 7,
- * rule 3 and seed 11 as two u32, the key; all but the reason are 0 if the server gets the query.
+ * Standard input: the secret of hashes, and (length:u32 message)*, with the highest bit of the length if the secret of cookies is
+ * known. Standard output, for each: reason:u32, buffer:u32, mixed:u32, type:u16 (network order), length of the name:u8, bits:u8, check:u64,
+ * the pinned word with tail 5, zone 7 and rule 3; all but the reason are 0 if the server gets the query.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,49 +22,47 @@ typedef unsigned long long __u64;
 #define bpf_htons __builtin_bswap16 /* this machine is little-endian, as those that run the test are */
 #define bpf_ntohs __builtin_bswap16
 
-struct __sk_buff {
-	__u8 bytes[65536];
-	__u32 length;
-};
-
-static long bpf_skb_load_bytes(const struct __sk_buff *skb, __u32 at, void *to, __u32 length)
-{
-	if (at > skb->length || length > skb->length - at)
-		return -1;
-	memcpy(to, skb->bytes + at, length);
-	return 0;
-}
+#define bpf_htonl __builtin_bswap32
 
 #include <afpa/dns/derive.h>
 
-static struct __sk_buff packet;
+static struct afpa_dns_seed seed;
+static struct dns_room room;
+static __u8 message[65536];
 
 int main(void)
 {
 	__u32 length;
 
-	while (fread(&length, sizeof(length), 1, stdin) == 1 && (length & 0x7fffffff) <= sizeof(packet.bytes)) {
-		struct dns_question q = { .key.server = 3, .knows_cookies = length >> 31 };
-		__u32 answer[5] = {};
-		__u64 word;
+	if (fread(&seed, sizeof(seed), 1, stdin) != 1)
+		return 1;
+	while (fread(&length, sizeof(length), 1, stdin) == 1 && (length & 0x7fffffff) <= sizeof(message)) {
+		struct dns_question q = { .knows_cookies = length >> 31 };
+		__u32 answer[4] = { AFPA_DNS_REASON_PASS_LENGTH };
+		__u64 hash[2] = {};
 
 		length &= 0x7fffffff;
-
-		if (length && fread(packet.bytes, length, 1, stdin) != 1)
+		if (length && fread(message, length, 1, stdin) != 1)
 			return 1;
-		packet.length = length;
-		answer[0] = dns_derive(&packet, 0, length + 8, &q);
+		if (length >= DNS_SMALLEST && length <= AFPA_DNS_QUERY_MAX - 8) {
+			/* The bytes before it stay behind its end, as in the programs. */
+			memcpy(room.message, message, length);
+			answer[0] = dns_derive(&room, length, &q);
+		}
 		if (answer[0] == AFPA_DNS_REASON_ANSWERED) {
-			word = 5 | 7 << AFPA_DNS_TAIL_BITS | 3ULL << (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS) |
-			       dns_fingerprint(&q.key, 11) << (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS + AFPA_DNS_RULE_BITS);
+			dns_hash_question(&room, &q, 3, &seed);
 			answer[1] = q.buffer;
 			answer[2] = q.mixed;
-			memcpy(answer + 3, &word, sizeof(word));
-		} else {
-			memset(&q.key, 0, sizeof(q.key));
+			answer[3] = q.type | q.name_length << 16 | (__u32)q.bits << 24;
+			hash[0] = room.hash.check;
+			hash[1] = 5 | 7 << AFPA_DNS_TAIL_BITS | 3ULL << (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS) |
+				  (__u64)room.hash.mark << (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS + AFPA_DNS_RULE_BITS);
+			if (room.hash.set >= AFPA_DNS_SETS)
+				return 2;
 		}
 		fwrite(answer, sizeof(answer), 1, stdout);
-		fwrite(&q.key, sizeof(q.key), 1, stdout);
+		fwrite(hash, sizeof(hash), 1, stdout);
+		fwrite(&room.hash.set, sizeof(room.hash.set), 1, stdout);
 		fflush(stdout);
 	}
 	return 0;

@@ -6,8 +6,8 @@ mod compiled;
 
 use std::net::IpAddr;
 
-use afpa_attach::dns::key::{Case, derive, key, query, read, word};
-use afpa_bpf::dns::abi::{DnsKey, Reason, dns_bit};
+use afpa_attach::dns::key::{Case, Hash, derive, key, query, read};
+use afpa_bpf::dns::abi::{DNS_WAYS, DnsSeed, Reason, dns_bit};
 use afpa_dns::Secrets;
 use compiled::Compiled;
 
@@ -27,8 +27,10 @@ impl Chance {
 
     fn name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
-        for _ in 0..self.number(5) {
-            let length = self.number(24) + 1;
+        // One of four is longer than names usually are.
+        let (labels, most) = if self.number(4) == 0 { (12, 63) } else { (5, 24) };
+        for _ in 0..self.number(labels) {
+            let length = self.number(most) + 1;
             name.push(length as u8);
             name.extend((0..length).map(|_| b"abcXYZ019-_@[`{\xc0\xe1"[self.number(17)]));
         }
@@ -44,7 +46,7 @@ impl Chance {
         let bits = self.number(32) as u8 & !dns_bit::EDNS & !dns_bit::DO; // nor a cookie
         let mut if_edns = |bit: u8| if edns != 0 && self.number(2) == 0 { bit } else { 0 };
         let dnssec = if_edns(dns_bit::DO) | if_edns(dns_bit::COOKIE);
-        let made = key(&name[..name.len().min(64)], kind, bits | edns | dnssec, SERVER);
+        let made = key(&name[..name.len().min(255)], kind, bits | edns | dnssec, SERVER);
         let Some(made) = made else { return name };
         let size = [0, 100, 512, 1232, 4096, 65535][self.number(6)];
         let mut message =
@@ -72,25 +74,35 @@ impl Chance {
     }
 }
 
-/// The answer of the C program.
-fn ask(compiled: &mut Compiled, message: &[u8], knows_cookies: bool) -> ([u32; 5], DnsKey) {
-    let mut answer = [0; 5 * 4 + size_of::<DnsKey>()];
+/// The answer of the C program: reason, buffer, mixed, type with length and bits; check and word; the first place.
+fn ask(
+    compiled: &mut Compiled,
+    message: &[u8],
+    knows_cookies: bool,
+) -> ([u32; 4], [u64; 2], usize) {
+    let mut answer = [0; 4 * 4 + 2 * 8 + 4];
     let flag = u32::from(knows_cookies) << 31;
     compiled.write(&(message.len() as u32 | flag).to_ne_bytes());
     compiled.write(message);
     compiled.read(&mut answer);
-    let (words, key) = answer.split_at(20);
-    let number = |at: usize| u32::from_ne_bytes(words[at * 4..][..4].try_into().unwrap());
-    (std::array::from_fn(number), DnsKey::from_bytes(key).unwrap())
+    let number = |at: usize| u32::from_ne_bytes(answer[at..][..4].try_into().unwrap());
+    let word = |at: usize| u64::from_ne_bytes(answer[at..][..8].try_into().unwrap());
+    ([0, 4, 8, 12].map(number), [16, 24].map(word), number(32) as usize * DNS_WAYS)
 }
 
-fn compare(compiled: &mut Compiled, message: &[u8]) -> bool {
-    let known = compare_by(compiled, message, true);
-    compare_by(compiled, message, false) || known
+fn compare(compiled: &mut Compiled, seed: &DnsSeed, message: &[u8]) -> bool {
+    let known = compare_by(compiled, seed, message, true);
+    compare_by(compiled, seed, message, false) || known
 }
 
-fn compare_by(compiled: &mut Compiled, message: &[u8], knows_cookies: bool) -> bool {
-    let ([reason, buffer, mixed, low, high], key) = ask(compiled, message, knows_cookies);
+fn compare_by(
+    compiled: &mut Compiled,
+    seed: &DnsSeed,
+    message: &[u8],
+    knows_cookies: bool,
+) -> bool {
+    let ([reason, buffer, mixed, kind], [check, word], place) =
+        ask(compiled, message, knows_cookies);
     match derive(message, SERVER, knows_cookies) {
         Err(why) => {
             assert_eq!((reason, buffer), (why as u32, 0), "{message:02x?}");
@@ -98,10 +110,14 @@ fn compare_by(compiled: &mut Compiled, message: &[u8], knows_cookies: bool) -> b
         }
         Ok(question) => {
             assert_eq!(reason, Reason::Answered as u32, "{message:02x?}");
-            assert_eq!(key, question.key, "{message:02x?}");
             assert_eq!((buffer, mixed), (question.buffer.into(), question.mixed.into()));
-            let theirs = u64::from(high) << 32 | u64::from(low);
-            assert_eq!(theirs, word(&key, 11, 5, 7, 3), "{message:02x?}");
+            let key = question.key;
+            let length = key.name.len() as u32;
+            let ours = u32::from(key.kind.to_be()) | length << 16 | u32::from(key.bits) << 24;
+            assert_eq!(kind, ours, "{message:02x?}");
+            let hash = Hash::of(&key, seed);
+            assert_eq!((check, word), (hash.check, hash.word(5, 7, 3)), "{message:02x?}");
+            assert_eq!(place, hash.places().start);
             true
         }
     }
@@ -117,11 +133,20 @@ fn c_and_rust_derive_the_same_keys() {
     };
     let seed = std::env::var("AFPA_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut chance = Chance(seed.unwrap_or(0x1234_5678_9abc_def1));
+    let seed: Vec<u8> = (0..size_of::<DnsSeed>()).map(|_| chance.number(256) as u8).collect();
+    compiled.write(&seed);
+    let seed = DnsSeed::from_bytes(&seed).unwrap();
     let plain = key(&read("www.example.org").unwrap(), 1, 0, SERVER).unwrap();
-    assert!(compare(&mut compiled, &query(&plain, 1, 512, Case::Lower, 0)));
+    assert!(compare(&mut compiled, &seed, &query(&plain, 1, 512, Case::Lower, 0)));
+    for length in 1..=255 {
+        // A byte of each length, whatever it says.
+        let name: Vec<u8> = (0..length).map(|at| at as u8 | 0x40).collect();
+        let long = key(&name, 1, dns_bit::EDNS, SERVER).unwrap();
+        assert!(compare(&mut compiled, &seed, &query(&long, 1, 512, Case::Mixed(0x3c5a), 0)));
+    }
     let answerable = (0..GENERATED).filter(|_| {
         let message = chance.message();
-        compare(&mut compiled, &message)
+        compare(&mut compiled, &seed, &message)
     });
     let count = answerable.count();
     assert!(count > GENERATED / 10, "only {count} were plain queries");

@@ -8,9 +8,12 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use afpa_abi::address_bytes;
+pub use afpa_abi::address_bytes;
 pub use afpa_abi::dns as abi;
-use afpa_abi::dns::{DnsConfig, DnsKey, DnsPrefix, DnsReport, DnsTail, Reason};
+use afpa_abi::dns::{
+    DNS_COUNTS, DNS_REASON_PLACES, DNS_SHORT_TAILS, DNS_TYPE_CAA, DNS_TYPE_PLACES, DnsConfig,
+    DnsPin, DnsPrefix, DnsReport, DnsSeed, DnsShortTail, DnsTail, Reason,
+};
 use afpa_police::Prefix;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
@@ -121,6 +124,11 @@ impl DnsPath {
         self.put("dns_configs", &0u32.to_ne_bytes(), &config.to_bytes())
     }
 
+    /// Gives the programs the secret of their hashes; once, before anything is pinned.
+    pub fn plant(&self, seed: &DnsSeed) -> libbpf_rs::Result<()> {
+        self.put("dns_seeds", &0u32.to_ne_bytes(), &seed.to_bytes())
+    }
+
     /// Serves an address, by a number.
     pub fn serve(&self, address: IpAddr, number: u32) -> libbpf_rs::Result<()> {
         self.put("dns_servers", &address_bytes(address), &number.to_ne_bytes())
@@ -152,18 +160,32 @@ impl DnsPath {
 
     /// Writes a tail that no key names, and none has named for a while.
     pub fn put_tail(&self, number: u32, tail: &DnsTail) -> libbpf_rs::Result<()> {
-        self.put("dns_tails", &number.to_ne_bytes(), &tail.to_bytes())
+        if let Some(number) = number.checked_sub(DNS_SHORT_TAILS as u32) {
+            return self.put("dns_tails", &number.to_ne_bytes(), &tail.to_bytes());
+        }
+        let mut short = DnsShortTail {
+            sum: tail.sum,
+            length: tail.length,
+            cookie: tail.cookie,
+            header: tail.header,
+            ..DnsShortTail::ZERO
+        };
+        let length = short.bytes.len();
+        short.bytes.copy_from_slice(tail.bytes.get(..length).unwrap_or_default());
+        self.put("dns_short_tails", &number.to_ne_bytes(), &short.to_bytes())
     }
 
-    /// Pins an answer.
-    pub fn pin(&self, key: &DnsKey, word: u64) -> libbpf_rs::Result<()> {
-        self.put("dns_keys", &key.to_bytes(), &word.to_ne_bytes())
+    /// Pins an answer at a place where nothing is pinned.
+    pub fn pin(&self, place: u32, check: u64, word: u64) -> libbpf_rs::Result<()> {
+        let place = place.to_ne_bytes();
+        // A program that sees the check must not see the word of a key before.
+        self.put("dns_pins", &place, &DnsPin { check, word: 0 }.to_bytes())?;
+        self.put("dns_pins", &place, &DnsPin { check, word }.to_bytes())
     }
 
-    /// Takes an answer back, if it is there.
-    pub fn unpin(&self, key: &DnsKey) {
-        let _dropped_by_the_program =
-            self.map("dns_keys").and_then(|keys| keys.delete(&key.to_bytes()));
+    /// Takes the answer at a place back.
+    pub fn unpin(&self, place: u32) {
+        let _never_fails = self.put("dns_pins", &place.to_ne_bytes(), &DnsPin::ZERO.to_bytes());
     }
 
     /// Until when answers of this edition of a zone may be given; 0: it is over.
@@ -171,21 +193,61 @@ impl DnsPath {
         self.put("dns_zones", &zone.to_ne_bytes(), &until.to_ne_bytes())
     }
 
-    /// How often each way out of the programs was taken.
-    pub fn counters(&self) -> libbpf_rs::Result<Vec<(Reason, u64)>> {
-        let map = self.map("dns_counters")?;
-        let count = |reason: &Reason| {
-            let found = map.lookup_percpu(&(*reason as u32).to_ne_bytes(), MapFlags::ANY)?;
-            let of_core =
-                |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
-            Ok((*reason, found.unwrap_or_default().iter().map(of_core).sum()))
-        };
-        Reason::ALL.iter().map(count).collect()
+    /// The numbers of the programs.
+    pub fn counts(&self) -> libbpf_rs::Result<DnsCounts> {
+        let found = self.map("dns_cores")?.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        let mut counts = vec![0; DNS_COUNTS];
+        for core in found.unwrap_or_default() {
+            let (words, _) = core.as_chunks::<8>();
+            for (count, word) in counts.iter_mut().zip(words) {
+                *count += u64::from_ne_bytes(*word);
+            }
+        }
+        Ok(DnsCounts(counts))
     }
 
     /// Opens the stream of the programs' reports. One reader is enough; it stays on its thread.
     pub fn reports(&self) -> libbpf_rs::Result<DnsReports<'_>> {
         Ring::of(self.map("dns_reports")?, DnsReport::from_bytes)
+    }
+}
+
+/// The numbers of the programs, of all cores together.
+#[derive(Clone, Debug, Default)]
+pub struct DnsCounts(Vec<u64>);
+
+impl DnsCounts {
+    /// How often each way out of the programs was taken.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> {
+        let count = |reason: &Reason| match reason {
+            Reason::Answered => self.answered(),
+            other => self.0.get(*other as usize).copied().unwrap_or(0),
+        };
+        Reason::ALL.iter().map(move |reason| (*reason, count(reason)))
+    }
+
+    /// Answers of the programs.
+    pub fn answered(&self) -> u64 {
+        self.0.iter().skip(DNS_REASON_PLACES).sum()
+    }
+
+    /// Those that say that the name does not exist.
+    pub fn nxdomain(&self) -> u64 {
+        self.0.iter().skip(DNS_REASON_PLACES + DNS_TYPE_PLACES).sum()
+    }
+
+    /// Answers by the type that was asked for, of types that were; None: types that have no count of their own.
+    pub fn types(&self) -> impl Iterator<Item = (Option<u16>, u64)> {
+        (0..DNS_TYPE_PLACES).filter_map(|place| {
+            let of = |from: usize| self.0.get(from + place).copied().unwrap_or(0);
+            let count = of(DNS_REASON_PLACES) + of(DNS_REASON_PLACES + DNS_TYPE_PLACES);
+            let number = match place {
+                0 => None,
+                DNS_TYPE_CAA => Some(257),
+                place => Some(place as u16),
+            };
+            (count > 0).then_some((number, count))
+        })
     }
 }
 

@@ -27,12 +27,26 @@ fn zone(serial: u32, last: u8) -> String {
     let big: Vec<String> =
         (0..6).map(|at| format!("\"{}\"", char::from(b'a' + at).to_string().repeat(250))).collect();
     zone.push_str(&format!("big IN TXT {}\nhuge IN TXT {}\n", big[..3].join(" "), big.join(" ")));
+    for name in long_names() {
+        zone.push_str(&format!("{name} IN A 198.51.100.{last}\n"));
+    }
     for host in 0..NAMES {
         zone.push_str(&format!(
             "host{host} IN A 198.51.100.{last}\nhost{host} IN AAAA 2001:db8::{host:x}\n"
         ));
     }
     zone
+}
+
+/// Names below the zone that have 64, 65, 127, 128 and 255 bytes on the wire; the zone's own has 14.
+fn long_names() -> [String; 5] {
+    let label = |letter: char, length: usize| letter.to_string().repeat(length);
+    let of = |lengths: &[usize]| {
+        let labels: Vec<String> =
+            ('k'..).zip(lengths).map(|(letter, length)| label(letter, *length)).collect();
+        labels.join(".")
+    };
+    [of(&[49]), of(&[50]), of(&[62, 49]), of(&[63, 49]), of(&[63, 63, 63, 48])]
 }
 
 fn lab(kind: NameServer) -> Result<DnsLab, String> {
@@ -59,7 +73,9 @@ fn questions() -> Vec<Query> {
         "big.",
         "huge.",
     ];
-    let names = odd.map(str::to_owned).into_iter().chain((0..NAMES).map(|at| format!("host{at}.")));
+    let long = long_names().map(|name| name + ".");
+    let names = odd.map(str::to_owned).into_iter().chain(long);
+    let names = names.chain((0..NAMES).map(|at| format!("host{at}.")));
     let each = names.flat_map(|name| {
         [A, AAAA, MX, NS, TXT, SOA].map(|kind| Query::new(&format!("{name}example.test"), kind))
     });
@@ -149,6 +165,35 @@ fn answers_are_the_same(kind: NameServer, lab: &DnsLab) {
     println!("{kind:?}: {count} questions, {answered} answered by the kernel, none differs");
     let least = if kind == NameServer::Bind { count / 4 } else { count * 3 / 4 };
     assert!(answered > least, "{answered} of {count}: {:#?}", attached.statistics());
+}
+
+#[test]
+fn long_names_are_answered_as_short_ones() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "0"]);
+    let mut random = Random::new(Random::seed_or(53));
+    for v6 in [false, true] {
+        let (mut client, mut server) = (lab.client(v6), lab.past_us(v6));
+        for name in long_names() {
+            let query =
+                Query { edns: Some(1232), ..Query::new(&format!("{name}.example.test"), A) };
+            pinned(&attached, &mut client, &query);
+            for spelling in 0..3 {
+                let query = spelled(&query, spelling, &mut random).bytes();
+                assert_eq!(client.ask(&query), server.ask(&query), "{name}, spelling {spelling}");
+            }
+            // A name that differs in its last letter is another one.
+            let mut other = query.clone();
+            let last = other.name.len() - 15;
+            other.name[last] = b'z';
+            let before = attached.answered();
+            assert_eq!(client.ask(&other.bytes()), server.ask(&other.bytes()));
+            assert_eq!(attached.answered(), before, "{name}");
+        }
+    }
 }
 
 #[test]

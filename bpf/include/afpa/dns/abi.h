@@ -5,14 +5,19 @@
 #ifndef AFPA_DNS_ABI_H
 #define AFPA_DNS_ABI_H
 
-#define AFPA_DNS_NAME_MAX 64     /* longest name in wire form that is answered here; a multiple of 8 */
-#define AFPA_DNS_KEY_WORDS 9     /* words of 8 bytes in a key */
-#define AFPA_DNS_TAIL_MAX 1216   /* longest tail, the part of an answer behind its question; a multiple of 64 */
-#define AFPA_DNS_TAIL_ROOM 1280  /* room for a tail, with zeros behind it */
+#define AFPA_DNS_NAME_MAX 255    /* longest name in wire form */
+#define AFPA_DNS_NAME_ROOM 256   /* room for one; a multiple of 8 */
+#define AFPA_DNS_NAME_WORDS 32   /* words of 8 bytes in that */
+#define AFPA_DNS_SHORT_MAX 112   /* longest tail (the part of an answer behind its question) of those that lie in few lines */
+#define AFPA_DNS_TAIL_MAX 1216   /* longest tail; a multiple of 64 */
+#define AFPA_DNS_TAIL_ROOM 1264  /* room for one */
 #define AFPA_DNS_ANSWER_MAX 1232 /* longest answer */
 #define AFPA_DNS_QUERY_MAX 512   /* longest query that is looked at, with its UDP header */
-#define AFPA_DNS_KEYS 32768      /* pinned keys */
-#define AFPA_DNS_TAILS 8192      /* pinned tails: many keys share one */
+#define AFPA_DNS_KEYS 65536      /* pinned keys */
+#define AFPA_DNS_WAYS 8          /* places where a key may be pinned, side by side */
+#define AFPA_DNS_SETS 16384      /* such groups of places */
+#define AFPA_DNS_SHORT_TAILS 32768 /* pinned tails: many keys share one. Numbers below this are short ones */
+#define AFPA_DNS_LONG_TAILS 8192
 #define AFPA_DNS_ZONES 8192      /* numbers of zones; each edition of a zone has one of its own */
 #define AFPA_DNS_SERVERS 64      /* addresses that are served */
 #define AFPA_DNS_CLIENTS 65536   /* clients whose way is remembered, and prefixes that have a budget */
@@ -20,10 +25,16 @@
 #define AFPA_DNS_WATCHES 4096    /* queries that went up though their answer is pinned */
 #define AFPA_DNS_LEASE 400000000 /* ns for which a zone may be answered after a poll of it was sent */
 
-/* A pinned answer in one word: these many bits, from the lowest. The rest is a fingerprint of the key. */
+/* A pinned answer in one word: these many bits, from the lowest. The rest is the mark of the key. */
 #define AFPA_DNS_TAIL_BITS 20
 #define AFPA_DNS_ZONE_BITS 14
 #define AFPA_DNS_RULE_BITS 4
+
+/* Numbers of a core: the reasons, and then answers by code (NOERROR, NXDOMAIN) and type. */
+#define AFPA_DNS_REASON_PLACES 64
+#define AFPA_DNS_TYPE_PLACES 128 /* types below that have a place of their own; 0: all others */
+#define AFPA_DNS_TYPE_CAA 127    /* the place of CAA, whose number is 257 */
+#define AFPA_DNS_COUNTS 320
 
 /* Properties of a query, besides the name and its type, that the answer depends on. */
 enum afpa_dns_bit {
@@ -44,13 +55,23 @@ enum afpa_dns_rule {
 	AFPA_DNS_LOWER_ONLY = 4,    /* the server's answer depends on the case of the question */
 };
 
-/* A question with everything that decides about its answer. */
-struct afpa_dns_key {
-	__u8 name[AFPA_DNS_NAME_MAX]; /* wire form, lower case, zeros behind it */
-	__u16 type;                   /* network order */
-	__u8 name_length;
-	__u8 bits;                    /* enum afpa_dns_bit */
-	__u32 server;                 /* the number of the address that was asked */
+/* The secret of keys' hashes, all of it random: three sums, whose first values depend on the name's words, with two factors a word. */
+struct afpa_dns_seed {
+	__u64 begin[3 * AFPA_DNS_NAME_WORDS];
+	__u64 factors[6 * (AFPA_DNS_NAME_WORDS + 1)];
+};
+
+/* The hash of a question with everything that decides about its answer. */
+struct afpa_dns_hash {
+	__u64 check;
+	__u32 set;                    /* the places where it may be pinned */
+	__u32 mark;                   /* of the pinned word */
+};
+
+/* A place where a key may be pinned. */
+struct afpa_dns_pin {
+	__u64 check;                  /* of the key */
+	__u64 word;                   /* 0: nothing is pinned here */
 };
 
 /* The part of an answer that follows its question, and the answer's header. */
@@ -60,6 +81,13 @@ struct afpa_dns_tail {
 	__u16 cookie;     /* 1: the option of a cookie follows, made for the client, which has sent one */
 	__u16 header[4];  /* flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, network order */
 	__u8 bytes[AFPA_DNS_TAIL_ROOM];
+};
+
+/* The same, if it is short. */
+struct afpa_dns_short_tail {
+	__u32 sum;
+	__u16 length, cookie, header[4];
+	__u8 bytes[AFPA_DNS_SHORT_MAX];
 };
 
 /* A served address. */
@@ -87,19 +115,28 @@ struct afpa_dns_watch {
 	__u16 port, id;       /* network order */
 };
 
+/* The question of such a query. */
+struct afpa_dns_watched {
+	struct afpa_dns_hash hash;
+	__u16 type;           /* network order */
+	__u8 name_length;
+	__u8 bits;            /* enum afpa_dns_bit */
+	__u32 reserved;
+};
+
 /* Orders of user mode; the one entry of a map. */
 struct afpa_dns_config {
 	__u64 until;          /* monotonic ns: nothing is answered after that */
 	__u64 way_life;       /* ns for which a way is believed */
 	__u64 cost;           /* ns of a prefix's budget that an answer takes; 0: no limit */
 	__u64 burst;          /* ns of budget that a prefix may use ahead of time */
-	__u64 seed;
 	__u64 cookie_secret[2]; /* of the server's cookies (RFC 9018) */
 	__u64 wall;           /* monotonic ns and these are ns since 1970 */
 	__u32 knows_cookies;  /* 1: that secret is known */
-	__u32 reserved;
 	__u32 port;           /* host order */
 	__u32 next_hops;      /* edition of the routes; 0: clients are not known by their next hops */
+	__u32 reserved;
+	struct afpa_dns_address first[2]; /* the served addresses with the numbers 0 and 1, or zeros */
 };
 
 /* A prefix of clients. */
@@ -117,7 +154,11 @@ enum afpa_dns_event {
 };
 
 struct afpa_dns_report {
-	struct afpa_dns_key key;
+	__u8 name[AFPA_DNS_NAME_ROOM]; /* wire form, in the client's case; other bytes lie behind its end */
+	__u16 type;           /* network order */
+	__u8 name_length;
+	__u8 bits;            /* enum afpa_dns_bit */
+	__u32 server;         /* the number of the address that was asked */
 	__u32 event;          /* enum afpa_dns_event */
 	__u32 reserved;
 };

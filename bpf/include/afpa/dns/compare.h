@@ -11,8 +11,7 @@
 #ifndef AFPA_DNS_COMPARE_H
 #define AFPA_DNS_COMPARE_H
 
-#include <afpa/dns/derive.h>
-#include <afpa/dns/way.h>
+#include <afpa/dns/respond.h>
 
 #define DNS_QR 0x8000
 #define DNS_TC 0x0200
@@ -22,123 +21,135 @@
 #define DNS_RCODE 0x000f
 
 /* Some zone has changed, or may have. */
-static __always_inline void dns_notice(void)
+static __always_inline void dns_notice(struct dns_core *core)
 {
 	__u64 *noticed, now = bpf_ktime_get_ns();
-	struct afpa_dns_key none = {};
 	__u32 zero = 0;
 
 	noticed = bpf_map_lookup_elem(&dns_noticed, &zero);
 	if (noticed)
 		*(volatile __u64 *)noticed = now;
-	dns_count(AFPA_DNS_REASON_NOTIFIED);
-	dns_tell(&none, AFPA_DNS_NOTIFIED);
+	dns_count(core, AFPA_DNS_REASON_NOTIFIED);
+	core->room.name_length = 0;
+	dns_tell(core, AFPA_DNS_NOTIFIED);
 }
 
 struct dns_comparison {
 	struct __sk_buff *skb;
-	struct afpa_dns_tail *tail;
+	const struct dns_found *found;
 	__u32 from, at;
 	bool differs;
 };
 
-/* The next 64 bytes; zeros lie behind the pinned ones. */
+/* The next 16 bytes, or what is left of them. */
 static long dns_compare_some(__u32 index, struct dns_comparison *c)
 {
-	__u64 bytes[8] = {}, different = 0, *pinned;
-	__u32 at = c->at, left = c->tail->length - at;
+	__u32 at = c->at, left = c->found->tail_length - at;
+	__u64 theirs[2] = {}, ours[2] = {};
 
-	if (c->tail->length <= at || at > AFPA_DNS_TAIL_ROOM - 64)
+	if (c->found->tail_length <= at)
 		return 1;
-	if (left > 64)
-		left = 64;
-	pinned = (__u64 *)(c->tail->bytes + at);
-	if (bpf_skb_load_bytes(c->skb, c->from + at, bytes, ((left - 1) & 63) + 1)) {
-		c->differs = true;
+	if (left > 16)
+		left = 16;
+	left = ((left - 1) & 15) + 1;
+	c->at = at + 16;
+	c->differs = true;
+	if (bpf_skb_load_bytes(c->skb, c->from + at, theirs, left))
 		return 1;
+	if (c->found->brief) {
+		if (at > AFPA_DNS_SHORT_MAX - 16)
+			return 1;
+		bpf_probe_read_kernel(ours, left, c->found->brief->bytes + at);
+	} else {
+		if (!c->found->whole || at > AFPA_DNS_TAIL_ROOM - 16)
+			return 1;
+		bpf_probe_read_kernel(ours, left, c->found->whole->bytes + at);
 	}
-	for (int i = 0; i < 8; i++)
-		different |= bytes[i] ^ pinned[i];
-	c->differs |= different != 0;
-	c->at = at + 64;
-	return different != 0;
+	c->differs = theirs[0] != ours[0] || theirs[1] != ours[1];
+	return c->differs;
 }
 
-/* Is the checksum of the query right? A datagram with a wrong one does not reach the server. */
-static __always_inline bool dns_is_sound(struct __sk_buff *skb, const struct datagram *d)
+/* Is the checksum of the query right? A datagram with a wrong one does not reach the server. The room's message is none after that. */
+static __always_inline bool dns_is_sound(struct __sk_buff *skb, struct dns_room *room, const struct datagram *d)
 {
-	__u32 zero = 0, length = d->length;
-	struct dns_room *room = bpf_map_lookup_elem(&dns_rooms, &zero);
 	__u64 pseudo = (__u64)bpf_htons(IPPROTO_UDP) + bpf_htons(d->length);
+	__u32 length = d->length;
 	__s64 sum;
 
 	if (skb_bits(skb, ip_summed) == CHECKSUM_PARTIAL)
 		return true; /* it never was on a wire */
 	asm volatile("" : "+r"(length)); /* the verifier has to see the bounds that the compiler knows */
-	if (!room || length - 1 >= AFPA_DNS_QUERY_MAX)
+	if (length - 1 >= AFPA_DNS_QUERY_MAX || bpf_skb_load_bytes(skb, d->udp_at, room->message, length))
 		return false;
-	__builtin_memset(room, 0, sizeof(*room));
-	if (bpf_skb_load_bytes(skb, d->udp_at, room->bytes, length))
-		return false;
+	*(__u32 *)(room->message + length) = 0;
 	for (int i = d->ipv6 ? 0 : 3; i < 4; i++)
 		pseudo += (__u64)d->source[i] + d->destination[i];
-	sum = bpf_csum_diff(0, 0, (__be32 *)room->bytes, (length + 3) & ~3, 0);
+	sum = bpf_csum_diff(0, 0, (__be32 *)room->message, (length + 3) & ~3, 0);
 	return sum >= 0 && datagram_fold((__u64)sum + pseudo) == 0xffff;
 }
 
-/* Is this the question of the key? */
-static __always_inline bool dns_has_question(struct __sk_buff *skb, __u32 at, const struct dns_header *h, const struct afpa_dns_key *key)
+/* Is the question of the message at `at` the one that was remembered? It lies in the room then. */
+static __always_inline bool dns_has_question(struct __sk_buff *skb, __u32 at, struct dns_room *room, const struct dns_header *h,
+					     const struct afpa_dns_watched *watched, __u32 server)
 {
-	__u64 name[AFPA_DNS_NAME_MAX / 8] = {}, different = 0;
-	const __u64 *own = (const __u64 *)key->name;
-	__u32 length = key->name_length;
-	__u16 end[2];
+	struct afpa_dns_seed *seed;
+	__u32 length = DNS_HEADER + watched->name_length + DNS_TYPE_CLASS, zero = 0;
+	__u16 *end;
 
+	seed = bpf_map_lookup_elem(&dns_seeds, &zero);
 	asm volatile("" : "+r"(length));
-	if (h->questions != bpf_htons(1) || !!(h->flags & bpf_htons(DNS_RD)) != !!(key->bits & AFPA_DNS_RD) ||
-	    length - 1 >= AFPA_DNS_NAME_MAX || bpf_skb_load_bytes(skb, at, name, length) ||
-	    bpf_skb_load_bytes(skb, at + length, end, sizeof(end)))
+	if (!seed || h->questions != bpf_htons(1) ||
+	    !!(h->flags & bpf_htons(DNS_RD)) != !!(watched->bits & AFPA_DNS_RD) || length < DNS_SMALLEST ||
+	    length > DNS_HEADER + AFPA_DNS_NAME_MAX + DNS_TYPE_CLASS || bpf_skb_load_bytes(skb, at, room->message, length))
 		return false;
-	for (int i = 0; i < AFPA_DNS_NAME_MAX / 8; i++)
-		different |= dns_lower(name[i]) ^ own[i];
-	return !different && end[0] == key->type && end[1] == bpf_htons(1);
+	end = (__u16 *)(room->message + length - DNS_TYPE_CLASS);
+	if (end[0] != watched->type || end[1] != bpf_htons(1))
+		return false;
+	room->type = watched->type;
+	room->name_length = watched->name_length;
+	room->bits = watched->bits;
+	room->server = server;
+	dns_hash(room, seed);
+	return room->hash.check == watched->hash.check && room->hash.set == watched->hash.set && room->hash.mark == watched->hash.mark;
 }
 
-static __always_inline void dns_compare(struct __sk_buff *skb, const struct datagram *d, const struct dns_header *h,
-					const struct afpa_dns_watch *watch)
+static __always_inline void dns_compare(struct __sk_buff *skb, struct dns_core *core, const struct datagram *d,
+					const struct dns_header *h, const struct afpa_dns_watch *watch)
 {
-	struct dns_comparison c = { .skb = skb };
-	struct afpa_dns_key *found = bpf_map_lookup_elem(&dns_watches, watch), key;
-	__u32 number, at;
-	__u64 *value;
+	struct afpa_dns_watched *remembered = bpf_map_lookup_elem(&dns_watches, watch), watched;
+	struct dns_found found = {};
+	struct dns_comparison c = { .skb = skb, .found = &found };
+	struct afpa_dns_pin *pin;
+	__u64 word;
+	__u32 at;
 
-	if (!found)
+	if (!remembered)
 		return;
-	key = *found;
-	if ((h->flags & bpf_htons(DNS_TC)) || !dns_has_question(skb, d->udp_at + UDP_LENGTH + DNS_HEADER, h, &key))
+	watched = *remembered;
+	if ((h->flags & bpf_htons(DNS_TC)) ||
+	    !dns_has_question(skb, d->udp_at + UDP_LENGTH, &core->room, h, &watched, watch->server))
 		return;
 	bpf_map_delete_elem(&dns_watches, watch);
-	value = bpf_map_lookup_elem(&dns_keys, &key);
-	number = value ? *value & ((1 << AFPA_DNS_TAIL_BITS) - 1) : 0;
-	c.tail = value ? bpf_map_lookup_elem(&dns_tails, &number) : NULL;
-	if (!c.tail)
+	pin = dns_find_pin(&watched.hash);
+	word = pin ? dns_pinned_word(pin, &watched.hash) : 0;
+	if (!word || !dns_find_tail(word & ((1 << AFPA_DNS_TAIL_BITS) - 1), &found))
 		return;
-	at = UDP_LENGTH + DNS_HEADER + key.name_length + DNS_TYPE_CLASS;
+	at = UDP_LENGTH + DNS_HEADER + watched.name_length + DNS_TYPE_CLASS;
 	c.from = d->udp_at + at;
-	if (c.tail->cookie && (key.bits & AFPA_DNS_COOKIE))
+	if (found.takes_cookie && (watched.bits & AFPA_DNS_COOKIE))
 		at += DNS_WHOLE_OPTION; /* another one for each client, which the server makes as the programs do */
-	c.differs = d->length != at + c.tail->length || ((h->flags ^ c.tail->header[0]) & ~bpf_htons(DNS_RD)) ||
-		    h->answers != c.tail->header[1] || h->authorities != c.tail->header[2] ||
-		    h->additionals != c.tail->header[3];
+	c.differs = d->length != at + found.tail_length || ((h->flags ^ found.header[0]) & ~bpf_htons(DNS_RD)) ||
+		    h->answers != found.header[1] || h->authorities != found.header[2] || h->additionals != found.header[3];
 	if (!c.differs)
-		bpf_loop(AFPA_DNS_TAIL_ROOM / 64, dns_compare_some, &c, 0);
+		bpf_loop(AFPA_DNS_TAIL_MAX / 16, dns_compare_some, &c, 0);
 	if (!c.differs) {
-		dns_count(AFPA_DNS_REASON_SAME);
+		dns_count(core, AFPA_DNS_REASON_SAME);
 		return;
 	}
-	bpf_map_delete_elem(&dns_keys, &key);
-	dns_count(AFPA_DNS_REASON_DIFFERENT);
-	dns_tell(&key, AFPA_DNS_DIFFERED);
+	/* Unless user mode has pinned another one there meanwhile. */
+	__sync_val_compare_and_swap(&pin->word, word, 0);
+	dns_count(core, AFPA_DNS_REASON_DIFFERENT);
+	dns_tell(core, AFPA_DNS_DIFFERED);
 }
 
 #endif

@@ -6,8 +6,11 @@
 #define AFPA_DNS_MAPS_H
 
 #include <afpa/kernel.h>
-#include <afpa/dns/abi.h>
-#include <afpa/dns/reasons.h>
+#include <afpa/dns/derive.h>
+
+#define DNS_REPORTED 4096     /* questions that are remembered as reported */
+#define DNS_MOMENT_SHIFT 26   /* a moment is 67 ms */
+#define DNS_REPORTS_MOST 1024 /* reports in a moment: user mode asks for far fewer */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -24,21 +27,40 @@ struct {
 	__type(value, __u32);
 } dns_servers SEC(".maps");
 
+/* The secret of the hashes of questions. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct afpa_dns_seed);
+} dns_seeds SEC(".maps");
+
 /*
- * Questions -> pinned answers, each one word (DN3): the kernel gives an element to another key while a program may still read
- * it, so the word says by a fingerprint whose it is.
+ * Places of pinned answers, each one word (DN3) behind the check of its key; those where a key may be lie side by side, in two lines
+ * of memory. User mode gives a place to another key while a program may still read it, so the word has a mark of its key as well. Arrays
+ * that may be mapped begin with a page, so the groups of places begin with a line.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, AFPA_DNS_KEYS);
-	__type(key, struct afpa_dns_key);
-	__type(value, __u64);
-} dns_keys SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, AFPA_DNS_SETS * AFPA_DNS_WAYS);
+	__type(key, __u32);
+	__type(value, struct afpa_dns_pin);
+} dns_pins SEC(".maps");
 
 /* User mode writes a tail before a key names it, and again only long after none does. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AFPA_DNS_TAILS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, AFPA_DNS_SHORT_TAILS);
+	__type(key, __u32);
+	__type(value, struct afpa_dns_short_tail);
+} dns_short_tails SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, AFPA_DNS_LONG_TAILS);
 	__type(key, __u32);
 	__type(value, struct afpa_dns_tail);
 } dns_tails SEC(".maps");
@@ -76,32 +98,37 @@ struct {
 	__type(value, __u64);
 } dns_budgets SEC(".maps");
 
-/* Queries that went up though their answer is pinned -> its key: the server's answer is compared with it. */
+/* Queries that went up though their answer is pinned -> their questions: the server's answer is compared with the pinned one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, AFPA_DNS_WATCHES);
 	__type(key, struct afpa_dns_watch);
-	__type(value, struct afpa_dns_key);
+	__type(value, struct afpa_dns_watched);
 } dns_watches SEC(".maps");
 
-/* Room for a query whose checksum is looked at. */
-struct dns_room {
-	__u8 bytes[AFPA_DNS_QUERY_MAX + 8];
+/* The part of a core: its numbers, and room for a message, for an answer's headers, and for a cookie in it: a stack has little. */
+struct dns_core {
+	__u64 counts[AFPA_DNS_COUNTS];
+	struct dns_room room;
+	__u64 frame[10];
+	__u32 option[DNS_WHOLE_OPTION / 4];
+	__u32 reserved;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct dns_room);
-} dns_rooms SEC(".maps");
+	__type(value, struct dns_core);
+} dns_cores SEC(".maps");
 
+/* Questions that were reported lately: 48 bits of the check, 16 of the time. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DNS_REPORTED);
 	__type(key, __u32);
 	__type(value, __u64);
-} dns_counters SEC(".maps");
+} dns_reported SEC(".maps");
 
 /* Monotonic ns of the last sign that some zone has changed. */
 struct {
@@ -114,33 +141,105 @@ struct {
 /* Reports to user mode. When it is full, they are lost. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 262144);
+	__uint(max_entries, 524288);
 } dns_reports SEC(".maps");
 
 /* Only here so that BTF knows the layout. */
 struct afpa_dns_report *dns_report_layout __attribute__((unused));
 
-static __always_inline void dns_count(enum afpa_dns_reason reason)
+static __always_inline struct dns_core *dns_core(void)
 {
-	__u32 key = reason;
-	__u64 *value = bpf_map_lookup_elem(&dns_counters, &key);
+	__u32 zero = 0;
 
-	if (value)
-		*value += 1;
+	return bpf_map_lookup_elem(&dns_cores, &zero);
 }
 
-static __always_inline void dns_tell(const struct afpa_dns_key *key, enum afpa_dns_event event)
+static __always_inline void dns_count(struct dns_core *core, enum afpa_dns_reason reason)
+{
+	core->counts[reason] += 1;
+}
+
+/* A hit, by its code and its type (network order). Their sum is the count of all. */
+static __always_inline void dns_count_answer(struct dns_core *core, __be16 type, __be16 flags)
+{
+	__u32 number = bpf_ntohs(type), place;
+
+	place = number < AFPA_DNS_TYPE_CAA ? number : number == 257 ? AFPA_DNS_TYPE_CAA : 0;
+	place += flags & bpf_htons(3) ? AFPA_DNS_REASON_PLACES + AFPA_DNS_TYPE_PLACES : AFPA_DNS_REASON_PLACES;
+	asm volatile("" : "+r"(place)); /* the verifier has to see the bounds that the compiler knows */
+	if (place < AFPA_DNS_COUNTS)
+		core->counts[place] += 1;
+}
+
+/* Reports the question in the room. Those that user mode may read a little later do not wake it. */
+static __always_inline void dns_tell(struct dns_core *core, enum afpa_dns_event event)
 {
 	struct afpa_dns_report *report = bpf_ringbuf_reserve(&dns_reports, sizeof(*report), 0);
+	struct dns_room *room = &core->room;
 
 	if (!report) {
-		dns_count(AFPA_DNS_REASON_REPORT_LOST);
+		dns_count(core, AFPA_DNS_REASON_REPORT_LOST);
 		return;
 	}
-	report->key = *key;
+	__builtin_memcpy(report->name, room->message + DNS_HEADER, sizeof(report->name));
+	report->type = room->type;
+	report->name_length = room->name_length;
+	report->bits = room->bits;
+	report->server = room->server;
 	report->event = event;
 	report->reserved = 0;
-	bpf_ringbuf_submit(report, 0);
+	bpf_ringbuf_submit(report, event == AFPA_DNS_MISSED ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+}
+
+/* The reports of this moment: the moment and their count in one word. Processors that write at once make a few more. */
+static volatile __u64 dns_reports_now;
+
+/*
+ * The question in the room is not pinned. User mode asks for a question that comes twice within a minute, a hundred a second by default:
+ * a second report within a moment, and more than so many in it, would be of no use. So a miss costs a look, and not a report.
+ */
+static __always_inline void dns_tell_missed(struct dns_core *core, __u64 now)
+{
+	__u32 place = core->room.hash.mark & (DNS_REPORTED - 1);
+	__u64 moment = now >> DNS_MOMENT_SHIFT & 0xffff, entry, count, *known;
+
+	known = bpf_map_lookup_elem(&dns_reported, &place);
+	if (!known)
+		return;
+	entry = *known;
+	if (entry >> 16 == core->room.hash.check >> 16 && ((moment - entry) & 0xffff) < 2)
+		return;
+	count = dns_reports_now;
+	if (count >> 32 != moment)
+		count = moment << 32;
+	if ((__u32)count >= DNS_REPORTS_MOST)
+		return;
+	dns_reports_now = count + 1;
+	*known = (core->room.hash.check & ~0xffffULL) | moment;
+	dns_tell(core, AFPA_DNS_MISSED);
+}
+
+/* The place where the question in the room is pinned. */
+static __always_inline struct afpa_dns_pin *dns_find_pin(const struct afpa_dns_hash *hash)
+{
+	__u32 place = hash->set * AFPA_DNS_WAYS;
+
+#pragma unroll
+	for (int i = 0; i < AFPA_DNS_WAYS; i++, place++) {
+		struct afpa_dns_pin *pin = bpf_map_lookup_elem(&dns_pins, &place);
+
+		if (pin && *(volatile __u64 *)&pin->check == hash->check)
+			return pin;
+	}
+	return NULL;
+}
+
+/* The word of a place that was found, if it is this question's. */
+static __always_inline __u64 dns_pinned_word(const struct afpa_dns_pin *pin, const struct afpa_dns_hash *hash)
+{
+	__u64 word = *(volatile __u64 *)&pin->word;
+
+	return word >> (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS + AFPA_DNS_RULE_BITS) == hash->mark ? word : 0;
 }
 
 #endif

@@ -1,18 +1,19 @@
 //! The server's answers: the part of them that is pinned, and the zones on which they depend. No I/O.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use afpa_bpf::dns::abi::{DNS_TAIL_MAX, DnsKey, DnsTail};
+use afpa_bpf::dns::abi::{DNS_SHORT_MAX, DNS_TAIL_MAX, DnsTail};
 
 use super::cookies::OPTION;
-use super::key::{self, HEADER};
+use super::key::{self, HEADER, Key};
 
 /// The part of an answer that is pinned: the header without id and RD, and all that follows the question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tail {
     /// Flags without RD, ANCOUNT, NSCOUNT, ARCOUNT, as on the wire.
     header: [u8; 8],
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     /// The server has given the client a cookie, which is not part of it.
     cookie: bool,
 }
@@ -90,7 +91,7 @@ impl Tail {
     ///
     /// # Errors
     /// When it must not be given to others.
-    pub fn of(key: &DnsKey, exchange: &Exchange) -> Result<Self, Unfit> {
+    pub fn of(key: &Key, exchange: &Exchange) -> Result<Self, Unfit> {
         let Exchange { query, answer, cookie } = exchange;
         let end = key::question_end(key);
         let question = |message: &[u8]| message.get(HEADER..end).map(<[u8]>::to_vec);
@@ -122,7 +123,7 @@ impl Tail {
             return Err(Unfit::Cookie);
         }
         let header = [f1 & !RD, f2, a1, a2, n1, n2, r1, r2];
-        Ok(Self { header, bytes: bytes.to_vec(), cookie: *cookie == ServerCookie::Taken })
+        Ok(Self { header, bytes: bytes.into(), cookie: *cookie == ServerCookie::Taken })
     }
 
     /// Whether it says that the name does not exist.
@@ -133,6 +134,11 @@ impl Tail {
     /// Whether it has no record that answers.
     pub fn has_no_answer(&self) -> bool {
         self.header[2..4] == [0, 0]
+    }
+
+    /// Whether it is one of those that lie in few lines.
+    pub fn is_short(&self) -> bool {
+        self.bytes.len() <= DNS_SHORT_MAX
     }
 
     /// As the programs have it.
@@ -287,7 +293,7 @@ mod tests {
     use super::super::key::Case;
     use super::*;
 
-    fn key() -> DnsKey {
+    fn key() -> Key {
         key::key(&key::read("www.example.org").unwrap(), 1, 16, 0).unwrap()
     }
 

@@ -5,11 +5,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use afpa_bpf::dns::abi::DnsKey;
-
 use super::answer::{Exchange, Parts, ServerCookie, Tail, is_authoritative};
 use super::cookies::{Cookies, has_cookie};
-use super::key;
+use super::key::{self, Key};
 use super::learn::{Asking, PLAIN, Told, query};
 use crate::stranger::{Stranger, datagrams};
 
@@ -81,7 +79,7 @@ impl Asker {
     }
 
     /// The question of a key.
-    pub(super) fn ask_key(&mut self, key: &DnsKey, asking: Asking, patience: Duration) -> Told {
+    pub(super) fn ask_key(&mut self, key: &Key, asking: Asking, patience: Duration) -> Told {
         let id = self.random() as u16;
         let query = query(key, id, self.random(), asking);
         match self.ask(&query, asking.here, patience) {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afpa_bpf::dns::abi::Reason;
 use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use serde_json::{Map, Value, json};
 
@@ -70,14 +69,9 @@ fn dropped(count: usize) -> String {
 
 pub(super) fn statistics(engine: &Engine) -> Value {
     let standing = engine.standing();
-    let mut reasons = Map::new();
-    let mut answered = 0;
-    for (reason, count) in engine.path.counters().unwrap_or_default() {
-        if reason == Reason::Answered {
-            answered = count;
-        }
-        reasons.insert(reason.text().to_owned(), count.into());
-    }
+    let counts = engine.path.counts().unwrap_or_default();
+    let reasons: Map<String, Value> =
+        counts.reasons().map(|(reason, count)| (reason.text().to_owned(), count.into())).collect();
     let unfit: Map<String, Value> =
         standing.unfit.into_iter().map(|(why, count)| (why, count.into())).collect();
     let paused = engine.paused.load(Ordering::Relaxed);
@@ -85,7 +79,7 @@ pub(super) fn statistics(engine: &Engine) -> Value {
         "state": if paused { "paused: `afpa call resume`" } else { "attached" },
         "protocol": "dns",
         "paused": paused,
-        "answered": answered,
+        "answered": counts.answered(),
         "zones": {
             "watched": standing.zones,
             "current": standing.current,
@@ -99,6 +93,7 @@ pub(super) fn statistics(engine: &Engine) -> Value {
             "changed": standing.changed,
             "false_alarms": standing.false_alarms,
         },
+        "looks_for_questions": engine.looks.load(Ordering::Relaxed),
         "questions_asked": engine.asked.load(Ordering::Relaxed),
         "busy": standing.wanted > 0,
         "wanted": standing.wanted,

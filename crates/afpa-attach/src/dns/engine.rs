@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use afpa_bpf::dns::DnsPath;
-use afpa_bpf::dns::abi::{DnsConfig, DnsKey, dns_event};
+use afpa_bpf::dns::abi::{DnsConfig, DnsSeed, dns_event};
 use afpa_bpf::monotonic_ns;
 
 use super::answer::{Tail, Unfit};
 use super::ask::{Asker, Reply, Soa};
 use super::cookies::Cookies;
-use super::key;
+use super::key::{self, Hash, Key};
 use super::learn::{self, Asking, Learnt, PLAIN};
 use super::pins::{Pin, Pins, Verdict, Wanted, is_purged};
 use super::zones::{Order, ZoneName, Zones};
@@ -31,11 +31,15 @@ pub(super) struct Engine {
     pub(super) paused: AtomicBool,
     ended: AtomicBool,
     config: DnsConfig,
+    /// The secret of the hashes of keys.
+    seed: DnsSeed,
     cookies: Option<Arc<Cookies>>,
     /// Edition of the routes by which clients are known; 0: they are not.
     next_hops: AtomicU32,
     routes_changed: AtomicU32,
     pub(super) asked: AtomicU64,
+    /// Looks for questions that are not pinned.
+    pub(super) looks: AtomicU64,
 }
 
 /// How fast it is asked.
@@ -55,13 +59,13 @@ struct State {
     pins: Pins,
     wanted: Wanted,
     /// Answers whose order has to be the same for a while: since when, and which.
-    settling: HashMap<DnsKey, (u64, Learnt)>,
+    settling: HashMap<Key, (u64, Learnt)>,
     /// Questions whose answers kept their order.
-    settled: HashMap<DnsKey, ()>,
+    settled: HashMap<Key, ()>,
     /// Zones of names; None: the server has none.
     homes: HashMap<(u32, Vec<u8>), Option<Vec<u8>>>,
     /// Answers for a name that nobody can know, below the name of the key; None: there is none, or no such name.
-    strangers: HashMap<DnsKey, Option<Tail>>,
+    strangers: HashMap<Key, Option<Tail>>,
     confirmed: u64,
     changed: u64,
     false_alarms: u64,
@@ -84,6 +88,8 @@ const POLL_PATIENCE: Duration = Duration::from_millis(100);
 /// Nothing is answered that long after the last beat.
 const ALIVE: u64 = 1_500_000_000;
 const BEAT: Duration = Duration::from_millis(250);
+/// Between two looks for questions that are not pinned.
+const TURN: Duration = Duration::from_millis(50);
 /// When a question is asked again whose zone has just changed, or is not known yet.
 const SOON: u64 = 250_000_000;
 /// Names whose zones are remembered.
@@ -94,7 +100,7 @@ impl Engine {
         path: DnsPath,
         listen: Vec<SocketAddr>,
         settings: Pace,
-        config: DnsConfig,
+        (config, seed): (DnsConfig, DnsSeed),
         cookies: Option<Cookies>,
     ) -> Self {
         Self {
@@ -106,10 +112,12 @@ impl Engine {
             paused: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             config,
+            seed,
             cookies: cookies.map(Arc::new),
             next_hops: AtomicU32::new(0),
             routes_changed: AtomicU32::new(0),
             asked: AtomicU64::new(0),
+            looks: AtomicU64::new(0),
         }
     }
 
@@ -196,12 +204,18 @@ impl Engine {
         }
         let now = monotonic_ns();
         for key in state.pins.choose(|_, pin| ended(pin.edition)) {
-            self.path.unpin(&key);
-            state.pins.remove(&key, now);
+            self.unpin(state, &key, now);
             state.wanted.want(key);
         }
         state.homes.clear();
         state.strangers.clear();
+    }
+
+    /// Takes an answer back, if there is one.
+    fn unpin(&self, state: &mut State, key: &Key, now: u64) -> Option<Pin> {
+        let pin = state.pins.remove(key, now)?;
+        self.path.unpin(pin.place);
+        Some(pin)
     }
 
     // --- reports ---
@@ -209,28 +223,32 @@ impl Engine {
     fn read_reports(&self) {
         let Ok(reports) = self.path.reports() else { return };
         while !self.is_ended() {
-            let Ok(reports) = reports.wait(BEAT) else {
+            // Questions that are not pinned wake nobody; they are read at the next turn.
+            let woken = reports.wait(TURN).and_then(|first| Ok((first, reports.drain()?)));
+            let Ok((mut reports, more)) = woken else {
                 std::thread::sleep(BEAT);
                 continue;
             };
+            reports.extend(more);
             if reports.is_empty() {
+                self.looks.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             let now = monotonic_ns();
             let mut state = self.state();
             for report in reports {
-                match u8::try_from(report.event) {
-                    Ok(dns_event::MISSED) => state.wanted.saw(report.key, now),
-                    Ok(dns_event::DIFFERED) => {
+                match (u8::try_from(report.event), key::reported(&report)) {
+                    (Ok(dns_event::MISSED), Some(key)) => state.wanted.saw(key, now),
+                    (Ok(dns_event::DIFFERED), Some(key)) => {
                         // It is gone, unless it was pinned anew meanwhile.
-                        self.path.unpin(&report.key);
-                        let dropped = state.pins.remove(&report.key, now);
-                        state.wanted.doubt(report.key, dropped, now);
+                        let dropped = self.unpin(&mut state, &key, now);
+                        state.wanted.doubt(key, dropped, now);
                         state.poll_at_once = true;
                     }
                     _ => state.poll_at_once = true,
                 }
             }
+            self.looks.fetch_add(1, Ordering::Relaxed);
             if state.poll_at_once {
                 self.wake.notify_all();
             }
@@ -298,7 +316,7 @@ impl Engine {
         std::thread::sleep(due.saturating_duration_since(now));
     }
 
-    fn learn_one(&self, askers: &mut [Asker], key: DnsKey, due: &mut Instant) {
+    fn learn_one(&self, askers: &mut [Asker], key: Key, due: &mut Instant) {
         let Some(asker) = askers.get_mut(key.server as usize) else { return };
         let outcome = self.ask_all(asker, &key, due);
         let now = monotonic_ns();
@@ -327,7 +345,7 @@ impl Engine {
         if learnt.parts.several && !state.settled.contains_key(&key) {
             let settle = self.settings.settle.as_nanos() as u64;
             let (since, before) =
-                state.settling.entry(key).or_insert_with(|| (now, learnt.clone())).clone();
+                state.settling.entry(key.clone()).or_insert_with(|| (now, learnt.clone())).clone();
             if before.tail != learnt.tail {
                 state.settling.remove(&key);
                 return state.wanted.leave(key, Unfit::Unstable, now);
@@ -335,13 +353,13 @@ impl Engine {
             if now.saturating_sub(since) < settle {
                 return state.wanted.want_at(key, now + settle.div_ceil(3).max(1_000_000));
             }
-            state.settled.insert(key, ());
+            state.settled.insert(key.clone(), ());
         }
         state.settling.remove(&key);
         if state.zones.edition(&zone) != Some(edition) {
             return state.wanted.want_at(key, now + SOON);
         }
-        if let Err(why) = self.pin(&mut state, key, (&learnt, guess), edition, now) {
+        if let Err(why) = self.pin(&mut state, &key, (&learnt, guess), edition, now) {
             state.wanted.leave(key, why, now);
         }
     }
@@ -349,27 +367,30 @@ impl Engine {
     fn pin(
         &self,
         state: &mut State,
-        key: DnsKey,
+        key: &Key,
         (learnt, guess): (&Learnt, bool),
         edition: u32,
         now: u64,
     ) -> Result<(), Unfit> {
-        let (number, new) = state.pins.add(key, (&learnt.tail, guess), edition, now)?;
-        let word = key::word(&key, self.config.seed, number, edition, learnt.rule);
+        self.unpin(state, key, now);
+        let hash = Hash::of(key, &self.seed);
+        let added = state.pins.add((key.clone(), hash), (&learnt.tail, guess), edition, now);
+        let (place, number, new) = added?;
+        let word = hash.word(number, edition, learnt.rule);
         let written = match new {
             Some(number) => self.path.put_tail(number, &learnt.tail.to_abi()),
             None => Ok(()),
         };
-        written.and_then(|()| self.path.pin(&key, word)).map_err(|_| {
-            state.pins.remove(&key, now);
+        written.and_then(|()| self.path.pin(place, hash.check, word)).map_err(|_| {
+            self.unpin(state, key, now);
             Unfit::Full
         })
     }
 
     /// Everything that is asked about a question: its zones first, so that a change meanwhile is seen.
-    fn ask_all(&self, asker: &mut Asker, key: &DnsKey, due: &mut Instant) -> Result<Found, Unfit> {
+    fn ask_all(&self, asker: &mut Asker, key: &Key, due: &mut Instant) -> Result<Found, Unfit> {
         let server = key.server;
-        let apex = self.home(asker, server, key::name(key), due)?.ok_or(Unfit::NoZone)?;
+        let apex = self.home(asker, server, &key.name, due)?.ok_or(Unfit::NoZone)?;
         let own = (server, Some(apex.clone()));
         let all = (server, None);
         let editions = || {
@@ -383,7 +404,7 @@ impl Engine {
             let state = self.state();
             state.settled.contains_key(key) && !state.wanted.is_doubted(key)
         };
-        let learnt = learn::learn(key, letters, settled, &mut |key: &DnsKey, asking: Asking| {
+        let learnt = learn::learn(key, letters, settled, &mut |key: &Key, asking: Asking| {
             self.take_turn(due);
             asker.ask_key(key, asking, PATIENCE)
         })?;
@@ -405,7 +426,7 @@ impl Engine {
     fn is_guess(
         &self,
         asker: &mut Asker,
-        key: &DnsKey,
+        key: &Key,
         learnt: &Learnt,
         apex: &[u8],
         due: &mut Instant,
@@ -414,11 +435,11 @@ impl Engine {
         if tail.is_nxdomain() || parts.expanded {
             return true;
         }
-        let above = key::parent(key::name(key)).filter(|above| key::is_below(above, apex));
+        let above = key::parent(&key.name).filter(|above| key::is_below(above, apex));
         let Some(above) = above else { return false };
-        let like = |name: &[u8]| key::key(name, u16::from_be(key.r#type), key.bits, key.server);
+        let like = |name: &[u8]| key::key(name, key.kind, key.bits, key.server);
         // As long as the label of the name, because pointers count bytes.
-        let label = usize::from(key::name(key).first().copied().unwrap_or(0));
+        let label = usize::from(key.name.first().copied().unwrap_or(0));
         let of = |letters: &[u8]| like(&[&[label as u8], letters, above].concat());
         let Some(place) = of(&vec![0x80; label]) else { return false };
         let known = self.state().strangers.get(&place).cloned();
@@ -490,7 +511,7 @@ impl Engine {
         }
         self.take_turn(due);
         let buffer = 4096 - (asker.random() & 0xff) as u16;
-        let mut ask = |key: &DnsKey, asking: Asking| asker.ask_key(key, asking, PATIENCE);
+        let mut ask = |key: &Key, asking: Asking| asker.ask_key(key, asking, PATIENCE);
         match learn::confirm(&key, &pin.tail, buffer, &mut ask) {
             Ok(()) => self.state().confirmed += 1,
             Err(Unfit::Silence) => {} // the lease sees to that
@@ -507,12 +528,11 @@ impl Engine {
     }
 
     /// False: it is not pinned any more, or another one is.
-    fn take_back(&self, key: &DnsKey, pin: &Pin) -> bool {
+    fn take_back(&self, key: &Key, pin: &Pin) -> bool {
         let mut state = self.state();
         let same = state.pins.is_pinned(key, pin);
         if same {
-            self.path.unpin(key);
-            state.pins.remove(key, monotonic_ns());
+            self.unpin(&mut state, key, monotonic_ns());
         }
         same
     }
@@ -525,8 +545,7 @@ impl Engine {
         let now = monotonic_ns();
         let purged = state.pins.choose(|key, _| is_purged(key, name, below));
         for key in &purged {
-            self.path.unpin(key);
-            state.pins.remove(key, now);
+            self.unpin(&mut state, key, now);
             state.settled.remove(key);
         }
         state.homes.clear();

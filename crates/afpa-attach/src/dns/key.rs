@@ -1,8 +1,10 @@
 //! Keys of questions: the programs' `dns/derive.h` in Rust, which a test compares with it. No I/O.
 
+use std::sync::Arc;
+
 use afpa_bpf::dns::abi::{
-    DNS_NAME_MAX, DNS_QUERY_MAX, DNS_RULE_BITS, DNS_TAIL_BITS, DNS_ZONE_BITS, DnsKey, Reason,
-    dns_bit,
+    DNS_NAME_MAX, DNS_NAME_WORDS, DNS_QUERY_MAX, DNS_RULE_BITS, DNS_TAIL_BITS, DNS_WAYS,
+    DNS_ZONE_BITS, DnsReport, DnsSeed, Reason, dns_bit,
 };
 
 const RD: u16 = 0x0100;
@@ -18,11 +20,24 @@ const UDP: usize = 8;
 /// Types whose answers are never given by a program: IXFR, AXFR, ANY.
 const LEFT: [u16; 3] = [251, 252, 255];
 
+/// A question with everything that decides about its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Wire form, lower case.
+    pub name: Arc<[u8]>,
+    /// Its type.
+    pub kind: u16,
+    /// `dns_bit`.
+    pub bits: u8,
+    /// The number of the address that was asked.
+    pub server: u32,
+}
+
 /// A query as the programs read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Everything that decides about the answer.
-    pub key: DnsKey,
+    pub key: Key,
     /// Bytes that the client takes.
     pub buffer: u16,
     /// The name was not in lower case.
@@ -98,22 +113,16 @@ fn find_opt(message: &[u8], knows_cookies: bool) -> Option<&[u8]> {
     without.or_else(|| with(COOKIE)).or_else(whole)
 }
 
-/// The key of a name in wire form; None: the name is too long.
-pub fn key(name: &[u8], kind: u16, bits: u8, server: u32) -> Option<DnsKey> {
-    let mut key = DnsKey {
-        r#type: kind.to_be(),
-        name_length: name.len() as u8,
-        bits,
-        server,
-        ..DnsKey::ZERO
-    };
-    key.name.get_mut(..name.len())?.copy_from_slice(&name.to_ascii_lowercase());
-    Some(key)
+/// The key of a name in wire form; None: the name is too long, or none.
+pub fn key(name: &[u8], kind: u16, bits: u8, server: u32) -> Option<Key> {
+    let fits = (1..=DNS_NAME_MAX).contains(&name.len());
+    fits.then(|| Key { name: name.to_ascii_lowercase().into(), kind, bits, server })
 }
 
-/// The name of a key, in wire form.
-pub fn name(key: &DnsKey) -> &[u8] {
-    key.name.get(..usize::from(key.name_length)).unwrap_or_default()
+/// The key of a report; None: it is about none.
+pub fn reported(report: &DnsReport) -> Option<Key> {
+    let name = report.name.get(..usize::from(report.name_length))?;
+    key(name, u16::from_be(report.r#type), report.bits, report.server)
 }
 
 /// A name in wire form for people: labels with dots; bytes that are none of letters, digits, `-` and `_` as numbers.
@@ -170,23 +179,63 @@ pub fn parent(name: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A number that two keys hardly have in common.
-fn fingerprint(key: &DnsKey, seed: u64) -> u64 {
-    let bytes = key.to_bytes();
-    let (words, _) = bytes.as_chunks::<8>();
-    let hash = words.iter().fold(seed, |hash, word| {
-        let hash = (hash ^ u64::from_ne_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^ hash >> 29
-    });
-    hash >> (DNS_TAIL_BITS + DNS_ZONE_BITS + DNS_RULE_BITS)
+/// The hash of a key, as the programs make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash {
+    /// Stands with the pinned word.
+    pub check: u64,
+    /// The places where the key may be pinned.
+    set: u32,
+    /// Stands in the pinned word.
+    pub mark: u32,
 }
 
-/// A pinned answer in one word.
-pub fn word(key: &DnsKey, seed: u64, tail: u32, zone: u32, rule: u8) -> u64 {
-    u64::from(tail)
-        | u64::from(zone) << DNS_TAIL_BITS
-        | u64::from(rule) << (DNS_TAIL_BITS + DNS_ZONE_BITS)
-        | fingerprint(key, seed) << (DNS_TAIL_BITS + DNS_ZONE_BITS + DNS_RULE_BITS)
+impl Hash {
+    /// By the secret `seed`. Multilinear: strongly universal in the upper 33 bits of each of three sums (Lemire and Kaser, *Strongly
+    /// universal string hashing is fast*, 2014).
+    pub fn of(key: &Key, seed: &DnsSeed) -> Self {
+        let length = key.name.len() as u64;
+        let first = u64::from(key.kind.to_be())
+            | length << 16
+            | u64::from(key.bits) << 24
+            | u64::from(key.server) << 32;
+        let words = key
+            .name
+            .chunks(8)
+            .map(|bytes| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        let words: Vec<u64> = std::iter::once(first).chain(words).collect();
+        let last = words.len().saturating_sub(2).min(DNS_NAME_WORDS - 1);
+        let sum = |at: usize| {
+            let begin = seed.begin.get(3 * last + at).copied().unwrap_or(0);
+            words.iter().zip(seed.factors.chunks(6)).fold(begin, |sum, (word, factors)| {
+                let factor = |which: usize| factors.get(2 * at + which).copied().unwrap_or(0);
+                let (low, high) = (word & 0xffff_ffff, word >> 32);
+                let product =
+                    factor(0).wrapping_add(low).wrapping_mul(factor(1).wrapping_add(high));
+                sum.wrapping_add(product)
+            })
+        };
+        let (one, two, three) = (sum(0), sum(1), sum(2));
+        Self {
+            check: one >> 32 << 32 | two >> 32,
+            set: (three >> 50) as u32,
+            mark: (three >> 24 & 0x3ff_ffff) as u32,
+        }
+    }
+
+    /// Where the key may be pinned.
+    pub fn places(self) -> std::ops::Range<usize> {
+        let first = self.set as usize * DNS_WAYS;
+        first..first + DNS_WAYS
+    }
+
+    /// A pinned answer in one word.
+    pub fn word(self, tail: u32, zone: u32, rule: u8) -> u64 {
+        u64::from(tail)
+            | u64::from(zone) << DNS_TAIL_BITS
+            | u64::from(rule) << (DNS_TAIL_BITS + DNS_ZONE_BITS)
+            | u64::from(self.mark) << (DNS_TAIL_BITS + DNS_ZONE_BITS + DNS_RULE_BITS)
+    }
 }
 
 /// How the letters of a name are written in a question.
@@ -201,12 +250,12 @@ pub enum Case {
 }
 
 /// Where the question of a query ends, as [`query`] makes one.
-pub fn question_end(key: &DnsKey) -> usize {
-    HEADER + usize::from(key.name_length) + TYPE_CLASS
+pub fn question_end(key: &Key) -> usize {
+    HEADER + key.name.len() + TYPE_CLASS
 }
 
 /// The query of a key: with this id, and where it has EDNS with this buffer; where it has a cookie, with this one.
-pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case, cookie: u64) -> Vec<u8> {
+pub fn query(key: &Key, id: u16, buffer: u16, case: Case, cookie: u64) -> Vec<u8> {
     let has = |bit: u8| key.bits & bit != 0;
     let flag = |bit: u8, flag: u16| if has(bit) { flag } else { 0 };
     let flags = flag(dns_bit::RD, RD) | flag(dns_bit::AD, AD) | flag(dns_bit::CD, CD);
@@ -215,13 +264,13 @@ pub fn query(key: &DnsKey, id: u16, buffer: u16, case: Case, cookie: u64) -> Vec
     for word in [id, flags, 1, 0, 0, u16::from(edns)] {
         query.extend(word.to_be_bytes());
     }
-    query.extend(name(key).iter().enumerate().map(|(at, byte)| match case {
+    query.extend(key.name.iter().enumerate().map(|(at, byte)| match case {
         Case::Lower => *byte,
         Case::Upper => byte.to_ascii_uppercase(),
         Case::Mixed(bits) if bits >> (at % 64) & 1 == 1 => byte.to_ascii_uppercase(),
         Case::Mixed(_) => *byte,
     }));
-    query.extend(key.r#type.to_ne_bytes());
+    query.extend(key.kind.to_be_bytes());
     query.extend(1u16.to_be_bytes());
     if edns {
         query.extend([0, 0, 41]);

@@ -1,9 +1,9 @@
 //! One question learnt: asked until it is sure which clients get this answer. The asking itself is the caller's.
 
-use afpa_bpf::dns::abi::{DnsKey, dns_bit, dns_rule};
+use afpa_bpf::dns::abi::{dns_bit, dns_rule};
 
 use super::answer::{Exchange, Parts, Tail, Unfit};
-use super::key::{self, Case};
+use super::key::{self, Case, Key};
 
 /// A question to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub const PLAIN: Asking = Asking { buffer: 1232, case: Case::Lower, here: false 
 /// # Errors
 /// Why the answer stays the server's.
 pub fn learn(
-    key: &DnsKey,
+    key: &Key,
     letters: u64,
     settled: bool,
-    ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
+    ask: &mut impl FnMut(&Key, Asking) -> Told,
 ) -> Result<Learnt, Unfit> {
-    let mut tail = |key: &DnsKey, asking| {
+    let mut tail = |key: &Key, asking| {
         let exchange = ask(key, asking).ok_or(Unfit::Silence)?;
         Tail::of(key, &exchange).map(|tail| (tail, exchange.answer))
     };
@@ -90,11 +90,11 @@ pub fn learn(
 
 /// Whether the server gives sets of several records in one order. Asked with EDNS, as each buffer makes it another packet.
 fn keeps_order(
-    key: &DnsKey,
+    key: &Key,
     letters: u64,
-    tail: &mut impl FnMut(&DnsKey, Asking) -> Result<(Tail, Vec<u8>), Unfit>,
+    tail: &mut impl FnMut(&Key, Asking) -> Result<(Tail, Vec<u8>), Unfit>,
 ) -> Result<(), Unfit> {
-    let shuffled = DnsKey { bits: key.bits | dns_bit::EDNS, ..*key };
+    let shuffled = Key { bits: key.bits | dns_bit::EDNS, ..key.clone() };
     let mut first = None;
     for turn in 0..SHUFFLES {
         let buffer = 1233 + (letters as u16 & 0x3ff) + turn * 64;
@@ -111,10 +111,10 @@ fn keeps_order(
 /// # Errors
 /// If not.
 pub fn confirm(
-    key: &DnsKey,
+    key: &Key,
     pinned: &Tail,
     buffer: u16,
-    ask: &mut impl FnMut(&DnsKey, Asking) -> Told,
+    ask: &mut impl FnMut(&Key, Asking) -> Told,
 ) -> Result<(), Unfit> {
     let exchange = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
     match Tail::of(key, &exchange)? == *pinned {
@@ -124,7 +124,7 @@ pub fn confirm(
 }
 
 /// The query for an asking; each has an id and a cookie of its own.
-pub fn query(key: &DnsKey, id: u16, cookie: u64, asking: Asking) -> Vec<u8> {
+pub fn query(key: &Key, id: u16, cookie: u64, asking: Asking) -> Vec<u8> {
     key::query(key, id, asking.buffer, asking.case, cookie)
 }
 
@@ -133,14 +133,14 @@ mod tests {
     use super::super::answer::ServerCookie;
     use super::*;
 
-    fn key(bits: u8) -> DnsKey {
+    fn key(bits: u8) -> Key {
         key::key(&key::read("www.example.org").unwrap(), 1, bits, 0).unwrap()
     }
 
     /// A server with these records, whose last byte `last` says for each question.
     fn server(
         mut last: impl FnMut(&[u8], Asking) -> Option<Vec<u8>>,
-    ) -> impl FnMut(&DnsKey, Asking) -> Told {
+    ) -> impl FnMut(&Key, Asking) -> Told {
         move |key, asking| {
             let query = query(key, 1, 2, asking);
             let end = key::question_end(key);

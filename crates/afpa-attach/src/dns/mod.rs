@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afpa_bpf::dns::DnsPath;
-use afpa_bpf::dns::abi::{DNS_SERVERS, DnsConfig};
+use afpa_bpf::dns::abi::{DNS_SERVERS, DnsAddress, DnsConfig, DnsSeed};
+use afpa_bpf::dns::{DnsPath, address_bytes};
 use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
@@ -83,18 +83,25 @@ pub fn run(
     for (number, address) in settings.listen.iter().enumerate() {
         path.serve(address.ip(), number as u32)?;
     }
+    let seed = seed().context("/dev/urandom cannot be read")?;
+    path.plant(&seed)?;
+    let first = |number: usize| settings.listen.get(number).map(|address| address.ip());
     let config = DnsConfig {
         way_life: settings.firewall_interval.as_nanos() as u64,
         cost: 1_000_000_000u64.checked_div(settings.rate.into()).unwrap_or(0),
         burst: BURST_NS,
-        seed: seed()?,
         cookie_secret: cookies.as_ref().map_or([0; 2], Cookies::words),
         knows_cookies: cookies.is_some().into(),
         port: port.into(),
+        first: [0, 1].map(|number| {
+            let address = first(number).map_or([0; 16], address_bytes);
+            DnsAddress { address }
+        }),
         ..DnsConfig::ZERO
     };
     let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };
-    let engine = Arc::new(Engine::new(path, settings.listen.clone(), pace, config, cookies));
+    let engine =
+        Arc::new(Engine::new(path, settings.listen.clone(), pace, (config, seed), cookies));
     let socket = AttachSocket::new(&settings.folder, port);
     let listener = crate::control::listen(&socket.path)
         .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
@@ -137,10 +144,11 @@ fn check(settings: &DnsSettings) -> anyhow::Result<u16> {
     Ok(first.port())
 }
 
-fn seed() -> std::io::Result<u64> {
-    let mut bytes = [0; 8];
+/// All of it random.
+fn seed() -> std::io::Result<DnsSeed> {
+    let mut bytes = vec![0; size_of::<DnsSeed>()];
     std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(u64::from_ne_bytes(bytes))
+    DnsSeed::from_bytes(&bytes).ok_or_else(|| std::io::Error::other("too few bytes"))
 }
 
 /// Puts the programs on the interfaces that clients come by and that have none yet.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use afpa_bpf::dns::abi::{DNS_KEYS, DNS_TAILS, DnsKey};
+use afpa_bpf::dns::abi::{DNS_KEYS, DNS_LONG_TAILS, DNS_SETS, DNS_SHORT_TAILS, DNS_WAYS};
 
 use super::answer::{Tail, Unfit};
-use super::key;
+use super::key::{self, Hash, Key};
 use super::zones::REST;
 
 /// A pinned answer.
@@ -17,6 +17,8 @@ pub struct Pin {
     pub tail: Tail,
     /// Its number.
     number: u32,
+    /// Where it is pinned.
+    pub place: u32,
     /// Its name may be anybody's guess.
     guess: bool,
     /// Since when.
@@ -26,20 +28,81 @@ pub struct Pin {
 }
 
 /// All of them, with their tails, which many share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pins {
-    keys: HashMap<DnsKey, Pin>,
+    keys: HashMap<Key, Pin>,
     tails: HashMap<Tail, (u32, u32)>,
-    fresh: u32,
-    free: Vec<u32>,
-    /// Numbers of tails that programs may still read for a moment.
-    fallow: VecDeque<(u64, u32)>,
+    short: Numbers,
+    long: Numbers,
+    /// Places that have a key.
+    taken: Taken,
     /// Those of names that anybody may have thought of, in all and by the edition of their zone.
     guesses: usize,
     guesses_of: HashMap<u32, usize>,
     /// In rounds these are confirmed: the time of the last one, and which.
-    round: VecDeque<(u64, DnsKey, u64)>,
+    round: VecDeque<(u64, Key, u64)>,
     pinned: u64,
+}
+
+/// Numbers of tails of one kind, from `first` on.
+#[derive(Debug)]
+struct Numbers {
+    fresh: std::ops::Range<u32>,
+    free: Vec<u32>,
+    /// Those that programs may still read for a moment.
+    fallow: VecDeque<(u64, u32)>,
+}
+
+impl Numbers {
+    fn new(fresh: std::ops::Range<usize>) -> Self {
+        let fresh = fresh.start as u32..fresh.end as u32;
+        Self { fresh, free: Vec::new(), fallow: VecDeque::new() }
+    }
+
+    fn take(&mut self, now: u64) -> Option<u32> {
+        while let Some((since, number)) = self.fallow.front().copied()
+            && now.saturating_sub(since) > REST
+        {
+            self.fallow.pop_front();
+            self.free.push(number);
+        }
+        self.free.pop().or_else(|| self.fresh.next())
+    }
+}
+
+/// Which places have a key.
+#[derive(Debug)]
+struct Taken(Vec<bool>);
+
+impl Taken {
+    /// A free place for a key; all may be taken while the table is not full, which is seldom.
+    fn take(&mut self, hash: Hash) -> Option<u32> {
+        let place = hash.places().find(|place| self.0.get(*place) == Some(&false))?;
+        self.set(place as u32, true);
+        Some(place as u32)
+    }
+
+    fn set(&mut self, place: u32, taken: bool) {
+        if let Some(known) = self.0.get_mut(place as usize) {
+            *known = taken;
+        }
+    }
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self {
+            keys: HashMap::new(),
+            tails: HashMap::new(),
+            short: Numbers::new(0..DNS_SHORT_TAILS),
+            long: Numbers::new(DNS_SHORT_TAILS..DNS_SHORT_TAILS + DNS_LONG_TAILS),
+            taken: Taken(vec![false; DNS_SETS * DNS_WAYS]),
+            guesses: 0,
+            guesses_of: HashMap::new(),
+            round: VecDeque::new(),
+            pinned: 0,
+        }
+    }
 }
 
 /// An eighth of the table is for names that do not exist, or are a wildcard's: anybody can ask for any number of them. A zone gets
@@ -58,32 +121,28 @@ const ROUND: u64 = 10_000_000_000;
 pub type NewTail = Option<u32>;
 
 impl Pins {
-    /// Notes an answer; `guess`: anybody may have thought of its name. Returns the number of its tail, and whether that must be
-    /// written first.
+    /// Notes an answer; `guess`: anybody may have thought of its name. Returns its place, the number of its tail, and whether that
+    /// must be written first. The key is not pinned yet.
     ///
     /// # Errors
     /// When there is no room.
     pub fn add(
         &mut self,
-        key: DnsKey,
+        (key, hash): (Key, Hash),
         (tail, guess): (&Tail, bool),
         edition: u32,
         now: u64,
-    ) -> Result<(u32, NewTail), Unfit> {
-        self.remove(&key, now);
-        if self.keys.len() >= MOST || (guess && !self.has_room_for_guess(edition)) {
+    ) -> Result<(u32, u32, NewTail), Unfit> {
+        if self.keys.contains_key(&key)
+            || self.keys.len() >= MOST
+            || (guess && !self.has_room_for_guess(edition))
+        {
             return Err(Unfit::Full);
         }
-        let (number, new) = match self.tails.get_mut(tail) {
-            Some((number, uses)) => {
-                *uses += 1;
-                (*number, None)
-            }
-            None => {
-                let number = self.number(now).ok_or(Unfit::Full)?;
-                self.tails.insert(tail.clone(), (number, 1));
-                (number, Some(number))
-            }
+        let place = self.taken.take(hash).ok_or(Unfit::Full)?;
+        let Some((number, new)) = self.number_of(tail, now) else {
+            self.taken.set(place, false);
+            return Err(Unfit::Full);
         };
         if guess {
             self.guesses += 1;
@@ -91,10 +150,24 @@ impl Pins {
         }
         let turn = self.pinned;
         self.pinned += 1;
-        let pin = Pin { edition, tail: tail.clone(), number, guess, since: now, turn };
-        self.keys.insert(key, pin);
+        // Many share one.
+        let tail = self.tails.get_key_value(tail).map_or(tail, |(tail, _)| tail).clone();
+        let pin = Pin { edition, tail, number, place, guess, since: now, turn };
+        self.keys.insert(key.clone(), pin);
         self.round.push_back((now, key, turn));
-        Ok((number, new))
+        Ok((place, number, new))
+    }
+
+    fn number_of(&mut self, tail: &Tail, now: u64) -> Option<(u32, NewTail)> {
+        if let Some((number, uses)) = self.tails.get_mut(tail) {
+            *uses += 1;
+            return Some((*number, None));
+        }
+        let numbers = if tail.is_short() { &mut self.short } else { &mut self.long };
+        // Short ones may lie among the long ones, too.
+        let number = numbers.take(now).or_else(|| self.long.take(now))?;
+        self.tails.insert(tail.clone(), (number, 1));
+        Some((number, Some(number)))
     }
 
     fn has_room_for_guess(&self, edition: u32) -> bool {
@@ -102,23 +175,10 @@ impl Pins {
         self.guesses < GUESSES && of_zone < GUESSES_OF_ZONE
     }
 
-    fn number(&mut self, now: u64) -> Option<u32> {
-        while let Some((since, number)) = self.fallow.front().copied()
-            && now.saturating_sub(since) > REST
-        {
-            self.fallow.pop_front();
-            self.free.push(number);
-        }
-        self.free.pop().or_else(|| {
-            let fresh = self.fresh;
-            self.fresh += 1;
-            Some(fresh).filter(|fresh| (*fresh as usize) < DNS_TAILS)
-        })
-    }
-
     /// Forgets one, if it is there.
-    pub fn remove(&mut self, key: &DnsKey, now: u64) -> Option<Pin> {
+    pub fn remove(&mut self, key: &Key, now: u64) -> Option<Pin> {
         let pin = self.keys.remove(key)?;
+        self.taken.set(pin.place, false);
         if pin.guess {
             self.guesses -= 1;
             if let Some(count) = self.guesses_of.get_mut(&pin.edition) {
@@ -130,33 +190,36 @@ impl Pins {
             *uses -= 1;
             if *uses == 0 {
                 self.tails.remove(&pin.tail);
-                self.fallow.push_back((now, pin.number));
+                let is_short = (pin.number as usize) < DNS_SHORT_TAILS;
+                let numbers = if is_short { &mut self.short } else { &mut self.long };
+                numbers.fallow.push_back((now, pin.number));
             }
         }
         Some(pin)
     }
 
     /// Those that `which` chooses, as of this moment.
-    pub fn choose(&self, which: impl Fn(&DnsKey, &Pin) -> bool) -> Vec<DnsKey> {
-        self.keys.iter().filter(|(key, pin)| which(key, pin)).map(|(key, _)| *key).collect()
+    pub fn choose(&self, which: impl Fn(&Key, &Pin) -> bool) -> Vec<Key> {
+        self.keys.iter().filter(|(key, pin)| which(key, pin)).map(|(key, _)| key.clone()).collect()
     }
 
     /// The next one of the round, and whether its life is over. None: it is not time yet.
-    pub fn next_of_round(&mut self, now: u64) -> Option<(DnsKey, Pin, bool)> {
-        while let Some((last, key, turn)) = self.round.front().copied()
-            && now.saturating_sub(last) >= ROUND
+    pub fn next_of_round(&mut self, now: u64) -> Option<(Key, Pin, bool)> {
+        while let Some((last, ..)) = self.round.front()
+            && now.saturating_sub(*last) >= ROUND
+            && let Some((_, key, turn)) = self.round.pop_front()
         {
-            self.round.pop_front();
             if let Some(pin) = self.keys.get(&key).filter(|pin| pin.turn == turn) {
-                self.round.push_back((now, key, turn));
-                return Some((key, pin.clone(), now.saturating_sub(pin.since) > LIFE));
+                let (pin, is_over) = (pin.clone(), now.saturating_sub(pin.since) > LIFE);
+                self.round.push_back((now, key.clone(), turn));
+                return Some((key, pin, is_over));
             }
         }
         None
     }
 
     /// Whether this very answer is pinned still.
-    pub fn is_pinned(&self, key: &DnsKey, pin: &Pin) -> bool {
+    pub fn is_pinned(&self, key: &Key, pin: &Pin) -> bool {
         self.keys.get(key).is_some_and(|now| now.turn == pin.turn)
     }
 
@@ -170,16 +233,16 @@ impl Pins {
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// When each was seen first.
-    seen: HashMap<DnsKey, u64>,
-    queue: VecDeque<DnsKey>,
-    queued: HashSet<DnsKey>,
+    seen: HashMap<Key, u64>,
+    queue: VecDeque<Key>,
+    queued: HashSet<Key>,
     /// Not before these times, in their order.
-    later: BTreeMap<(u64, u64), DnsKey>,
+    later: BTreeMap<(u64, u64), Key>,
     numbered: u64,
     /// Until when a question is left alone, and why.
-    left: HashMap<DnsKey, (u64, Unfit)>,
+    left: HashMap<Key, (u64, Unfit)>,
     /// Differences that the programs found.
-    doubts: HashMap<DnsKey, Doubt>,
+    doubts: HashMap<Key, Doubt>,
 }
 
 /// A pinned answer that the programs dropped because the server's own was another one.
@@ -230,7 +293,7 @@ impl Doubt {
 
 impl Wanted {
     /// A client has asked this.
-    pub fn saw(&mut self, key: DnsKey, now: u64) {
+    pub fn saw(&mut self, key: Key, now: u64) {
         if self.queued.contains(&key) || self.left.get(&key).is_some_and(|(until, _)| now < *until)
         {
             return;
@@ -250,22 +313,22 @@ impl Wanted {
     }
 
     /// Ask for it, as soon as may be.
-    pub fn want(&mut self, key: DnsKey) {
-        if self.queued.len() < REMEMBERED && self.queued.insert(key) {
+    pub fn want(&mut self, key: Key) {
+        if self.queued.len() < REMEMBERED && self.queued.insert(key.clone()) {
             self.queue.push_back(key);
         }
     }
 
     /// Ask for it at this time.
-    pub fn want_at(&mut self, key: DnsKey, at: u64) {
-        if self.queued.len() < REMEMBERED && self.queued.insert(key) {
+    pub fn want_at(&mut self, key: Key, at: u64) {
+        if self.queued.len() < REMEMBERED && self.queued.insert(key.clone()) {
             self.numbered += 1;
             self.later.insert((at, self.numbered), key);
         }
     }
 
     /// It cannot be pinned now.
-    pub fn leave(&mut self, key: DnsKey, why: Unfit, now: u64) {
+    pub fn leave(&mut self, key: Key, why: Unfit, now: u64) {
         if self.left.len() >= REMEMBERED {
             self.left.retain(|_, (until, _)| now < *until);
         }
@@ -280,7 +343,7 @@ impl Wanted {
     }
 
     /// The server's own answer differed from this one, or may have: anybody can send two queries with one id.
-    pub fn doubt(&mut self, key: DnsKey, dropped: Option<Pin>, now: u64) {
+    pub fn doubt(&mut self, key: Key, dropped: Option<Pin>, now: u64) {
         if self.doubts.len() >= DOUBTS {
             self.doubts.retain(|_, doubt| doubt.times + doubt.alarms > 0 && !doubt.is_old(now));
         }
@@ -288,18 +351,18 @@ impl Wanted {
             self.doubts.clear();
         }
         if let Some(Pin { tail, edition, .. }) = dropped {
-            self.doubts.entry(key).or_default().dropped = Some((tail, edition));
+            self.doubts.entry(key.clone()).or_default().dropped = Some((tail, edition));
         }
         self.want(key);
     }
 
     /// Whether a difference waits for the server's new answer.
-    pub fn is_doubted(&self, key: &DnsKey) -> bool {
+    pub fn is_doubted(&self, key: &Key) -> bool {
         self.doubts.get(key).is_some_and(|doubt| doubt.dropped.is_some())
     }
 
     /// The server was asked, and this is its answer.
-    pub fn judge(&mut self, key: &DnsKey, tail: &Tail, edition: u32, now: u64) -> Verdict {
+    pub fn judge(&mut self, key: &Key, tail: &Tail, edition: u32, now: u64) -> Verdict {
         let Some(doubt) = self.doubts.get_mut(key) else { return Verdict::Undoubted };
         let Some((dropped, before)) = doubt.dropped.take() else { return Verdict::Undoubted };
         let is_same = dropped == *tail;
@@ -323,7 +386,7 @@ impl Wanted {
     }
 
     /// The next question to ask.
-    pub fn next(&mut self, now: u64) -> Option<DnsKey> {
+    pub fn next(&mut self, now: u64) -> Option<Key> {
         let due = self.later.first_key_value().filter(|((at, _), _)| *at <= now);
         let due = due.map(|(at, _)| *at);
         let key = due.and_then(|at| self.later.remove(&at)).or_else(|| self.queue.pop_front())?;
@@ -342,10 +405,10 @@ impl Wanted {
 }
 
 /// Whether a purge of this name is about the key: of the name itself, or of all at and below it.
-pub fn is_purged(key: &DnsKey, name: &[u8], below: bool) -> bool {
+pub fn is_purged(key: &Key, name: &[u8], below: bool) -> bool {
     match below {
-        true => key::is_below(key::name(key), name),
-        false => key::name(key) == name,
+        true => key::is_below(&key.name, name),
+        false => *key.name == *name,
     }
 }
 
@@ -353,8 +416,23 @@ pub fn is_purged(key: &DnsKey, name: &[u8], below: bool) -> bool {
 mod tests {
     use super::super::answer::{Exchange, ServerCookie};
     use super::*;
+    use afpa_bpf::dns::abi::DnsSeed;
 
-    fn key(number: u16) -> DnsKey {
+    fn hashed(key: Key) -> (Key, Hash) {
+        let mut number = 1u64;
+        let mut random = || {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            number ^ number >> 31
+        };
+        let seed = DnsSeed {
+            begin: std::array::from_fn(|_| random()),
+            factors: std::array::from_fn(|_| random()),
+        };
+        let hash = Hash::of(&key, &seed);
+        (key, hash)
+    }
+
+    fn key(number: u16) -> Key {
         key::key(&key::read("a.example").unwrap(), number, 0, 0).unwrap()
     }
 
@@ -370,13 +448,39 @@ mod tests {
     #[test]
     fn tails_are_shared_and_their_numbers_rest() {
         let mut pins = Pins::default();
-        assert_eq!(pins.add(key(1), (&tail(1), false), 7, 0), Ok((0, Some(0))));
-        assert_eq!(pins.add(key(2), (&tail(1), false), 7, 0), Ok((0, None)));
-        assert_eq!(pins.add(key(3), (&tail(2), false), 7, 0), Ok((1, Some(1))));
+        let add = |pins: &mut Pins, number, last, now| {
+            let added = pins.add(hashed(key(number)), (&tail(last), false), 7, now);
+            added.map(|(_, number, new)| (number, new))
+        };
+        assert_eq!(add(&mut pins, 1, 1, 0), Ok((0, Some(0))));
+        assert_eq!(add(&mut pins, 2, 1, 0), Ok((0, None)));
+        assert_eq!(add(&mut pins, 3, 2, 0), Ok((1, Some(1))));
         assert!(pins.remove(&key(1), 5).is_some() && pins.remove(&key(2), 5).is_some());
-        assert_eq!(pins.add(key(4), (&tail(3), false), 7, 6), Ok((2, Some(2))), "0 rests");
-        assert_eq!(pins.add(key(5), (&tail(4), false), 7, 6 + REST), Ok((0, Some(0))));
+        assert_eq!(add(&mut pins, 4, 3, 6), Ok((2, Some(2))), "0 rests");
+        assert_eq!(add(&mut pins, 5, 4, 6 + REST), Ok((0, Some(0))));
         assert_eq!(pins.choose(|_, pin| pin.edition == 7).len(), 3);
+    }
+
+    #[test]
+    fn each_key_has_a_place_of_its_own() {
+        let mut pins = Pins::default();
+        let mut places = HashSet::new();
+        let mut full = 0;
+        for number in 0..MOST {
+            let name = key::read(&format!("n{number}.example")).unwrap();
+            let (key, hash) = hashed(key::key(&name, 1, 0, 0).unwrap());
+            match pins.add((key, hash), (&tail(1), false), 7, 0) {
+                Ok((place, ..)) => {
+                    assert!(hash.places().contains(&(place as usize)) && places.insert(place));
+                }
+                Err(_) => full += 1,
+            }
+        }
+        assert!(full < MOST / 50, "{full} of {MOST} have none");
+        for key in pins.choose(|_, _| true) {
+            pins.remove(&key, 0);
+        }
+        assert!(pins.taken.0.iter().all(|taken| !taken));
     }
 
     #[test]
@@ -387,13 +491,13 @@ mod tests {
         };
         let mut fill = |zone: u32| {
             (0..GUESSES)
-                .filter(|at| pins.add(name(zone, *at), (&tail(1), true), zone, 0).is_ok())
+                .filter(|at| pins.add(hashed(name(zone, *at)), (&tail(1), true), zone, 0).is_ok())
                 .count()
         };
         assert_eq!((fill(1), fill(2), fill(3)), (GUESSES_OF_ZONE, GUESSES_OF_ZONE, 0));
-        assert!(pins.add(name(1, 9999), (&tail(1), false), 1, 0).is_ok(), "another name");
+        assert!(pins.add(hashed(name(1, 9999)), (&tail(1), false), 1, 0).is_ok(), "another name");
         assert!(pins.remove(&name(1, 0), 0).is_some());
-        assert!(pins.add(name(3, 0), (&tail(1), true), 3, 0).is_ok());
+        assert!(pins.add(hashed(name(3, 0)), (&tail(1), true), 3, 0).is_ok());
         assert_eq!(pins.standing().2, GUESSES);
     }
 
@@ -418,7 +522,7 @@ mod tests {
     fn only_another_answer_of_the_server_bars_a_question() {
         let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
         let mut differs = |wanted: &mut Wanted, now| {
-            pins.add(key(1), (&tail(1), false), 7, now).unwrap();
+            pins.add(hashed(key(1)), (&tail(1), false), 7, now).unwrap();
             wanted.doubt(key(1), pins.remove(&key(1), now), now);
             assert!(wanted.is_doubted(&key(1)));
             assert_eq!(wanted.next(now), Some(key(1)), "the server is asked");
@@ -442,7 +546,7 @@ mod tests {
     fn false_alarms_bar_a_question_when_they_are_many() {
         let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
         let mut alarm = |now| {
-            pins.add(key(1), (&tail(1), false), 7, now).unwrap();
+            pins.add(hashed(key(1)), (&tail(1), false), 7, now).unwrap();
             wanted.doubt(key(1), pins.remove(&key(1), now), now);
             wanted.next(now);
             wanted.judge(&key(1), &tail(1), 7, now)
@@ -467,7 +571,7 @@ mod tests {
         let mut pins = Pins::default();
         for number in 0..2 * DOUBTS {
             let number = u16::try_from(number).unwrap();
-            pins.add(key(number), (&tail(1), false), 7, 0).unwrap();
+            pins.add(hashed(key(number)), (&tail(1), false), 7, 0).unwrap();
             wanted.doubt(key(number), pins.remove(&key(number), 0), 0);
             assert!(wanted.doubts.len() <= DOUBTS && wanted.is_doubted(&key(number)));
         }
