@@ -154,6 +154,11 @@ impl DnsLab {
         &self.bed
     }
 
+    /// Runs something in the server's namespace.
+    pub fn on_server<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        self.bed.server().run(run).expect("the namespace")
+    }
+
     /// Replaces the zone, and tells the server.
     pub fn change_zone(&self, zone: &str) {
         let (new, path) = (self.folder.path().join("new"), self.folder.path().join("example.test"));
@@ -290,6 +295,11 @@ impl DnsAttached {
     pub fn statistics(&self) -> Value {
         let text = self.call("GET /stats").expect("it answers");
         serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// The folder of its control socket, for `RUNTIME_DIRECTORY`.
+    pub fn run_folder(&self) -> &Path {
+        &self.run
     }
 
     /// How many questions the kernel has answered.

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_bpf::Reason;
 use afpa_framework::{Arguments, Control, Offered, Operation, Refusal, Reply};
@@ -40,11 +41,32 @@ pub(crate) fn serve(
     owner: impl Control + Send + 'static,
 ) -> io::Result<()> {
     spawn("control", move || {
-        for stream in listener.incoming().flatten() {
-            let _gone = converse(stream, &owner);
+        for mut stream in listener.incoming().flatten() {
+            let _gone = stream
+                .set_read_timeout(Some(TIMEOUT))
+                .and_then(|()| stream.set_write_timeout(Some(TIMEOUT)))
+                .and_then(|()| converse(&mut stream, &owner, true));
         }
     })?;
     Ok(())
+}
+
+/// Answers whoever comes to the metrics: with what everybody may know.
+pub(crate) fn serve_metrics(
+    listener: TcpListener,
+    owner: impl Control + Send + 'static,
+) -> io::Result<()> {
+    spawn("metrics", move || {
+        for mut stream in listener.incoming().flatten() {
+            let _gone = limit(&stream).and_then(|()| converse(&mut stream, &owner, false));
+        }
+    })?;
+    Ok(())
+}
+
+fn limit(stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))
 }
 
 /// Asks the attachment behind `socket` to end.
@@ -60,13 +82,20 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a request, and writes the answer of its operation.
-fn converse(mut stream: UnixStream, owner: &dyn Control) -> io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+/// Reads a request, and writes the answer of its operation. A client that sends a byte now and then has not longer than one
+/// that sends none.
+fn converse(
+    stream: &mut (impl Read + Write),
+    owner: &dyn Control,
+    trusted: bool,
+) -> io::Result<()> {
+    let begun = Instant::now();
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8192 {
+    while !request.windows(4).any(|end| end == b"\r\n\r\n")
+        && request.len() < 8192
+        && begun.elapsed() < TIMEOUT
+    {
         match stream.read(&mut buffer)? {
             0 => return Ok(()),
             count => request.extend_from_slice(buffer.get(..count).unwrap_or_default()),
@@ -76,9 +105,13 @@ fn converse(mut stream: UnixStream, owner: &dyn Control) -> io::Result<()> {
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let mut parts = target.splitn(2, |byte| *byte == b'?');
     let name = parts.next().and_then(|path| path.strip_prefix(b"/")).unwrap_or_default();
-    let (status, content) = answer(owner, method, name, parts.next());
+    let (status, Reply { content_type, content }) =
+        answer((owner, trusted), method, name, parts.next());
     let length = content.len();
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n")?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
     stream.write_all(&content)?;
     if name == STOP.name.as_bytes() && status == DONE {
         kill(Pid::this(), Signal::SIGTERM)?;
@@ -89,27 +122,28 @@ fn converse(mut stream: UnixStream, owner: &dyn Control) -> io::Result<()> {
 const DONE: &str = "200 OK";
 
 fn answer(
-    owner: &dyn Control,
+    (owner, trusted): (&dyn Control, bool),
     method: &[u8],
     name: &[u8],
     query: Option<&[u8]>,
-) -> (&'static str, Vec<u8>) {
-    let offered = Offered::of(&[owner], true);
+) -> (&'static str, Reply) {
+    let offered = Offered::of(&[owner], trusted);
     if (method, name) == (b"GET", b"") {
-        return (DONE, offered.list().into());
+        return (DONE, Reply::text(offered.list()));
     }
     let done = match offered.find(name) {
         Ok((_, operation)) if operation.method().as_bytes() != method => {
-            return ("405 Method Not Allowed", format!("use {}\n", operation.method()).into());
+            let remedy = Reply::text(format!("use {}\n", operation.method()));
+            return ("405 Method Not Allowed", remedy);
         }
         Ok((owner, operation)) => owner.call(operation.name, &Arguments::new(query)),
         Err(unknown) => Err(unknown),
     };
     match done {
-        Ok(reply) => (DONE, reply.content),
-        Err(Refusal::Invalid(why)) => ("400 Bad Request", (why + "\n").into()),
-        Err(Refusal::Absent(why)) => ("404 Not Found", (why + "\n").into()),
-        Err(Refusal::Failed) => ("500 Internal Server Error", Vec::new()),
+        Ok(reply) => (DONE, reply),
+        Err(Refusal::Invalid(why)) => ("400 Bad Request", Reply::text(why + "\n")),
+        Err(Refusal::Absent(why)) => ("404 Not Found", Reply::text(why + "\n")),
+        Err(Refusal::Failed) => ("500 Internal Server Error", Reply::text("")),
     }
 }
 
@@ -271,6 +305,14 @@ mod tests {
     }
 
     #[test]
+    fn strangers_are_offered_nothing_that_is_not_public() {
+        for (method, name) in [("GET", "stats"), ("POST", "stop")] {
+            let (status, _) = answer((&Echo, false), method.as_bytes(), name.as_bytes(), None);
+            assert_eq!(status, "404 Not Found");
+        }
+    }
+
+    #[test]
     fn operations_are_found_with_and_without_arguments() {
         for (method, name, query, status, content) in [
             (
@@ -295,8 +337,9 @@ mod tests {
             ),
         ] {
             let query = query.map(str::as_bytes);
-            let (found, said) = answer(&Echo, method.as_bytes(), name.as_bytes(), query);
-            assert_eq!((found, &*said), (status, content.as_bytes()), "{method} {name} {query:?}");
+            let (found, said) = answer((&Echo, true), method.as_bytes(), name.as_bytes(), query);
+            let said = (found, &*said.content);
+            assert_eq!(said, (status, content.as_bytes()), "{method} {name} {query:?}");
         }
     }
 }

@@ -253,7 +253,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[command(after_help = PURGE_EXAMPLES)]
 pub struct Purge {
     /// URL, or its path alone; without a query: with any
-    #[arg(value_name = "URL", required_unless_present_any = ["tag", "host"])]
+    #[arg(value_name = "URL", required_unless_present_any = ["tag", "host", "name", "zone"])]
     pub url: Option<String>,
     /// Only in the site with this host name [default: that of the URL, else all sites]; without a URL:
     /// all answers of servers that are kept for it
@@ -265,6 +265,12 @@ pub struct Purge {
     /// Everything of servers with this tag (Surrogate-Key, Cache-Tag, Cache-Groups)
     #[arg(long, value_name = "TAG", conflicts_with_all = ["url", "host"])]
     pub tag: Option<String>,
+    /// DNS: drop the answers for this name; `afpa serve` reads the file of its zone again
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "host", "tag", "soft"])]
+    pub name: Option<String>,
+    /// DNS: the same for all names of this zone
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "host", "tag", "soft", "name"])]
+    pub zone: Option<String>,
     /// Keep the answers of servers, but have the server confirm each before it is used again
     #[arg(long)]
     pub soft: bool,

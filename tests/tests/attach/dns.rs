@@ -197,6 +197,71 @@ fn long_names_are_answered_as_short_ones() {
 }
 
 #[test]
+fn numbers_and_purges_are_the_operators() {
+    let lab = match lab(NameServer::Nsd) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let address = "127.0.0.1:9353";
+    let attached = lab.attach(&["--rate", "0", "--metrics", address]);
+    let mut client = lab.client(false);
+    let absent = Query::new("absent.example.test", A);
+    for (name, kind) in [("host1", A), ("host2", A), ("host2", AAAA), ("mail", MX)] {
+        pinned(&attached, &mut client, &Query::new(&format!("{name}.example.test"), kind));
+    }
+    pinned(&attached, &mut client, &absent);
+    let statistics = attached.statistics();
+    let page = attached.call("GET /metrics").expect("a page");
+    let number = |sample: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{sample}: {page}")).parse::<u64>().expect("a number")
+    };
+    let of = |label: &str| number(&format!("afpa_dns_kernel_{label}"));
+    let rcodes =
+        ["NOERROR", "NXDOMAIN"].map(|rcode| of(&format!("answers_total{{rcode=\"{rcode}\"}}")));
+    assert!(rcodes[0] >= 4 && rcodes[1] >= 1, "{rcodes:?}");
+    assert_eq!(rcodes[0] + rcodes[1], statistics["answered"].as_u64().expect("a number"));
+    let types = ["A", "AAAA", "MX"].map(|kind| of(&format!("types_total{{type=\"{kind}\"}}")));
+    assert_eq!(types.iter().sum::<u64>(), rcodes[0] + rcodes[1], "{page}");
+    assert!(types[1] >= 1 && types[2] >= 1);
+    assert_eq!((of("questions"), of("zones")), (5, 1));
+    assert!(of("packets_total{outcome=\"passed\",reason=\"question is not pinned\"}") >= 10);
+    assert!(page.ends_with("# EOF\n"));
+    // A collector gets the same by TCP, and may ask for nothing else.
+    let by_tcp = |line: &'static str| {
+        let said = lab.on_server(move || {
+            let mut stream = std::net::TcpStream::connect(address).expect("connected");
+            std::io::Write::write_all(
+                &mut stream,
+                format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(),
+            )
+            .expect("written");
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut stream, &mut text).expect("read");
+            text
+        });
+        said
+    };
+    let collected = by_tcp("GET /metrics");
+    assert!(collected.contains("Content-Type: application/openmetrics-text"), "{collected}");
+    assert!(collected.contains("\nafpa_dns_kernel_questions 5\n"), "{collected}");
+    for line in ["GET /stats", "POST /stop", "POST /purge?name=host1.example.test"] {
+        assert!(by_tcp(line).starts_with("HTTP/1.1 404 "), "{line}");
+    }
+    let purge = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(afpa_testkit::server::program());
+        command.env("RUNTIME_DIRECTORY", attached.run_folder());
+        let output = command.arg("purge").args(arguments).output().expect("afpa");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(
+        purge(&["--name", "host2.example.test"]),
+        "2 answers were dropped from the kernel\n"
+    );
+    assert_eq!(purge(&["--zone", "example.test"]), "3 answers were dropped from the kernel\n");
+}
+
+#[test]
 fn odd_queries_are_the_servers() {
     let lab = match lab(NameServer::Nsd) {
         Ok(lab) => lab,

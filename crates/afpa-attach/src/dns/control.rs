@@ -7,7 +7,7 @@ use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use serde_json::{Map, Value, json};
 
 use super::engine::Engine;
-use super::key;
+use super::{key, metrics};
 use crate::control::{STATS, STOP};
 
 /// An attachment to a name server, with its operations.
@@ -15,6 +15,7 @@ pub(super) struct AttachedDns(pub(super) Arc<Engine>);
 
 const OPERATIONS: &[Operation] = &[
     STATS,
+    Operation::public("metrics", "", "all numbers, for Prometheus"),
     Operation::change(
         "purge",
         "name=NAME|zone=NAME",
@@ -34,6 +35,10 @@ impl Control for AttachedDns {
         let Self(engine) = self;
         match name {
             "stats" => Ok(Reply::json(statistics(engine).to_string())),
+            "metrics" => {
+                let page = metrics::page(engine).map_err(|_| Refusal::Failed)?;
+                Ok(Reply { content_type: metrics::CONTENT_TYPE, content: page.into_bytes() })
+            }
             "purge" => match purged_name(arguments) {
                 Some((name, below)) => Ok(Reply::text(dropped(engine.purge(&name, below)))),
                 None => Err(Refusal::Invalid("purge needs name=NAME or zone=NAME".to_owned())),
@@ -80,6 +85,8 @@ pub(super) fn statistics(engine: &Engine) -> Value {
         "protocol": "dns",
         "paused": paused,
         "answered": counts.answered(),
+        "nxdomain": counts.nxdomain(),
+        "types": metrics::by_type(counts.types()),
         "zones": {
             "watched": standing.zones,
             "current": standing.current,

@@ -6,7 +6,7 @@
 //! - [`cookies`]: the server's cookies, where their secret is known.
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
 //! - [`zones`], [`pins`]: editions of zones with their leases; pinned answers, and wanted ones. No I/O, no clock.
-//! - `ask`, `engine`, `control`: sockets, threads, orders.
+//! - `ask`, `engine`, `control`, `metrics`: sockets, threads, orders, numbers.
 
 pub mod answer;
 mod ask;
@@ -15,10 +15,11 @@ pub mod cookies;
 mod engine;
 pub mod key;
 pub mod learn;
+mod metrics;
 pub mod pins;
 pub mod zones;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,8 @@ pub struct DnsSettings {
     pub cookie_secret: Option<PathBuf>,
     /// Clients are known by their next hops as well.
     pub by_gateway: bool,
+    /// Where collectors of metrics come.
+    pub metrics: Option<SocketAddr>,
     /// Folder of the control socket.
     pub folder: PathBuf,
 }
@@ -105,9 +108,17 @@ pub fn run(
     let socket = AttachSocket::new(&settings.folder, port);
     let listener = crate::control::listen(&socket.path)
         .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
+    let metrics = settings.metrics.map(|address| {
+        TcpListener::bind(address).with_context(|| format!("metrics cannot be on {address}"))
+    });
+    let metrics = metrics.transpose()?;
     attach(&engine)?;
     let begun = drop_rights(Rights::None).and_then(|()| engine.start(&stranger)).and_then(|()| {
-        Ok(crate::control::serve(listener, control::AttachedDns(Arc::clone(&engine)))?)
+        crate::control::serve(listener, control::AttachedDns(Arc::clone(&engine)))?;
+        if let Some(listener) = metrics {
+            crate::control::serve_metrics(listener, control::AttachedDns(Arc::clone(&engine)))?;
+        }
+        Ok(())
     });
     let outcome = begun.and_then(|()| live(&engine, settings.by_gateway, &signals));
     engine.end();

@@ -55,6 +55,9 @@ pub struct Attach {
     /// that send such a cookie are answered in the kernel, and beyond `--rate`
     #[arg(long, value_name = "FILE", requires = "dns", help_heading = "DNS")]
     pub cookie_secret: Option<PathBuf>,
+    /// Serve metrics for Prometheus on this address, at /metrics
+    #[arg(long, value_name = "ADDR:PORT", requires = "dns", help_heading = "DNS")]
+    pub metrics: Option<SocketAddr>,
     /// Name by which clients call it; may be repeated [default: its addresses, and localhost]
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
@@ -225,6 +228,7 @@ fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
         rate: options.rate,
         ask_rate: options.ask_rate,
         cookie_secret: options.cookie_secret.clone(),
+        metrics: options.metrics,
         by_gateway: options.clients == "gateway",
         settle: Duration::from_secs(options.settle.into()),
         poll: Duration::from_millis(options.poll.into()),

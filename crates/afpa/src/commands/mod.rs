@@ -114,6 +114,14 @@ fn numbers(answer: &str) -> anyhow::Result<serde_json::Value> {
 /// # Errors
 /// When the URL has no path, there is no process to ask, or it does not answer.
 pub fn purge(options: &Purge) -> anyhow::Result<()> {
+    if let Some((kind, name)) = dns_name(options) {
+        let socket = control::find(&target(&options.target))?;
+        // Zones are read from files in `afpa serve`, and pinned answers dropped in `afpa attach`.
+        let reads = socket.get("/")?.lines().any(|line| line.contains(" /dns/read "));
+        let order = if reads { "dns/read" } else { "purge" };
+        let answer = socket.post(&format!("/{order}?{kind}={}", control::escape(name)))?;
+        return print(&format!("{}\n", answer.trim_end()));
+    }
     let url = options.url.as_deref();
     let path = url.map(control::path_of_url).transpose()?;
     let host = options.host.as_deref().or(url.and_then(control::host_of_url));
@@ -133,6 +141,11 @@ pub fn purge(options: &Purge) -> anyhow::Result<()> {
     let socket = control::find(&target(&options.target))?;
     let answer = socket.post(&format!("/purge?{}", given.join("&")))?;
     print(&format!("{}\n", answer.trim_end()))
+}
+
+fn dns_name(options: &Purge) -> Option<(&'static str, &str)> {
+    let name = options.name.as_deref().map(|name| ("name", name));
+    name.or(options.zone.as_deref().map(|zone| ("zone", zone)))
 }
 
 /// `afpa server ORDER SERVER`.

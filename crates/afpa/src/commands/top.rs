@@ -83,7 +83,8 @@ impl Screen<'_> {
     fn text(&self) -> String {
         let digest = self.digest.text();
         if digest.is_empty() {
-            return table(self.digest.now);
+            let rates = self.dns().map(|rates| table(&rates) + "\n").unwrap_or_default();
+            return rates + &table(self.digest.now);
         }
         let tables = json!({
             // A small terminal has room for the first ones.
@@ -95,6 +96,18 @@ impl Screen<'_> {
             "kept_answers_by_time_saved": self.saved["answers_of_servers"],
         });
         format!("{digest}\n{}", table(&tables))
+    }
+
+    /// Rates of an attachment to a name server.
+    fn dns(&self) -> Option<Value> {
+        let types = self.digest.now["types"].as_object()?;
+        let rate = |path: &[&str]| self.digest.rate(self.digest.grown(path));
+        let types = types.keys().map(|kind| (kind.clone(), json!(rate(&["types", kind]))));
+        Some(json!({
+            "answers_of_the_kernel_per_second": rate(&["answered"]),
+            "nxdomain_per_second": rate(&["nxdomain"]),
+            "types_per_second": types.collect::<serde_json::Map<_, _>>(),
+        }))
     }
 
     /// Where answers came from since the last screen.
