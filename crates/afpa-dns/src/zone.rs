@@ -173,6 +173,22 @@ impl Zone {
         soa.and_then(|set| serial_of(set.data.first()?)).unwrap_or(0)
     }
 
+    /// The memory that it takes, about: each name, set and record with the heads of its allocations.
+    pub fn memory(&self) -> usize {
+        const HEAD: usize = 16;
+        let of_set = |set: &RrSet| {
+            let all = set.data.iter().chain(&set.signatures);
+            size_of::<RrSet>() + all.map(|data| data.len() + 2 * HEAD).sum::<usize>()
+        };
+        let of_node = |node: &Node| node.sets.iter().map(of_set).sum::<usize>();
+        let nodes = self.nodes.iter().chain(&self.hashed).map(|(name, node)| {
+            let names = 2 * (name.len() + HEAD);
+            size_of::<Node>() + names + of_node(node)
+        });
+        let chain = self.chain.iter().map(|(key, name)| key.len() + name.len() + 4 * HEAD);
+        nodes.chain(chain).sum()
+    }
+
     /// Whether it is signed.
     pub fn is_signed(&self) -> bool {
         !self.chain.is_empty() || self.nsec3.is_some()

@@ -12,10 +12,12 @@
 //! * `udp`, `tcp`: datagrams by the batch, and connections (RFC 7766);
 //! * [`server`]: the threads, and their commands;
 //! * [`notify`]: the word for secondaries that a zone is new (RFC 1996);
+//! * [`held`]: transfers that are going on, and the older versions of zones that they hold;
 //! * [`counters`]: answers by code and type.
 #![forbid(unsafe_code)]
 
 pub mod counters;
+pub mod held;
 pub mod module;
 pub mod notify;
 pub mod server;

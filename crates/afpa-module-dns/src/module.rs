@@ -9,6 +9,7 @@ use afpa_dns::{Asker, Transport, answer, ask_by_tcp, check, refuse, rtype};
 use afpa_framework::{Arrived, Datagram, DatagramModule, Datagrams, Looked, Now, Protocol};
 
 use crate::counters::DnsCounters;
+use crate::held::Held;
 use crate::store::{Serving, Transferable, ZoneStore};
 
 /// The part of DNS that one thread has.
@@ -61,6 +62,11 @@ impl Dns {
         }
         self.counters.transfers.add(1);
         Some(Transfer { query, zone: zone.clone(), signer })
+    }
+
+    /// The transfers that are going on.
+    pub(crate) fn held(&self) -> Arc<Held> {
+        Arc::clone(self.store.held())
     }
 
     pub(crate) fn counters(&self) -> &DnsCounters {

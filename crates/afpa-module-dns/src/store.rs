@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use afpa_dns::tsig::{Key, Signer};
 use afpa_dns::{Journal, Name, Record, Settings, Zone, Zones};
 use afpa_framework::Network;
 use afpa_police::{Quota, QuotaTable};
 use arc_swap::ArcSwap;
+
+use crate::held::Held;
 
 /// A zone, and who may have it whole.
 #[derive(Clone, Debug)]
@@ -111,6 +114,7 @@ impl State {
 pub struct ZoneStore {
     state: Mutex<State>,
     serving: ArcSwap<Serving>,
+    held: Arc<Held>,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +131,11 @@ impl ZoneStore {
     /// The value to answer from.
     pub fn serving(&self) -> arc_swap::Guard<Arc<Serving>> {
         self.serving.load()
+    }
+
+    /// The transfers that are going on.
+    pub fn held(&self) -> &Arc<Held> {
+        &self.held
     }
 
     /// Serves these zones, and no others.
@@ -217,5 +226,6 @@ impl ZoneStore {
             limiter: state.limiter.clone(),
             transfer: transfer.collect(),
         }));
+        self.held.serve(state.zones.iter().map(|served| &served.zone), Instant::now());
     }
 }

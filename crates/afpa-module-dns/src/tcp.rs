@@ -75,6 +75,9 @@ impl Connection {
                     self.send(&mut out).await?;
                     self.module.counters().tcp.add(1);
                     let Transfer { query, zone, mut signer } = wanted;
+                    let held = self.module.held();
+                    let passage =
+                        held.begin(&zone.served.zone, self.client, std::time::Instant::now());
                     // One message at a time: a slow client holds no more of a zone.
                     for mut message in transfer(&zone.served.zone, &zone.journal, &query) {
                         if let Some(signer) = &mut signer {
@@ -82,7 +85,14 @@ impl Connection {
                         }
                         frame(&mut out, |out| out.extend_from_slice(&message));
                         drop(message);
-                        self.send(&mut out).await?;
+                        let length = out.len();
+                        tokio::select! {
+                            sent = self.send(&mut out) => sent?,
+                            () = passage.is_ended() => {
+                                return Err(io::ErrorKind::ConnectionAborted.into());
+                            }
+                        }
+                        passage.sent(length);
                     }
                     continue;
                 }
