@@ -99,6 +99,7 @@ pub struct Zone {
     /// The names that have NSEC, in canonical order.
     chain: BTreeMap<Vec<u8>, Box<[u8]>>,
     nsec3: Option<Nsec3>,
+    signed_until: Option<u32>,
 }
 
 /// Where a name is in a zone.
@@ -133,6 +134,7 @@ impl Zone {
             hashed: HashMap::default(),
             chain: BTreeMap::new(),
             nsec3: None,
+            signed_until: None,
         };
         zone.node_mut(&apex);
         zone
@@ -171,6 +173,11 @@ impl Zone {
     pub fn serial(&self) -> u32 {
         let soa = self.top().and_then(|top| top.set(rtype::SOA));
         soa.and_then(|set| serial_of(set.data.first()?)).unwrap_or(0)
+    }
+
+    /// Unix time at which the first of its signatures ends, if there are any.
+    pub fn signed_until(&self) -> Option<u32> {
+        self.signed_until
     }
 
     /// The memory that it takes, about: each name, set and record with the heads of its allocations.
@@ -360,6 +367,11 @@ impl Zone {
     /// All records have been added.
     pub(crate) fn finish(&mut self) {
         self.nsec3 = Nsec3::of(self);
+        let signatures = self.nodes.values().chain(self.hashed.values());
+        let signatures = signatures.flat_map(|node| &node.sets).flat_map(|set| &set.signatures);
+        // RFC 4034 section 3.1.5: it stands behind type, algorithm, labels and TTL.
+        let ends = signatures.filter_map(|data| data.get(8..)?.first_chunk::<4>());
+        self.signed_until = ends.map(|end| u32::from_be_bytes(*end)).min();
     }
 }
 

@@ -41,6 +41,62 @@ fn a_changed_file_is_served_and_a_broken_one_leaves_the_zone_as_it_was() {
     eventually("the renamed file is served", || serial(&bed) == "9");
 }
 
+/// By the control socket: zones are listed, read again at once, and told to secondaries.
+#[test]
+fn zones_are_listed_read_and_told_by_order() {
+    let secondary = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    secondary.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    let at = secondary.local_addr().expect("bound");
+    let told = |wanted: &str| {
+        let mut message = [0; 512];
+        let (length, from) = secondary.recv_from(&mut message).expect(wanted);
+        message[2] |= 0x80;
+        secondary.send_to(&message[..length], from).expect("answered");
+        assert_eq!(message[2] >> 3 & 15, 4, "a NOTIFY");
+    };
+    let other = ZONE.replace("hostmaster 7", "hostmaster 3");
+    let more = format!("notify = [\"{at}\"]\n");
+    let bed = Bed::new(&[("example.org", ZONE), ("example.net", &other)], &more, "");
+    let call = |arguments: &[&str]| {
+        let output = bed.server.command(arguments);
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    for _ in 0..2 {
+        told("each zone is told at the start");
+    }
+    let zones = || -> serde_json::Value {
+        serde_json::from_str(&call(&["call", "dns/zones"])).expect("JSON")
+    };
+    let listed = zones();
+    let of = |at: usize, key: &str| listed[at][key].clone();
+    assert_eq!((of(0, "zone"), of(0, "serial")), ("example.net.".into(), 3.into()), "{listed:#}");
+    assert_eq!((of(1, "zone"), of(1, "serial")), ("example.org.".into(), 7.into()));
+    assert_eq!((of(1, "signed_until"), of(1, "transfers")), (serde_json::Value::Null, 0.into()));
+    let metrics = call(&["call", "metrics"]);
+    assert!(metrics.contains("afpa_dns_zone_serial{zone=\"example.org.\"} 7\n"), "{metrics}");
+
+    let said = call(&["call", "dns/notify", "zone=example.net"]);
+    assert_eq!(said.trim_end(), "1 secondaries are told of serial 3");
+    told("the zone is told by order");
+    // A file that is not closed yet is read by order.
+    let mut file = fs::OpenOptions::new().append(true).open(bed.file("example.org")).expect("open");
+    std::io::Write::write_all(&mut file, b"ordered A 192.0.2.99\n").expect("written");
+    let said = call(&["purge", "--name", "www.Example.org"]);
+    assert_eq!(said.trim_end(), "the zone example.org. was read again: serial 7");
+    assert_eq!(Question::new("ordered.example.org", 1).ask(bed.dns).answer.len(), 1);
+    std::io::Write::write_all(&mut file, b"broken A 192.0.2\n").expect("written");
+    let said = call(&["purge", "--zone", "example.org."]);
+    assert!(said.contains("stays as it was: ") && said.contains("example.org.zone:"), "{said}");
+    for (order, why) in [
+        (["call", "dns/read", "zone=www.example.org"], "no [[zone]] is www.example.org"),
+        (["call", "dns/read", "name=example.com"], "no [[zone]] has example.com"),
+        (["call", "dns/read", "zone=a..b"], "a..b is no name"),
+        (["call", "dns/notify", "name=example.org"], "zone=NAME is missing"),
+    ] {
+        assert!(call(&order).contains(why), "{order:?}: {}", call(&order));
+    }
+}
+
 #[test]
 fn no_question_is_lost_while_the_configuration_is_read_again() {
     let bed = Bed::new(&[("example.org", ZONE)], "", "[dns]\nrate = 0\n");

@@ -59,6 +59,52 @@ fn a_slow_secondary_holds_one_message() {
     drop((one, slow));
 }
 
+/// Ten versions, each with a transfer that nobody reads: the oldest are let go.
+#[test]
+fn slow_secondaries_hold_few_versions() {
+    const VERSIONS: u32 = 10;
+    let line = format!("TXT{}\n", format!(" \"{}\"", "x".repeat(250)).repeat(4));
+    let many: String = (0..6_000).map(|n| format!("t{n} {line}")).collect();
+    let of = |serial: u32| {
+        let zone = ZONE.replace("hostmaster 7 ", &format!("hostmaster {serial} "));
+        assert!(serial == 7 || zone != ZONE);
+        format!("{zone}{many}")
+    };
+    let bed = Bed::new(&[("example.org", &of(7))], "transfer = [\"127.0.0.1\"]\n", "");
+    let question = Question::new("example.org", 252).bytes();
+    let length = u16::try_from(question.len()).expect("short").to_be_bytes();
+    let begin = || {
+        let mut stream = TcpStream::connect(bed.dns).expect("connected");
+        stream.write_all(&[&length, question.as_slice()].concat()).expect("written");
+        assert!(read_framed(&mut stream).len() > 10_000);
+        stream
+    };
+    let process = bed.server.process();
+    let mut slow = vec![begin()];
+    let before = process.resident().expect("memory");
+    for version in 1..=VERSIONS {
+        let serial = 7 + version;
+        fs::write(bed.file("example.org"), of(serial)).expect("written");
+        let wanted = serial.to_string();
+        eventually("the new version is served", || serial_of(bed.dns) == Some(wanted.clone()));
+        slow.push(begin());
+        let held = bed.stats()["dns"]["older_versions_held"].as_u64().expect("a number");
+        assert!(held <= 4, "{held}");
+    }
+    let grown = process.resident().expect("memory").saturating_sub(before);
+    let dns = bed.stats()["dns"].clone();
+    println!("{grown} bytes for {VERSIONS} further versions of {}: {dns:#}", many.len());
+    // Four older ones, one that was current at the start and one that is read.
+    assert!(grown < 7 * many.len() as u64, "{grown} bytes: {dns:#}");
+    assert_eq!(dns["transfers_ended"], 6, "{dns:#}");
+    let bytes = dns["older_versions_held_bytes"].as_u64().expect("a number");
+    assert!(bytes > 4 * many.len() as u64 / 2, "{bytes}");
+    let zone = &dns["zones"][0];
+    assert_eq!((&zone["transfers"], &zone["transfers_going_on"]), (&11.into(), &5.into()));
+    drop(slow);
+    eventually("nothing is held any more", || bed.stats()["dns"]["older_versions_held"] == 0);
+}
+
 #[test]
 fn knot_as_a_secondary_has_each_version_soon() {
     let text = signed(ZONE, &["-n", "-s", "abcd", "-t", "3"]);
@@ -83,14 +129,14 @@ fn knot_as_a_secondary_has_each_version_soon() {
     let mut command = Command::new("knotd");
     command.arg("-c").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let _knot = Running::start(&mut command);
-    eventually("Knot has the zone", || serial(at).as_deref() == Some("7"));
+    eventually("Knot has the zone", || serial_of(at).as_deref() == Some("7"));
     let newer = text.replace(" 7 3600 900 ", " 8 3600 900 ");
     assert_ne!(newer, text);
     fs::write(bed.file("example.org"), newer).expect("written");
-    eventually("Knot has the new version", || serial(at).as_deref() == Some("8"));
+    eventually("Knot has the new version", || serial_of(at).as_deref() == Some("8"));
 }
 
-fn serial(at: SocketAddr) -> Option<String> {
+fn serial_of(at: SocketAddr) -> Option<String> {
     let answer = Answer::read(&exchange(at, &Question::new("example.org", 6).bytes())?).answer;
     answer.first()?.split(' ').nth(5).map(str::to_owned)
 }

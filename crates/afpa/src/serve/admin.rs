@@ -163,7 +163,8 @@ impl Admin {
         let exposition = Exposition::wanted(request);
         let framework = Framework { observed: &self.observed, exposition };
         let serving = self.observed.serving.load();
-        let offered = Offered::of(&[&framework, &*serving.global], trusted);
+        let zones = &*self.observed.zones;
+        let offered = Offered::of(&[&framework, &*serving.global, zones], trusted);
         let name = request.target.path().and_then(|path| path.strip_prefix(b"/"));
         let name = name.unwrap_or_default();
         if name.is_empty() && matches!(request.method, Method::Get | Method::Head) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_acme::ChallengeZones;
 use afpa_config::{Config, DnsKeySettings, ZoneSettings};
@@ -20,12 +20,14 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use super::zone_keeper::{KeptZone, ZoneKeeper};
+use super::zone_operations::ZoneOperations;
 use crate::confine::Confinement;
 use crate::upgrade::Predecessor;
 
 /// A name server, while there are zones.
 pub(super) struct DnsState {
     store: Arc<ZoneStore>,
+    operations: Arc<ZoneOperations>,
     /// Of cookies, for the life of the process.
     secret: [u8; 16],
     server: Option<DnsServer>,
@@ -43,7 +45,10 @@ pub(super) struct PreparedDns {
 impl Default for DnsState {
     fn default() -> Self {
         let mut random: StdRng = rand::make_rng();
-        Self { store: Arc::default(), secret: random.random(), server: None, keeper: None }
+        let store = Arc::<ZoneStore>::default();
+        let operations = ZoneOperations { store: Arc::clone(&store), orders: Mutex::default() };
+        let (secret, operations) = (random.random(), Arc::new(operations));
+        Self { store, operations, secret, server: None, keeper: None }
     }
 }
 
@@ -127,6 +132,7 @@ impl DnsState {
         confinement: &Confinement,
     ) -> anyhow::Result<()> {
         let PreparedDns { keys, zones, new, wanted } = prepared;
+        self.take_orders(None);
         self.keeper = None;
         let before = self.store.zones();
         let served = zones.iter().map(|kept| ServedZone {
@@ -181,8 +187,20 @@ impl DnsState {
             }
         }
         let keeper = ZoneKeeper::start(zones, &before, Arc::clone(&self.store));
-        self.keeper = Some(keeper.context("the thread that watches zone files cannot be started")?);
+        let keeper = keeper.context("the thread that watches zone files cannot be started")?;
+        self.take_orders(Some(&keeper));
+        self.keeper = Some(keeper);
         Ok(())
+    }
+
+    fn take_orders(&self, keeper: Option<&ZoneKeeper>) {
+        let mut orders = self.operations.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        *orders = keeper.map(ZoneKeeper::orders);
+    }
+
+    /// The operations on zones.
+    pub(super) fn operations(&self) -> Arc<ZoneOperations> {
+        Arc::clone(&self.operations)
     }
 
     /// The addresses that are answered on.

@@ -182,6 +182,7 @@ impl Server {
             police,
             certificates: acme_state.statuses(),
             dns: ArcSwap::default(),
+            zones: dns_state.operations(),
         });
         let mut server = Self {
             config,

@@ -19,6 +19,8 @@ use afpa_module_dns::{ServedZone, ZoneStore, notify};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
+use super::zone_operations::{Ordered, ZoneOrder, ZoneOrders};
+
 /// An editor may write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(50);
 /// Changes of which nothing tells, as those of a network file system.
@@ -106,6 +108,7 @@ impl KeptZone {
 /// The thread. Dropping it ends it.
 pub(super) struct ZoneKeeper {
     stop: Arc<OwnedFd>,
+    orders: Arc<ZoneOrders>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -134,10 +137,22 @@ impl ZoneKeeper {
         let watched = watch(&zones).inspect_err(|error| {
             tracing::warn!(%error, "zone files are not watched, and are looked at every {} s", LOOK.as_secs());
         });
-        let mut work = Work { zones, store, stop: Arc::clone(&stop), watched: watched.ok() };
+        let orders = Arc::new(ZoneOrders::new()?);
+        let mut work = Work {
+            zones,
+            store,
+            stop: Arc::clone(&stop),
+            orders: Arc::clone(&orders),
+            watched: watched.ok(),
+        };
         let thread = std::thread::Builder::new().name("afpa-zones".to_owned());
         let thread = thread.spawn(move || work.go_on())?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, orders, thread: Some(thread) })
+    }
+
+    /// Where it takes orders from.
+    pub(super) fn orders(&self) -> Arc<ZoneOrders> {
+        Arc::clone(&self.orders)
     }
 }
 
@@ -167,6 +182,7 @@ struct Work {
     zones: Vec<KeptZone>,
     store: Arc<ZoneStore>,
     stop: Arc<OwnedFd>,
+    orders: Arc<ZoneOrders>,
     watched: Option<OwnedFd>,
 }
 
@@ -181,6 +197,9 @@ impl Work {
             for index in 0..self.zones.len() {
                 self.look_at(index, &whole);
             }
+            for ordered in self.orders.take() {
+                self.obey(ordered);
+            }
         }
     }
 
@@ -188,6 +207,7 @@ impl Work {
     fn wait(&self, time: Duration, for_changes: bool) -> bool {
         let mut fds = vec![PollFd::new(&*self.stop, PollFlags::IN)];
         let watched = self.watched.as_ref().filter(|_| for_changes);
+        fds.extend(for_changes.then(|| PollFd::new(&self.orders.wake, PollFlags::IN)));
         fds.extend(watched.map(|watched| PollFd::new(watched, PollFlags::IN)));
         let time = Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(1),
@@ -214,12 +234,35 @@ impl Work {
 
     fn look_at(&mut self, index: usize, whole: &HashSet<OsString>) {
         let Some(kept) = self.zones.get_mut(index) else { return };
-        if !kept.has_changed(whole) {
-            return;
+        if kept.has_changed(whole) {
+            // The log has what is wrong.
+            let _ = self.read_again(index);
         }
+    }
+
+    fn obey(&mut self, Ordered { order, apex, done }: Ordered) {
+        let is_it = |kept: &KeptZone| *kept.zone.apex().lower().wire() == *apex;
+        let Some(index) = self.zones.iter().position(is_it) else { return };
+        let outcome = match order {
+            ZoneOrder::Read => self.read_again(index),
+            ZoneOrder::Notify => self.zones.get(index).map_or(Err(String::new()), |kept| {
+                tell_secondaries(kept);
+                let count = kept.settings.notify.len();
+                Ok(format!("{count} secondaries are told of serial {}", kept.zone.serial()))
+            }),
+        };
+        // The client may have gone.
+        let _ = done.try_send(outcome);
+    }
+
+    /// Reads a zone's file, and serves it if it has no error. Returns what was done, or why not.
+    fn read_again(&mut self, index: usize) -> Result<String, String> {
+        let Some(kept) = self.zones.get_mut(index) else { return Err(String::new()) };
         let (read, stamps) = read_stamped(&kept.settings, &kept.stamps);
         kept.stamps = stamps;
         let name = kept.settings.name.clone();
+        let mut errors = read.read.findings.iter().filter(|finding| finding.is_error);
+        let error = errors.next().map(|finding| format!("{finding}; {}", finding.remedy));
         for finding in &read.read.findings {
             match finding.is_error {
                 true => tracing::error!("{finding}; {}", finding.remedy),
@@ -227,9 +270,11 @@ impl Work {
             }
         }
         let Some(zone) = read.read.zone else {
-            return tracing::error!(
-                "the zone {name} stays as it was, because its file has an error"
-            );
+            tracing::error!("the zone {name} stays as it was, because its file has an error");
+            return Err(format!(
+                "the zone {name} stays as it was: {}",
+                error.unwrap_or_else(|| "its file cannot be read".to_owned())
+            ));
         };
         let (before, zone) = (kept.zone.serial(), Arc::new(zone));
         kept.zone = Arc::clone(&zone);
@@ -243,6 +288,7 @@ impl Work {
                 "{name} has changed, and its serial number has not: secondaries keep what they have"
             );
         }
+        Ok(format!("the zone {name} was read again: serial {serial}"))
     }
 }
 

@@ -6,20 +6,26 @@ use std::sync::Arc;
 use afpa_framework::Counter;
 use afpa_module_dns::DnsCounters;
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
 use serde_json::{Map, Value, json};
 
-use super::families::{by, counter, counters};
+use super::super::zone_operations::ZoneOperations;
+use super::families::{by, counter, counters, gauge, gauges};
 
 /// The sums over all threads.
 pub(super) struct AnsweredNames {
     is_served: bool,
     rcodes: Vec<(&'static str, u64)>,
     types: Vec<(&'static str, u64)>,
-    facts: [(&'static str, u64); 7],
+    facts: [(&'static str, u64); 8],
+    /// Older versions of zones that transfers hold, and their memory.
+    held: (usize, usize),
+    zones: Value,
 }
 
 impl AnsweredNames {
-    pub(super) fn look(threads: &[Arc<DnsCounters>]) -> Self {
+    pub(super) fn look(threads: &[Arc<DnsCounters>], zones: &ZoneOperations) -> Self {
+        let (versions, bytes, ended) = zones.held();
         let sum = |count: fn(&DnsCounters) -> &Counter| {
             threads.iter().map(|counters| count(counters).get()).sum()
         };
@@ -35,7 +41,10 @@ impl AnsweredNames {
                 ("dropped", sum(|c| &c.dropped)),
                 ("ignored", sum(|c| &c.ignored)),
                 ("transfers", sum(|c| &c.transfers)),
+                ("transfers_ended", ended),
             ],
+            held: (versions, bytes),
+            zones: zones.zones(),
         }
     }
 
@@ -48,6 +57,9 @@ impl AnsweredNames {
         for (name, count) in self.facts {
             all[name] = count.into();
         }
+        all["older_versions_held"] = self.held.0.into();
+        all["older_versions_held_bytes"] = self.held.1.into();
+        all["zones"] = self.zones.clone();
         all
     }
 
@@ -56,8 +68,8 @@ impl AnsweredNames {
         if !self.is_served {
             return Ok(());
         }
-        let [udp, tcp, (_, truncated), (_, slipped), (_, dropped), (_, ignored), (_, transfers)] =
-            self.facts;
+        let [udp, tcp, rest @ ..] = self.facts;
+        let [truncated, slipped, dropped, ignored, transfers, ended] = rest.map(|(_, count)| count);
         let help = "Answers of DNS by their code";
         counters(out, ("dns_answers", help), by("rcode", self.rcodes.iter().copied()))?;
         let help = "Answers of DNS by the type that was asked for";
@@ -68,7 +80,26 @@ impl AnsweredNames {
         counter(out, "dns_slipped", help, slipped)?;
         counter(out, "dns_dropped", "Answers beyond that rate that were not given", dropped)?;
         counter(out, "dns_ignored", "Datagrams that are no questions", ignored)?;
-        counter(out, "dns_transfers", "Zones that secondaries got", transfers)
+        counter(out, "dns_transfers", "Zones that secondaries got", transfers)?;
+        let help = "Transfers that were ended, because they held too many older versions of a zone";
+        counter(out, "dns_transfers_ended", help, ended)?;
+        let help = "Older versions of zones that transfers hold";
+        gauge(out, "dns_older_versions_held", help, self.held.0, None)?;
+        let help = "Memory of these versions";
+        gauge(out, "dns_older_versions_held", help, self.held.1, Some(&Unit::Bytes))?;
+        let of_zones = |key: &'static str| {
+            let zones = self.zones.as_array().into_iter().flatten();
+            let all = zones.filter_map(move |zone| {
+                Some((zone["zone"].as_str()?.to_owned(), zone[key].as_i64()?))
+            });
+            by("zone", all)
+        };
+        let help = "Serial number of a zone";
+        gauges(out, ("dns_zone_serial", help), of_zones("serial"))?;
+        let help = "Unix time at which the first signature of a zone ends";
+        gauges(out, ("dns_zone_signed_until", help), of_zones("signed_until"))?;
+        let transfers = of_zones("transfers").map(|(labels, count)| (labels, count.unsigned_abs()));
+        counters(out, ("dns_zone_transfers", "Transfers of a zone that began"), transfers)
     }
 }
 

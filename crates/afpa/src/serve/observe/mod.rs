@@ -30,6 +30,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::serving::Serving;
+use super::zone_operations::ZoneOperations;
 use crate::access_log::AccessLog;
 use crate::span_export::SpanExport;
 use certificates::OrderedCertificates;
@@ -56,6 +57,7 @@ pub(crate) struct Observed {
     pub(super) certificates: Statuses,
     /// Of each thread that answers DNS.
     pub(super) dns: ArcSwap<Vec<Arc<DnsCounters>>>,
+    pub(super) zones: Arc<ZoneOperations>,
 }
 
 impl Observed {
@@ -104,7 +106,7 @@ impl Observed {
 
     /// Answers of DNS.
     fn answered(&self) -> AnsweredNames {
-        AnsweredNames::look(&self.dns.load())
+        AnsweredNames::look(&self.dns.load(), &self.zones)
     }
 
     fn waiting(&self) -> Waiting<'_> {
