@@ -120,7 +120,7 @@ static __always_inline int serve(struct __sk_buff *skb, struct work *work, const
 		return begin_anew(skb);
 	if (*flow && turn->certainty == REQUEST_ANSWERABLE && fit == AFPA_ANSWERED)
 		return respond(skb, work, s, *flow, turn);
-	if (fit != AFPA_ANSWERED)
+	if (fit != AFPA_ANSWERED && turn->reason != AFPA_PASS_IN_PARTS)
 		turn->reason = fit;
 	return GO_ON;
 }

@@ -118,7 +118,8 @@
 	X(106, PASS_LINK_LOCAL, "passed: the client's address is of its link alone (fe80::/10)") \
 	X(107, SOCKETLESS_WRONG_COOKIE, "dropped: acknowledges a cookie that was never sent, or is not its connection's first segment, while records of answered SYNs get lost") \
 	X(108, SOCKETLESS_LOST, "without a socket: reset, something on this host drops what the kernel's TCP was to take over") \
-	X(109, SOCKETLESS_LOST_ALONE, "without a socket: reset, something on this host drops what this client sends, not what others send")
+	X(109, SOCKETLESS_LOST_ALONE, "without a socket: reset, something on this host drops what this client sends, not what others send") \
+	X(110, PASS_IN_PARTS, "passed: head in several segments, the first of which is with user mode")
 
 #define X(number, name, text) AFPA_##name = number,
 enum afpa_reason { AFPA_REASONS(X) };

@@ -134,7 +134,7 @@ static __always_inline enum afpa_reason commit(struct __sk_buff *skb, struct wor
 /* Does the reason lie in what the client asks for, and not only in the moment? */
 static __always_inline bool is_about_client(enum afpa_reason reason)
 {
-	return reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION;
+	return (reason >= AFPA_PASS_METHOD && reason <= AFPA_PASS_CONDITION) || reason == AFPA_PASS_IN_PARTS;
 }
 
 /*
@@ -279,7 +279,7 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 		standing = standing_of(flow, s);
 	if (turn->ask && standing == STANDING_ACCEPTABLE)
 		why = whose_turn(flow, s);
-	if (why != AFPA_ANSWERED)
+	if (why != AFPA_ANSWERED && turn->reason != AFPA_PASS_IN_PARTS)
 		turn->reason = why; /* goes before any other reason */
 	ended = reset && flow->flags & AFPA_FLOW_TRANSFER;
 	if (ended)

@@ -93,6 +93,8 @@ static __always_inline void derive(struct __sk_buff *skb, struct work *work, con
 	}
 	if (have && turn->certainty != REQUEST_PART)
 		bpf_map_delete_elem(&partials, &s->key);
+	if (turn->certainty == REQUEST_PART || (have && turn->certainty == REQUEST_ONE))
+		turn->reason = AFPA_PASS_IN_PARTS;
 }
 
 #endif

@@ -41,8 +41,10 @@ pub fn words(reason: Reason) -> Option<&'static str> {
         Reason::PassRequestLine => {
             "its request line is unusual, of HTTP/1.0, or longer than 448 bytes (HTTP/1.0: --connections known)"
         }
-        Reason::PassHeadLength => {
-            "its head is longer than 2,560 bytes, or came in parts (fewer or shorter cookies)"
+        Reason::PassHeadLength => "its head is longer than 2,560 bytes (fewer or shorter cookies)",
+        Reason::PassInParts => {
+            "its head came in several segments, as from telnet and from clients that send each line by itself (send the \
+             head with one call)"
         }
         Reason::PassHeader => {
             "it has an unusual line, or asks for more than to keep the connection (Connection: close: --connections known)"

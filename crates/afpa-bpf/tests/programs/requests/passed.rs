@@ -48,8 +48,8 @@ const PASSED: &[(&str, Reason)] = &[
         Reason::PassHeader,
     ),
     ("GET /kernel.html HTTP/1.1\r\nHost: a\r\n\r\nx", Reason::PassHeader),
-    ("GET /kernel.html HTTP/1.1\r\nHost: a\r\n", Reason::PassHeader),
-    ("GET /kernel.html HTTP/1.1\r\nHost: a\r\n\r", Reason::PassHeader),
+    ("GET /kernel.html HTTP/1.1\r\nHost: a\r\n", Reason::PassInParts),
+    ("GET /kernel.html HTTP/1.1\r\nHost: a\r\n\r", Reason::PassInParts),
     ("GET /kernel.html HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n", Reason::PassField),
     ("GET /kernel.html HTTP/1.1\r\nHost: a\r\nIf-Range: \"x\"\r\n\r\n", Reason::PassField),
     ("GET /kernel.html HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\n\r\n", Reason::PassField),
@@ -81,6 +81,30 @@ fn doubtful_requests_go_to_user_mode() {
     for (request, reason) in PASSED {
         let outcome = outcome(&world, &fast_path, request);
         assert_eq!(outcome.as_ref().err(), Some(&vec![*reason]), "{request:?}: {outcome:?}");
+    }
+}
+
+/// As from telnet, and from clients that write line by line. The server has the first line when the last one comes.
+#[test]
+fn a_request_whose_lines_come_by_themselves_goes_up_with_its_own_reason() {
+    let Some((world, fast_path)) = world(Settings::default()) else { return };
+    let mut client = world.connect(SERVER_V4);
+    fast_path.clock.beat();
+    assert!(client.get("/kernel.html").is_from_kernel());
+    let cuts: [&[&str]; 3] = [
+        &["GET /kernel.html HTTP/1.1\r\n", "Host: a\r\n\r\n"],
+        &["GET /kernel.html HTTP/1.1\r\n", "Host: a\r\n", "\r\n"],
+        &["GET ", "/kernel.html HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ];
+    for lines in cuts {
+        fast_path.clock.beat();
+        let before = fast_path.stats.counters().expect("counters");
+        lines.iter().for_each(|line| client.send(line));
+        let reply = client.receive();
+        assert_eq!((reply.is_from_kernel(), reply.body.as_slice()), (false, &b"from nginx"[..]));
+        let counters = fast_path.stats.counters().expect("counters").since(&before);
+        assert_eq!(counters[Reason::PassInParts], lines.len() as u64, "{lines:?}: {counters:?}");
+        assert!(client.get("/kernel.html").is_from_kernel(), "the next one: {lines:?}");
     }
 }
 
