@@ -40,6 +40,8 @@ pub(crate) struct Load {
     pub(crate) receives: u64,
     /// Requests answered in the deferred-interrupt context, and requests whose exchange with a server was short.
     pub(crate) answered: u64,
+    /// Those of them whose exchange with a server was short.
+    pub(crate) exchanged: u64,
     /// Answers too long to be gathered, and other requests that left that context. A request can count as both, which
     /// only makes it weigh more.
     pub(crate) others: u64,
@@ -65,6 +67,9 @@ const PERSISTENCE: u32 = 2;
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 /// Receives a wait. By completion a lone request takes two, one to arrive and one to be answered.
 const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
+/// The same where most requests go to servers: each takes four calls by readiness, not two, and leaves by two messages, of which
+/// those that leave together wake another core once.
+const DISTRIBUTED: Bounds = Bounds { enter: 2, leave: 1 };
 /// Requests for each one of `others`. A connection with a long answer leaves the ring, and comes back later: with
 /// SPECweb96's sizes these are one in eight, and completion costs more.
 const HERE: Bounds = Bounds { enter: 16, leave: 10 };
@@ -102,12 +107,19 @@ impl Load {
         self.answered + self.others
     }
 
+    fn at_a_time(&self) -> &'static Bounds {
+        match 2 * self.exchanged > self.requests() {
+            true => &DISTRIBUTED,
+            false => &AT_A_TIME,
+        }
+    }
+
     /// Whether completion pays.
     fn suits(&self) -> bool {
         let requests = self.requests();
         requests >= ENOUGH
             && requests >= KEPT.enter * self.accepted
-            && self.receives >= AT_A_TIME.enter * self.waits
+            && self.receives >= self.at_a_time().enter * self.waits
             && requests >= HERE.enter * self.others
     }
 
@@ -120,7 +132,7 @@ impl Load {
             Some(Reason::FewRequests)
         } else if requests < HERE.leave * self.others {
             Some(Reason::FewHits)
-        } else if self.receives <= AT_A_TIME.leave * self.waits {
+        } else if self.receives <= self.at_a_time().leave * self.waits {
             Some(Reason::OneAtATime)
         } else {
             None
@@ -171,8 +183,14 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const BUSY: Load =
-        Load { accepted: 0, receives: 10_000, answered: 10_000, others: 0, waits: 100 };
+    const BUSY: Load = Load {
+        accepted: 0,
+        receives: 10_000,
+        answered: 10_000,
+        exchanged: 0,
+        others: 0,
+        waits: 100,
+    };
 
     fn completing() -> Chooser {
         Chooser::new(Strategy::Completion)
@@ -229,8 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn fewer_at_a_time_are_enough_where_servers_answer() {
+        let load = Load { receives: 20_000, waits: 8_000, ..BUSY };
+        let mut hits = Chooser::new(Strategy::Readiness);
+        assert!((0..10).all(|_| hits.observe(&load).is_none()));
+        let load = Load { exchanged: 6_000, ..load };
+        let mut distributed = Chooser::new(Strategy::Readiness);
+        assert_eq!(distributed.observe(&load), None);
+        assert_eq!(distributed.observe(&load), Some((Strategy::Completion, Reason::BusyKept)));
+        // Two clients, which seldom meet.
+        let load = Load { receives: 20_000, waits: 15_000, exchanged: 10_000, ..BUSY };
+        for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
+            assert!((0..10).all(|_| chooser.observe(&load).is_none()));
+        }
+    }
+
+    #[test]
     fn an_idle_core_keeps_its_strategy() {
-        let idle = Load { accepted: 10, receives: 20, answered: 20, others: 0, waits: 30 };
+        let idle =
+            Load { accepted: 10, receives: 20, answered: 20, exchanged: 0, others: 0, waits: 30 };
         for mut chooser in [completing(), Chooser::new(Strategy::Readiness)] {
             assert!((0..10).all(|_| chooser.observe(&idle).is_none()));
         }

@@ -123,6 +123,7 @@ impl Counted {
             // An exchange receives from its server, too.
             receives: counters.receives.get() + exchanged,
             answered: counters.answered.get() + exchanged,
+            exchanged,
             others: left + counters.long_answers.get(),
             waits: tokio::runtime::Handle::current().metrics().worker_park_count(0)
                 + worker.io.ring().map_or(0, |ring| ring.enters()),
@@ -135,6 +136,7 @@ impl Counted {
             accepted: now.accepted - before.accepted,
             receives: now.receives - before.receives,
             answered: now.answered - before.answered,
+            exchanged: now.exchanged - before.exchanged,
             // An exchange that is under way counts as another until it turns out to be a short one.
             others: now.others.saturating_sub(before.others),
             waits: now.waits - before.waits,
