@@ -1,7 +1,6 @@
 //! The program afpa: command line, logs, privileges, control of a running process, and `serve`, which
 //! joins the configuration, the engine and the cache into a server.
 
-pub mod access_log;
 pub mod cli;
 pub mod commands;
 mod confine;

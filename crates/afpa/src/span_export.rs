@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use afpa_config::{Config, Tracing};
 use afpa_otlp::{Batch, Exchange, Loss, Sender, Served, Settings, Span, put_spans};
+use afpa_workers::access_log::{Counts, Message, Sink, Takes, Unpacked, unpack};
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::access_log::{Counts, Message, Sink, Takes, Unpacked, unpack};
 use crate::confine::Confinement;
 
 /// Spans of a batch, as far as the last request of it allows.

@@ -108,6 +108,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("afpa-otlp", &["afpa-framework", "afpa-proxy"]),
     (
+        "afpa-workers",
+        &[
+            "afpa-config",
+            "afpa-framework",
+            "afpa-http",
+            "afpa-module-http",
+            "afpa-say",
+            "afpa-server",
+        ],
+    ),
+    (
         "afpa",
         &[
             "afpa-acme",
@@ -131,6 +142,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-shared-cache",
             "afpa-tls",
             "afpa-users",
+            "afpa-workers",
         ],
     ),
     ("afpa-testkit", &[]),

@@ -7,6 +7,7 @@ use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, has_work, too_lat
 use afpa_module_http::{Global, Http};
 use afpa_proxy::probe::HealthProber;
 use afpa_server::{BoundListener, HelperStart, Settings};
+use afpa_workers::access_log::Sinks;
 use anyhow::Context as _;
 
 use super::build::{Next, Records};
@@ -14,7 +15,6 @@ use super::dns::Moment;
 use super::listeners::{Listeners, kernel_address};
 use super::serving::Serving;
 use super::{Server, convert, police};
-use crate::access_log::Sinks;
 use crate::fast_path::settings as fast_path_settings;
 
 impl Server {

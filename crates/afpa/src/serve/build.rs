@@ -19,6 +19,7 @@ use afpa_cache::watch::WatchThread;
 use afpa_config::{Config, Loaded, Root, Routes};
 use afpa_module_http::Global;
 use afpa_server::Address;
+use afpa_workers::access_log::{AccessLog, Sinks};
 use anyhow::{Context as _, bail};
 
 use super::acme::PreparedAcme;
@@ -27,7 +28,6 @@ use super::dns::{Moment, PreparedDns};
 use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
-use crate::access_log::{AccessLog, Sinks};
 use crate::confine::Confinement;
 use crate::privileges::descriptors_granted;
 use crate::span_export::SpanExport;

@@ -20,6 +20,7 @@ use afpa_server::worker::WorkerContext;
 use afpa_server::{Address, BoundListener, Engine, Rings, Settings};
 use afpa_shared_cache::Responses;
 use afpa_tls::quic::Secret;
+use afpa_workers::MakeModule;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use rustix::thread::CapabilitySet;
@@ -385,13 +386,13 @@ fn start_workers(
 ) -> anyhow::Result<Engine<Http>> {
     let (global, counters) = (Arc::clone(&nothing.global), counters.to_vec());
     let confinement = confinement.clone();
-    let module = move |WorkerContext { index, wake, ring }: WorkerContext| {
+    let module: MakeModule = Box::new(move |WorkerContext { index, wake, ring }| {
         let counters = counters.get(index).map(Arc::clone).unwrap_or_default();
         // It reads what a worker may not open.
         let core = exchange::Core::new(ring);
         confinement.confine_worker();
         Http::new(Arc::clone(&global), counters, Box::new(NoAccessLog), core, wake)
-    };
+    });
     let settings = Settings { workers: config.workers, ..Settings::default() };
-    Ok(Engine::start_with_rings(&settings, rings, config.limits.head, module)?)
+    Ok(afpa_workers::start(&settings, rings, config.limits.head, module)?)
 }

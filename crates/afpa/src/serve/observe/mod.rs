@@ -26,12 +26,12 @@ use afpa_module_dns::DnsCounters;
 use afpa_module_http::{CompressorStats, HttpCounters};
 use afpa_police::Police;
 use afpa_server::counters::WorkerCounters;
+use afpa_workers::access_log::AccessLog;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::serving::Serving;
 use super::zone_operations::ZoneOperations;
-use crate::access_log::AccessLog;
 use crate::span_export::SpanExport;
 use certificates::OrderedCertificates;
 use dns::AnsweredNames;

@@ -32,12 +32,11 @@ use anyhow::Context as _;
 
 use afpa_config::{AccessTarget, Log, LogField};
 
-pub(crate) use packed::{Unpacked, unpack};
+pub use packed::{Unpacked, UnpackedExchange, UnpackedSpan, UnpackedTls, unpack};
 use sink::BUFFER_SIZE;
-pub use sink::Sink;
-pub(crate) use sink::Takes;
-pub(crate) use sinks::Sinks;
-pub(crate) use writer::Message;
+pub use sink::{Sink, Takes};
+pub use sinks::{Recorder, Sinks};
+pub use writer::Message;
 
 use format::Formatter;
 use output::Output;
@@ -56,12 +55,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Counts of records by their outcome.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) written: AtomicU64,
+pub struct Counts {
+    /// Written.
+    pub written: AtomicU64,
     /// Dropped by a worker, because the writer was behind.
-    pub(crate) overrun: AtomicU64,
+    pub overrun: AtomicU64,
     /// Lost by the writer, because writing failed.
-    pub(crate) failed: AtomicU64,
+    pub failed: AtomicU64,
 }
 
 #[derive(Debug)]

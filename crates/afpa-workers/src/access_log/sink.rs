@@ -11,7 +11,7 @@ use super::packed::{LARGEST, pack};
 use super::writer::Message;
 
 /// Bytes of a buffer: some hundred records, so that the cost of waking the log thread for each is small.
-pub(crate) const BUFFER_SIZE: usize = 64 * 1024;
+pub(super) const BUFFER_SIZE: usize = 64 * 1024;
 
 const _: () = assert!(LARGEST <= BUFFER_SIZE, "every record fits in an empty buffer");
 
@@ -21,7 +21,7 @@ pub struct Sink(Option<Open>);
 
 /// The records that a sink takes.
 #[derive(Clone, Debug)]
-pub(crate) enum Takes {
+pub enum Takes {
     /// All, with these fields of requests.
     All(Arc<[Box<str>]>),
     /// Records with spans.
@@ -46,7 +46,7 @@ impl Sink {
     }
 
     /// A sink with `buffers` of its own, and the way back for them.
-    pub(crate) fn new(
+    pub fn new(
         takes: Takes,
         (worker, buffers): (usize, usize),
         full: SyncSender<Message>,

@@ -34,65 +34,94 @@ pub(crate) const LARGEST: usize = FIXED
 
 /// A record read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unpacked<'a> {
-    pub(crate) time_unix_us: u64,
-    pub(crate) body_bytes: u64,
-    pub(crate) duration_us: u32,
-    pub(crate) status: u16,
-    pub(crate) client: Client,
-    pub(crate) method: &'a [u8],
-    pub(crate) version: &'a [u8],
-    pub(crate) source: &'a [u8],
-    pub(crate) target: &'a [u8],
-    pub(crate) host: &'a [u8],
-    pub(crate) referer: &'a [u8],
-    pub(crate) user_agent: &'a [u8],
+pub struct Unpacked<'a> {
+    /// When it was answered, since 1970.
+    pub time_unix_us: u64,
+    /// Bytes of content.
+    pub body_bytes: u64,
+    /// From the request to its answer.
+    pub duration_us: u32,
+    /// Of the answer.
+    pub status: u16,
+    /// The client that asked.
+    pub client: Client,
+    /// Its method.
+    pub method: &'a [u8],
+    /// Its version of HTTP, or that of TLS.
+    pub version: &'a [u8],
+    /// Where the answer came from.
+    pub source: &'a [u8],
+    /// As the client wrote it.
+    pub target: &'a [u8],
+    /// The field of this name.
+    pub host: &'a [u8],
+    /// Likewise.
+    pub referer: &'a [u8],
+    /// Likewise.
+    pub user_agent: &'a [u8],
     /// The user whose password was checked; empty if none was.
-    pub(crate) user: &'a [u8],
+    pub user: &'a [u8],
     /// The id of the request; empty if it has none.
-    pub(crate) request_id: &'a [u8],
+    pub request_id: &'a [u8],
     /// The number of its trace; empty if there is none.
-    pub(crate) trace_id: &'a [u8],
+    pub trace_id: &'a [u8],
     /// The server that was asked; empty if none was.
-    pub(crate) server: &'a [u8],
-    pub(crate) first_byte_us: u32,
-    pub(crate) attempts: u8,
-    pub(crate) weight: u32,
-    pub(crate) tls: UnpackedTls<'a>,
+    pub server: &'a [u8],
+    /// Until the server's answer began.
+    pub first_byte_us: u32,
+    /// How often servers were asked.
+    pub attempts: u8,
+    /// For how many requests it stands.
+    pub weight: u32,
+    /// Of the connection, if it has TLS.
+    pub tls: UnpackedTls<'a>,
     /// The fields of the operator's choice; empty where there is none.
-    pub(crate) chosen: [&'a [u8]; MOST_CHOSEN],
+    pub chosen: [&'a [u8]; MOST_CHOSEN],
     /// Its span, if that was packed.
-    pub(crate) span: Option<UnpackedSpan<'a>>,
+    pub span: Option<UnpackedSpan<'a>>,
 }
 
 /// A span read back from a buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UnpackedSpan<'a> {
-    pub(crate) ids: SpanIds,
-    pub(crate) route: &'a [u8],
-    pub(crate) exchange: Option<UnpackedExchange<'a>>,
+pub struct UnpackedSpan<'a> {
+    /// Its numbers.
+    pub ids: SpanIds,
+    /// The rule that it met.
+    pub route: &'a [u8],
+    /// With the server, if one was asked.
+    pub exchange: Option<UnpackedExchange<'a>>,
 }
 
 /// The exchange of a span.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UnpackedExchange<'a> {
-    pub(crate) server: &'a [u8],
-    pub(crate) status: u16,
-    pub(crate) attempts: u8,
-    pub(crate) total_us: u32,
-    pub(crate) failure: &'a [u8],
+pub struct UnpackedExchange<'a> {
+    /// Its address.
+    pub server: &'a [u8],
+    /// Of the answer.
+    pub status: u16,
+    /// How often servers were asked.
+    pub attempts: u8,
+    /// Until its end.
+    pub total_us: u32,
+    /// A word; empty if there was none.
+    pub failure: &'a [u8],
 }
 
 /// The parameters that the TLS handshake agreed on; empty for a connection without TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct UnpackedTls<'a> {
-    pub(crate) version: &'a [u8],
-    pub(crate) cipher: &'a [u8],
-    pub(crate) protocol: &'a [u8],
-    pub(crate) subject: &'a [u8],
-    pub(crate) resumed: bool,
+pub struct UnpackedTls<'a> {
+    /// Its version of HTTP, or that of TLS.
+    pub version: &'a [u8],
+    /// The suite.
+    pub cipher: &'a [u8],
+    /// By ALPN.
+    pub protocol: &'a [u8],
+    /// Of the client's certificate.
+    pub subject: &'a [u8],
+    /// With a ticket.
+    pub resumed: bool,
     /// The request was answered before the handshake was complete.
-    pub(crate) early_data: bool,
+    pub early_data: bool,
 }
 
 /// Appends `record`, with or without its span, if it fits in the capacity there is; a buffer never grows.
@@ -193,7 +222,7 @@ fn unpack_span<'a>(bytes: &mut &'a [u8]) -> Option<UnpackedSpan<'a>> {
 }
 
 /// Takes the first record off `bytes`; `None` at the end.
-pub(crate) fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
+pub fn unpack<'a>(bytes: &mut &'a [u8]) -> Option<Unpacked<'a>> {
     let time_unix_us = u64::from_ne_bytes(array(bytes)?);
     let body_bytes = u64::from_ne_bytes(array(bytes)?);
     let duration_us = u32::from_ne_bytes(array(bytes)?);

@@ -18,9 +18,14 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A message to the log thread.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub enum Message {
     /// Records of a worker.
-    Batch { worker: usize, buffer: Vec<u8> },
+    Batch {
+        /// Whose sink.
+        worker: usize,
+        /// Packed records.
+        buffer: Vec<u8>,
+    },
     /// There are orders.
     Wake,
 }
