@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed::{BedPlan, Wire};
 use crate::plan::{Generators, Group, Plan, Task};
-use crate::presets::{By, Experiment, FEW, JAWS, Part, full, quick};
+use crate::presets::{By, Experiment, FEW, JAWS, Part, UNCACHED, full, quick};
 use crate::results::AGAIN;
 use crate::results_folder::Done;
 use crate::servers::{self, Programs, Server, is_proxy};
@@ -74,8 +74,8 @@ pub const SHORTEST: Duration = Duration::from_millis(300);
 /// All servers, with the variants that the wish needs.
 pub fn known(wish: &Wish, programs: &Programs) -> Vec<Box<dyn Server>> {
     let mut servers = servers::all(programs);
-    let preset: &[&str] = if wish.preset == Preset::Full { JAWS } else { &[] };
-    for name in wish.servers.iter().map(String::as_str).chain(preset.iter().copied()) {
+    let preset = [JAWS, &[UNCACHED]].into_iter().filter(|_| wish.preset == Preset::Full);
+    for name in wish.servers.iter().map(String::as_str).chain(preset.flatten().copied()) {
         if !servers.iter().any(|server| server.name() == name) {
             servers.extend(servers::find(name, programs));
         }

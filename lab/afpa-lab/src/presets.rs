@@ -39,6 +39,13 @@ pub(crate) const JAWS: &[&str] = &[
 /// JAWS's question where a pool of threads is overtaken by a thread for each request.
 const JAWS_SWEEP: &[&str] =
     &["thread-pool", "thread-pool:pool=1", "thread-pool:pool=6", "thread-per-request"];
+/// The cache of files isolated: one event loop with it, and one that opens the file and looks at it for each request.
+const FILE_CACHE: &[&str] = &["sped", UNCACHED];
+pub(crate) const UNCACHED: &str = "sped:pin-threshold=0:recheck=0";
+/// SPECweb96's files grow with the root of the rate: 1 GB for 2,000 operations a second, and 7 GB for the 100,000 that are
+/// answered, more than small machines hold, and than can be asked once each before a measurement.
+const SCALED: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o"];
+const SCALED_RATE: u64 = 2000;
 /// The papers' proxy: everything is distributed.
 const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
 /// A server that no client of today saturates, and some that all clients do.
@@ -150,6 +157,16 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
         experiment("JAWS's clients", Some(JAWS_SWEEP), vec![clients]),
         experiment("connections", others, vec![connections]),
         experiment("HttpArena's profiles", others, vec![arena(false)?, arena(true)?]),
+        experiment(
+            "SPECweb96's files for 2,000 operations a second",
+            Some(SCALED),
+            vec![Part::persistent(family("specweb96", &[SCALED_RATE], false)?)],
+        ),
+        experiment(
+            "files without a cache",
+            Some(FILE_CACHE),
+            vec![Part::persistent(webstone(&[1 << 10, 16 << 10])?)],
+        ),
         experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
         experiment("the proxy", Some(PROXIES), proxy),
         experiment(
