@@ -1,10 +1,11 @@
 //! The beds that servers are measured on.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use afpa_netlab::inject::{Impairment, Rules};
-use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering};
-use anyhow::{Result, bail, ensure};
+use afpa_netlab::{Bed, BedOptions, Offloads, Path, Steering, pin};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::results::BedRecord;
 
@@ -25,6 +26,8 @@ pub struct BedPlan {
     layout: Layout,
     /// Delay, loss and bandwidth on the way, if any.
     wire: Option<Wire>,
+    /// The client acknowledges each segment at once.
+    acknowledges_each: bool,
     /// Core of the server.
     pub server_core: usize,
     /// Core of the generator.
@@ -79,9 +82,10 @@ impl BedPlan {
         ensure!(server_core < there && client_core < there, "this machine has {there} cores");
         ensure!(server_core != client_core, "server and client need a core each");
         Ok(Self {
-            name: format!("{name}{}", if wire.is_some() { IMPAIRED } else { "" }),
+            name: format!("{name}{}", wire.map_or(String::new(), Wire::suffix)),
             layout,
             wire,
+            acknowledges_each: false,
             server_core,
             client_core: if layout == Layout::OneCore { server_core } else { client_core },
         })
@@ -94,7 +98,24 @@ impl BedPlan {
     ///
     /// When a step fails; the parts that were made until then are removed.
     pub fn create(&self) -> Result<Bed> {
-        Bed::create(&self.options())
+        let make = || {
+            // The forwarder, if there is one, stays on the core of the thread that makes it.
+            if self.wire.is_some() {
+                pin(self.client_core)?;
+            }
+            Bed::create(&self.options())
+        };
+        let made = std::thread::scope(|scope| scope.spawn(make).join());
+        let bed = made.map_err(|_| anyhow!("the bed's set-up panicked"))??;
+        if self.acknowledges_each {
+            acknowledge_each(&bed)?;
+        }
+        Ok(bed)
+    }
+
+    /// The same bed, whose client acknowledges each segment at once, as Kim and Rixner's did.
+    pub fn acknowledging_each(self) -> Self {
+        Self { acknowledges_each: true, ..self }
     }
 
     /// Client addresses of the bed.
@@ -142,6 +163,30 @@ impl BedPlan {
     }
 }
 
+/// By the client's route to the server: a setting of a socket would have to be repeated after each answer.
+fn acknowledge_each(bed: &Bed) -> Result<()> {
+    let network =
+        format!("{}.0.0/16", Bed::SERVER_V4.octets().map(|one| one.to_string())[..2].join("."));
+    let mut command = bed.client().command("ip");
+    command.args(["route", "change", &network, "dev", Bed::DEVICE, "quickack", "1"]);
+    let output = command.stdin(Stdio::null()).output().context("cannot start ip")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "a route that acknowledges at once: {}", said.trim());
+    Ok(())
+}
+
+/// The delay each way on the bed of this name; `None` where no forwarder is in the middle.
+pub fn delay_of(name: &str) -> Option<Duration> {
+    let (_, delay) = name.strip_suffix(IMPAIRED)?.rsplit_once('-')?;
+    let (number, unit) = delay.split_at_checked(delay.find(|c: char| !c.is_ascii_digit())?)?;
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "us" => Some(Duration::from_micros(number)),
+        _ => None,
+    }
+}
+
 /// Does the bed of this name lose or delay packets?
 pub fn is_impaired(name: &str) -> bool {
     name.ends_with(IMPAIRED)
@@ -161,6 +206,15 @@ impl Wire {
 
     fn impairment(self) -> Impairment {
         Impairment { delay: self.delay, loss: self.loss, rate: self.rate, ..Impairment::default() }
+    }
+
+    /// Behind the bed's name: beds of different delays are different beds.
+    fn suffix(self) -> String {
+        match self.delay.as_micros() {
+            0 => IMPAIRED.to_owned(),
+            micros if micros % 1000 == 0 => format!("-{}ms{IMPAIRED}", micros / 1000),
+            micros => format!("-{micros}us{IMPAIRED}"),
+        }
     }
 
     fn words(self) -> String {
@@ -199,6 +253,10 @@ mod tests {
         let wire = Wire::new(Duration::from_millis(10), 0.01, Some(20_000_000));
         let bed = BedPlan::named("steered", (0, 1), wire).unwrap();
         assert!(is_impaired(&bed.name) && !is_impaired("steered"));
+        assert_eq!(bed.name, "steered-10ms-impaired");
+        assert_eq!(delay_of(&bed.name), Some(Duration::from_millis(10)));
+        assert_eq!(delay_of("steered-1us-impaired"), Some(Duration::from_micros(1)));
+        assert_eq!([delay_of("steered"), delay_of("steered-impaired")], [None, None]);
         let about = bed.record().about;
         for part in ["10ms delay", "1 % of packets lost", "20 Mbit/s"] {
             assert!(about.contains(part), "{about}");

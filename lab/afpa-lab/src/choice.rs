@@ -107,6 +107,7 @@ impl Wish {
     ) -> Result<Plan> {
         let mut plan = Plan {
             groups: Vec::new(),
+            axes: Vec::new(),
             rounds: self.rounds,
             look_inside: self.look_inside,
             left_out: Vec::new(),
@@ -131,6 +132,7 @@ impl Wish {
             plan.add(experiment.title, bed, tasks, names);
         }
         self.add_named(&chosen, generators, &mut plan)?;
+        self.add_axes(&chosen, generators, &mut plan)?;
         for name in &chosen {
             let server = servers.iter().find(|server| server.name() == *name);
             if server.is_some_and(|server| !plan.has_work_for(server.as_ref())) {

@@ -7,6 +7,7 @@
 
 pub mod adaptive;
 mod answers;
+mod axes;
 pub mod bed;
 pub mod bench;
 pub mod choice;

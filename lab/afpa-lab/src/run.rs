@@ -1,5 +1,7 @@
 //! A plan, carried out.
 
+mod inside;
+
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +18,7 @@ use crate::results::{Journal, ServerRecord, Turn};
 use crate::results_folder;
 use crate::servers::{self, Programs, Running, Server, ServerSetup};
 use crate::usage::{Sample, Used, doubts};
-use crate::whitebox::{Counting, WhiteBox};
+use crate::whitebox::WhiteBox;
 
 /// Inside a namespace that is ours alone, any port is free.
 const PORT: u16 = 8080;
@@ -128,49 +130,6 @@ impl Run<'_> {
         Ok(brought)
     }
 
-    /// White-box turns of every server of a group: each of `tasks` once, with the counters on, which change
-    /// the rate.
-    ///
-    /// # Errors
-    ///
-    /// When the journal cannot be written, or a signal ends the run.
-    pub fn look_inside(
-        &self,
-        group: &Group,
-        watch: &mut dyn Watch,
-        brought: &mut Brought,
-    ) -> Result<()> {
-        let path = self.folder.join(results_folder::WHITE_BOX);
-        let mut journal: Journal<WhiteBox> = Journal::open(&path)?;
-        brought.white_box = std::mem::take(&mut journal.found);
-        for server in &group.servers {
-            let session = Session { group, server, round: 1 };
-            let missing = |task: &&Task| {
-                let point = task.point(&group.bed);
-                !brought.white_box.iter().any(|w| w.server == *server && w.point == point)
-            };
-            let tasks: Vec<&Task> = session.tasks().into_iter().filter(missing).collect();
-            if tasks.is_empty() {
-                continue;
-            }
-            watch.say(&format!("inside {server}"));
-            let held = self.with_server(&session, |bed, _| {
-                for task in &tasks {
-                    let found = self.count(task, bed, &session)?;
-                    journal.add(&found)?;
-                    brought.white_box.push(found);
-                }
-                Ok(())
-            });
-            match held {
-                Err(error) if self.is_interrupted() => return Err(error),
-                Err(error) => watch.say(&format!("inside {server}: {error:#}")),
-                Ok(_) => {}
-            }
-        }
-        Ok(())
-    }
-
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
@@ -182,7 +141,7 @@ impl Run<'_> {
         for folder in [self.work, &root] {
             fs::set_permissions(folder, Permissions::from_mode(0o755))?;
         }
-        for task in plan.groups.iter().flat_map(|group| &group.tasks) {
+        for task in plan.groups.iter().chain(&plan.axes).flat_map(|group| &group.tasks) {
             task.workload.make_files(&root)?;
         }
         Ok(())
@@ -326,21 +285,6 @@ impl Run<'_> {
             pin(plan.client_core)?;
             generator.run(&client, &task.workload, &task.load, sample)
         })?
-    }
-
-    fn count(&self, task: &Task, bed: &Bed, session: &Session<'_>) -> Result<WhiteBox> {
-        let plan = &session.group.bed;
-        let mut counting = Counting::prepare(plan.server_core, self.work)?;
-        let mut told = Vec::with_capacity(2);
-        let measured = self.load(task, bed, session, &mut || {
-            let order = if told.is_empty() { counting.begin() } else { counting.pause() };
-            told.push(order);
-        })?;
-        if let Some(failure) = wrong(&measured) {
-            return Err(anyhow!(failure));
-        }
-        told.into_iter().collect::<Result<Vec<()>>>()?;
-        Ok(counting.end()?.each(&task.point(plan), session.server, &measured))
     }
 }
 

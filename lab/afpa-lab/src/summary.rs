@@ -118,6 +118,7 @@ impl Summary {
                 && point.generator == load.generator
                 && point.persistent == load.persistent
                 && point.connections == load.connections
+                && point.rate == load.rate
                 && is_impaired(&point.bed) == is_impaired(&load.bed)
         })
     }
@@ -252,6 +253,7 @@ pub(crate) mod tests {
                 generator: "tc".into(),
                 persistent: true,
                 connections: 64,
+                rate: None,
             },
             server: server.into(),
             round,

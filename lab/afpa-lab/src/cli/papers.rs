@@ -10,7 +10,7 @@ use afpa_lab::environment::Environment;
 use afpa_lab::plan::{Generators, Plan};
 use afpa_lab::results::{FAILED, Method, Results, SCHEMA, Turn, WorkloadRecord, write_whole};
 use afpa_lab::results_folder::{ResultsFolder, remove_journals};
-use afpa_lab::run::{Brought, Run};
+use afpa_lab::run::{Brought, Run, Watch};
 use afpa_lab::servers::{Programs, Server};
 use afpa_lab::units::{parse_duration, parse_rate, parse_share, parse_size};
 use afpa_lab::work::Work;
@@ -132,7 +132,7 @@ impl Papers {
             plan.look_inside = false;
         }
         ensure!(
-            earlier.finished.is_none() || !plan.black_box_lasts().is_zero(),
+            earlier.finished.is_none() || !plan.lasts().is_zero(),
             "{0} holds a finished run, and nothing is missing; its report again: afpa-lab report {0}",
             folder.display()
         );
@@ -231,9 +231,10 @@ impl Papers {
         environment: Environment,
         brought: Brought,
     ) -> Results {
-        let beds = plan.groups.iter().map(|group| (group.bed.name.clone(), group.bed.record()));
+        let groups = || plan.groups.iter().chain(&plan.axes);
+        let beds = groups().map(|group| (group.bed.name.clone(), group.bed.record()));
         let tasks = || plan.groups.iter().flat_map(|group| &group.tasks);
-        let workloads = tasks().map(|task| {
+        let workloads = groups().flat_map(|group| &group.tasks).map(|task| {
             let workload = &task.workload;
             let record = WorkloadRecord {
                 family: workload.family.clone(),
@@ -294,7 +295,13 @@ fn look_inside(
     brought: &mut Brought,
 ) -> Result<()> {
     let groups = if plan.look_inside { plan.white_box() } else { Vec::new() };
-    groups.iter().try_for_each(|group| run.look_inside(group, progress, brought))
+    for (place, group) in groups.iter().enumerate() {
+        let left = plan.looks_last(&groups[place..]).as_secs_f64() / 60.0;
+        let about = format!("[inside {}/{}, about {left:.0} min left]", place + 1, groups.len());
+        progress.say(&format!("{about} {}, bed {}", group.title, group.bed.name));
+        run.look_inside(group, progress, brought)?;
+    }
+    Ok(())
 }
 
 /// A quick run has this long, with a minute to spare.
@@ -311,7 +318,7 @@ fn environment_of(folder: &Path, now: &Environment) -> Result<Environment> {
 }
 
 fn describe(plan: &Plan, folder: &Path) {
-    for group in &plan.groups {
+    for group in plan.groups.iter().chain(&plan.axes) {
         say!(
             "{}: {} loads on bed {}, {} servers: {}",
             group.title,

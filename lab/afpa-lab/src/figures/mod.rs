@@ -3,6 +3,7 @@
 mod bars;
 mod chart;
 mod panels;
+mod stacks;
 mod svg;
 
 use std::fs;
@@ -39,6 +40,7 @@ pub fn draw(results: &Results, summary: &Summary) -> Vec<Figure> {
     figures.extend(mixes(results, summary));
     figures.extend(zero_copy(results, summary));
     figures.extend(over_connections(summary));
+    figures.extend(stacks::draw(results));
     figures
 }
 

@@ -20,6 +20,8 @@ pub use self::generators::Generators;
 pub struct Plan {
     /// Groups, the most important one first.
     pub groups: Vec<Group>,
+    /// Kim and Rixner's axes: looks inside at rates that are held.
+    pub axes: Vec<Group>,
     /// Interleaved rounds.
     pub rounds: u32,
     /// White-box turns follow.
@@ -31,6 +33,7 @@ pub struct Plan {
 }
 
 /// Tasks that each server does in one go, in each round, on one bed.
+#[derive(Clone)]
 pub struct Group {
     /// For people.
     pub title: String,
@@ -82,7 +85,7 @@ impl Plan {
     }
 
     /// Groups for a look inside: by each server once, the first load over each kind of connection
-    /// and JAWS's mix.
+    /// and JAWS's mix; and the axes.
     pub fn white_box(&self) -> Vec<Group> {
         let mut known: Vec<(bool, bool)> = Vec::new();
         let mut groups = Vec::new();
@@ -92,7 +95,7 @@ impl Plan {
                 let kind = (task.load.persistent, task.workload.family == "jaws");
                 if !known.contains(&kind) {
                     known.push(kind);
-                    let load = Load { duration: whitebox::SECONDS, ..task.load.clone() };
+                    let load = Load { duration: whitebox::PROFILE, ..task.load.clone() };
                     tasks.push(Task { load, ..task.clone() });
                 }
             }
@@ -107,6 +110,7 @@ impl Plan {
                 });
             }
         }
+        groups.extend(self.axes.iter().cloned());
         groups
     }
 }
@@ -128,6 +132,7 @@ impl Task {
             generator: self.generator.clone(),
             persistent: self.load.persistent,
             connections: self.load.connections,
+            rate: self.load.rate.map(|rate| rate.round() as u32),
         }
     }
 

@@ -23,7 +23,7 @@ fn group(title: &str, servers: &[&str], seconds: u64) -> Group {
 fn plan() -> Plan {
     let groups = vec![group("first", &["a", "b", "a (again)"], 2), group("second", &["a"], 2)];
     let (left_out, done) = (Vec::new(), Done::default());
-    Plan { groups, rounds: 2, look_inside: false, left_out, done }
+    Plan { groups, axes: Vec::new(), rounds: 2, look_inside: false, left_out, done }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use super::{Group, Plan, Session, Task};
 use crate::bed::BedPlan;
 use crate::results_folder::Done;
+use crate::whitebox;
 
 /// A server's start and end take about this long.
 const SESSION: Duration = Duration::from_millis(1200);
@@ -14,6 +15,8 @@ const SESSION: Duration = Duration::from_millis(1200);
 const LOOK: f64 = 250e6;
 /// Time that a measurement takes besides its own: connections, the generator's start.
 const AROUND: Duration = Duration::from_millis(200);
+/// Samples are read in about this long.
+const READING: Duration = Duration::from_millis(700);
 
 impl Plan {
     /// About the time that the missing measurements take.
@@ -31,16 +34,23 @@ impl Plan {
         if !self.look_inside {
             return Duration::ZERO;
         }
+        self.looks_last(&self.white_box())
+    }
+
+    /// About how long looks into these groups take, without those that are there.
+    pub fn looks_last(&self, groups: &[Group]) -> Duration {
         let lasts = |group: &Group| -> Duration {
             let of = |server: &String| {
-                together(group.tasks.iter().filter(|task| {
+                let missing = |task: &&Task| {
                     let point = task.point(&group.bed);
                     group.does(server, task) && !self.done.has_look(&point, server)
-                }))
+                };
+                let tasks = || group.tasks.iter().filter(missing);
+                together(tasks()) + tasks().map(beside).sum::<Duration>()
             };
             group.servers.iter().map(of).sum()
         };
-        self.white_box().iter().map(lasts).sum()
+        groups.iter().map(lasts).sum()
     }
 
     /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
@@ -135,6 +145,12 @@ impl Session<'_> {
     pub(super) fn lasts(&self, done: &Done) -> Duration {
         together(self.missing(done))
     }
+}
+
+/// What a look takes besides its samples: reading them, and a turn of counters where no rate is held.
+fn beside(task: &Task) -> Duration {
+    let counted = task.load.warm_up + whitebox::SECONDS + AROUND;
+    READING + if task.load.rate.is_none() { counted } else { Duration::ZERO }
 }
 
 /// About how long a server's session with these tasks takes.

@@ -4,6 +4,7 @@ mod findings;
 mod html;
 mod markdown;
 mod tables;
+mod times;
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,8 @@ use crate::results::{Results, write_whole};
 use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 use crate::units::digits;
+
+pub(crate) use times::axes;
 
 /// People's notes about a run, in the folder of its results: they go into the report.
 const NOTES: &str = "notes.md";

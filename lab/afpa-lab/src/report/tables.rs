@@ -18,7 +18,8 @@ pub(super) struct Table {
 /// Black box and white box, point by point.
 pub(super) fn all(results: &Results, summary: &Summary) -> Vec<Table> {
     let points = summary.points.iter().map(|one| black_box(results, summary, one));
-    points.chain(agreement(summary)).chain(white_box(results)).collect()
+    let white = white_box(results).into_iter().chain(super::times::all(results));
+    points.chain(agreement(summary)).chain(white).collect()
 }
 
 /// The same load by several generators: how far they agree.
@@ -107,8 +108,9 @@ fn black_box_row(row: &Row, clients: u32) -> Vec<String> {
 /// A point in words, for people.
 pub(super) fn heading(results: &Results, point: &Point) -> String {
     let title = results.workloads.get(&point.workload).map_or(&point.workload, |w| &w.title);
+    let rate = point.rate.map_or(String::new(), |rate| format!("; {rate} requests/s asked for"));
     format!(
-        "{title}; {}; {} connections; bed {}; generator {}",
+        "{title}; {}; {} connections{rate}; bed {}; generator {}",
         if point.persistent { "persistent" } else { "one request a connection" },
         point.connections,
         point.bed,
@@ -143,7 +145,7 @@ fn notes(one: &PointSummary) -> Vec<String> {
 /// One table for each point that was looked into.
 fn white_box(results: &Results) -> Vec<Table> {
     let mut points: Vec<&Point> = Vec::new();
-    for found in &results.white_box {
+    for found in results.white_box.iter().filter(|found| !found.calls.is_empty()) {
         if !points.contains(&&found.point) {
             points.push(&found.point);
         }

@@ -16,6 +16,9 @@ pub struct Point {
     pub persistent: bool,
     /// Connections at a time.
     pub connections: u32,
+    /// Requests a second of an open loop; `None`: as many as the server answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
 }
 
 /// One measurement of one server.

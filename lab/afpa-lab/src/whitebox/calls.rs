@@ -48,6 +48,12 @@ impl Category {
         }
     }
 
+    /// By the name of the kernel's function for it, such as `newfstatat` or `sendfile64`.
+    pub(super) fn named(name: &str) -> Self {
+        let found = NAMES.iter().find(|(_, names)| names.contains(&name));
+        found.map_or(Self::Other, |(category, _)| *category)
+    }
+
     /// The calls of a category; [`Other`](Self::Other) is what no category names. `accept` is
     /// reading and `close` a file operation, as in the paper, whoever the descriptor belongs to.
     pub(super) fn calls(self) -> &'static [libc::c_long] {
@@ -62,6 +68,105 @@ impl Category {
         }
     }
 }
+
+/// The same calls by the names of the kernel's functions.
+const NAMES: &[(Category, &[&str])] = &[
+    (
+        Category::File,
+        &[
+            "open",
+            "openat",
+            "openat2",
+            "close",
+            "stat",
+            "newstat",
+            "fstat",
+            "newfstat",
+            "newfstatat",
+            "statx",
+            "access",
+            "lseek",
+            "fcntl",
+            "pread64",
+            "getdents64",
+            "fadvise64",
+            "mmap",
+            "munmap",
+        ],
+    ),
+    (
+        Category::Write,
+        &[
+            "write",
+            "writev",
+            "pwrite64",
+            "sendto",
+            "sendmsg",
+            "sendmmsg",
+            "sendfile",
+            "sendfile64",
+            "splice",
+            "ioctl",
+            "setsockopt",
+            "shutdown",
+        ],
+    ),
+    (
+        Category::Read,
+        &[
+            "read",
+            "readv",
+            "recvfrom",
+            "recvmsg",
+            "accept",
+            "accept4",
+            "poll",
+            "ppoll",
+            "select",
+            "pselect6",
+            "epoll_wait",
+            "epoll_pwait",
+            "epoll_pwait2",
+            "epoll_ctl",
+            "io_uring_enter",
+        ],
+    ),
+    (
+        Category::Signal,
+        &[
+            "rt_sigaction",
+            "rt_sigprocmask",
+            "rt_sigreturn",
+            "rt_sigtimedwait",
+            "sigaltstack",
+            "kill",
+            "tgkill",
+        ],
+    ),
+    (
+        Category::Synchronisation,
+        &["futex", "semop", "semtimedop", "flock", "sched_yield", "membarrier"],
+    ),
+    (
+        Category::Process,
+        &[
+            "clone",
+            "clone3",
+            "fork",
+            "vfork",
+            "execve",
+            "exit",
+            "exit_group",
+            "wait4",
+            "waitid",
+            "set_robust_list",
+            "rseq",
+            "mprotect",
+            "madvise",
+            "prctl",
+        ],
+    ),
+];
 
 const FILE: &[libc::c_long] = &[
     libc::SYS_openat,
@@ -157,6 +262,19 @@ const PROCESS: &[libc::c_long] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn names_and_numbers_agree() {
+        for (category, names) in NAMES {
+            // `stat`, `fstat` and `sendfile` have two names each; on x86-64 all of the others are in both.
+            let doubles = ["newstat", "newfstat", "sendfile64"];
+            let single = names.iter().filter(|name| !doubles.contains(name)).count();
+            assert_eq!(single, category.calls().len(), "{category:?}");
+        }
+        assert_eq!(Category::named("writev"), Category::Write);
+        assert_eq!(Category::named("getpid"), Category::Other);
+    }
 
     #[test]
     fn no_call_is_in_two_categories() {

@@ -3,10 +3,17 @@
 //!
 //! `perf stat` counts tracepoints in the kernel, on the server's core alone and without a record
 //! for each event: every call costs a few filters more, which changes rates but not the number of
-//! calls. So these are turns of their own, whose rates are used nowhere.
+//! calls. So these are turns of their own, whose rates are used nowhere. Samples of the core ([`Profile`]) say where the time
+//! goes.
 
 mod calls;
 mod counting;
+mod layer;
+mod perf;
+mod profile;
+mod stacks;
+mod symbols;
+mod task;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,6 +26,9 @@ use crate::results::Point;
 
 pub use calls::Category;
 pub use counting::Counting;
+pub use layer::Layer;
+pub use profile::{Profile, SECONDS as PROFILE, Sampling, Time};
+pub use task::Task;
 
 /// The average costs of one request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,6 +44,23 @@ pub struct WhiteBox {
     pub switches: f64,
     /// Instructions a request, user and kernel; `None` where they cannot be counted.
     pub instructions: Option<f64>,
+    /// Where the time goes, by a turn of its own; `None` where no samples were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+}
+
+impl WhiteBox {
+    /// A look by samples alone.
+    pub fn profiled(point: &Point, server: &str, profile: Profile) -> Self {
+        Self {
+            point: point.clone(),
+            server: server.to_owned(),
+            calls: Vec::new(),
+            switches: 0.0,
+            instructions: None,
+            profile: Some(profile),
+        }
+    }
 }
 
 /// Why system calls cannot be counted here; `None` when they can.
@@ -107,6 +134,7 @@ impl Counted {
             calls: Category::ALL.into_iter().zip(self.calls.map(each)).collect(),
             switches: each(self.switches),
             instructions: self.instructions.map(each),
+            profile: None,
         }
     }
 }
