@@ -1,7 +1,7 @@
-//! Findings of how something grows: with the size of a file, with the number of connections.
+//! Findings of how something grows with the size of a file.
 
-use super::{Holds, Said};
-use crate::presets::{FEWEST_CONNECTIONS, MOST_CONNECTIONS, USUAL_CONNECTIONS};
+use super::ours::production;
+use super::{ABOUT, HALF, Holds, Said};
 use crate::report::told;
 use crate::results::Results;
 use crate::stats::Verdict;
@@ -11,8 +11,6 @@ use crate::units::{digits, number, size};
 /// The papers' smallest large file, and the two sizes for which they give the gain of not copying.
 const LARGE: u64 = 128 << 10;
 const COPIED: [(u64, f64); 2] = [(4 << 10, 1.25), (32 << 10, 2.11)];
-/// Half of what the papers gained, or lost.
-const HALF: f64 = 0.5;
 
 /// The points of WebStone over persistent connections on the steered bed, with the sizes of their files, the smallest first.
 fn sizes<'s>(results: &Results, summary: &'s Summary) -> Vec<(u64, &'s PointSummary)> {
@@ -36,14 +34,14 @@ pub(super) fn large_files(results: &Results, summary: &Summary) -> Said {
         return Err(LACKING);
     }
     let mut words = Vec::new();
-    let mut as_good = Vec::new();
+    let mut verdicts = Vec::new();
     for (length, one) in points {
         let own = one.row(&summary.subject).ok_or(LACKING)?;
         let others = one.rows.iter().filter(|row| !row.server.starts_with("afpa"));
         let best =
             others.max_by(|a, b| a.bytes.median.total_cmp(&b.bytes.median)).ok_or(LACKING)?;
         let ratio = best.ratio.ok_or(LACKING)?;
-        as_good.push(matches!(ratio.verdict, Verdict::None | Verdict::Less));
+        verdicts.push(ratio.verdict);
         words.push(format!(
             "{}: {} {}, {} {} ({})",
             size(length),
@@ -54,16 +52,43 @@ pub(super) fn large_files(results: &Results, summary: &Summary) -> Said {
             told(&ratio),
         ));
     }
-    Ok((words.join("; "), of_all(&as_good)))
+    Ok((words.join("; "), as_good(&verdicts)))
 }
 
-/// Whether all of them hold, some of them, or none.
-fn of_all(hold: &[bool]) -> Holds {
-    match (hold.contains(&true), hold.contains(&false)) {
-        (true, false) => Holds::Yes,
-        (true, true) => Holds::Partly,
-        _ => Holds::No,
+/// The two have to be alike at every size. Where user mode is ahead it is better than the finding says, and not the same.
+fn as_good(verdicts: &[Verdict]) -> Holds {
+    let are = |one: Verdict| verdicts.iter().filter(|verdict| **verdict == one).count();
+    match (are(Verdict::More), are(Verdict::None)) {
+        (_, alike) if alike == verdicts.len() => Holds::Yes,
+        (ahead, _) if ahead == verdicts.len() => Holds::No,
+        _ => Holds::Partly,
     }
+}
+
+/// Apache with a process for each connection, beside the fastest of the others at the smallest size and at the largest.
+pub(super) fn prefork_catches_up(results: &Results, summary: &Summary) -> Said {
+    const LACKING: &str = "a small file and one of 128 KB or more, on apache-prefork and others";
+    let points = sizes(results, summary);
+    let [(small, first), .., (large, last)] = points[..] else { return Err(LACKING) };
+    if large < LARGE {
+        return Err(LACKING);
+    }
+    let share = |one: &PointSummary| {
+        let prefork = one.row("apache-prefork")?;
+        let others =
+            one.rows.iter().filter(|row| production(&row.server) && row.server != prefork.server);
+        let best = others.max_by(|a, b| a.bytes.median.total_cmp(&b.bytes.median))?;
+        Some((best.server.clone(), prefork.bytes.median / best.bytes.median))
+    };
+    let ((fast, lags), (faster, catches_up)) = share(first).zip(share(last)).ok_or(LACKING)?;
+    let words = format!(
+        "apache-prefork at {}: {}x of {fast}; at {}: {}x of {faster}",
+        size(small),
+        digits(lags),
+        size(large),
+        digits(catches_up),
+    );
+    Ok((words, Holds::all_of(&[lags < ABOUT, catches_up >= ABOUT])))
 }
 
 /// By server-core time, because the generator may be the limit of both. Half of the papers' gain is enough.
@@ -85,43 +110,13 @@ pub(super) fn zero_copy(results: &Results, summary: &Summary) -> Said {
         gained.push(grows(copy, sendfile, 1.0 + (gain - 1.0) * HALF));
     }
     let words: Vec<String> = pairs.iter().map(told).collect();
-    Ok((format!("cost of copying over cost of sendfile, {}", words.join(", ")), of_all(&gained)))
+    Ok((
+        format!("cost of copying over cost of sendfile, {}", words.join(", ")),
+        Holds::all_of(&gained),
+    ))
 }
 
 /// Does a request of the first cost so many times as much as one of the second, and that in all rounds?
 fn grows(one: &Row, other: &Row, times: f64) -> bool {
     one.cost.median >= other.cost.median * times && one.cost.min > other.cost.max
-}
-
-/// The cost of a request over the papers' most connections and over their fewest. With few of them a server is woken
-/// for each request, so the usual number stands beside it.
-pub(super) fn connections(summary: &Summary) -> Said {
-    const LACKING: &str = "one file over 4 and over 2,048 persistent connections";
-    let plain = |one: &&PointSummary| one.point.bed == "steered" && one.point.persistent;
-    let points = || summary.main_points().filter(plain);
-    let of = |workload: &str, number: u32| {
-        points().find(|one| one.point.workload == workload && one.point.connections == number)
-    };
-    let most = points().find(|one| one.point.connections == MOST_CONNECTIONS).ok_or(LACKING)?;
-    let workload = &most.point.workload;
-    let fewest = of(workload, FEWEST_CONNECTIONS).ok_or(LACKING)?;
-    let usual = of(workload, USUAL_CONNECTIONS);
-    let (mut words, mut grown, mut some) = (Vec::new(), Vec::new(), false);
-    for (many, few) in most.rows.iter().filter_map(|row| Some((row, fewest.row(&row.server)?))) {
-        let over = |row: &Row| format!("{}x", digits(many.cost.median / row.cost.median));
-        let usual = usual.and_then(|one| one.row(&many.server));
-        let usual = usual.map_or(String::new(), |row| format!(" (over 64: {})", over(row)));
-        words.push(format!("{} {}{usual}", many.server, over(few)));
-        grown.push(grows(many, few, 1.0 + 1.57 * HALF));
-        some |= grows(many, few, 1.0);
-    }
-    let holds = match of_all(&grown) {
-        Holds::No if some => Holds::Partly,
-        holds => holds,
-    };
-    let text = format!(
-        "cost over {MOST_CONNECTIONS} connections over that over {FEWEST_CONNECTIONS}, {workload}: {}",
-        words.join(", ")
-    );
-    if words.is_empty() { Err(LACKING) } else { Ok((text, holds)) }
 }

@@ -1,28 +1,41 @@
 //! The papers' findings beside ours, each with the figures that speak for or against it.
 //!
 //! The papers' findings are quoted from their text. Ours are computed from the turns, at the sizes,
-//! connections and loads that the papers speak of; a finding that was not measured there says so.
-//! Why it holds or not is a matter of judgement and is written by people, in the report that is
-//! committed.
+//! connections and loads that the papers speak of, and the verdict follows from the figures by a rule; a finding that was
+//! not measured there says so, and has no verdict. Why it holds or not is a matter of judgement and is written by people,
+//! in the report that is committed.
 
+mod connections;
 mod growth;
+mod inside;
 mod jaws;
 mod ours;
+mod small;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::results::Results;
+use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 
-use growth::{connections, large_files, zero_copy};
-use jaws::{crossover, optimisations, pool_sizes};
-use ours::{best_user_mode, howl, interrupt_over_thread, prefork_is_slowest, proxy};
+use table::FINDINGS;
 
 /// One of the papers' findings.
 struct Finding {
     paper: &'static str,
     source: &'static str,
-    ours: fn(&Results, &Summary) -> Said,
+    /// The measurement that decides.
+    run: &'static str,
+    rule: Rule,
+}
+
+/// How a finding is judged.
+enum Rule {
+    /// By the figures.
+    Figures(fn(&Results, &Summary) -> Said),
+    /// Nobody can measure it any more, or not on a machine like this; and why.
+    NotToday(&'static str),
 }
 
 /// Our finding, in words; or the measurement that it lacks.
@@ -36,76 +49,32 @@ enum Holds {
     Partly,
 }
 
+impl Holds {
+    /// Whether all of them hold, some of them, or none.
+    fn all_of(hold: &[bool]) -> Self {
+        match (hold.contains(&true), hold.contains(&false)) {
+            (true, false) => Self::Yes,
+            (true, true) => Self::Partly,
+            _ => Self::No,
+        }
+    }
+
+    /// A gain that the papers give as a number: it holds between half of it and one and a half, in part when it is a gain
+    /// of another size.
+    fn gain(ratio: &Ratio, papers: f64) -> Self {
+        let gained = ratio.spread.median - 1.0;
+        match ratio.verdict {
+            Verdict::More if (papers * HALF..=papers * (1.0 + HALF)).contains(&gained) => Self::Yes,
+            Verdict::More => Self::Partly,
+            _ => Self::No,
+        }
+    }
+}
+
 /// The papers say "about": so much of their number is enough.
 const ABOUT: f64 = 0.9;
-
-const FINDINGS: &[Finding] = &[
-    Finding {
-        paper: "Serving in the software interrupt is about three times as fast as the best \
-                user-mode server on SPECweb96 (AFPA 10,269, Zeus 2,843 requests/s; 3.5 times IIS).",
-        source: "USENIX 2001, 5.1",
-        ours: |results, summary| best_user_mode(results, summary, "specweb96", 3.0),
-    },
-    Finding {
-        paper: "For 64-byte files it is more than three times as fast (IIS 3.27 times slower).",
-        source: "USENIX 2001, 5.2",
-        ours: |results, summary| best_user_mode(results, summary, "webstone-64", 3.0),
-    },
-    Finding {
-        paper: "For 128 KB and more, the fastest user-mode server is as good as the kernel.",
-        source: "USENIX 2001, 5.2",
-        ours: large_files,
-    },
-    Finding {
-        paper: "The software interrupt is 12 % faster than kernel threads with the same code \
-                (here: than the same program in user mode), for 64-byte files.",
-        source: "USENIX 2001, 5.2",
-        ours: interrupt_over_thread,
-    },
-    Finding {
-        paper: "Howl, the ceiling of user mode (accept, read, write, close), is only 32 % faster \
-                than Zeus for 64-byte files.",
-        source: "USENIX 2001, 5.3",
-        ours: howl,
-    },
-    Finding {
-        paper: "Pre-forked processes (Apache) are the slowest architecture.",
-        source: "USENIX 2001, 5.1; JAWS, 2.3",
-        ours: prefork_is_slowest,
-    },
-    Finding {
-        paper: "Not copying is worth 25 % at 4 KB and 111 % at 32 KB.",
-        source: "USENIX 2001, zero copy TCP send",
-        ours: zero_copy,
-    },
-    Finding {
-        paper: "The proxy passes on 3,128 requests of 102 bytes a second on one processor, a quarter of \
-                what the cache answers (12,522 of 64 bytes), each on a connection of its own.",
-        source: "AFPA 2001, table 1",
-        ours: |_, summary| proxy(summary),
-    },
-    Finding {
-        paper: "Cached heads, lazy date and gather-write together gain 65 %.",
-        source: "JAWS, 3.2.2",
-        ours: |_, summary| optimisations(summary),
-    },
-    Finding {
-        paper: "The size of a thread pool hardly matters, as long as it is more than one.",
-        source: "JAWS, 3.2.3",
-        ours: |_, summary| pool_sizes(summary),
-    },
-    Finding {
-        paper: "Of 1 to 42 clients, at higher loads a thread for each request beats the thread pool.",
-        source: "JAWS, 3.2.3",
-        ours: |_, summary| crossover(summary),
-    },
-    Finding {
-        paper: "A packet costs TCP 157 % more cycles over 2,048 connections than over 4, for their state \
-                no longer fits the cache.",
-        source: "FreeBSD, 5.2",
-        ours: |_, summary| connections(summary),
-    },
-];
+/// So far a gain may be from the papers', as a share of it.
+const HALF: f64 = 0.5;
 
 /// As a section of Markdown; empty when nothing was measured that any finding is about.
 pub(super) fn markdown(results: &Results, summary: &Summary) -> String {
@@ -113,9 +82,9 @@ pub(super) fn markdown(results: &Results, summary: &Summary) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut text = "\n## The papers' findings and ours\n\n| the papers | source | here | holds |\n\
-                    |---|---|---|---|\n"
-        .to_owned();
+    let head = HEAD.join(" | ");
+    let mut text =
+        format!("\n{HEADING}\n\n{}\n\n| {head} |\n|---|---|---|---|---|---|\n", count(&rows));
     text.extend(rows.iter().map(|row| format!("| {} |\n", row.join(" | "))));
     text
 }
@@ -126,25 +95,48 @@ pub(super) fn html(results: &Results, summary: &Summary) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head = ["the papers", "source", "here", "holds"].map(str::to_owned);
-    let table = super::html::sentences(&head, &rows);
-    format!("<h2>The papers' findings and ours</h2>\n{table}")
+    let table = super::html::sentences(&HEAD.map(str::to_owned), &rows);
+    format!("<h2>The papers' findings and ours</h2>\n<p>{}</p>\n{table}", count(&rows))
+}
+
+const HEADING: &str = "## The papers' findings and ours";
+const HEAD: [&str; 6] = ["", "the papers", "source", "measured by", "here", "verdict"];
+/// The verdicts, and the state of a finding that has none yet.
+const VERDICTS: [&str; 5] =
+    ["holds", "holds in part", "does not hold", "not possible today", "not measured yet"];
+
+/// How many rows have each verdict.
+fn count(rows: &[Vec<String>]) -> String {
+    let of = |verdict: &&str| rows.iter().filter(|row| row[5] == **verdict).count();
+    let counts = VERDICTS.iter().map(|verdict| format!("{} {verdict}", of(verdict)));
+    format!("Of {} findings: {}.", rows.len(), counts.collect::<Vec<_>>().join(", "))
 }
 
 fn rows(results: &Results, summary: &Summary) -> Vec<Vec<String>> {
-    let said: Vec<Said> = FINDINGS.iter().map(|one| (one.ours)(results, summary)).collect();
-    if said.iter().all(Result::is_err) {
+    let said: Vec<Option<Said>> = FINDINGS
+        .iter()
+        .map(|one| match one.rule {
+            Rule::Figures(rule) => Some(rule(results, summary)),
+            Rule::NotToday(_) => None,
+        })
+        .collect();
+    if !said.iter().flatten().any(Result::is_ok) {
         return Vec::new();
     }
-    FINDINGS.iter().zip(said).map(|(finding, said)| row(finding, said)).collect()
+    let numbered = (1..).zip(FINDINGS.iter().zip(said));
+    numbered.map(|(number, (finding, said))| row(number, finding, said)).collect()
 }
 
-fn row(finding: &Finding, said: Said) -> Vec<String> {
-    let (words, holds) = match said {
-        Ok((words, Holds::Yes)) => (words, "yes"),
-        Ok((words, Holds::No)) => (words, "no"),
-        Ok((words, Holds::Partly)) => (words, "in part"),
-        Err(lacking) => (format!("it takes {lacking}"), "not measured"),
+fn row(number: usize, finding: &Finding, said: Option<Said>) -> Vec<String> {
+    let [holds, partly, no, not_today, open] = VERDICTS;
+    let (words, verdict) = match (said, &finding.rule) {
+        (Some(Ok((words, Holds::Yes))), _) => (words, holds),
+        (Some(Ok((words, Holds::Partly))), _) => (words, partly),
+        (Some(Ok((words, Holds::No))), _) => (words, no),
+        (Some(Err(lacking)), _) => (format!("it takes {lacking}"), open),
+        (None, Rule::NotToday(why)) => ((*why).to_owned(), not_today),
+        (None, Rule::Figures(_)) => (String::new(), open),
     };
-    vec![finding.paper.into(), finding.source.into(), words, holds.into()]
+    let cells = [finding.paper, finding.source, finding.run, &words, verdict];
+    std::iter::once(number.to_string()).chain(cells.map(str::to_owned)).collect()
 }
