@@ -13,6 +13,7 @@ use afpa_generator::{ClientSetup, Measured};
 use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::held::{self, Held};
 use crate::plan::{Generators, Group, Plan, Session, Task};
 use crate::results::{Journal, ServerRecord, Turn};
 use crate::results_folder;
@@ -158,21 +159,24 @@ impl Run<'_> {
         tasks: &[&Task],
         tell: &mut dyn FnMut(Turn) -> Result<()>,
     ) -> Result<ServerRecord> {
-        self.with_server(session, |bed, running| {
+        self.with_server(session, |bed, running, start| {
             for task in tasks {
                 ensure!(!self.is_interrupted(), "interrupted");
-                tell(self.measure(task, bed, running, session)?)?;
+                let mut turn = self.measure(task, bed, running, session)?;
+                let memory = held::memory(&running.processes());
+                turn.held = Some(Held { start: start.as_secs_f64(), memory });
+                tell(turn)?;
             }
             Ok(())
         })
     }
 
-    /// A bed and a server for one session. The bed is a fresh one each time: programs that a
-    /// server left attached must not answer for the next.
+    /// A bed and a server for one session, and how long the server took until it accepted. The bed is a fresh one each
+    /// time: programs that a server left attached must not answer for the next.
     fn with_server(
         &self,
         session: &Session<'_>,
-        work: impl FnOnce(&Bed, &Running<'_>) -> Result<()>,
+        work: impl FnOnce(&Bed, &Running<'_>, Duration) -> Result<()>,
     ) -> Result<ServerRecord> {
         let plan = &session.group.bed;
         let server = servers::find(session.name(), &self.programs)
@@ -194,8 +198,9 @@ impl Run<'_> {
             folder: &folder,
             connections: session.group.most_connections(),
         };
+        let begun = Instant::now();
         let running = server.start(&setup)?;
-        work(bed, &running)?;
+        work(bed, &running, begun.elapsed())?;
         let record = self.record(server.as_ref(), &running)?;
         running.stop()?;
         Ok(record)
@@ -259,7 +264,7 @@ impl Run<'_> {
         };
         let (cost, busy) = used.told(measured.requests, measured.seconds);
         let doubts = doubts(&busy, plan.server_core == plan.client_core);
-        Ok(Turn { point, server, round, measured, cost, busy, doubts, failure })
+        Ok(Turn { point, server, round, measured, cost, busy, doubts, failure, held: None })
     }
 
     fn load(

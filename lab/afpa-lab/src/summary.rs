@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bed::is_impaired;
+use crate::held::Held;
 use crate::results::{AGAIN, Cost, Doubt, Point, Results, Turn};
 use crate::stats::{Ratio, Spread, noise};
 
@@ -49,6 +50,10 @@ pub struct Row {
     pub ratio: Option<Ratio>,
     /// This server's cost a request over the subject's.
     pub cost_ratio: Option<Ratio>,
+    /// Median of the bytes of its processes, where they were looked at.
+    pub memory: Option<f64>,
+    /// Median of the seconds until it accepted connections.
+    pub start: Option<f64>,
 }
 
 impl Summary {
@@ -155,6 +160,10 @@ impl Row {
         let median = |of: fn(&Turn) -> f64| spread(of).map_or(0.0, |spread| spread.median);
         let of = |name, figure| rounds(turns, name, figure);
         let cost: fn(&Turn) -> f64 = |turn| turn.cost.total();
+        let held = |of: fn(Held) -> f64| {
+            let spread = Spread::of(valid.iter().filter_map(|turn| turn.held).map(of));
+            spread.map(|spread| spread.median)
+        };
         let other = server != subject;
         let tells_cost = turns.iter().all(|turn| crate::bed::tells_cost(&turn.point.bed));
         let ratio = Ratio::of(&of(subject, Turn::rate), &of(server, Turn::rate), noise);
@@ -178,6 +187,8 @@ impl Row {
             doubts: doubts(&valid),
             ratio: ratio.filter(|_| other),
             cost_ratio: cost_ratio.filter(|_| other && tells_cost),
+            memory: held(|held| held.memory as f64),
+            start: held(|held| held.start),
         })
     }
 
@@ -262,6 +273,7 @@ pub(crate) mod tests {
             busy: Busy::default(),
             doubts: Vec::new(),
             failure: None,
+            held: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The report as one page, for people who would rather look than read: figures inside, no scripts,
 //! nothing fetched from elsewhere.
 
+use super::losses::losses;
 use super::{findings, last_lines, tables};
 use crate::figures::{Figure, escape};
 use crate::results::{Addition, Results};
@@ -35,6 +36,8 @@ pub(super) fn page(
     );
     text += &list("ratios", &last_lines(results));
     text += &method(results);
+    text += "<h2>Where AFPA loses</h2>\n";
+    text += &list("ratios", &losses(results, summary));
     text += &findings::html(results, summary);
     text += &paragraphs(notes);
     text += "<h2>Figures</h2>\n";

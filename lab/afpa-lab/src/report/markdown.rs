@@ -1,5 +1,6 @@
 //! The report as Markdown: README.md of the folder of results.
 
+use super::losses::losses;
 use super::{findings, last_lines, tables};
 use crate::figures::Figure;
 use crate::results::Results;
@@ -19,6 +20,11 @@ pub(super) fn page(
     text.extend(last_lines(results).iter().map(|line| format!("- {line}\n")));
     text += "\nA ratio is the median of the rounds' own ratios, in brackets their lowest and highest; \
              of the beds, the one that is least favourable to the first server is quoted.\n";
+    text += "\n## Where AFPA loses\n\n";
+    match losses(results, summary).as_slice() {
+        [] => text += "Against no server that people run, at no load.\n",
+        lines => text.extend(lines.iter().map(|line| format!("- {line}\n"))),
+    }
     text += &findings::markdown(results, summary);
     if !notes.trim().is_empty() {
         text += &format!("\n{}\n", notes.trim());

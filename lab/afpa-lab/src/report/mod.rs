@@ -2,6 +2,7 @@
 
 mod findings;
 mod html;
+mod losses;
 mod markdown;
 mod tables;
 mod times;

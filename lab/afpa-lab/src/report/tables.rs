@@ -78,6 +78,7 @@ fn black_box(results: &Results, summary: &Summary, one: &PointSummary) -> Table 
     let mut head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     head.push(format!("{}'s requests/s over it", summary.subject));
     head.push("its cost over that".into());
+    head.extend(["memory", "start"].map(str::to_owned));
     let rows = one.rows.iter().map(|row| black_box_row(row, one.point.connections)).collect();
     Table { heading: heading(results, &one.point), head, rows, notes: notes(one) }
 }
@@ -102,6 +103,8 @@ fn black_box_row(row: &Row, clients: u32) -> Vec<String> {
         marks,
         row.ratio.as_ref().map_or(String::new(), told),
         row.cost_ratio.as_ref().map_or(String::new(), told),
+        row.memory.map_or(String::new(), |bytes| number(bytes, "B")),
+        row.start.map_or(String::new(), |seconds| number(seconds, "s")),
     ]
 }
 
@@ -122,6 +125,13 @@ fn notes(one: &PointSummary) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(noise) = one.noise {
         notes.push(format!("One server, measured twice a round, was up to {} % from itself: a smaller difference is none.", digits(noise * 100.0)));
+    }
+    if one.rows.iter().any(|row| row.memory.is_some()) {
+        notes.push(
+            "Memory is that of the server's processes after the measurement, what they share once; start is the time until \
+             it accepts connections, to within 10 ms. Both hold servers behind it; neither the kernel's tables of programs."
+                .into(),
+        );
     }
     if !crate::bed::tells_cost(&one.point.bed) {
         notes.push(

@@ -3,6 +3,8 @@
 use afpa_generator::Measured;
 use serde::{Deserialize, Serialize};
 
+use crate::held::Held;
+
 /// The key of a comparison: everything about a measurement but the server and the round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
@@ -41,6 +43,9 @@ pub struct Turn {
     pub doubts: Vec<Doubt>,
     /// Why the turn does not count; its figures are kept, and used nowhere.
     pub failure: Option<String>,
+    /// What the server held, and how soon it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
 /// Behind the name of the server that is measured twice in each round, for the noise.

@@ -37,7 +37,7 @@ impl Run<'_> {
                 continue;
             }
             watch.say(&format!("inside {server}, {}: {} loads", group.title, tasks.len()));
-            let held = self.with_server(&session, |bed, _| {
+            let held = self.with_server(&session, |bed, _, _| {
                 for task in &tasks {
                     ensure!(!self.is_interrupted(), "interrupted");
                     let found = self.look(task, bed, &session)?;

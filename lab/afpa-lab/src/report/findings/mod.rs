@@ -19,6 +19,7 @@ use crate::results::Results;
 use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 
+pub(super) use ours::{own, production};
 use table::FINDINGS;
 
 /// One of the papers' findings.
