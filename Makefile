@@ -60,7 +60,8 @@ lab:
 bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARGS="--servers afpa,nginx")
 	@$(TARGET_DIR)/release/afpa-lab papers --quick $(ARGS)
 
-bench-full: lab ## the papers' experiments with every server, an hour or more (ARGS="--within 30m")
+bench-full: lab ## the papers' experiments with every server, as root, within an hour (ARGS="--within 30m")
+	@$(TARGET_DIR)/release/afpa-lab trixie || echo 'Without the servers of Debian 13.'
 	@$(TARGET_DIR)/release/afpa-lab papers --full $(ARGS)
 
 bench-fast-path: lab ## the fast path's figures, as root (ARGS="--quick")

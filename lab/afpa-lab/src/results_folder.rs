@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -88,6 +88,18 @@ impl ResultsFolder {
         write_whole(&folder.join(WISH), text.as_bytes())?;
         self.finished.as_ref().map_or(Ok(()), |results| write_journals(results, folder))
     }
+}
+
+/// The newest folder in `parent` with a run for the same wish that was cut short.
+pub fn cut_short(parent: &Path, wish: &Wish) -> Option<PathBuf> {
+    let folders = fs::read_dir(parent).ok()?.flatten().map(|entry| entry.path());
+    let mut unfinished: Vec<PathBuf> = folders
+        .filter(|folder| folder.join(TURNS).exists() && !folder.join("results.json").exists())
+        .filter(|folder| ResultsFolder::look(folder, wish).is_ok())
+        .collect();
+    // Their names are times.
+    unfinished.sort();
+    unfinished.pop()
 }
 
 /// A finished run's journals went into its results. They are made again, but for those that a
@@ -203,6 +215,26 @@ mod tests {
         assert_eq!([1, 2, 3, 4].map(rounds), [true, true, true, false]);
         remove_journals(folder.path());
         assert!(!folder.path().join(TURNS).exists());
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_is_found_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let (full, quick) = (wish(Preset::Full), wish(Preset::Quick));
+        assert_eq!(cut_short(parent.path(), &full), None);
+        let begin = |name: &str, wish: &Wish| {
+            let folder = parent.path().join(name);
+            open(&folder, wish);
+            Journal::<Turn>::open(&folder.join(TURNS)).unwrap();
+            folder
+        };
+        let [older, newer] =
+            ["2026-11-28-100000", "2026-11-29-100000"].map(|name| begin(name, &full));
+        begin("2026-11-30-100000", &quick);
+        let longer = Wish { within: Some(Duration::from_secs(90)), ..wish(Preset::Full) };
+        assert_eq!(cut_short(parent.path(), &longer), Some(newer.clone()));
+        results(&[("afpa", &[10.0])]).write(&newer).unwrap();
+        assert_eq!(cut_short(parent.path(), &full), Some(older));
     }
 
     #[test]

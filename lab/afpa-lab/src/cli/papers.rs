@@ -9,7 +9,7 @@ use afpa_lab::choice::{Preset, Wish, known};
 use afpa_lab::environment::Environment;
 use afpa_lab::plan::{Generators, Plan};
 use afpa_lab::results::{FAILED, Method, Results, SCHEMA, Turn, WorkloadRecord, write_whole};
-use afpa_lab::results_folder::{ResultsFolder, remove_journals};
+use afpa_lab::results_folder::{ResultsFolder, cut_short, remove_journals};
 use afpa_lab::run::{Brought, Run, Watch};
 use afpa_lab::servers::{Programs, Server};
 use afpa_lab::units::{parse_duration, parse_rate, parse_share, parse_size};
@@ -36,7 +36,7 @@ pub(super) struct Papers {
     /// A look at everything, within ten minutes
     #[arg(long)]
     quick: bool,
-    /// The papers' experiments, with all servers
+    /// The papers' experiments, with all servers, within an hour
     #[arg(long)]
     full: bool,
     /// Servers [default: a few; with --full all that are here]
@@ -61,7 +61,7 @@ pub(super) struct Papers {
     #[arg(long, conflicts_with = "generator", conflicts_with_all = PRESETS)]
     every_generator: bool,
     /// Requests a second that come whether or not the server keeps up [default: closed loop]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with_all = PRESETS)]
     rate: Option<f64>,
     /// Interleaved rounds [default: 3; with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -92,7 +92,7 @@ pub(super) struct Papers {
     #[arg(long)]
     no_white_box: bool,
     /// Folder of the results; a run that was cut short, or had no time for everything, goes on there
-    /// [default: build/lab/TIME]
+    /// [default: build/lab/TIME; a preset that was cut short finds its own]
     #[arg(long, value_name = "FOLDER")]
     report: Option<PathBuf>,
     /// The afpa program [default: beside this one]
@@ -124,7 +124,7 @@ impl Papers {
         let wish = self.wish();
         let servers = known(&wish, &programs);
         let generators = Generators::choose(wish.generator.as_deref())?;
-        let folder = self.folder();
+        let folder = self.folder(&wish);
         let mut earlier = ResultsFolder::look(&folder, &wish)?;
         let mut plan = wish.plan(&servers, &generators, std::mem::take(&mut earlier.done))?;
         if let Some(reason) = whitebox::missing().filter(|_| plan.look_inside) {
@@ -209,16 +209,23 @@ impl Papers {
             bandwidth: self.bandwidth,
             cores: (self.server_core, self.client_core),
             look_inside: !self.no_white_box,
-            within: self.within.or((preset == Preset::Quick).then_some(QUICK)),
+            within: self.within.or(match preset {
+                Preset::Named => None,
+                Preset::Quick => Some(QUICK),
+                Preset::Full => Some(FULL),
+            }),
         }
     }
 
-    /// Where results go.
-    fn folder(&self) -> PathBuf {
-        self.report.clone().unwrap_or_else(|| {
+    /// Where results go: a preset that was cut short goes on in its folder.
+    fn folder(&self, wish: &Wish) -> PathBuf {
+        const REPORTS: &str = "build/lab";
+        let preset = wish.preset != Preset::Named;
+        let begun = || cut_short(Path::new(REPORTS), wish).filter(|_| preset);
+        self.report.clone().or_else(begun).unwrap_or_else(|| {
             let now = Environment::look().time;
             let name = now.chars().take(19).map(|c| if c == ' ' { '-' } else { c });
-            PathBuf::from("build/lab").join(name.collect::<String>().replace(':', ""))
+            PathBuf::from(REPORTS).join(name.collect::<String>().replace(':', ""))
         })
     }
 
@@ -304,8 +311,9 @@ fn look_inside(
     Ok(())
 }
 
-/// A quick run has this long, with a minute to spare.
+/// A quick run has this long, with a minute to spare, and a full one an hour with two.
 const QUICK: Duration = Duration::from_secs(8 * 60);
+const FULL: Duration = Duration::from_secs(58 * 60);
 
 /// The machine as it was when the run began, also for a run that is continued.
 fn environment_of(folder: &Path, now: &Environment) -> Result<Environment> {
