@@ -8,6 +8,7 @@ use super::{Brought, Run, Watch, wrong};
 use crate::plan::{Group, Session, Task};
 use crate::results::Journal;
 use crate::results_folder;
+use crate::servers::Running;
 use crate::whitebox::{self, Counting, Profile, Sampling, WhiteBox};
 
 impl Run<'_> {
@@ -37,10 +38,10 @@ impl Run<'_> {
                 continue;
             }
             watch.say(&format!("inside {server}, {}: {} loads", group.title, tasks.len()));
-            let held = self.with_server(&session, |bed, _, _| {
+            let held = self.with_server(&session, |bed, running, _| {
                 for task in &tasks {
                     ensure!(!self.is_interrupted(), "interrupted");
-                    let found = self.look(task, bed, &session)?;
+                    let found = self.look(task, bed, running, &session)?;
                     journal.add(&found)?;
                     brought.white_box.push(found);
                 }
@@ -55,9 +56,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn look(&self, task: &Task, bed: &Bed, session: &Session<'_>) -> Result<WhiteBox> {
+    fn look(
+        &self,
+        task: &Task,
+        bed: &Bed,
+        running: &Running<'_>,
+        session: &Session<'_>,
+    ) -> Result<WhiteBox> {
         if task.load.rate.is_some() {
-            let profile = self.profile(task, bed, session)?;
+            let profile = self.profile(task, bed, running, session)?;
             let point = task.point(&session.group.bed);
             return Ok(WhiteBox::profiled(&point, session.server, profile));
         }
@@ -66,10 +73,16 @@ impl Run<'_> {
             ..task.clone()
         };
         let found = self.count(&counted, bed, session)?;
-        Ok(WhiteBox { profile: Some(self.profile(task, bed, session)?), ..found })
+        Ok(WhiteBox { profile: Some(self.profile(task, bed, running, session)?), ..found })
     }
 
-    fn profile(&self, task: &Task, bed: &Bed, session: &Session<'_>) -> Result<Profile> {
+    fn profile(
+        &self,
+        task: &Task,
+        bed: &Bed,
+        running: &Running<'_>,
+        session: &Session<'_>,
+    ) -> Result<Profile> {
         let mut sampling = Sampling::prepare(session.group.bed.server_core, self.work)?;
         let mut told = Vec::with_capacity(2);
         let measured = self.load(task, bed, session, &mut || {
@@ -80,7 +93,7 @@ impl Run<'_> {
             return Err(anyhow!(failure));
         }
         told.into_iter().collect::<Result<Vec<()>>>()?;
-        sampling.end(&measured)
+        sampling.end(&measured, &running.processes())
     }
 
     fn count(&self, task: &Task, bed: &Bed, session: &Session<'_>) -> Result<WhiteBox> {

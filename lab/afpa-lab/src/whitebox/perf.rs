@@ -1,4 +1,4 @@
-//! A `perf` that is told when to begin and when to end.
+//! A `perf` that obeys orders to begin and to end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};

@@ -1,7 +1,7 @@
 //! Where the time of a request goes: samples of the server's core by the clock, with the functions that lead there.
 //!
 //! Virtual machines show no cycles, so a timer takes the samples. It waits while interrupts are off, and finds the
-//! function behind then: what is short and does that is counted for its neighbour.
+//! function behind then: a short function that does so is counted for its neighbour.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::Layer;
 use super::perf::Perf;
-use super::stacks::samples;
+use super::stacks::{Sample, samples};
 use super::task::Task;
 
 /// Samples a second: a prime, so that they do not fall into step with timers.
@@ -70,15 +70,19 @@ impl Profile {
         parts.fold(Time::default(), |sum, (_, time)| sum.and(*time))
     }
 
-    /// From the text of `perf script`. A sample stands for the time between two of them.
-    fn of(text: &str, measured: &Measured) -> Self {
+    /// From the text of `perf script`. A sample stands for the time between two of them. Of processes that are not the
+    /// server's, packets count alone: interrupts come to whoever has the core.
+    fn of(text: &str, measured: &Measured, server: &[i32]) -> Self {
         let rate = measured.requests as f64 / measured.seconds;
         let each = if rate > 0.0 { 1e6 / f64::from(HERTZ) / measured.seconds / rate } else { 0.0 };
         let (mut layers, mut tasks) = ([0_u32; Layer::ALL.len()], [0_u32; Task::ALL.len()]);
-        for frames in samples(text) {
+        for Sample { process, frames } in samples(text) {
             // An idle core belongs to no request.
             let Some(layer) = Layer::of(&frames) else { continue };
             let task = Task::of(&frames);
+            if task != Task::Packets && !server.contains(&process) {
+                continue;
+            }
             count(&mut layers, Layer::ALL.iter().position(|one| *one == layer));
             count(&mut tasks, Task::ALL.iter().position(|one| *one == task));
         }
@@ -138,22 +142,22 @@ impl Sampling {
         self.perf.tell("disable")
     }
 
-    /// Ends perf and gives back where the time of the measured requests went.
+    /// Ends perf and gives back where the time of the measured requests went, in the server's processes and in interrupts.
     ///
     /// # Errors
     ///
     /// When perf fails, or has no samples.
-    pub fn end(mut self, measured: &Measured) -> Result<Profile> {
+    pub fn end(mut self, measured: &Measured, server: &[i32]) -> Result<Profile> {
         self.perf.end()?;
         // Functions that the compiler put into others are asked of another program, for minutes.
         let output = Command::new("perf")
-            .args(["script", "-F", "ip,sym", "--no-inline", "-i"])
+            .args(["script", "-F", "pid,ip,sym", "--no-inline", "-i"])
             .arg(&self.file)
             .stdin(Stdio::null())
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "perf script: {}", said.trim());
-        let profile = Profile::of(&String::from_utf8_lossy(&output.stdout), measured);
+        let profile = Profile::of(&String::from_utf8_lossy(&output.stdout), measured, server);
         ensure!(!profile.layers.is_empty(), "perf took no samples: {}", said.trim());
         Ok(profile)
     }
@@ -171,17 +175,21 @@ mod tests {
 
     #[test]
     fn samples_become_the_time_of_a_request() {
-        let text = "\tffffffff81000001 tcp_ack\n\tffffffff81000002 net_rx_action\n\n\
-                    \tffffffff81000003 tcp_sendmsg\n\tffffffff81000004 __x64_sys_sendto\n\n\
-                    \t5555 main\n\n\tffffffff81000005 default_idle\n";
+        let text = "99\n\tffffffff81000001 tcp_ack\n\tffffffff81000002 net_rx_action\n\n\
+                    7\n\tffffffff81000003 tcp_sendmsg\n\tffffffff81000004 __x64_sys_sendto\n\n\
+                    7\n\t5555 main\n\n0\n\tffffffff81000005 default_idle\n\n99\n\t5555 main\n";
         let measured = Measured { requests: 10, seconds: 1.0, ..Measured::default() };
-        let profile = Profile::of(text, &measured);
+        let profile = Profile::of(text, &measured, &[7]);
         let each = 1e6 / f64::from(HERTZ) / 10.0;
         let tcp = profile.layer(Layer::Tcp);
         assert_eq!(tcp.samples, 2);
         assert!((tcp.micros - 2.0 * each).abs() < 1e-9, "{tcp:?}");
         assert_eq!(profile.layer(Layer::User).samples, 1);
-        assert_eq!(profile.layers_that(|_| true).samples, 3, "an idle core is not counted");
+        assert_eq!(
+            profile.layers_that(|_| true).samples,
+            3,
+            "neither an idle core nor others are counted"
+        );
         assert_eq!(profile.tasks_that(Task::is_network).samples, 2);
         assert_eq!(profile.tasks_that(|task| task == Task::Packets).samples, 1);
     }
@@ -205,7 +213,7 @@ mod tests {
         busy.join().unwrap();
         sampling.pause().unwrap();
         let measured = Measured { requests: 1, seconds: 0.4, ..Measured::default() };
-        let profile = sampling.end(&measured).unwrap();
+        let profile = sampling.end(&measured, &[std::process::id() as i32]).unwrap();
         assert!(profile.layer(Layer::SystemCall).samples > 10, "{profile:?}");
         assert!(!folder.path().join("perf-samples").exists());
     }

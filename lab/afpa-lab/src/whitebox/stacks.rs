@@ -1,4 +1,4 @@
-//! What `perf script` prints: a block for each sample, its frames from the innermost one outwards.
+//! The output of `perf script`: a block for each sample, its frames from the innermost one outwards.
 
 /// One function of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +27,29 @@ impl<'t> Frame<'t> {
     }
 }
 
-/// The samples of `perf script -F ip,sym`. Lines that are no frames end a sample.
-pub(super) fn samples(text: &str) -> impl Iterator<Item = Vec<Frame<'_>>> {
-    let mut lines = text.lines();
+/// A sample: the process in which it was taken, and its frames.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sample<'t> {
+    pub(super) process: i32,
+    pub(super) frames: Vec<Frame<'t>>,
+}
+
+/// The samples of `perf script -F pid,ip,sym`: a line with the process, and one for each frame. Lines that are neither end
+/// a sample.
+pub(super) fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
+    let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
-        let first = lines.by_ref().find_map(Frame::parse)?;
-        let rest = lines.by_ref().map_while(Frame::parse);
-        Some(std::iter::once(first).chain(rest).collect())
+        loop {
+            let Ok(process) = lines.next()?.trim().parse() else { continue };
+            let mut frames = Vec::new();
+            while let Some(frame) = lines.peek().and_then(|line| Frame::parse(line)) {
+                frames.push(frame);
+                lines.next();
+            }
+            if !frames.is_empty() {
+                return Some(Sample { process, frames });
+            }
+        }
     })
 }
 
@@ -41,12 +57,14 @@ pub(super) fn samples(text: &str) -> impl Iterator<Item = Vec<Frame<'_>>> {
 mod tests {
     use super::*;
 
-    const PRINTED: &str = "\n\tffffffff81c01234 tcp_ack\n\tffffffff81c05678 tcp_v4_rcv\n\n\
-                           \t    55d0c0ffee00 [unknown]\n\n\n\tffffffffc0000000 bpf_prog_12_x\n";
+    const PRINTED: &str = "    0 \n\tffffffff81c01234 tcp_ack\n\tffffffff81c05678 tcp_v4_rcv\n\n\
+                           12345 \n\t    55d0c0ffee00 [unknown]\n\n7\n\n    9\n\tffffffffc0000000 bpf_prog_12_x\n";
 
     #[test]
     fn blocks_become_samples() {
-        let found: Vec<Vec<Frame<'_>>> = samples(PRINTED).collect();
+        let processes: Vec<i32> = samples(PRINTED).map(|sample| sample.process).collect();
+        assert_eq!(processes, [0, 12345, 9], "a sample without frames is none");
+        let found: Vec<Vec<Frame<'_>>> = samples(PRINTED).map(|sample| sample.frames).collect();
         let names: Vec<Vec<&str>> =
             found.iter().map(|frames| frames.iter().map(|frame| frame.symbol).collect()).collect();
         assert_eq!(
@@ -60,7 +78,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_breaks_it(text in "[0-9a-f \\n\\té]{0,200}") {
-            let _ = samples(&text).map(|frames| frames.len()).sum::<usize>();
+            let _ = samples(&text).map(|sample| sample.frames.len()).sum::<usize>();
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Category;
 use super::stacks::Frame;
 
-/// What the time is spent on.
+/// The use of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -40,7 +40,7 @@ impl Task {
         }
     }
 
-    /// Whether it is the network's: what JAWS's ideal server spends its time on.
+    /// Whether it is the network's: the tasks of JAWS's ideal server.
     pub fn is_network(self) -> bool {
         matches!(self, Self::Call(Category::Read | Category::Write) | Self::Packets)
     }
