@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::axes::{MANY_SEGMENTS, ONE_SEGMENT};
 use crate::results::{AGAIN, Cost, Point, ServerRecord, Turn};
 use crate::stats::{Ratio, Spread, Verdict};
 use crate::summary::tests::turn;
+use crate::whitebox::{Layer, Profile, Task, Time, WhiteBox};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -74,6 +76,7 @@ fn read(text: &str) -> (Results, Summary) {
     let mut ratios: Vec<(Point, String, Ratio)> = Vec::new();
     for section in text.split("\n### ").skip(1) {
         let Some((heading, body)) = section.split_once('\n') else { continue };
+        results.white_box.extend(looks(heading, body));
         let Some((point, record)) = point(heading) else { continue };
         results.workloads.insert(point.workload.clone(), record);
         let noise = body.split("was up to ").nth(1).and_then(|rest| rest.split(' ').next());
@@ -107,6 +110,70 @@ fn read(text: &str) -> (Results, Summary) {
         row.expect("the row of the table").ratio = Some(ratio);
     }
     (results, summary)
+}
+
+/// A table of times, along an axis or by category of call.
+fn looks(heading: &str, body: &str) -> Vec<WhiteBox> {
+    let rows = body.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| server"));
+    let rows =
+        rows.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
+    let look = |cells: Vec<&str>| {
+        let (first, point) = match heading.strip_prefix("Time by category of call. ") {
+            Some(load) => (1, point(load)?.0),
+            None => (2, along(heading.strip_prefix("Time by layer, ")?, cells[1])?),
+        };
+        let (all, samples) = cells[cells.len() - 2].split_once(" (")?;
+        let samples: f64 = samples.trim_end_matches(')').parse().ok()?;
+        let time = |cell: &str| {
+            let micros = value(cell);
+            Time { samples: (samples * micros / value(all)) as u32, micros }
+        };
+        let times: Vec<Time> =
+            cells[first..cells.len() - 2].iter().map(|cell| time(cell)).collect();
+        let rate = value(cells.last()?.split(' ').next()?);
+        let (mut layers, mut tasks) = (Vec::new(), Vec::new());
+        match first {
+            1 => tasks = Task::ALL.into_iter().zip(times).collect(),
+            _ => layers = Layer::ALL.into_iter().zip(times).collect(),
+        }
+        Some(WhiteBox::profiled(&point, cells[0], Profile { rate, layers, tasks }))
+    };
+    rows.filter_map(look).collect()
+}
+
+/// A point of an axis: where it is, as the table has it.
+fn along(axis: &str, place: &str) -> Option<Point> {
+    let number: f64 = place.split(' ').next()?.parse().ok()?;
+    let segments = |bits: f64, number: f64| (bits / 8.0 / (number * 1448.0)).round() as u32;
+    let held = segments(1e8, 1.0);
+    let (workload, connections, rate, bed) = match axis {
+        _ if axis.contains("packet rate") => {
+            (MANY_SEGMENTS, 1, segments(number * 1e6, 11.0), "steered".into())
+        }
+        _ if axis.contains("over connections") => {
+            (ONE_SEGMENT, number as u32, held, "steered".into())
+        }
+        _ if number == 0.0 => (ONE_SEGMENT, 2048, held, "steered-1us-impaired".into()),
+        _ => (ONE_SEGMENT, 2048, held, format!("steered-{number}ms-impaired")),
+    };
+    let (workload, generator) = (workload.into(), "socket".into());
+    Some(Point { bed, workload, generator, persistent: true, connections, rate: Some(rate) })
+}
+
+#[test]
+fn tables_of_times_are_read_back() {
+    let body = "\n| server | connections | user |\n|---|---:|\n\
+                | nginx | 4 | 1.0 | 2.0 | 0 | 3.0 | 0 | 4.0 | 0 | 0 | 10.0 (1000) | 8630 |\n\
+                | nginx | 2048 | 1.0 | 2.0 | 0 | 9.0 | 0 | 4.0 | 0 | 0 | 16.0 (1600) | 7000 of 8633 |\n";
+    let found = looks("Time by layer, over connections at 100 Mb/s", body);
+    let [few, many] = &found[..] else { panic!("{found:?}") };
+    let tcp = |look: &WhiteBox| look.profile.as_ref().unwrap().layer(Layer::Tcp);
+    assert_eq!((few.point.connections, few.point.rate, tcp(few).samples), (4, Some(8633), 300));
+    assert_eq!((many.point.connections, tcp(many).micros), (2048, 9.0));
+    assert_eq!(many.profile.as_ref().unwrap().rate, 7000.0);
+    let bed = |place: &str| along("over latency, 2,048 connections", place).unwrap().bed;
+    assert_eq!(["0 ms", "40 ms"].map(bed), ["steered-1us-impaired", "steered-40ms-impaired"]);
+    assert_eq!(along("over the packet rate", "900 Mb/s").unwrap().rate, Some(7063));
 }
 
 fn add_server(results: &mut Results, name: &str) {
@@ -150,7 +217,10 @@ fn point(heading: &str) -> Option<(Point, WorkloadRecord)> {
         title.strip_prefix("WebStone, ").map(|size| crate::units::parse_size(size).unwrap());
     let workload = match (title, length) {
         (_, Some(length)) => format!("webstone-{length}"),
-        (title, _) if title.starts_with("SPECweb96 mix") => "specweb96-20".into(),
+        (title, _) if title.starts_with("SPECweb96 mix") => {
+            let rate = title.split("(target ").nth(1).and_then(|rest| rest.split('/').next());
+            format!("specweb96-{}", rate.expect("a target"))
+        }
         ("JAWS's mix", _) => "jaws".into(),
         (title, _) if title.starts_with("The papers' proxy run") => "proxy-102".into(),
         (title, _) => title.to_owned(),
