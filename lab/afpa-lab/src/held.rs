@@ -1,4 +1,4 @@
-//! What a server holds, and how soon it is there.
+//! The memory of a server, and how soon it is there.
 
 use std::fs;
 

@@ -6,6 +6,7 @@
 //! tables and the page, [`figures`] the pictures.
 
 pub mod adaptive;
+mod along;
 mod answers;
 mod axes;
 pub mod bed;

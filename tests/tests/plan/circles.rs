@@ -29,7 +29,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-lab", "adaptive/figures.rs", 4),
     ("afpa-lab", "choice.rs", 3),
     ("afpa-lab", "cli/adaptive.rs", 11),
-    ("afpa-lab", "report/findings/growth.rs", 8),
     ("afpa-lab", "servers/afpa.rs", 8),
     ("afpa-lab", "sites/configuration.rs", 3),
     ("afpa-module-http", "common.rs", 10),

@@ -22,7 +22,7 @@ const RECORD: usize = 20;
 const GET: u8 = 0;
 /// Of the byte of the status.
 const INDEX: u8 = 0x3f;
-/// In the order of the archive's tools; what is behind the last one is no status.
+/// In the order of the archive's tools; an index behind the last one is no status.
 const STATUS: [u16; 37] = [
     100, 101, 200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 304, 305, 400, 401, 402, 403,
     404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 500, 501, 502, 503, 504, 505,
@@ -43,7 +43,10 @@ pub(crate) fn is_world_cup(begin: &[u8]) -> bool {
 /// # Errors
 ///
 /// When the log cannot be read, or has no entry that can be replayed.
-pub(crate) fn read_world_cup(mut log: impl Read, limits: &LogLimits) -> Result<(Vec<Entry>, usize)> {
+pub(crate) fn read_world_cup(
+    mut log: impl Read,
+    limits: &LogLimits,
+) -> Result<(Vec<Entry>, usize)> {
     let (mut entries, mut passed_over, mut record) = (Vec::new(), 0, [0; RECORD]);
     while entries.len() < limits.entries {
         let read = read_record(&mut log, &mut record)?;

@@ -1,6 +1,5 @@
 //! Workloads: files, requests with the expected responses, and the order of requests.
 
-mod arena;
 mod fixed;
 mod mixes;
 mod order;
@@ -147,7 +146,7 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
         }
         _ if !sizes.is_empty() => bail!("{name} does not come in sizes"),
         "jaws" => vec![mixes::jaws()],
-        "arena" => arena::profiles(),
+        "arena" => mixes::arena(),
         "proxy" => vec![fixed::proxy()],
         "absent" => vec![fixed::absent()],
         "cold" => fixed::cold(),

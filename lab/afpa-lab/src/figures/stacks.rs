@@ -2,7 +2,7 @@
 
 use super::Figure;
 use super::svg::Svg;
-use crate::report::axes;
+use crate::along::axes;
 use crate::results::Results;
 use crate::units::digits;
 use crate::whitebox::{Layer, Task, WhiteBox};

@@ -147,7 +147,7 @@ impl Session<'_> {
     }
 }
 
-/// What a look takes besides its samples: reading them, and a turn of counters where no rate is held.
+/// The time of a look besides its samples: reading them, and a turn of counters where no rate is held.
 fn beside(task: &Task) -> Duration {
     let counted = task.load.warm_up + whitebox::SECONDS + AROUND;
     READING + if task.load.rate.is_none() { counted } else { Duration::ZERO }

@@ -2,7 +2,8 @@
 //! nothing fetched from elsewhere.
 
 use super::losses::losses;
-use super::{findings, last_lines, tables};
+use super::words::last_lines;
+use super::{findings, tables};
 use crate::figures::{Figure, escape};
 use crate::results::{Addition, Results};
 use crate::summary::Summary;
@@ -38,7 +39,10 @@ pub(super) fn page(
     text += &method(results);
     text += "<h2>Where AFPA loses</h2>\n";
     text += &list("ratios", &losses(results, summary));
-    text += &findings::html(results, summary);
+    if let Some((count, rows)) = findings::judged(results, summary) {
+        let table = sentences(&findings::HEAD.map(str::to_owned), &rows);
+        text += &format!("<h2>{}</h2>\n<p>{count}</p>\n{table}", findings::HEADING);
+    }
     text += &paragraphs(notes);
     text += "<h2>Figures</h2>\n";
     for figure in figures {
@@ -96,7 +100,7 @@ fn servers(results: &Results) -> String {
 }
 
 /// A table of sentences.
-pub(super) fn sentences(head: &[String], rows: &[Vec<String>]) -> String {
+fn sentences(head: &[String], rows: &[Vec<String>]) -> String {
     self::rows(head, rows, "").replacen("<table>", "<table class=\"text\">", 1)
 }
 

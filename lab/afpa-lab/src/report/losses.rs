@@ -1,8 +1,7 @@
 //! Where AFPA is slower than a server that people run: as easy to find as where it is faster.
 
 use super::findings::{own, production};
-use super::tables::heading;
-use super::told;
+use super::words::{heading, told};
 use crate::results::{Point, Results};
 use crate::stats::Verdict;
 use crate::summary::Summary;

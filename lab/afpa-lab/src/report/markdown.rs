@@ -1,7 +1,8 @@
 //! The report as Markdown: README.md of the folder of results.
 
 use super::losses::losses;
-use super::{findings, last_lines, tables};
+use super::words::last_lines;
+use super::{findings, tables};
 use crate::figures::Figure;
 use crate::results::Results;
 use crate::summary::Summary;
@@ -25,7 +26,12 @@ pub(super) fn page(
         [] => text += "Against no server that people run, at no load.\n",
         lines => text.extend(lines.iter().map(|line| format!("- {line}\n"))),
     }
-    text += &findings::markdown(results, summary);
+    if let Some((count, rows)) = findings::judged(results, summary) {
+        let head = findings::HEAD.join(" | ");
+        let rule = "---|".repeat(findings::HEAD.len());
+        text += &format!("\n## {}\n\n{count}\n\n| {head} |\n|{rule}\n", findings::HEADING);
+        text.extend(rows.iter().map(|row| format!("| {} |\n", row.join(" | "))));
+    }
     if !notes.trim().is_empty() {
         text += &format!("\n{}\n", notes.trim());
     }

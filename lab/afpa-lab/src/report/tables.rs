@@ -1,6 +1,6 @@
 //! The tables that every form of the report is made from.
 
-use super::told;
+use super::words::{heading, told};
 use crate::results::{Point, Results};
 use crate::stats::Spread;
 use crate::summary::{PointSummary, Row, Summary};
@@ -106,19 +106,6 @@ fn black_box_row(row: &Row, clients: u32) -> Vec<String> {
         row.memory.map_or(String::new(), |bytes| number(bytes, "B")),
         row.start.map_or(String::new(), |seconds| number(seconds, "s")),
     ]
-}
-
-/// A point in words, for people.
-pub(super) fn heading(results: &Results, point: &Point) -> String {
-    let title = results.workloads.get(&point.workload).map_or(&point.workload, |w| &w.title);
-    let rate = point.rate.map_or(String::new(), |rate| format!("; {rate} requests/s asked for"));
-    format!(
-        "{title}; {}; {} connections{rate}; bed {}; generator {}",
-        if point.persistent { "persistent" } else { "one request a connection" },
-        point.connections,
-        point.bed,
-        point.generator
-    )
 }
 
 fn notes(one: &PointSummary) -> Vec<String> {

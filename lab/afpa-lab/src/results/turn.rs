@@ -43,7 +43,7 @@ pub struct Turn {
     pub doubts: Vec<Doubt>,
     /// Why the turn does not count; its figures are kept, and used nowhere.
     pub failure: Option<String>,
-    /// What the server held, and how soon it was there.
+    /// The server's memory, and how soon it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
 }

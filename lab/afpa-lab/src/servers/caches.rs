@@ -45,7 +45,8 @@ impl Server for Nginx {
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/nginx-cache.conf");
         let file = template::write(setup, "nginx-cache.conf", text)?;
-        let launch = Origin::Here.launch("nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
+        let launch =
+            Launch::of(Origin::Here, "nginx")?.arg("-p").arg(setup.folder).arg("-c").arg(&file);
         let launch = launch.arg("-e").arg(setup.folder.join("errors.txt"));
         behind(setup, &self.0, file, launch)
     }
@@ -130,7 +131,7 @@ impl Server for HaProxy {
         let text = include_str!("../../../servers/haproxy.cfg");
         let file = template::write(setup, "haproxy.cfg", text)?;
         // -db: in the foreground.
-        let launch = self.1.launch("haproxy")?.arg("-db").arg("-f").arg(&file);
+        let launch = Launch::of(self.1, "haproxy")?.arg("-db").arg("-f").arg(&file);
         behind(setup, &self.0, file, launch)
     }
 }
@@ -166,7 +167,7 @@ impl Server for Varnish {
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let text = include_str!("../../../servers/varnish.vcl");
         let file = template::write(setup, "varnish.vcl", text)?;
-        let launch = varnishd(self.1.launch("varnishd")?, setup).arg("-f").arg(&file);
+        let launch = varnishd(Launch::of(self.1, "varnishd")?, setup).arg("-f").arg(&file);
         behind(setup, &self.0, file, launch)
     }
 }

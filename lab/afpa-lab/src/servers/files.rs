@@ -131,7 +131,7 @@ impl Server for Peer {
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let launch = self.origin.launch(self.program)?;
+        let launch = Launch::of(self.origin, self.program)?;
         if self.program == "apache2" {
             readable_by_everybody(setup.root)?;
         }

@@ -1,12 +1,12 @@
 //! Installed programs: their paths and versions.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::running::Launch;
 use crate::trixie::Root;
 
 /// Where a program comes from.
@@ -27,27 +27,25 @@ impl Origin {
         }
     }
 
-    /// The program, without arguments.
+    /// The words of a command that starts the program, without arguments.
     ///
     /// # Errors
     /// When it is missing.
-    pub(super) fn launch(self, program: &str) -> Result<Launch> {
+    pub(super) fn command(self, program: &str) -> Result<Vec<OsString>> {
         let missing = || format!("{program} is not installed");
         match self {
-            Self::Here => find(program).map(Launch::new).with_context(missing),
+            Self::Here => Ok(vec![find(program).with_context(missing)?.into()]),
             Self::Trixie => {
-                let command = Root::here().and_then(|root| root.command(program));
-                let mut words = command.with_context(missing)?.into_iter();
-                let loader = words.next().with_context(missing)?;
-                Ok(Launch::new(loader).args(words))
+                Root::here().and_then(|root| root.command(program)).with_context(missing)
             }
         }
     }
 
     /// The first line of its version message.
     pub(super) fn version(self, program: &str, argument: &str) -> String {
-        let launch = self.launch(program).map(|launch| launch.arg(argument));
-        launch.map_or_else(|_| String::new(), |launch| first_line(&mut launch.command()))
+        let Ok(words) = self.command(program) else { return String::new() };
+        let [first, rest @ ..] = words.as_slice() else { return String::new() };
+        first_line(Command::new(first).args(rest).arg(argument))
     }
 
     /// A configuration that takes files of its own system.

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ServerSetup;
+use super::installed::Origin;
 
 /// A server that runs. Dropping it ends it, like [`Running::stop`].
 #[derive(Debug)]
@@ -250,6 +251,16 @@ impl Launch {
         Self { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
     }
 
+    /// A program of some origin.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub(super) fn of(origin: Origin, program: &str) -> Result<Self> {
+        let mut words = origin.command(program)?.into_iter();
+        let first = words.next().with_context(|| format!("no command starts {program}"))?;
+        Ok(Self::new(first).args(words))
+    }
+
     pub(super) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
@@ -264,7 +275,7 @@ impl Launch {
         self
     }
 
-    pub(super) fn command(&self) -> Command {
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs(self.environment.iter().cloned());
         command

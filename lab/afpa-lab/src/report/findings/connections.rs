@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ours::production;
-use super::{ABOUT, HALF, Holds, Said};
+use super::verdict::{ABOUT, HALF, Holds, Said};
 use crate::axes::{LONGEST_DELAY, MANY_SEGMENTS, ONE_SEGMENT};
 use crate::bed::delay_of;
 use crate::presets::{FEWEST_CONNECTIONS, MOST_CONNECTIONS};
@@ -12,7 +12,7 @@ use crate::summary::Summary;
 use crate::units::digits;
 use crate::whitebox::{Layer, Profile, Time, WhiteBox};
 
-/// So much more may a packet cost when the effect is negligible: what the paper found at its highest rate.
+/// So much more may a packet cost when the effect is negligible: the paper's growth at its highest rate.
 const NEGLIGIBLE: f64 = 1.18;
 /// The highest rate over the lowest one, at least: the paper's are 9 times apart.
 const RATES: f64 = 8.0;
@@ -107,7 +107,7 @@ fn ends<'r>(
     Some((of(&is_low)?, of(&is_high)?))
 }
 
-/// What stands for TCP in a server: connections that programs answer are theirs.
+/// The layer that stands for TCP in a server: connections that programs answer are theirs.
 fn transport(server: &str) -> Layer {
     if server.starts_with("afpa-kernel") { Layer::Programs } else { Layer::Tcp }
 }

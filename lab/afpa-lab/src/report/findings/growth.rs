@@ -1,8 +1,8 @@
 //! Findings of how something grows with the size of a file.
 
 use super::ours::production;
-use super::{ABOUT, HALF, Holds, Said};
-use crate::report::told;
+use super::verdict::{ABOUT, HALF, Holds, Said};
+use crate::report::words::told;
 use crate::results::Results;
 use crate::stats::Verdict;
 use crate::summary::{PointSummary, Row, Summary};

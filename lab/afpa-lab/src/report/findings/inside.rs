@@ -1,7 +1,7 @@
 //! Findings about where the time goes, and which strategy takes less of it.
 
 use super::ours::production;
-use super::{ABOUT, Holds, Said};
+use super::verdict::{ABOUT, Holds, Said};
 use crate::bed::tells_cost;
 use crate::presets::UNCACHED;
 use crate::results::Results;
@@ -9,9 +9,9 @@ use crate::summary::{PointSummary, Row, Summary};
 use crate::units::{digits, number};
 use crate::whitebox::Task;
 
-/// What the paper's server spent in the operating system.
+/// The share that the paper's server spent in the operating system.
 const IN_THE_KERNEL: f64 = 0.8;
-/// What JAWS calls most of the time.
+/// The share that is most of the time.
 const MOST: f64 = 0.5;
 /// So many loads say something about strategies.
 const LOADS: usize = 3;

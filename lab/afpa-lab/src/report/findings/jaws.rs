@@ -1,6 +1,6 @@
 //! JAWS's findings: its mix, one request a connection.
 
-use super::{ABOUT, HALF, Holds, Said};
+use super::verdict::{ABOUT, HALF, Holds, Said};
 use crate::presets::{MOST_JAWS_CLIENTS, USUAL_CONNECTIONS};
 use crate::summary::{PointSummary, Row, Summary};
 use crate::units::{digits, number};

@@ -14,94 +14,23 @@ mod small;
 mod table;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use crate::results::Results;
-use crate::stats::{Ratio, Verdict};
 use crate::summary::Summary;
 
 pub(super) use ours::{own, production};
 use table::FINDINGS;
+use verdict::{Finding, Holds, Rule, Said};
 
-/// One of the papers' findings.
-struct Finding {
-    paper: &'static str,
-    source: &'static str,
-    /// The measurement that decides.
-    run: &'static str,
-    rule: Rule,
-}
-
-/// How a finding is judged.
-enum Rule {
-    /// By the figures.
-    Figures(fn(&Results, &Summary) -> Said),
-    /// Nobody can measure it any more, or not on a machine like this; and why.
-    NotToday(&'static str),
-}
-
-/// Our finding, in words; or the measurement that it lacks.
-type Said = Result<(String, Holds), &'static str>;
-
-/// Does it still hold?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Yes,
-    No,
-    Partly,
-}
-
-impl Holds {
-    /// Whether all of them hold, some of them, or none.
-    fn all_of(hold: &[bool]) -> Self {
-        match (hold.contains(&true), hold.contains(&false)) {
-            (true, false) => Self::Yes,
-            (true, true) => Self::Partly,
-            _ => Self::No,
-        }
-    }
-
-    /// A gain that the papers give as a number: it holds between half of it and one and a half, in part when it is a gain
-    /// of another size.
-    fn gain(ratio: &Ratio, papers: f64) -> Self {
-        let gained = ratio.spread.median - 1.0;
-        match ratio.verdict {
-            Verdict::More if (papers * HALF..=papers * (1.0 + HALF)).contains(&gained) => Self::Yes,
-            Verdict::More => Self::Partly,
-            _ => Self::No,
-        }
-    }
-}
-
-/// The papers say "about": so much of their number is enough.
-const ABOUT: f64 = 0.9;
-/// So far a gain may be from the papers', as a share of it.
-const HALF: f64 = 0.5;
-
-/// As a section of Markdown; empty when nothing was measured that any finding is about.
-pub(super) fn markdown(results: &Results, summary: &Summary) -> String {
+/// All rows below their head, and how many have each verdict; `None` when nothing was measured that any finding is about.
+pub(super) fn judged(results: &Results, summary: &Summary) -> Option<(String, Vec<Vec<String>>)> {
     let rows = rows(results, summary);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let head = HEAD.join(" | ");
-    let mut text =
-        format!("\n{HEADING}\n\n{}\n\n| {head} |\n|---|---|---|---|---|---|\n", count(&rows));
-    text.extend(rows.iter().map(|row| format!("| {} |\n", row.join(" | "))));
-    text
+    (!rows.is_empty()).then(|| (count(&rows), rows))
 }
 
-/// As a section of the page.
-pub(super) fn html(results: &Results, summary: &Summary) -> String {
-    let rows = rows(results, summary);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let table = super::html::sentences(&HEAD.map(str::to_owned), &rows);
-    format!("<h2>The papers' findings and ours</h2>\n<p>{}</p>\n{table}", count(&rows))
-}
-
-const HEADING: &str = "## The papers' findings and ours";
-const HEAD: [&str; 6] = ["", "the papers", "source", "measured by", "here", "verdict"];
+pub(super) const HEADING: &str = "The papers' findings and ours";
+pub(super) const HEAD: [&str; 6] = ["", "the papers", "source", "measured by", "here", "verdict"];
 /// The verdicts, and the state of a finding that has none yet.
 const VERDICTS: [&str; 5] =
     ["holds", "holds in part", "does not hold", "not possible today", "not measured yet"];

@@ -1,7 +1,7 @@
 //! Our finding beside each of the papers', in words, and whether the two agree.
 
-use super::{ABOUT, Holds, Said};
-use crate::report::told;
+use super::verdict::{ABOUT, Holds, Said};
+use crate::report::words::told;
 use crate::results::{Point, Results};
 use crate::stats::{Ratio, Verdict};
 use crate::summary::{PointSummary, Summary};

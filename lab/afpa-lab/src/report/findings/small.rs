@@ -1,8 +1,8 @@
 //! Findings about small files: how far the kernel is ahead, and where.
 
 use super::ours::{best, own, production};
-use super::{ABOUT, Holds, Said};
-use crate::report::told;
+use super::verdict::{ABOUT, Holds, Said};
+use crate::report::words::told;
 use crate::results::Results;
 use crate::summary::{PointSummary, Summary};
 use crate::units::{digits, size};

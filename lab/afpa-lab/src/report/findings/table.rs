@@ -6,7 +6,7 @@ use super::inside::{cached_files, in_the_kernel, network_first, strategies};
 use super::jaws::{crossover, optimisations, pool_sizes, single_thread};
 use super::ours::{best_user_mode, howl, interrupt_over_thread, prefork_is_slowest, proxy};
 use super::small::{flat_below_8k, two_to_six, widest_on_the_mix};
-use super::{Finding, Rule};
+use super::verdict::{Finding, Rule};
 
 const CORES: &str =
     "a server of several cores, and clients beside it: `afpa-lab cores` on a larger machine";
