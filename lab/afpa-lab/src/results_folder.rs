@@ -94,7 +94,8 @@ impl ResultsFolder {
 pub fn cut_short(parent: &Path, wish: &Wish) -> Option<PathBuf> {
     let folders = fs::read_dir(parent).ok()?.flatten().map(|entry| entry.path());
     let mut unfinished: Vec<PathBuf> = folders
-        .filter(|folder| folder.join(TURNS).exists() && !folder.join("results.json").exists())
+        // They are removed when the report is written.
+        .filter(|folder| folder.join(TURNS).exists())
         .filter(|folder| ResultsFolder::look(folder, wish).is_ok())
         .collect();
     // Their names are times.
@@ -234,6 +235,8 @@ mod tests {
         let longer = Wish { within: Some(Duration::from_secs(90)), ..wish(Preset::Full) };
         assert_eq!(cut_short(parent.path(), &longer), Some(newer.clone()));
         results(&[("afpa", &[10.0])]).write(&newer).unwrap();
+        assert_eq!(cut_short(parent.path(), &full), Some(newer.clone()), "its report is missing");
+        remove_journals(&newer);
         assert_eq!(cut_short(parent.path(), &full), Some(older));
     }
 
