@@ -4,8 +4,18 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use afpa_lab::results::{AGAIN, Results};
+use afpa_generator::Load;
+use afpa_lab::bed::{BedPlan, Wire};
+use afpa_lab::plan::{Generators, Group, Plan, Task};
+use afpa_lab::results::{AGAIN, Results, Turn};
+use afpa_lab::results_folder::Done;
+use afpa_lab::run::{Run, Watch};
+use afpa_lab::servers::Programs;
+use afpa_lab::whitebox::Layer;
+use afpa_lab::work::Work;
 use rustix::process::{Pid, Signal, kill_process};
 
 const LAB: &str = env!("CARGO_BIN_EXE_afpa-lab");
@@ -190,12 +200,83 @@ fn options_that_a_preset_would_ignore_are_refused() {
             &["--delay", "1ms"],
             &["--loss", "1%"],
             &["--bandwidth", "100mbit"],
+            &["--rate", "1000"],
         ] {
             let mut command = Command::new(LAB);
             let output = command.args(["papers", preset]).args(option).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{preset} {option:?}: {}", told(&output));
             assert!(told(&output).contains("cannot be used with"), "{}", told(&output));
         }
+    }
+}
+
+struct Silent;
+
+impl Watch for Silent {
+    fn turn(&mut self, _: &Turn, _: usize, _: usize) {}
+    fn say(&mut self, line: &str) {
+        eprintln!("{line}");
+    }
+}
+
+/// A point of Kim and Rixner's axes, direct and by way of the forwarder: the rate is held, and its time told by layer.
+#[test]
+fn the_time_of_a_request_is_told_at_a_rate_that_is_held() {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    if skip() {
+        return;
+    }
+    if let Some(reason) = afpa_lab::whitebox::missing() {
+        return eprintln!("SKIP: {reason}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let work = Work::create().unwrap();
+    let run = Run {
+        folder: folder.path(),
+        work: work.path(),
+        programs: Programs { afpa: "afpa".into(), lab: LAB.into() },
+        generators: Generators::choose(Some("socket")).unwrap(),
+        patience: Duration::ZERO,
+        deadline: None,
+        interrupted: &INTERRUPTED,
+    };
+    let workload = afpa_generator::family("segments", &[1], true).unwrap().remove(0);
+    let group = |delay: Option<Duration>| {
+        let wire = delay.and_then(|delay| Wire::new(delay, 0.0, None));
+        let load = Load {
+            connections: 8,
+            warm_up: Duration::from_millis(200),
+            duration: Duration::from_millis(600),
+            persistent: true,
+            rate: Some(300.0),
+        };
+        Group {
+            title: "an axis".into(),
+            bed: BedPlan::named("steered", (0, 1), wire).unwrap().acknowledging_each(),
+            tasks: vec![Task { workload: workload.clone(), load, generator: "socket".into() }],
+            servers: vec!["sped".into()],
+            closing: Vec::new(),
+        }
+    };
+    let plan = Plan {
+        groups: Vec::new(),
+        axes: vec![group(None), group(Some(Duration::from_millis(5)))],
+        rounds: 1,
+        look_inside: true,
+        left_out: Vec::new(),
+        done: Done::default(),
+    };
+    let mut brought = run.carry_out(&plan, &mut Silent).unwrap();
+    for group in plan.white_box() {
+        run.look_inside(&group, &mut Silent, &mut brought).unwrap();
+    }
+    let [direct, far] = &brought.white_box[..] else { panic!("{:?}", brought.white_box) };
+    assert_eq!([&*direct.point.bed, &*far.point.bed], ["steered", "steered-5ms-impaired"]);
+    for found in [direct, far] {
+        let profile = found.profile.as_ref().expect("samples");
+        assert_eq!(found.point.rate, Some(300));
+        assert!(profile.rate < 400.0, "the rate is not held: {profile:?}");
+        assert!(profile.layer(Layer::Tcp).samples > 0, "no time in TCP: {profile:?}");
     }
 }
 
