@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 use afpa_http::caching::snapshot::MAGIC;
 use anyhow::{Context as _, bail};
-use rustix::fs::{self, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folder::open_or_make;
+use crate::folder::own_folder;
 use crate::privileges::Identity;
 
 /// Where the file is, or will be.
@@ -67,20 +67,7 @@ impl Place {
     ) -> anyhow::Result<Self> {
         let parent = path.parent().context("it needs a folder")?;
         let name = path.file_name().context("it needs a name")?.to_owned();
-        let shown = parent.display();
-        let (folder, made) = open_or_make(CWD, parent, parent, Mode::RWXU)?;
-        let me = rustix::process::geteuid();
-        if let Some(owner) = owner.filter(|owner| made && owner.uid.as_raw() != me.as_raw()) {
-            let (user, group) = (Uid::from_raw(owner.uid.as_raw()), owner.gid.as_raw());
-            fs::fchown(&folder, Some(user), Some(Gid::from_raw(group)))
-                .with_context(|| format!("cannot give {shown} to {}", owner.name))?;
-        }
-        let user = owner.map_or(me.as_raw(), |owner| owner.uid.as_raw());
-        let found = folder.metadata()?;
-        if found.uid() != user || found.mode() & 0o022 != 0 {
-            let user = owner.map_or_else(|| user.to_string(), |owner| owner.name.clone());
-            bail!("{shown} has to be {user}'s alone: chown {user} {shown}; chmod go-w {shown}");
-        }
+        let folder = own_folder(parent, owner)?;
         Ok(Self { folder, name, path: path.to_owned(), limit })
     }
 
