@@ -11,6 +11,7 @@ use crate::acme;
 use crate::choice::Choice;
 use crate::dns_keys;
 use crate::fault::path_rule;
+use crate::fleet;
 use crate::groups::{self, ServerGroup};
 use crate::http2::Http2;
 use crate::http3::Http3;
@@ -58,6 +59,7 @@ impl Config {
             tls: Tls::read(reader.section("tls")),
             certificates: Vec::new(),
             acme: acme::read(reader.section("acme")),
+            fleet: fleet::read(reader.section("fleet")),
             cache: Cache::read(reader.section("cache"), machine.memory),
             shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),

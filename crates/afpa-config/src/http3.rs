@@ -19,6 +19,13 @@ pub struct KeyError {
     pub(crate) is_denied: bool,
 }
 
+impl KeyError {
+    /// Whether this user may not read it, and a start as root may.
+    pub fn is_denied(&self) -> bool {
+        self.is_denied
+    }
+}
+
 /// Whether HTTP/3 is spoken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http3 {

@@ -22,6 +22,7 @@ mod fault;
 mod field_rules;
 mod filters;
 mod finding;
+mod fleet;
 mod forward_auth;
 mod groups;
 mod guarded;
@@ -91,6 +92,7 @@ pub use fallback::Fallback;
 pub use field_rules::field_rules;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
+pub use fleet::fleet_credentials;
 pub use forward_auth::ForwardAuth;
 pub use groups::ServerGroup;
 pub use guarded::{Guarded, Guards};
@@ -227,6 +229,7 @@ pub fn load_by(
     findings.extend(users::feasibility(&loaded.config, &loaded.settings));
     findings.extend(zone_checks::feasibility(&loaded.config, &loaded.settings));
     findings.extend(http3_checks::feasibility(&loaded.config, &loaded.settings, runs));
+    findings.extend(fleet::feasibility(&loaded.config, &loaded.settings, runs));
     findings.extend(tls_files::feasibility(&loaded.config, &loaded.settings, read));
     conclude(loaded, findings)
 }
@@ -295,6 +298,7 @@ fn parse(
     findings.extend(scripts::consistency(&config, &settings));
     findings.extend(tls_files::consistency(&config, &settings));
     findings.extend(acme::consistency(&config, &settings));
+    findings.extend(fleet::consistency(&config, &settings));
     findings.extend(zone_checks::consistency(&config, &settings));
     let written = Written::of(document);
     Ok((Loaded { config, routes, settings, warnings: Vec::new(), source, written }, findings))

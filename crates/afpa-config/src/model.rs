@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
+use afpa_fleet::FleetSettings;
 use afpa_framework::Network;
 use afpa_http::edits::FieldRule;
 use afpa_http::{RequestLimits, Status};
@@ -66,6 +67,8 @@ pub struct Config {
     pub certificates: Vec<CertificateFiles>,
     /// `[acme]`: certificates that come by themselves.
     pub acme: AcmeSettings,
+    /// `[fleet]`: machines that serve the same sites.
+    pub fleet: FleetSettings,
     /// `[cache]`.
     pub cache: Cache,
     /// `[shared_cache]`.

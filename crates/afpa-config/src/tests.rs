@@ -12,6 +12,7 @@ mod acme;
 mod errors;
 mod fallbacks;
 mod filters;
+mod fleet;
 mod headers;
 mod hierarchy;
 mod hints;

@@ -152,6 +152,11 @@ impl<'q> Arguments<'q> {
         Self(query.unwrap_or_default())
     }
 
+    /// All of them, as they came; `None`: they are no text.
+    pub fn as_text(&self) -> Option<&'q str> {
+        str::from_utf8(self.0).ok()
+    }
+
     /// Whether there is a value with this name.
     pub fn has(&self, name: &str) -> bool {
         self.encoded(name).is_some()

@@ -109,6 +109,10 @@ pub enum Command {
     /// The kernel drops the first segment of a denied client's connections, where the fast path is in use; else AFPA
     /// closes them. An order acts at once and stays in force over reloads, until `del` or the end of afpa.
     Deny(Deny),
+    /// Show the machines of the fleet
+    ///
+    /// The members, the place of each in the log of orders to purge, its load, and a check of its configuration.
+    Fleet(Fleet),
     /// Carry out any operation of the running afpa
     ///
     /// Without a name, lists all operations with their parameters: the framework's, and those of its protocol module.
@@ -274,6 +278,24 @@ pub struct Purge {
     /// Keep the answers of servers, but have the server confirm each before it is used again
     #[arg(long)]
     pub soft: bool,
+    /// On every machine of the fleet; the exit status is 0 when all have done it
+    #[arg(long)]
+    pub fleet: bool,
+    /// With --fleet, how long to wait for the machines
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub wait: f64,
+    /// Which afpa to ask, and how.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `afpa fleet`.
+#[derive(Args, Debug)]
+#[command(after_help = FLEET_EXAMPLES)]
+pub struct Fleet {
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
@@ -332,6 +354,12 @@ pub struct DenyPrefix {
     /// Address, or address and number of bits
     #[arg(value_name = "PREFIX")]
     pub prefix: String,
+    /// On every machine of the fleet, and on those that join it later
+    #[arg(long)]
+    pub fleet: bool,
+    /// With --fleet, how long to wait for the machines
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub wait: f64,
     /// Which afpa to ask, and how.
     #[command(flatten)]
     pub target: Target,
@@ -440,7 +468,13 @@ const PURGE_EXAMPLES: &str = "\
 Examples:
   afpa purge /news/index.html
   afpa purge --host www.example.org /news/index.html
-  afpa purge http://www.example.org/news/index.html";
+  afpa purge http://www.example.org/news/index.html
+  afpa purge --fleet --tag news                     on every machine of the fleet";
+
+const FLEET_EXAMPLES: &str = "\
+Examples:
+  afpa fleet
+  afpa fleet --json | jq '.members[].name'";
 
 const SERVER_EXAMPLES: &str = "\
 Examples:
@@ -453,6 +487,7 @@ Examples:
   afpa deny add 198.51.100.0/24
   afpa deny add 2001:db8:bad::/48
   afpa deny del 198.51.100.0/24
+  afpa deny add --fleet 198.51.100.0/24             on every machine of the fleet
   afpa deny list";
 
 const CALL_EXAMPLES: &str = "\

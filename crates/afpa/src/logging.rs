@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Context as _;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -24,7 +24,11 @@ pub fn start(settings: &Log) -> anyhow::Result<()> {
 }
 
 fn filter(settings: &Log, variable: Option<&str>) -> anyhow::Result<Targets> {
-    let text = variable.filter(|text| !text.is_empty()).unwrap_or(settings.level.word());
+    let Some(text) = variable.filter(|text| !text.is_empty()) else {
+        let level: Targets = settings.level.word().parse().context("a level is a filter")?;
+        // AFPA has lines of its own for what happens to the fleet, one for each event.
+        return Ok(level.with_target("async_nats", LevelFilter::OFF));
+    };
     text.parse().with_context(|| {
         format!("{VARIABLE}={text:?} is not a filter such as info,afpa_cache=debug")
     })

@@ -40,6 +40,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Purge(options)) => commands::purge(&options),
         Some(Command::Server(options)) => commands::server(&options),
         Some(Command::Deny(options)) => commands::deny(&options),
+        Some(Command::Fleet(options)) => commands::fleet(&options),
         Some(Command::Call(options)) => commands::call(&options),
         Some(Command::Attach(options)) => commands::attach::attach(&options),
         Some(Command::Detach(options)) => commands::attach::detach(&options),

@@ -34,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-h3", &["afpa-h2", "afpa-http"]),
     ("afpa-includes", &["afpa-http"]),
     ("afpa-router", &["afpa-http"]),
+    ("afpa-fleet", &[]),
     ("afpa-users", &[]),
     (
         "afpa-proxy",
@@ -80,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-abi",
             "afpa-acme",
             "afpa-dns",
+            "afpa-fleet",
             "afpa-framework",
             "afpa-h2",
             "afpa-http",
@@ -129,6 +131,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-config",
             "afpa-dns",
             "afpa-fast-path",
+            "afpa-fleet",
             "afpa-framework",
             "afpa-http",
             "afpa-module-dns",

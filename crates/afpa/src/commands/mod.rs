@@ -4,6 +4,7 @@ pub mod adapt;
 pub mod attach;
 pub mod doctor;
 pub mod explain;
+mod fleet;
 pub mod pause;
 mod probe;
 pub mod route;
@@ -18,8 +19,8 @@ use afpa_police::{NotAPrefix, Prefix};
 use anyhow::{Context as _, bail};
 
 use crate::cli::{
-    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Health, Man, Order, Purge, Server,
-    Stats,
+    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Fleet, Health, Man, Order, Purge,
+    Server, Stats,
 };
 use crate::control::{self, Target};
 use crate::{fast_path, log_folder};
@@ -139,6 +140,10 @@ pub fn purge(options: &Purge) -> anyhow::Result<()> {
     });
     let given: Vec<String> = given.collect();
     let socket = control::find(&target(&options.target))?;
+    if options.fleet {
+        let order = format!("/fleet/purge?{}", given.join("&"));
+        return print(&fleet::send(&socket, &order, Duration::from_secs_f64(options.wait))?);
+    }
     let answer = socket.post(&format!("/purge?{}", given.join("&")))?;
     print(&format!("{}\n", answer.trim_end()))
 }
@@ -146,6 +151,20 @@ pub fn purge(options: &Purge) -> anyhow::Result<()> {
 fn dns_name(options: &Purge) -> Option<(&'static str, &str)> {
     let name = options.name.as_deref().map(|name| ("name", name));
     name.or(options.zone.as_deref().map(|zone| ("zone", zone)))
+}
+
+/// `afpa fleet`.
+///
+/// # Errors
+/// When there is no process to ask, it is in no fleet, or it does not answer.
+pub fn fleet(options: &Fleet) -> anyhow::Result<()> {
+    let socket = control::find(&target(&options.target))?;
+    let answer = socket.get("/fleet").map_err(fleet::without_fleet)?;
+    if options.json {
+        return print(&format!("{}\n", answer.trim_end()));
+    }
+    let look = serde_json::from_str(&answer).context("the running afpa sent no JSON")?;
+    print(&fleet::table(&look))
 }
 
 /// `afpa server ORDER SERVER`.
@@ -178,6 +197,11 @@ pub fn deny(options: &Deny) -> anyhow::Result<()> {
             .map_err(|why: NotAPrefix| anyhow::anyhow!("{why} ({})", why.remedy()))?;
         let prefix = control::escape(&prefix.to_string());
         let socket = control::find(&target(&which.target))?;
+        if which.fleet {
+            let order = format!("/fleet/deny/{order}?prefix={prefix}");
+            let wait = Duration::from_secs_f64(which.wait);
+            return fleet::send(&socket, &order, wait);
+        }
         socket.post(&format!("/deny/{order}?prefix={prefix}"))
     };
     let answer = match &options.order {

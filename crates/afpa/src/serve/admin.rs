@@ -20,6 +20,7 @@ use afpa_http::{
 };
 use afpa_server::{Address, BoundListener, Engine, Settings};
 
+use super::fleet_control::FleetOperations;
 use super::observe::{Exposition, Observed};
 use crate::confine::Confinement;
 
@@ -163,8 +164,11 @@ impl Admin {
         let exposition = Exposition::wanted(request);
         let framework = Framework { observed: &self.observed, exposition };
         let serving = self.observed.serving.load();
-        let zones = &*self.observed.zones;
-        let offered = Offered::of(&[&framework, &*serving.global, zones], trusted);
+        let fleet = self.observed.fleet.load_full();
+        let fleet = fleet.map(|fleet| FleetOperations { fleet, observed: &self.observed });
+        let mut owners: Vec<&dyn Control> = vec![&framework, &*serving.global, &*self.observed.zones];
+        owners.extend(fleet.iter().map(|fleet| fleet as &dyn Control));
+        let offered = Offered::of(&owners, trusted);
         let name = request.target.path().and_then(|path| path.strip_prefix(b"/"));
         let name = name.unwrap_or_default();
         if name.is_empty() && matches!(request.method, Method::Get | Method::Head) {

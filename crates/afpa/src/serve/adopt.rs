@@ -22,7 +22,7 @@ impl Server {
     /// that cannot be used as configured. The start fails with the first of them, and has not accepted a connection then.
     pub(super) fn adopt(&mut self, next: Next, moment: Moment) -> Vec<anyhow::Error> {
         let bound = next.listeners.tcp();
-        let Next { config, routes, listeners, tls, acme, dns, content, records } = next;
+        let Next { config, routes, listeners, tls, acme, dns, fleet, content, records } = next;
         let mut failures = Vec::new();
         let mut note = |outcome: anyhow::Result<()>| failures.extend(outcome.err());
         let tls = self.tls.adopt(tls);
@@ -54,6 +54,7 @@ impl Server {
         let limits = self.engine.connection_limits();
         note(self.dns.adopt(dns, &config, limits, &self.confinement));
         self.observed.dns.store(Arc::new(self.dns.counters()));
+        note(self.fleet.adopt(fleet, (&self.observed, &self.responses)));
         note(self.acme.adopt(acme));
         self.tls.wait_on_demand(self.acme.on_demand(&config.acme));
         self.tls.take_on_demand(self.acme.on_demand_files());

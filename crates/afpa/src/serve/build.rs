@@ -10,6 +10,7 @@
 //! kernel use; the parts that it has built are dropped.
 
 use std::collections::HashSet;
+use std::hash::Hasher as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -21,10 +22,12 @@ use afpa_module_http::Global;
 use afpa_server::Address;
 use afpa_workers::access_log::{AccessLog, Sinks};
 use anyhow::{Context as _, bail};
+use siphasher::sip::SipHasher13;
 
 use super::acme::PreparedAcme;
 use super::convert;
 use super::dns::{Moment, PreparedDns};
+use super::fleet::PreparedFleet;
 use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
@@ -41,6 +44,7 @@ pub(super) struct Opened {
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
     pub(super) dns: PreparedDns,
+    pub(super) fleet: PreparedFleet,
 }
 
 /// The addresses that are bound already.
@@ -69,6 +73,7 @@ pub(super) struct Next {
     pub(super) tls: PreparedTls,
     pub(super) acme: PreparedAcme,
     pub(super) dns: PreparedDns,
+    pub(super) fleet: PreparedFleet,
     pub(super) content: Content,
     /// `None`: those that are running stay, because their settings are the same.
     pub(super) records: Option<Records>,
@@ -93,16 +98,18 @@ impl Opened {
         bound: &Bound,
         place: Place<'_>,
     ) -> anyhow::Result<Self> {
+        let check = check(&loaded);
         // The text, and where each setting stands in it, are not needed any more.
         let Loaded { config, mut routes, settings, source, warnings, written } = loaded;
         drop((settings, source, warnings, written));
         let roots = open_roots(&config, &routes, handles)?;
         let acme = PreparedAcme::new(&config.acme, place.owner)?;
+        let fleet = PreparedFleet::new(&config.fleet, place.owner, check)?;
         let tls = tls.prepare(&config, acme.files())?;
         let listeners =
             Listeners::open(&config, &mut routes.listeners, &tls, &bound.listeners, place)?;
         let dns = PreparedDns::new(&config, &bound.dns, bound.moment)?;
-        Ok(Self { config, routes, roots, listeners, tls, acme, dns })
+        Ok(Self { config, routes, roots, listeners, tls, acme, dns, fleet })
     }
 
     /// Fails if `user` cannot read a root: every answer from it would be 403.
@@ -131,7 +138,7 @@ impl Next {
     ) -> anyhow::Result<Self> {
         opened.check_readable(frame.user)?;
         let Frame { arena, watch_thread, confinement, .. } = *frame;
-        let Opened { config, routes, roots, listeners, tls, acme, dns } = opened;
+        let Opened { config, routes, roots, listeners, tls, acme, dns, fleet } = opened;
         let is_same = |(running, _): &(&Config, &SpanExport)| {
             (&running.log, &running.tracing) == (&config.log, &config.tracing)
                 && running.resolver == config.resolver
@@ -142,8 +149,20 @@ impl Next {
         };
         let threads = (watch_thread, confinement);
         let content = Content::build(&config, &routes, roots, arena.clone(), threads, previous)?;
-        Ok(Self { config: Arc::new(config), routes, listeners, tls, acme, dns, content, records })
+        let config = Arc::new(config);
+        Ok(Self { config, routes, listeners, tls, acme, dns, fleet, content, records })
     }
+}
+
+/// A check of the files of a configuration, by which machines of a fleet tell whether they have the same. Nothing is
+/// calculated where there is none.
+fn check(loaded: &Loaded) -> String {
+    if !loaded.config.fleet.is_on() {
+        return String::new();
+    }
+    let mut hasher = SipHasher13::new();
+    hasher.write(loaded.as_one_file().as_bytes());
+    format!("{:08x}", hasher.finish() >> 32)
 }
 
 /// Opens every directory that something is cached from.

@@ -24,6 +24,8 @@ mod convert;
 mod dns;
 mod drop_thread;
 mod error_pages;
+mod fleet;
+mod fleet_control;
 mod guards;
 mod helpers;
 mod introduce;

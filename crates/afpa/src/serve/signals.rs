@@ -133,9 +133,11 @@ impl Signals {
         }
         server.admin.stop();
         // The control socket is closed, so no purge can come any more.
+        let Server { fleet, snapshot, responses, .. } = server;
+        fleet.end(has_successor);
         // Nor does the snapshot know the purges that the next process carries out.
         if !has_successor {
-            server.snapshot.write(&server.responses);
+            snapshot.write(&responses);
         }
         tracing::info!("stopped");
         Ok(())

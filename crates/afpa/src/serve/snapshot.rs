@@ -66,9 +66,14 @@ impl PreparedSnapshot {
 }
 
 impl Snapshot {
-    /// Takes over the answers of the snapshot, in a thread of the lowest priority. Logs how many these are, or why
-    /// there are none.
-    pub(super) fn read(&mut self, found: Found, responses: &Arc<Responses>) {
+    /// Takes over the answers of the snapshot after `first`, in a thread of the lowest priority. Logs how many these are,
+    /// or why there are none.
+    pub(super) fn read(
+        &mut self,
+        found: Found,
+        responses: &Arc<Responses>,
+        first: impl FnOnce() + Send + 'static,
+    ) {
         let Some((left, present)) = found.0 else { return };
         let (mut file, len) = match left {
             Left::Snapshot(file, len) => (file, len),
@@ -78,6 +83,7 @@ impl Snapshot {
         let reading = std::thread::Builder::new().name("afpa-snapshot".into()).spawn(move || {
             // It takes longer at the priority of requests, no more.
             let _ = nice(NICE);
+            first();
             match responses.restore(&mut file, len, &present) {
                 Ok(restored) => tracing::info!(
                     answers = restored.taken,

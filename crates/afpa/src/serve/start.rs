@@ -22,7 +22,7 @@ use afpa_shared_cache::Responses;
 use afpa_tls::quic::Secret;
 use afpa_workers::MakeModule;
 use anyhow::Context as _;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use rustix::thread::CapabilitySet;
 
 use super::acme::AcmeState;
@@ -32,6 +32,7 @@ use super::certificate_store::CertificateStore;
 use super::convert;
 use super::dns::{DnsState, Moment};
 use super::drop_thread::DropThread;
+use super::fleet::FleetState;
 use super::helpers::HelperDirectories;
 use super::listeners::{Place, bind};
 use super::observe::Observed;
@@ -77,6 +78,8 @@ pub(crate) struct Server {
     pub(super) acme: AcmeState,
     /// Answers DNS, while there are zones.
     pub(super) dns: DnsState,
+    /// Takes part in a fleet, while there is one.
+    pub(super) fleet: FleetState,
     /// Probes servers and looks up their names, while there are any.
     pub(super) prober: Option<HealthProber>,
     /// The kernel's part, while it has one.
@@ -184,6 +187,7 @@ impl Server {
             certificates: acme_state.statuses(),
             dns: ArcSwap::default(),
             zones: dns_state.operations(),
+            fleet: ArcSwapOption::default(),
         });
         let mut server = Self {
             config,
@@ -205,6 +209,7 @@ impl Server {
             tls: tls_state,
             acme: acme_state,
             dns: dns_state,
+            fleet: FleetState::default(),
             prober: None,
             fast_path,
             shield,
@@ -223,7 +228,8 @@ impl Server {
         let listeners = (control, admin);
         server.admin =
             Administration::start(&server.observed, &server.confinement, listeners, shares_path)?;
-        server.snapshot.read(found, &server.responses);
+        let first = server.fleet.catching_up();
+        server.snapshot.read(found, &server.responses, first);
         server.introduce(descriptors, waiting);
         if let Some(predecessor) = predecessor {
             server.engine.listeners().for_each(BoundListener::take_file);

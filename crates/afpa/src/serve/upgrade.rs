@@ -117,6 +117,7 @@ impl Server {
     pub(super) fn begin_drain_for_next(&mut self) {
         self.engine.drain_for_next(IDLE);
         self.admin.drain_for_next();
+        self.fleet.begin_drain_for_next();
         self.dns.stop();
     }
 }

@@ -57,6 +57,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("dns.md", "tests/tests/dns, with real clients and an authority"),
     ("explain.md", "crates/afpa/src/commands/explain.rs"),
     ("figures.md", "figures"),
+    ("fleet-details.md", "tests/tests/fleet, with servers of NATS"),
+    ("fleet.md", "tests/tests/fleet, with servers of NATS"),
     ("forward-auth-details.md", "tests/tests/proxy/forward_auth.rs"),
     ("glossary.md", "words"),
     ("http3.md", "tests/tests/http3, with quic-go and Chromium"),

@@ -43,6 +43,7 @@ impl Collector for Metrics {
         self.0.handshakes().encode(out)?;
         self.0.certificates().encode(out)?;
         self.0.answered().encode(out)?;
+        self.0.encode_fleet(out)?;
         self.0.refused().encode(out)?;
         self.0.sites().encode(out)?;
         self.0.groups().encode(out)?;

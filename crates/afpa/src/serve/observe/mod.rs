@@ -4,6 +4,7 @@ mod certificates;
 mod dns;
 mod exposition;
 mod families;
+mod fleet;
 mod groups;
 mod metrics;
 mod mirrors;
@@ -21,13 +22,14 @@ use std::time::Instant;
 use afpa_acme::Statuses;
 use afpa_cache::CacheStats;
 use afpa_fast_path::{FastPathView, ShieldView};
+use afpa_fleet::FleetView;
 use afpa_framework::Counter;
 use afpa_module_dns::DnsCounters;
 use afpa_module_http::{CompressorStats, HttpCounters};
 use afpa_police::Police;
 use afpa_server::counters::WorkerCounters;
 use afpa_workers::access_log::AccessLog;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::{Value, json};
 
 use super::serving::Serving;
@@ -58,6 +60,8 @@ pub(crate) struct Observed {
     /// Of each thread that answers DNS.
     pub(super) dns: ArcSwap<Vec<Arc<DnsCounters>>>,
     pub(super) zones: Arc<ZoneOperations>,
+    /// The fleet, while there is one.
+    pub(super) fleet: ArcSwapOption<FleetView>,
 }
 
 impl Observed {
@@ -242,6 +246,7 @@ impl Observed {
             "tls": self.handshakes().to_json(),
             "certificates": self.certificates().to_json(),
             "dns": self.answered().to_json(),
+            "fleet": self.fleet_json(),
             "waiting": self.waiting().to_json(),
             "access_log": {
                 "written": access_log.written(),

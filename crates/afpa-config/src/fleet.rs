@@ -1,0 +1,175 @@
+//! `[fleet]`: several machines that serve the same sites.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use afpa_fleet::{Credentials, FleetSettings, NotCredentials};
+
+use crate::finding::{Finding, Location};
+use crate::http3::KeyError;
+use crate::model::Config;
+use crate::reader::Section;
+use crate::settings::Settings;
+use crate::units::Unfit;
+
+const STATE: &str = "/var/lib/afpa/fleet";
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// `[fleet]`.
+pub(crate) fn read(mut s: Section<'_, '_>) -> FleetSettings {
+    FleetSettings {
+        servers: s.texts("servers", "URLs of NATS servers", Vec::new(), server),
+        credentials: s.optional_path("credentials"),
+        ca: s.optional_path("ca"),
+        name: s.text_or("name", "word", "auto", word),
+        region: s.text_or("region", "word", "none", word),
+        prefix: s.text("prefix", "word", "afpa".to_owned(), word),
+        retention: s.duration("retention", 24 * HOUR, Duration::from_secs(1)..=720 * HOUR),
+        stale_after: s.duration_or("stale_after", "never", Duration::from_secs(1)..=720 * HOUR),
+        state: PathBuf::from(s.path_or("state", "path", &[], STATE)),
+    }
+}
+
+/// The credentials in the file of a fleet; `None`: there is no fleet, or its servers ask for none.
+///
+/// # Errors
+/// When the file cannot be read, or has none.
+pub fn fleet_credentials(settings: &FleetSettings) -> Result<Option<Credentials>, KeyError> {
+    let Some(path) = settings.credentials.as_deref().filter(|_| settings.is_on()) else {
+        return Ok(None);
+    };
+    let said = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| KeyError {
+        cause: format!("cannot read the credentials of the fleet in {said}: {error}"),
+        remedy: "correct the path, or write USER:PASSWORD into it".to_owned(),
+        is_denied: error.kind() == io::ErrorKind::PermissionDenied,
+    })?;
+    Credentials::parse(&text).map(Some).map_err(|why: NotCredentials| KeyError {
+        cause: format!("{said} {why}"),
+        remedy: "write USER:PASSWORD, or a token, as the servers' configuration has it".to_owned(),
+        is_denied: false,
+    })
+}
+
+/// Contradictions; looks at no file.
+pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let fleet = &config.fleet;
+    if !fleet.is_on() {
+        const OTHERS: [&str; 5] = ["credentials", "ca", "name", "region", "stale_after"];
+        for key in OTHERS {
+            let at = settings.location("fleet", key);
+            if at != Location::Nowhere && settings.get("fleet", key).is_some_and(is_changed) {
+                let cause = format!("`{key}` of a fleet without servers");
+                let remedy = "write servers = [\"nats://10.0.0.5:4222\"], or remove it";
+                findings.push(Finding::warning(at, cause, remedy));
+            }
+        }
+        return findings;
+    }
+    let at = || settings.location("fleet", "servers");
+    let is_secret = fleet.servers.iter().all(|url| url.starts_with("tls://"));
+    if fleet.credentials.is_some() && fleet.ca.is_none() && !is_secret {
+        let far = fleet.servers.iter().find(|url| !is_near(url) && !url.starts_with("tls://"));
+        if let Some(url) = far {
+            let cause = format!("the credentials reach {url} without TLS");
+            findings.push(Finding::warning(at(), cause, "write tls:// before its name, or `ca`"));
+        }
+    }
+    findings
+}
+
+fn is_changed(setting: &crate::settings::Setting) -> bool {
+    setting.value != setting.default
+}
+
+/// Whether the credentials can be read. Where a server `runs`, it has read them with more rights.
+pub(crate) fn feasibility(config: &Config, settings: &Settings, runs: bool) -> Vec<Finding> {
+    let fleet = &config.fleet;
+    let at = |key| settings.location("fleet", key);
+    let mut findings = Vec::new();
+    match fleet_credentials(fleet) {
+        Ok(None) => {}
+        Ok(Some(_)) => {
+            findings.extend(open_to_all(fleet.credentials.as_deref(), at("credentials")))
+        }
+        Err(KeyError { is_denied: true, .. }) if runs => {}
+        Err(KeyError { cause, remedy, is_denied: true }) => {
+            findings.push(Finding::warning(at("credentials"), cause, remedy));
+        }
+        Err(KeyError { cause, remedy, .. }) => {
+            findings.push(Finding::error(at("credentials"), cause, remedy));
+        }
+    }
+    let ca = fleet.ca.as_deref().filter(|_| fleet.is_on());
+    if let Some(Err(error)) = ca.map(std::fs::metadata) {
+        let said = ca.map(|path| path.display().to_string()).unwrap_or_default();
+        let cause =
+            format!("cannot read the authorities of the fleet's servers in {said}: {error}");
+        findings.push(Finding::error(at("ca"), cause, "correct the path"));
+    }
+    findings
+}
+
+fn open_to_all(path: Option<&Path>, at: Location) -> Option<Finding> {
+    let path = path?;
+    let mode = path.metadata().ok()?.permissions().mode();
+    let cause = format!("every user of this machine can read {}", path.display());
+    let remedy = format!("chmod o= {}", path.display());
+    (mode & 0o007 != 0).then(|| Finding::warning(at, cause, remedy))
+}
+
+/// Whether a server is on this machine.
+fn is_near(url: &str) -> bool {
+    let host = host_of(url);
+    host == "localhost" || host.starts_with("127.") || host == "[::1]"
+}
+
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    match rest.rfind(']') {
+        Some(end) => &rest[..=end],
+        None => rest.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// `nats://HOST:PORT` or `tls://HOST:PORT`; without a port, 4222.
+fn server(text: &str) -> Result<String, Unfit> {
+    let rest = text.strip_prefix("nats://").or_else(|| text.strip_prefix("tls://"));
+    let remedy = "write for example \"nats://10.0.0.5:4222\" or \"tls://nats.example.org\"";
+    let Some(rest) = rest else {
+        return Err(Unfit::new(format!("\"{text}\" is not the URL of a NATS server"), remedy));
+    };
+    if rest.contains('@') {
+        let cause = "an URL in the configuration has no credentials in it";
+        return Err(Unfit::new(cause, "write them to a file, and its path as `credentials`"));
+    }
+    let host = host_of(text);
+    let port = rest.strip_prefix(host).unwrap_or_default();
+    let is_port =
+        port.strip_prefix(':').is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let is_literal = host.strip_prefix('[').is_some_and(|rest| {
+        rest.strip_suffix(']').is_some_and(|rest| rest.parse::<std::net::Ipv6Addr>().is_ok())
+    });
+    let is_name = !host.is_empty()
+        && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+    match (is_literal || is_name) && is_port && (port.is_empty() || port.starts_with(':')) {
+        true => Ok(text.to_owned()),
+        false => Err(Unfit::new(format!("\"{text}\" is not the URL of a NATS server"), remedy)),
+    }
+}
+
+/// A part of names at the servers.
+fn word(text: &str) -> Result<String, Unfit> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !text.is_empty() && text.len() <= 32 && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(Unfit::new(
+            format!("\"{text}\" is not a word"),
+            "use at most 32 letters, digits and hyphens",
+        )),
+    }
+}

@@ -1,0 +1,150 @@
+//! The thread of the fleet: it alone speaks with the servers.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::folder::{FleetFolder, Kept};
+use crate::machine::Machine;
+use crate::message::{Heartbeat, Order};
+use crate::nats::{Agent, Way};
+use crate::orders::{Full, Orders};
+use crate::settings::{Credentials, FleetSettings};
+use crate::state::{FleetLook, OrderLook, Shared};
+
+/// How long the end waits for the thread, which says good-bye.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The part of this machine in its fleet. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Fleet {
+    shared: Arc<Shared>,
+    folder: FleetFolder,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The fleet, for the control socket.
+#[derive(Clone, Debug)]
+pub struct FleetView(Arc<Shared>);
+
+impl Fleet {
+    /// Starts the thread. `name` is that of the host, for a machine that has none in its settings; `kept` is the place of the
+    /// cache that this machine begins with. Servers that cannot be reached are no failure: it goes on trying.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, or no thread can be started.
+    pub fn start(
+        settings: FleetSettings,
+        credentials: Option<Credentials>,
+        (folder, kept): (FleetFolder, Option<Kept>),
+        name: &str,
+        machine: Arc<dyn Machine>,
+    ) -> io::Result<Self> {
+        let instance = format!("{:016x}", rand::random::<u64>());
+        let orders = Orders::new(instance.clone(), folder.queue()?);
+        let beat = Heartbeat {
+            instance,
+            name: settings.name.clone().unwrap_or_else(|| name.to_owned()),
+            region: settings.region.clone().unwrap_or_default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            configuration: machine.readings().configuration,
+            ..Heartbeat::default()
+        };
+        let age = |kept: Kept| Duration::from_secs(unix().saturating_sub(kept.word));
+        let shared = Arc::new(Shared::new(orders, beat, kept.map(age).unwrap_or_default()));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let agent = Agent {
+            shared: Arc::clone(&shared),
+            folder: folder.clone(),
+            machine,
+            way: Way { settings, credentials },
+        };
+        let kept = kept.map(|kept| kept.purges);
+        let run = move || {
+            runtime.block_on(agent.run(kept));
+            // A look-up of a name may take longer than anybody waits.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("afpa-fleet".to_owned()).spawn(run)?;
+        Ok(Self { shared, folder, thread: Some(thread) })
+    }
+
+    /// The fleet, for the control socket.
+    pub fn view(&self) -> FleetView {
+        FleetView(Arc::clone(&self.shared))
+    }
+
+    /// Ends the thread. Returns the place up to which orders to purge are carried out, if this machine has one. No order of
+    /// the fleet is carried out any more.
+    pub fn stop(mut self) -> Option<Kept> {
+        self.end();
+        let silence = self.shared.silence().as_secs();
+        let purges = self.shared.lock().beat.purges?;
+        Some(Kept { purges, word: unix().saturating_sub(silence) })
+    }
+
+    /// The next process of this machine takes part in its place, and has its queue.
+    pub fn hand_over(&self) {
+        self.shared.lock().is_handed_over = true;
+    }
+
+    /// Likewise, and leaves the place to the next process, whose cache begins as this one's ends.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn leave(self) -> io::Result<()> {
+        let folder = self.folder.clone();
+        self.stop().map_or(Ok(()), |kept| folder.leave_place(&kept))
+    }
+
+    fn end(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.ends.notify_one();
+        let deadline = Instant::now() + PATIENCE;
+        while !thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl FleetView {
+    /// Sends an order to all machines. Its number is for [`order`](Self::order).
+    ///
+    /// # Errors
+    /// When too many orders wait already.
+    pub fn send(&self, order: Order) -> Result<u64, Full> {
+        self.0.take(order)
+    }
+
+    /// How far the fleet is with an order; `None`: there is no such order, or it was long ago.
+    pub fn order(&self, number: u64) -> Option<OrderLook> {
+        self.0.order(number)
+    }
+
+    /// The fleet now.
+    pub fn look(&self) -> FleetLook {
+        self.0.look()
+    }
+
+    /// How many members are live, and how many silent.
+    pub fn count(&self) -> (usize, usize) {
+        self.0.lock().members.count(self.0.now())
+    }
+
+    /// Waits until this machine has carried out what was ordered while it was away, but no longer than `most`. Whether
+    /// it has.
+    pub fn catch_up(&self, most: Duration) -> bool {
+        self.0.catch_up(most)
+    }
+}
+
+fn unix() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,39 @@
+//! Several machines that serve the same sites.
+//!
+//! They agree on little, and NATS carries it: orders to purge, orders to deny, and who is there. Each order is a message of
+//! a log, a stream of JetStream. Each member follows the logs and says how far it has come; an order has reached the fleet
+//! when every member is beyond its place.
+//!
+//! | file | |
+//! |---|---|
+//! | `message.rs` | orders and heartbeats as bytes |
+//! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
+//! | `members.rs` | the machines that are there, and those that have carried out an order |
+//! | `orders.rs` | orders on their way to the log, and their fate |
+//! | `state.rs` | all this, as one value behind a lock |
+//! | `folder.rs` | files that outlive the process |
+//! | `machine.rs` | the machine itself, for the thread |
+//! | `agent.rs`, `nats.rs` | the thread, and its conversation with the servers |
+//!
+//! The first four read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
+
+mod agent;
+mod folder;
+mod follower;
+mod machine;
+mod members;
+mod message;
+mod nats;
+mod orders;
+mod settings;
+mod state;
+
+pub use agent::{Fleet, FleetView};
+pub use folder::{FleetFolder, Kept};
+pub use follower::{Begun, Due, Follower, Found, Log, Position, Unflushed};
+pub use machine::{Machine, Readings};
+pub use members::{MemberLook, Members, Standing};
+pub use message::{Envelope, Heartbeat, NotUnderstood, Order};
+pub use orders::{Fate, Full, Orders, Queued};
+pub use settings::{Credentials, FleetSettings, NotCredentials};
+pub use state::{Counts, FleetLook, OrderLook};

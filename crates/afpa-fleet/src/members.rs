@@ -1,0 +1,241 @@
+//! The machines that are there, and those that have carried out an order. Times are those since any fixed moment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::follower::{Log, Position};
+use crate::message::Heartbeat;
+
+/// The time between two heartbeats.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
+
+/// A member that was not heard for so long is silent.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// One that was silent for so long is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// After so long a member that has just come has heard of all others.
+const SETTLED: Duration = Duration::from_millis(2500);
+
+/// Members that are known at most: anybody with the credentials can send heartbeats.
+const MOST: usize = 1024;
+
+/// The members of a fleet, as one of them knows them.
+#[derive(Debug)]
+pub struct Members {
+    /// This one.
+    own: String,
+    known: BTreeMap<String, Member>,
+    /// Since when the others are heard; `None`: they are not.
+    heard_since: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Member {
+    beat: Heartbeat,
+    heard: Duration,
+}
+
+/// A member, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberLook {
+    /// Its last heartbeat.
+    #[serde(flatten)]
+    pub beat: Heartbeat,
+    /// Whether it is the one that tells.
+    pub is_own: bool,
+    /// Seconds for which it has been silent; `None`: it is live.
+    pub silent: Option<u64>,
+}
+
+/// How far the fleet is with an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// All that are there are known.
+    pub settled: bool,
+    /// Names of live members that have carried it out.
+    pub done: Vec<String>,
+    /// Those of live members that have not.
+    pub waiting: Vec<String>,
+    /// Those of members that are silent, and the seconds. They carry it out, or flush, when they are back.
+    pub silent: Vec<(String, u64)>,
+}
+
+impl Standing {
+    /// Whether every machine has carried it out.
+    pub fn is_done(&self) -> bool {
+        self.settled && self.waiting.is_empty() && self.silent.is_empty()
+    }
+}
+
+impl Members {
+    /// A fleet in which the process `own` is alone yet.
+    pub fn new(own: String) -> Self {
+        Self { own, known: BTreeMap::new(), heard_since: None }
+    }
+
+    /// The others can be heard from now on, or cannot any more.
+    pub fn listen(&mut self, heard: bool, now: Duration) {
+        self.heard_since = heard.then(|| self.heard_since.unwrap_or(now));
+    }
+
+    /// A member has said something. Whether it wants to know who is there.
+    pub fn heard(&mut self, beat: Heartbeat, now: Duration) -> bool {
+        self.forget(now);
+        if beat.leaves {
+            self.known.remove(&beat.instance);
+            return false;
+        }
+        let asks = beat.asks && beat.instance != self.own;
+        let known = self.known.get(&beat.instance);
+        let is_late = known.is_some_and(|member| member.beat.number >= beat.number);
+        if is_late || known.is_none() && self.known.len() >= MOST {
+            return false;
+        }
+        self.known.insert(beat.instance.clone(), Member { beat, heard: now });
+        asks
+    }
+
+    /// All of them, by name.
+    pub fn look(&self, now: Duration) -> Vec<MemberLook> {
+        let mut all: Vec<_> = self
+            .known
+            .values()
+            .filter(|member| !self.is_replaced(member, now))
+            .map(|member| MemberLook {
+                beat: member.beat.clone(),
+                is_own: member.beat.instance == self.own,
+                silent: self.silence(member, now).map(|silence| silence.as_secs()),
+            })
+            .collect();
+        all.sort_by(|a, b| (&a.beat.name, &a.beat.instance).cmp(&(&b.beat.name, &b.beat.instance)));
+        all
+    }
+
+    /// How far they are with the order at a place.
+    pub fn standing(&self, kind: Log, order: &Position, now: Duration) -> Standing {
+        let settled = self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED);
+        let mut standing = Standing { settled, ..Standing::default() };
+        for MemberLook { beat, silent, .. } in self.look(now) {
+            let is_done = beat.position(kind).is_some_and(|at| at.is_at(order));
+            match silent {
+                _ if is_done => standing.done.push(beat.name),
+                Some(seconds) => standing.silent.push((beat.name, seconds)),
+                None => standing.waiting.push(beat.name),
+            }
+        }
+        standing
+    }
+
+    /// How many are live, and how many silent.
+    pub fn count(&self, now: Duration) -> (usize, usize) {
+        let all = self.look(now);
+        let silent = all.iter().filter(|member| member.silent.is_some()).count();
+        (all.len() - silent, silent)
+    }
+
+    /// This process is never silent to itself.
+    fn silence(&self, member: &Member, now: Duration) -> Option<Duration> {
+        let silence = now.saturating_sub(member.heard);
+        (member.beat.instance != self.own && silence >= SILENT).then_some(silence)
+    }
+
+    /// Whether it is a process that has ended: another one has its name, and its cache is not that of the one before.
+    fn is_replaced(&self, member: &Member, now: Duration) -> bool {
+        let replaces = |other: &Member| {
+            other.beat.name == member.beat.name
+                && other.beat.instance != member.beat.instance
+                && self.silence(other, now).is_none()
+        };
+        self.silence(member, now).is_some() && self.known.values().any(replaces)
+    }
+
+    fn forget(&mut self, now: Duration) {
+        let own = &self.own;
+        self.known.retain(|instance, member| {
+            instance == own || now.saturating_sub(member.heard) < FORGOTTEN
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDER: Position = Position { log: 1, sequence: 5 };
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    fn beat(instance: &str, number: u64, sequence: u64) -> Heartbeat {
+        let name = instance.split('-').next().unwrap_or_default().to_owned();
+        Heartbeat {
+            instance: instance.to_owned(),
+            number,
+            name,
+            purges: Some(Position { log: 1, sequence }),
+            ..Heartbeat::default()
+        }
+    }
+
+    #[test]
+    fn an_order_is_done_when_every_live_member_is_beyond_its_place() {
+        let mut members = Members::new("a-1".to_owned());
+        members.listen(true, seconds(0));
+        members.heard(beat("a-1", 1, 5), seconds(1));
+        members.heard(beat("b-1", 1, 4), seconds(1));
+        let standing = members.standing(Log::Purges, &ORDER, seconds(1));
+        assert!(!standing.settled, "others may be there");
+        let standing = members.standing(Log::Purges, &ORDER, seconds(3));
+        assert_eq!((standing.done, standing.waiting), (vec!["a".into()], vec!["b".into()]));
+        members.heard(beat("b-1", 2, 6), seconds(3));
+        assert!(members.standing(Log::Purges, &ORDER, seconds(3)).is_done());
+        // An older heartbeat that was late says nothing.
+        members.heard(beat("b-1", 1, 4), seconds(3));
+        assert!(members.standing(Log::Purges, &ORDER, seconds(3)).is_done());
+        members.listen(false, seconds(4));
+        assert!(!members.standing(Log::Purges, &ORDER, seconds(9)).settled);
+    }
+
+    #[test]
+    fn silent_members_are_named_until_they_leave_or_another_process_has_their_name() {
+        let mut members = Members::new("a-1".to_owned());
+        members.listen(true, seconds(0));
+        members.heard(beat("a-1", 1, 5), seconds(0));
+        members.heard(beat("b-1", 1, 4), seconds(0));
+        let silent =
+            |members: &Members, now| members.standing(Log::Purges, &ORDER, seconds(now)).silent;
+        assert_eq!(silent(&members, 4), []);
+        assert_eq!(silent(&members, 7), [("b".to_owned(), 7)]);
+        assert_eq!(members.count(seconds(7)), (1, 1));
+        members.heard(beat("b-2", 1, 5), seconds(8));
+        assert!(members.standing(Log::Purges, &ORDER, seconds(8)).is_done());
+        assert_eq!(members.count(seconds(8)), (2, 0));
+        members.heard(Heartbeat { leaves: true, ..beat("b-2", 2, 5) }, seconds(9));
+        assert_eq!(silent(&members, 9), [("b".to_owned(), 9)]);
+        members.heard(beat("a-1", 2, 5), seconds(3601));
+        assert_eq!(members.count(seconds(3601)), (1, 0), "forgotten");
+    }
+
+    #[test]
+    fn two_live_processes_with_one_name_both_count() {
+        let mut members = Members::new("a-1".to_owned());
+        members.listen(true, seconds(0));
+        members.heard(beat("a-1", 1, 5), seconds(3));
+        members.heard(beat("a-2", 1, 4), seconds(3));
+        assert_eq!(members.standing(Log::Purges, &ORDER, seconds(3)).waiting, ["a"]);
+    }
+
+    #[test]
+    fn strangers_cannot_fill_the_memory() {
+        let mut members = Members::new("a-1".to_owned());
+        for number in 0..2 * MOST {
+            members.heard(beat(&format!("x{number}"), 1, 1), seconds(0));
+        }
+        assert_eq!(members.known.len(), MOST);
+    }
+}

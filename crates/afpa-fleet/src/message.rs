@@ -1,0 +1,192 @@
+//! Orders and heartbeats as bytes: JSON, because people read it with the tools of NATS. Bytes of others are hostile.
+
+use serde::{Deserialize, Serialize};
+
+use crate::follower::{Log, Position};
+
+/// Bytes of a message that are read.
+const LONGEST: usize = 64 * 1024;
+
+/// Characters of a name or a word in a heartbeat.
+const LONGEST_WORD: usize = 128;
+
+/// An order for every machine of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "lowercase")]
+pub enum Order {
+    /// Drops kept answers.
+    Purge {
+        /// The arguments of the operation `purge`, as it got them: `path=%2Fnews&host=www.example.org`.
+        arguments: String,
+    },
+    /// Denies the clients of a prefix, or lets them in again.
+    Deny {
+        /// The prefix, as it is listed.
+        prefix: String,
+        /// Whether they are denied.
+        denied: bool,
+    },
+}
+
+impl Order {
+    /// The log that it goes to.
+    pub fn log(&self) -> Log {
+        match self {
+            Self::Purge { .. } => Log::Purges,
+            Self::Deny { .. } => Log::Bans,
+        }
+    }
+
+    /// The last part of its subject. The log of bans keeps the last order for each.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Self::Purge { .. } => "purge".to_owned(),
+            // A dot would begin another part; the others have no meaning.
+            Self::Deny { prefix, .. } => prefix.replace('.', "_"),
+        }
+    }
+}
+
+/// An order, with its sender.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The name of the machine at which it was given.
+    pub by: String,
+    /// The order.
+    #[serde(flatten)]
+    pub order: Order,
+}
+
+/// A message that a member cannot read. One of another version may be an order all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is no message of a fleet of this version")]
+pub struct NotUnderstood;
+
+impl Envelope {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NotUnderstood> {
+        if bytes.len() > LONGEST {
+            return Err(NotUnderstood);
+        }
+        serde_json::from_slice(bytes).map_err(|_| NotUnderstood)
+    }
+}
+
+/// The words of a member about itself, once a second and after each order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heartbeat {
+    /// A random word of its process.
+    pub instance: String,
+    /// They are numbered: an older one that comes later says nothing.
+    pub number: u64,
+    /// The name of the machine.
+    pub name: String,
+    /// Where it stands; empty: nobody says.
+    pub region: String,
+    /// The version of the program.
+    pub version: String,
+    /// A check of the configuration in force.
+    pub configuration: String,
+    /// Answers a second.
+    pub rate: u64,
+    /// Answers from its caches, in thousandths of all since the beat before.
+    pub hits: u64,
+    /// Connections that are open.
+    pub connections: u64,
+    /// Orders to purge are carried out up to here.
+    pub purges: Option<Position>,
+    /// Likewise, orders to deny.
+    pub bans: Option<Position>,
+    /// It has just come, and wants to know who is there.
+    pub asks: bool,
+    /// This is its last one.
+    pub leaves: bool,
+}
+
+impl Heartbeat {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// When they are none, or say more than a line of a table has room for.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NotUnderstood> {
+        if bytes.len() > LONGEST {
+            return Err(NotUnderstood);
+        }
+        let beat: Self = serde_json::from_slice(bytes).map_err(|_| NotUnderstood)?;
+        let words = [&beat.instance, &beat.name, &beat.region, &beat.version, &beat.configuration];
+        let fits = |word: &&String| word.len() <= LONGEST_WORD && !word.contains(char::is_control);
+        match words.iter().all(|word| fits(word)) && !beat.instance.is_empty() {
+            true => Ok(beat),
+            false => Err(NotUnderstood),
+        }
+    }
+
+    /// How far it has come in a log.
+    pub fn position(&self, log: Log) -> Option<Position> {
+        match log {
+            Log::Purges => self.purges,
+            Log::Bans => self.bans,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written() {
+        let orders = [
+            Order::Purge { arguments: "path=%2Fa&soft=yes".to_owned() },
+            Order::Deny { prefix: "2001:db8::/32".to_owned(), denied: true },
+        ];
+        for order in orders {
+            let sent = Envelope { by: "a".to_owned(), order };
+            assert_eq!(Envelope::decode(&sent.encode()), Ok(sent));
+        }
+        let at = Position { log: 7, sequence: 9 };
+        let beat =
+            Heartbeat { instance: "x1".to_owned(), purges: Some(at), ..Heartbeat::default() };
+        assert_eq!(Heartbeat::decode(&beat.encode()), Ok(beat));
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        for bytes in ["", "{", "[]", "{\"order\":\"format\",\"by\":\"a\"}", "{\"by\":\"a\"}"] {
+            assert_eq!(Envelope::decode(bytes.as_bytes()), Err(NotUnderstood), "{bytes}");
+        }
+        for bytes in [
+            "{}".to_owned(),
+            "{\"instance\":\"a\",\"name\":\"\\u001b[2J\"}".to_owned(),
+            format!("{{\"instance\":\"a\",\"name\":\"{}\"}}", "x".repeat(129)),
+            format!("{{\"instance\":\"a\",\"x\":\"{}\"}}", "x".repeat(LONGEST)),
+        ] {
+            assert_eq!(Heartbeat::decode(bytes.as_bytes()), Err(NotUnderstood), "{bytes:.60}");
+        }
+    }
+
+    #[test]
+    fn each_prefix_has_a_subject_of_its_own() {
+        let subject = |prefix: &str| {
+            let subject = Order::Deny { prefix: prefix.to_owned(), denied: true }.subject();
+            assert!(!subject.contains(['.', ' ', '*', '>']), "{subject}");
+            subject
+        };
+        assert_eq!(subject("192.0.2.0/24"), "192_0_2_0/24");
+        assert_ne!(subject("a::b/8"), subject("a::b:8"));
+    }
+}

@@ -1,0 +1,499 @@
+//! The conversation with the servers of NATS: a client library does the protocol, and the cores decide.
+//!
+//! ```text
+//! run ─┬─ follow(Purges)   a consumer of the log; once a second the log itself is asked, for its last number
+//!      ├─ follow(Bans)     likewise
+//!      ├─ send             orders that wait, until the log has each
+//!      ├─ listen           heartbeats of the others
+//!      └─ beat             our own; and whether there was no word for too long
+//! ```
+//!
+//! A conversation that fails begins anew with the state of the log, so no failure of a connection, a consumer or a server
+//! needs a treatment of its own.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{Context, Message};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use crate::folder::FleetFolder;
+use crate::follower::{Begun, Follower, Found, Log, Position};
+use crate::machine::{Machine, Readings};
+use crate::members::BEAT;
+use crate::message::{Envelope, Heartbeat, Order};
+use crate::orders::{Fate, Queued};
+use crate::settings::{Credentials, FleetSettings};
+use crate::state::Shared;
+
+/// How long a server may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// How long the last word to a server may take.
+const GOOD_BYE: Duration = Duration::from_millis(500);
+
+/// Messages of the servers that wait for us.
+const INBOX: usize = 4096;
+
+/// After a failure.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The longest time between two attempts to connect.
+const RECONNECT: Duration = Duration::from_secs(2);
+
+/// Heartbeats that say that places have moved are gathered for so long.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// Orders under way at a time.
+const BATCH: usize = 64;
+
+/// Looks at a log in a row that show more than has come before the consumer is made anew.
+const STUCK: u32 = 3;
+
+/// Beats without a server before the log says so.
+const UNREACHED: u32 = 3;
+
+/// How servers know a message that comes twice, for so long.
+const DUPLICATES: Duration = Duration::from_secs(120);
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// The way to the servers.
+pub(crate) struct Way {
+    pub(crate) settings: FleetSettings,
+    pub(crate) credentials: Option<Credentials>,
+}
+
+/// The thread's own part.
+pub(crate) struct Agent {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) folder: FleetFolder,
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) way: Way,
+}
+
+impl Agent {
+    /// Takes part in the fleet until it is to end.
+    pub(crate) async fn run(self, kept: Option<Position>) {
+        let client = match self.way.connect(&self.shared).await {
+            Ok(client) => client,
+            Err(error) => {
+                self.shared.lock().trouble = Some(error.to_string());
+                return tracing::error!(%error, "[fleet] cannot be used");
+            }
+        };
+        let streams =
+            ContextBuilder::new().timeout(ANSWER).ack_timeout(ANSWER).build(client.clone());
+        tokio::select! {
+            never = self.follow_on(Log::Purges, kept, &streams) => match never {},
+            never = self.follow_on(Log::Bans, None, &streams) => match never {},
+            never = self.send(&streams) => match never {},
+            never = self.listen(&client) => match never {},
+            never = self.beat(&client) => match never {},
+            () = self.shared.ends.notified() => {}
+        }
+        self.keep_queue();
+        if !self.shared.lock().connected {
+            return;
+        }
+        let leaves = Heartbeat { leaves: true, ..self.shared.next_beat() };
+        let said = async {
+            let _ = client.publish(self.way.subject("member"), leaves.encode().into()).await;
+            let _ = client.flush().await;
+        };
+        let _ = timeout(GOOD_BYE, said).await;
+    }
+
+    /// Follows a log for ever.
+    async fn follow_on(&self, kind: Log, kept: Option<Position>, streams: &Context) -> Infallible {
+        let mut place = kept;
+        loop {
+            let Err(error) = self.follow(kind, &mut place, streams).await;
+            tracing::debug!(%error, ?kind, "a log of the fleet cannot be followed");
+            if self.shared.lock().connected {
+                self.trouble(&format!("no answer about {}: {error}", self.way.stream(kind)));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn follow(
+        &self,
+        kind: Log,
+        place: &mut Option<Position>,
+        streams: &Context,
+    ) -> Result<Infallible, Fault> {
+        let stream = streams.get_or_create_stream(self.way.log(kind)).await?;
+        let found = found(&stream.get_info().await?);
+        let mut follower = match Follower::begin(kind, *place, found) {
+            Begun::Follows(follower) => follower,
+            Begun::Missed(unflushed) => {
+                self.flush("earlier orders are not known");
+                unflushed.flushed()
+            }
+        };
+        self.arrive(kind, &follower, place);
+        self.shared.word(kind, found.last);
+        let start_sequence = follower.next();
+        let consumer = pull::OrderedConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
+            ..pull::OrderedConfig::default()
+        };
+        let mut messages = stream.create_consumer(consumer).await?.messages().await?;
+        self.well(kind, &follower);
+        let mut look = interval(BEAT);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut behind = (follower.next(), 0);
+        loop {
+            tokio::select! {
+                message = messages.next() => {
+                    let message = message.ok_or("the consumer has ended")??;
+                    self.deliver(kind, &mut follower, &message)?;
+                    self.arrive(kind, &follower, place);
+                }
+                _ = look.tick() => {
+                    let now = self::found(&stream.get_info().await?);
+                    if now.log != found.log {
+                        return Err("the log was made anew".into());
+                    }
+                    self.shared.word(kind, now.last);
+                    behind = match follower.next() {
+                        next if next > now.last || next != behind.0 => (next, 0),
+                        next => (next, behind.1 + 1),
+                    };
+                    if behind.1 >= STUCK {
+                        return Err("the consumer gets nothing".into());
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&self, kind: Log, follower: &Follower, place: &mut Option<Position>) {
+        *place = Some(follower.position());
+        self.shared.move_to(kind, follower.position());
+    }
+
+    fn deliver(&self, kind: Log, follower: &mut Follower, message: &Message) -> Result<(), Fault> {
+        let Some(due) = follower.deliver(message.info()?.stream_sequence) else { return Ok(()) };
+        if due.is_after_gap {
+            self.flush("orders to purge have expired before they came");
+        }
+        match (Envelope::decode(&message.payload), kind) {
+            (Ok(Envelope { order, .. }), _) => self.carry_out(&order),
+            (Err(error), Log::Purges) => self.flush(&error.to_string()),
+            (Err(error), Log::Bans) => tracing::warn!(%error, "an order of the fleet is ignored"),
+        }
+        follower.done(due);
+        Ok(())
+    }
+
+    fn carry_out(&self, order: &Order) {
+        let outcome = self.machine.carry_out(order);
+        let counts = &mut self.shared.lock().counts;
+        match order {
+            Order::Purge { .. } => counts.purges += 1,
+            Order::Deny { .. } => counts.bans += 1,
+        }
+        if let Err(why) = outcome {
+            counts.failed += 1;
+            tracing::debug!(why, ?order, "an order of the fleet changes nothing here");
+        }
+    }
+
+    fn flush(&self, why: &str) {
+        self.machine.flush();
+        self.shared.lock().counts.flushes += 1;
+        tracing::info!("all kept answers are dropped, because {why}");
+    }
+
+    /// Hands orders to their logs, for ever.
+    async fn send(&self, streams: &Context) -> Infallible {
+        let mut is_kept = !self.shared.lock().orders.waiting().is_empty();
+        loop {
+            let batch = self.shared.lock().orders.first(BATCH);
+            if batch.is_empty() {
+                if std::mem::take(&mut is_kept) {
+                    self.keep_queue();
+                }
+                self.shared.ordered.notified().await;
+                continue;
+            }
+            let has_failed = !self.publish(&batch, streams).await;
+            if has_failed {
+                is_kept = true;
+                self.keep_queue();
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Whether the logs have all of them.
+    async fn publish(&self, batch: &[Queued], streams: &Context) -> bool {
+        let (by, is_there) = {
+            let state = self.shared.lock();
+            let is_there =
+                state.connected && state.beat.purges.is_some() && state.beat.bans.is_some();
+            (state.beat.name.clone(), is_there)
+        };
+        if !is_there {
+            return false;
+        }
+        let mut sent = Vec::new();
+        for Queued { id, order } in batch {
+            let subject = format!("{}.{}", self.way.log_subject(order.log()), order.subject());
+            let payload = Envelope { by: by.clone(), order: order.clone() }.encode();
+            let message = PublishMessage::build().payload(payload.into()).message_id(id);
+            sent.push((id, order.log(), streams.send_publish(subject, message).await));
+        }
+        let mut has_all = true;
+        for (id, kind, outcome) in sent {
+            let outcome = match outcome {
+                Ok(under_way) => under_way.await,
+                Err(error) => Err(error),
+            };
+            let log = self.shared.lock().beat.position(kind).map_or(0, |place| place.log);
+            let fate = match outcome {
+                Ok(ack) => Fate::Logged(Position { log, sequence: ack.sequence }),
+                Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+                    Fate::Refused { why: error.to_string() }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "an order of the fleet waits");
+                    has_all = false;
+                    continue;
+                }
+            };
+            self.shared.lock().orders.settle(id, fate);
+        }
+        has_all
+    }
+
+    fn keep_queue(&self) {
+        let state = self.shared.lock();
+        if state.is_handed_over {
+            return;
+        }
+        let queue: Vec<_> = state.orders.waiting().iter().cloned().collect();
+        drop(state);
+        if let Err(error) = self.folder.keep_queue(&queue) {
+            tracing::error!(%error, "orders that wait for the fleet are lost if AFPA ends: is [fleet] state writable?");
+        }
+    }
+
+    /// Hears the others, for ever.
+    async fn listen(&self, client: &Client) -> Infallible {
+        loop {
+            if let Ok(mut beats) = client.subscribe(self.way.subject("member")).await {
+                while let Some(message) = beats.next().await {
+                    let Ok(beat) = Heartbeat::decode(&message.payload) else { continue };
+                    if self.shared.lock().members.heard(beat, self.shared.now()) {
+                        self.shared.moved.notify_one();
+                    }
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Says that we are here, for ever.
+    async fn beat(&self, client: &Client) -> Infallible {
+        let mut tick = interval(BEAT);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut before = (Instant::now(), self.machine.readings());
+        let mut softened = Duration::ZERO;
+        let (mut was_connected, mut unreached) = (false, 0);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {
+                    let now = (Instant::now(), self.machine.readings());
+                    self.note_readings(&before, &now);
+                    before = now;
+                    self.soften(&mut softened);
+                    self.complain(&mut unreached);
+                }
+                () = self.shared.moved.notified() => sleep(GATHER).await,
+            }
+            let is_connected = self.shared.lock().connected;
+            if is_connected {
+                let asks = !was_connected;
+                let beat = Heartbeat { asks, ..self.shared.next_beat() };
+                let _ = client.publish(self.way.subject("member"), beat.encode().into()).await;
+            }
+            was_connected = is_connected;
+        }
+    }
+
+    fn note_readings(
+        &self,
+        (then, before): &(Instant, Readings),
+        (now, readings): &(Instant, Readings),
+    ) {
+        let answers = readings.answers.saturating_sub(before.answers);
+        let hits = readings.hits.saturating_sub(before.hits);
+        let ms = u64::try_from((*now - *then).as_millis()).unwrap_or(u64::MAX).max(1);
+        let beat = &mut self.shared.lock().beat;
+        beat.rate = answers.saturating_mul(1000) / ms;
+        beat.hits = (hits.saturating_mul(1000) / answers.max(1)).min(1000);
+        beat.connections = readings.connections;
+        beat.configuration.clone_from(&readings.configuration);
+    }
+
+    /// Kept answers are stale when there was no word for too long, and so are those that were kept since then.
+    fn soften(&self, softened: &mut Duration) {
+        let Some(limit) = self.way.settings.stale_after else { return };
+        let (silence, now) = (self.shared.silence(), self.shared.now());
+        if silence < limit {
+            *softened = Duration::ZERO;
+        } else if *softened == Duration::ZERO || now.saturating_sub(*softened) >= limit {
+            if *softened == Duration::ZERO {
+                tracing::warn!(
+                    "no word of the fleet for {} s: kept answers are validated before they are used",
+                    silence.as_secs()
+                );
+            }
+            *softened = now;
+            self.machine.soften();
+            self.shared.lock().counts.softened += 1;
+        }
+    }
+
+    /// One line when the servers have not been reached for some beats.
+    fn complain(&self, unreached: &mut u32) {
+        let state = self.shared.lock();
+        *unreached = if state.connected { 0 } else { unreached.saturating_add(1) };
+        if *unreached == UNREACHED {
+            let why = state.trouble.as_deref().unwrap_or("do they run, at these addresses?");
+            tracing::warn!(
+                "no server of the fleet can be reached, and AFPA serves on and goes on trying: {why}"
+            );
+        }
+    }
+
+    /// One line for each trouble.
+    fn trouble(&self, why: &str) {
+        let mut state = self.shared.lock();
+        if state.trouble.is_none() {
+            tracing::warn!("the fleet cannot be followed, and AFPA serves on: {why}");
+        }
+        state.trouble = Some(why.to_owned());
+    }
+
+    fn well(&self, kind: Log, follower: &Follower) {
+        let mut state = self.shared.lock();
+        state.trouble = None;
+        if kind == Log::Purges {
+            let (name, sequence) = (&state.beat.name, follower.position().sequence);
+            tracing::info!("{name} follows the fleet from order {sequence} on");
+        }
+    }
+}
+
+impl Way {
+    /// A client that connects as soon as it can, and again whenever it must.
+    async fn connect(&self, shared: &Arc<Shared>) -> Result<Client, Fault> {
+        let servers: Result<Vec<ServerAddr>, _> =
+            self.settings.servers.iter().map(|url| url.parse()).collect();
+        let mut options = ConnectOptions::new()
+            .name("afpa")
+            .retry_on_initial_connect()
+            .connection_timeout(ANSWER)
+            .subscription_capacity(INBOX)
+            .request_timeout(Some(ANSWER))
+            .ping_interval(ANSWER)
+            .reconnect_delay_callback(|attempts| {
+                let doubled = PAUSE.saturating_mul(1 << attempts.min(4) as u32);
+                doubled.min(RECONNECT).mul_f64(rand::random_range(0.5..1.0))
+            });
+        options = match self.credentials.clone() {
+            Some(Credentials::User(user, password)) => options.user_and_password(user, password),
+            Some(Credentials::Token(token)) => options.token(token),
+            None => options,
+        };
+        if let Some(ca) = &self.settings.ca {
+            options = options.add_root_certificates(ca.clone()).require_tls(true);
+        }
+        let shared = Arc::clone(shared);
+        let options = options.event_callback(move |event| {
+            note(&shared, &event);
+            std::future::ready(())
+        });
+        Ok(options.connect(servers?).await?)
+    }
+
+    fn subject(&self, what: &str) -> String {
+        format!("{}.{what}", self.settings.prefix)
+    }
+
+    fn stream(&self, kind: Log) -> String {
+        let what = match kind {
+            Log::Purges => "purges",
+            Log::Bans => "bans",
+        };
+        format!("{}-{what}", self.settings.prefix)
+    }
+
+    fn log_subject(&self, kind: Log) -> String {
+        self.subject(match kind {
+            Log::Purges => "purges",
+            Log::Bans => "bans",
+        })
+    }
+
+    /// A log that is not there yet. One that is there stays as somebody has made it.
+    fn log(&self, kind: Log) -> Config {
+        let retention = self.settings.retention;
+        let (max_age, per_subject) = match kind {
+            Log::Purges => (retention, -1),
+            Log::Bans => (Duration::ZERO, 1),
+        };
+        Config {
+            name: self.stream(kind),
+            subjects: vec![format!("{}.>", self.log_subject(kind))],
+            max_age,
+            max_messages_per_subject: per_subject,
+            duplicate_window: DUPLICATES.min(retention),
+            num_replicas: self.settings.replicas(),
+            ..Config::default()
+        }
+    }
+}
+
+/// The connection has come, or gone.
+fn note(shared: &Shared, event: &Event) {
+    let now = shared.now();
+    let mut state = shared.lock();
+    match event {
+        Event::Connected => {
+            state.connected = true;
+            state.trouble = None;
+            state.members.listen(true, now);
+        }
+        Event::Disconnected => {
+            state.connected = false;
+            state.members.listen(false, now);
+        }
+        Event::ServerError(error) => state.trouble = Some(error.to_string()),
+        Event::ClientError(error) if !state.connected => state.trouble = Some(error.to_string()),
+        _ => {}
+    }
+    drop(state);
+    shared.ordered.notify_one();
+    shared.moved.notify_one();
+}
+
+fn found(info: &async_nats::jetstream::stream::Info) -> Found {
+    let state = &info.state;
+    Found {
+        log: u64::try_from(info.created.unix_timestamp_nanos()).unwrap_or(0),
+        first: state.first_sequence,
+        last: state.last_sequence,
+    }
+}

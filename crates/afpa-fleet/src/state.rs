@@ -1,0 +1,227 @@
+//! The state that the thread of the fleet and the control socket have in common.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::follower::{Log, Position};
+use crate::members::{MemberLook, Members, Standing};
+use crate::message::{Heartbeat, Order};
+use crate::orders::{Fate, Full, Orders};
+
+/// All of it, and the events that wake the thread.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    began: Instant,
+    /// The age of the last word at that moment; there is none where nothing was kept from before.
+    word_before: Duration,
+    state: Mutex<State>,
+    /// There was word about orders to purge.
+    caught_up: Condvar,
+    /// An order waits.
+    pub(crate) ordered: Notify,
+    /// A place has moved, or somebody asks: the next heartbeat goes out at once.
+    pub(crate) moved: Notify,
+    /// The thread is to end.
+    pub(crate) ends: Notify,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) members: Members,
+    pub(crate) orders: Orders,
+    pub(crate) beat: Heartbeat,
+    pub(crate) connected: bool,
+    /// Another process has the queue.
+    pub(crate) is_handed_over: bool,
+    pub(crate) trouble: Option<String>,
+    pub(crate) logs: [LogState; 2],
+    pub(crate) counts: Counts,
+}
+
+/// A log, as far as this machine knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogState {
+    /// The number of its last message, when there was the last word about it.
+    pub(crate) last: u64,
+    pub(crate) word: Option<Duration>,
+}
+
+/// The work of this machine for the fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Orders to purge.
+    pub purges: u64,
+    /// Orders to deny.
+    pub bans: u64,
+    /// Times that everything went, because something was missed.
+    pub flushes: u64,
+    /// Times that everything became stale, because there was no word for so long.
+    pub softened: u64,
+    /// Orders that could not be carried out.
+    pub failed: u64,
+}
+
+/// The fleet, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetLook {
+    /// Whether this machine reaches a server.
+    pub connected: bool,
+    /// The reason for which it cannot take part.
+    pub trouble: Option<String>,
+    /// Milliseconds since the last word about orders to purge; `None`: there was none yet.
+    pub word_ms: Option<u64>,
+    /// The number of the last order to purge, as far as it is known.
+    pub last_purge: u64,
+    /// That of the last order to deny.
+    pub last_ban: u64,
+    /// Orders that wait for the servers.
+    pub waiting: usize,
+    /// The work of this machine for the fleet.
+    pub counts: Counts,
+    /// The members.
+    pub members: Vec<MemberLook>,
+}
+
+/// An order, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderLook {
+    /// Its fate.
+    pub fate: Fate,
+    /// Whether this machine reaches a server.
+    pub connected: bool,
+    /// The members.
+    pub standing: Standing,
+}
+
+impl Shared {
+    pub(crate) fn new(orders: Orders, beat: Heartbeat, word_before: Duration) -> Self {
+        let members = Members::new(beat.instance.clone());
+        let state = State {
+            members,
+            orders,
+            beat,
+            connected: false,
+            is_handed_over: false,
+            trouble: None,
+            logs: [LogState::default(); 2],
+            counts: Counts::default(),
+        };
+        Self {
+            began: Instant::now(),
+            word_before,
+            state: Mutex::new(state),
+            caught_up: Condvar::new(),
+            ordered: Notify::new(),
+            moved: Notify::new(),
+            ends: Notify::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn take(&self, order: Order) -> Result<u64, Full> {
+        let number = self.lock().orders.take(order)?;
+        self.ordered.notify_one();
+        Ok(number)
+    }
+
+    /// The place of this machine has moved.
+    pub(crate) fn move_to(&self, kind: Log, position: Position) {
+        let mut state = self.lock();
+        match kind {
+            Log::Purges => state.beat.purges = Some(position),
+            Log::Bans => state.beat.bans = Some(position),
+        }
+        let log = state.log(kind);
+        log.last = log.last.max(position.sequence);
+        drop(state);
+        self.moved.notify_one();
+        self.caught_up.notify_all();
+    }
+
+    /// There was word about a log.
+    pub(crate) fn word(&self, kind: Log, last: u64) {
+        let now = self.now();
+        let mut state = self.lock();
+        *state.log(kind) = LogState { last, word: Some(now) };
+        drop(state);
+        self.caught_up.notify_all();
+    }
+
+    /// Waits until every order to purge that the fleet had before is carried out, but no longer than `most`.
+    pub(crate) fn catch_up(&self, most: Duration) -> bool {
+        let lags = |state: &mut State| {
+            let log = *state.log(Log::Purges);
+            let done = state.beat.purges.map_or(0, |at| at.sequence);
+            log.word.is_none() || state.beat.purges.is_none() || done < log.last
+        };
+        let waited = self.caught_up.wait_timeout_while(self.lock(), most, lags);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// The age of the last word about orders to purge.
+    pub(crate) fn silence(&self) -> Duration {
+        let now = self.now();
+        let word = self.lock().log(Log::Purges).word;
+        word.map_or(now.saturating_add(self.word_before), |word| now.saturating_sub(word))
+    }
+
+    /// This machine's next heartbeat, which it hears itself at once.
+    pub(crate) fn next_beat(&self) -> Heartbeat {
+        let now = self.now();
+        let mut state = self.lock();
+        state.beat.number += 1;
+        let beat = state.beat.clone();
+        state.members.heard(beat.clone(), now);
+        beat
+    }
+
+    pub(crate) fn look(&self) -> FleetLook {
+        let now = self.now();
+        // Its own line has its own place, even between two heartbeats.
+        self.next_beat();
+        let mut state = self.lock();
+        let ms = |since: Duration| u64::try_from(now.saturating_sub(since).as_millis()).ok();
+        FleetLook {
+            connected: state.connected,
+            trouble: state.trouble.clone(),
+            word_ms: state.log(Log::Purges).word.and_then(ms),
+            last_purge: state.log(Log::Purges).last,
+            last_ban: state.log(Log::Bans).last,
+            waiting: state.orders.waiting().len(),
+            counts: state.counts,
+            members: state.members.look(now),
+        }
+    }
+
+    pub(crate) fn order(&self, number: u64) -> Option<OrderLook> {
+        let now = self.now();
+        self.next_beat();
+        let state = self.lock();
+        let (order, fate) = state.orders.fate(number)?;
+        let standing = match fate {
+            Fate::Logged(position) => state.members.standing(order.log(), position, now),
+            Fate::Queued | Fate::Refused { .. } => Standing::default(),
+        };
+        Some(OrderLook { fate: fate.clone(), connected: state.connected, standing })
+    }
+}
+
+impl State {
+    pub(crate) fn log(&mut self, kind: Log) -> &mut LogState {
+        let [purges, bans] = &mut self.logs;
+        match kind {
+            Log::Purges => purges,
+            Log::Bans => bans,
+        }
+    }
+}

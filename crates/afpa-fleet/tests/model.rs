@@ -1,0 +1,220 @@
+//! The cores in a network that loses, doubles and reorders, with machines that end and come back.
+
+use afpa_fleet::{Begun, Fate, Follower, Found, Log, Order, Orders, Position};
+use proptest::prelude::*;
+
+/// An order to purge in the model's log, with the moment at which it was given.
+#[derive(Clone, Copy, Debug)]
+struct Purge {
+    sequence: u64,
+    given: usize,
+}
+
+/// The log of the model.
+#[derive(Debug)]
+struct ModelLog {
+    made: u64,
+    purges: Vec<Purge>,
+    /// Those before have expired.
+    first: u64,
+    last: u64,
+}
+
+impl ModelLog {
+    fn new(made: u64) -> Self {
+        Self { made, purges: Vec::new(), first: 1, last: 0 }
+    }
+
+    fn found(&self) -> Found {
+        Found { log: self.made, first: self.first, last: self.last }
+    }
+
+    fn add(&mut self, given: usize) {
+        self.last += 1;
+        self.purges.push(Purge { sequence: self.last, given });
+    }
+}
+
+/// A machine that keeps one answer.
+#[derive(Debug)]
+struct Machine {
+    follower: Option<Follower>,
+    /// The moment at which the kept answer was asked for.
+    kept: Option<usize>,
+    /// The answer and the place that it has left to its next process.
+    left: Option<(Option<usize>, Option<Position>)>,
+}
+
+impl Machine {
+    fn begin(&mut self, place: Option<Position>, log: &ModelLog) {
+        let follower = match Follower::begin(Log::Purges, place, log.found()) {
+            Begun::Follows(follower) => follower,
+            Begun::Missed(unflushed) => {
+                self.kept = None;
+                unflushed.flushed()
+            }
+        };
+        self.follower = Some(follower);
+    }
+
+    /// No kept answer is older than an order that the machine claims to have carried out.
+    fn check(&self, log: &ModelLog) {
+        let (Some(follower), Some(asked)) = (&self.follower, self.kept) else { return };
+        for purge in &log.purges {
+            let order = Position { log: log.made, sequence: purge.sequence };
+            assert!(
+                !follower.position().is_at(&order) || asked > purge.given,
+                "the answer of moment {asked} is kept after {purge:?}, at {:?}",
+                follower.position()
+            );
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Purge,
+    Ask(usize),
+    /// A message of the log comes: any, whether it has come before or its predecessors have not.
+    Deliver(usize, u64),
+    /// The connection breaks and comes back.
+    Again(usize),
+    /// A clean end, with a snapshot.
+    Stop(usize),
+    Kill(usize),
+    Start(usize),
+    /// So many messages expire.
+    Expire(u64),
+    /// Somebody deletes the log.
+    Anew,
+}
+
+const MACHINES: usize = 3;
+
+fn step() -> impl Strategy<Value = Step> {
+    let machine = 0..MACHINES;
+    prop_oneof![
+        4 => Just(Step::Purge),
+        4 => machine.clone().prop_map(Step::Ask),
+        8 => (machine.clone(), 1_u64..5).prop_map(|(machine, ahead)| Step::Deliver(machine, ahead)),
+        2 => machine.clone().prop_map(Step::Again),
+        2 => machine.clone().prop_map(Step::Stop),
+        1 => machine.clone().prop_map(Step::Kill),
+        3 => machine.prop_map(Step::Start),
+        1 => (1_u64..4).prop_map(Step::Expire),
+        1 => Just(Step::Anew),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn no_kept_answer_is_older_than_an_order_that_a_machine_has_carried_out(
+        steps in prop::collection::vec(step(), 1..80),
+    ) {
+        let mut log = ModelLog::new(1);
+        let mut machines: Vec<_> = (0..MACHINES)
+            .map(|_| Machine { follower: None, kept: None, left: None })
+            .collect();
+        for (moment, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Purge => log.add(moment),
+                Step::Ask(which) => {
+                    machines[which].kept.get_or_insert(moment);
+                }
+                Step::Deliver(which, ahead) => {
+                    let machine = &mut machines[which];
+                    let Some(follower) = &mut machine.follower else { continue };
+                    // One before the place, too.
+                    let sequence = follower.next() + ahead - 2;
+                    let is_there = (log.first..=log.last).contains(&sequence);
+                    // A place in a log that is not there any more gets nothing.
+                    if !is_there || follower.position().log != log.made {
+                        continue;
+                    }
+                    if let Some(due) = follower.deliver(sequence) {
+                        machine.kept = None;
+                        follower.done(due);
+                    }
+                }
+                Step::Again(which) => {
+                    let place = machines[which].follower.take().map(|one| one.position());
+                    machines[which].begin(place, &log);
+                }
+                Step::Stop(which) => {
+                    let machine = &mut machines[which];
+                    let place = machine.follower.take().map(|one| one.position());
+                    machine.left = Some((machine.kept.take(), place));
+                }
+                Step::Kill(which) => {
+                    machines[which] = Machine { follower: None, kept: None, left: None };
+                }
+                Step::Start(which) => {
+                    let (kept, place) = machines[which].left.take().unwrap_or_default();
+                    if machines[which].follower.is_none() {
+                        machines[which].kept = kept;
+                        machines[which].begin(place, &log);
+                    }
+                }
+                Step::Expire(count) => {
+                    log.first = (log.first + count).min(log.last + 1);
+                }
+                Step::Anew => log = ModelLog::new(log.made + 1),
+            }
+            machines.iter().for_each(|machine| machine.check(&log));
+        }
+        // The network is well again: every machine gets what it lacks, and is then beyond the last order.
+        for machine in &mut machines {
+            let place = machine.follower.take().map(|one| one.position());
+            machine.begin(place, &log);
+            for sequence in log.first..=log.last {
+                let follower = machine.follower.as_mut().unwrap();
+                if let Some(due) = follower.deliver(sequence) {
+                    assert!(!due.is_after_gap, "nothing is missing now");
+                    machine.kept = None;
+                    follower.done(due);
+                }
+            }
+            machine.check(&log);
+            let last = Position { log: log.made, sequence: log.last };
+            assert!(machine.follower.as_ref().unwrap().position().is_at(&last));
+        }
+    }
+
+    #[test]
+    fn an_order_is_lost_by_nobody(
+        fates in prop::collection::vec((any::<bool>(), any::<bool>(), any::<bool>()), 1..60),
+    ) {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let mut log: Vec<String> = Vec::new();
+        let mut given = 0;
+        for (gives, is_lost, ack_is_lost) in fates {
+            if gives {
+                given += 1;
+                orders.take(Order::Purge { arguments: format!("path=/{given}") }).unwrap();
+            }
+            for queued in orders.first(3) {
+                if is_lost {
+                    continue;
+                }
+                // The servers know a message that comes twice.
+                if !log.contains(&queued.id) {
+                    log.push(queued.id.clone());
+                }
+                if !ack_is_lost {
+                    let sequence = log.iter().position(|id| *id == queued.id).unwrap() as u64 + 1;
+                    orders.settle(&queued.id, Fate::Logged(Position { log: 1, sequence }));
+                }
+            }
+            let waiting: Vec<_> = orders.waiting().iter().map(|queued| &queued.id).collect();
+            for number in 1..=given {
+                let id = format!("a-{number}");
+                assert!(log.contains(&id) || waiting.contains(&&id), "{id} is lost");
+                if let Some((_, Fate::Logged(position))) = orders.fate(number) {
+                    assert_eq!(log[position.sequence as usize - 1], id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The operations of the fleet on the control socket: each is done here at once, and then sent to all machines. How far
+//! these are is a question of its own, so that none keeps the socket waiting.
+
+use std::sync::Arc;
+
+use afpa_fleet::{FleetView, Order};
+use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
+use serde_json::json;
+
+use super::observe::Observed;
+
+/// The operations of one request.
+pub(super) struct FleetOperations<'o> {
+    pub(super) fleet: Arc<FleetView>,
+    pub(super) observed: &'o Arc<Observed>,
+}
+
+const OPERATIONS: &[Operation] = &[
+    Operation::look("fleet", "", "the members of the fleet, as JSON"),
+    Operation::look("fleet/order", "number=NUMBER", "how far the fleet is with an order, as JSON"),
+    Operation::change(
+        "fleet/purge",
+        "path=PATH|host=NAME|tag=TAG [query=QUERY] [below=yes] [soft=yes]",
+        "drops kept answers on every machine",
+    ),
+    Operation::change(
+        "fleet/deny/add",
+        "prefix=PREFIX",
+        "refuses the clients of a prefix everywhere",
+    ),
+    Operation::change("fleet/deny/del", "prefix=PREFIX", "takes such an order back everywhere"),
+];
+
+impl Control for FleetOperations<'_> {
+    fn operations(&self) -> &'static [Operation] {
+        OPERATIONS
+    }
+
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        match name {
+            "fleet" => json_of(&self.fleet.look()),
+            "fleet/order" => self.order(arguments),
+            "fleet/purge" => self.purge(arguments),
+            "fleet/deny/add" => self.deny(arguments, true),
+            "fleet/deny/del" => self.deny(arguments, false),
+            _ => Err(Refusal::Failed),
+        }
+    }
+}
+
+impl FleetOperations<'_> {
+    fn order(&self, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        let number = arguments.text("number").and_then(|number| number.parse().ok());
+        let number =
+            number.ok_or_else(|| Refusal::Invalid("this needs number=NUMBER".to_owned()))?;
+        let order = self.fleet.order(number);
+        let order = order.ok_or_else(|| Refusal::Absent(format!("there is no order {number}")))?;
+        json_of(&order)
+    }
+
+    fn purge(&self, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
+        let global = Arc::clone(&self.observed.serving.load().global);
+        let Reply { content, .. } = global.call("purge", arguments)?;
+        let text = arguments.as_text().ok_or(Refusal::Failed)?;
+        let order = Order::Purge { arguments: text.to_owned() };
+        self.send(order, &String::from_utf8_lossy(&content))
+    }
+
+    /// An order that changes nothing here may change something elsewhere.
+    fn deny(&self, arguments: &Arguments<'_>, denied: bool) -> Result<Reply, Refusal> {
+        let given = arguments.text("prefix");
+        let prefix = given.as_deref().and_then(|given| given.parse::<afpa_police::Prefix>().ok());
+        let done = self.observed.police.order(given.as_deref(), denied);
+        let Some(prefix) = prefix else {
+            return Err(Refusal::Invalid(done.err().unwrap_or_else(|| "no prefix".to_owned())));
+        };
+        let (Ok(here) | Err(here)) = &done;
+        tracing::info!("{here}, and the fleet is told");
+        self.send(Order::Deny { prefix: prefix.to_string(), denied }, here)
+    }
+
+    fn send(&self, order: Order, here: &str) -> Result<Reply, Refusal> {
+        let number = self.fleet.send(order).map_err(|full| Refusal::Invalid(full.to_string()))?;
+        Ok(Reply::json(json!({ "number": number, "here": here.trim_end() }).to_string()))
+    }
+}
+
+fn json_of(value: &impl serde::Serialize) -> Result<Reply, Refusal> {
+    serde_json::to_string(value).map(Reply::json).map_err(|_| Refusal::Failed)
+}

@@ -1,0 +1,239 @@
+//! Servers of NATS, machines that are a fleet, and an application whose content has a version.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use afpa_testkit::aloud::say;
+use afpa_testkit::server::free_address;
+use afpa_testkit::{Running, Server, eventually_within};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::origin::{Asked, Origin, ok};
+
+/// Elections, reconnects and silence take seconds each.
+pub(crate) const SOON: Duration = Duration::from_secs(90);
+
+/// Servers of NATS with JetStream: one alone, or a cluster.
+pub(crate) struct Nats {
+    servers: Vec<NatsServer>,
+    _folder: TempDir,
+}
+
+struct NatsServer {
+    address: SocketAddr,
+    arguments: Vec<String>,
+    running: Option<Running>,
+}
+
+impl Nats {
+    /// `None` says SKIP.
+    pub(crate) fn start(count: usize) -> Option<Self> {
+        Self::start_with(count, &[])
+    }
+
+    pub(crate) fn start_with(count: usize, more: &[&str]) -> Option<Self> {
+        let found = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            say("SKIP", "no nats-server");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let addresses: Vec<_> = (0..count).map(|_| (free_address(), free_address())).collect();
+        let routes: Vec<_> = addresses.iter().map(|(_, route)| format!("nats://{route}")).collect();
+        let servers = addresses.iter().enumerate().map(|(number, (address, route))| {
+            let store = folder.path().join(number.to_string());
+            let mut arguments = vec![
+                format!("--addr={}", address.ip()),
+                format!("--port={}", address.port()),
+                format!("--server_name=n{number}"),
+                "--jetstream".to_owned(),
+                format!("--store_dir={}", store.display()),
+            ];
+            if count > 1 {
+                arguments.push(format!("--cluster=nats://{route}"));
+                arguments.push("--cluster_name=afpa".to_owned());
+                arguments.push(format!("--routes={}", routes.join(",")));
+            }
+            arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+            NatsServer { address: *address, arguments, running: None }
+        });
+        let mut nats = Self { servers: servers.collect(), _folder: folder };
+        (0..count).for_each(|number| nats.run(number));
+        Some(nats)
+    }
+
+    /// Starts one, again, with what it has stored.
+    pub(crate) fn run(&mut self, number: usize) {
+        let server = &mut self.servers[number];
+        let mut command = Command::new("nats-server");
+        command.args(&server.arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        server.running = Some(Running::start(&mut command));
+        let address = server.address;
+        eventually_within(SOON, "nats-server listens", || TcpStream::connect(address).is_ok());
+    }
+
+    pub(crate) fn kill(&mut self, number: usize) {
+        if let Some(mut running) = self.servers[number].running.take() {
+            running.kill();
+        }
+    }
+
+    pub(crate) fn signal(&self, number: usize, signal: Signal) {
+        let running = self.servers[number].running.as_ref().expect("it runs");
+        let pid = Pid::from_raw(running.id().cast_signed()).expect("a process");
+        kill_process(pid, signal).expect("signalled");
+    }
+
+    pub(crate) fn address(&self, number: usize) -> SocketAddr {
+        self.servers[number].address
+    }
+
+    /// Their URLs as a list of TOML.
+    pub(crate) fn urls(&self) -> String {
+        urls(self.servers.iter().map(|server| server.address))
+    }
+}
+
+pub(crate) fn urls(addresses: impl IntoIterator<Item = SocketAddr>) -> String {
+    let urls = addresses.into_iter().map(|address| format!("\"nats://{address}\""));
+    format!("[{}]", urls.collect::<Vec<_>>().join(", "))
+}
+
+/// An application whose answers name the version of their content.
+pub(crate) struct Application {
+    pub(crate) origin: Origin,
+    version: Arc<AtomicUsize>,
+}
+
+impl Application {
+    pub(crate) fn start() -> Self {
+        let version = Arc::new(AtomicUsize::new(1));
+        let shown = Arc::clone(&version);
+        let origin = Origin::start(move |_: &Asked| {
+            let fields = "Cache-Control: max-age=3600\r\nSurrogate-Key: all\r\n";
+            ok(fields, &shown.load(Ordering::SeqCst).to_string())
+        });
+        Self { origin, version }
+    }
+
+    /// The next version, which no answer of before has.
+    pub(crate) fn change(&self) -> usize {
+        self.version.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+/// A machine of a fleet. `fleet` are further lines of its section, `more` other sections.
+pub(crate) fn machine(
+    name: &str,
+    urls: &str,
+    application: &Application,
+    (fleet, more): (&str, &str),
+) -> Server {
+    let to = application.origin.to();
+    Server::start("/", |launch| {
+        let home = launch.home().display().to_string();
+        launch.written(|listen| {
+            format!(
+                "[fleet]\nservers = {urls}\nname = \"{name}\"\nstate = \"{home}/fleet\"\n{fleet}\n\
+                 {}\n[[site]]\nlisten = [\"{listen}\"]\nto = \"{to}\"\n",
+                more.replace("HOME", &home)
+            )
+        });
+    })
+}
+
+/// The version that a machine answers with.
+#[track_caller]
+pub(crate) fn version(machine: &Server, target: &str) -> usize {
+    let answer = machine.get(target);
+    answer.text().parse().unwrap_or_else(|_| panic!("{answer:?}"))
+}
+
+/// `afpa fleet --json` of a machine.
+#[track_caller]
+pub(crate) fn look(machine: &Server) -> Value {
+    let said = machine.command(&["fleet", "--json"]);
+    serde_json::from_slice(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+/// The names of members that are live and have come as far as everybody else.
+pub(crate) fn live(machine: &Server) -> Vec<String> {
+    let look = look(machine);
+    let members = look["members"].as_array().expect("a list").iter();
+    let live = members
+        .filter(|member| member["silent"].is_null() && !member["purges"].is_null())
+        .filter(|member| member["purges"]["sequence"] == look["last_purge"]);
+    live.map(|member| member["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Waits until each of these machines sees all of them.
+#[track_caller]
+pub(crate) fn gather(machines: &[&Server], names: &[&str]) {
+    for machine in machines {
+        eventually_within(SOON, "all members are seen", || live(machine) == names);
+    }
+}
+
+/// The words of a command, and whether it was content.
+pub(crate) fn said(machine: &Server, arguments: &[&str]) -> (bool, String) {
+    let output = machine.command(arguments);
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// A way to a server that can be cut: then nothing passes, and both ends see an open connection.
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
+    cut: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    pub(crate) fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind(free_address()).expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let (cut, streams) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let (is_cut, opened) = (Arc::clone(&cut), Arc::clone(&streams));
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(server) else { continue };
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone(), to.try_clone());
+                    let (from, to) = (from.expect("a copy"), to.expect("a copy"));
+                    let is_cut = Arc::clone(&is_cut);
+                    std::thread::spawn(move || pass(from, to, &is_cut));
+                }
+                opened.lock().expect("no panic").extend([near, far]);
+            }
+        });
+        Self { address, cut, streams }
+    }
+
+    /// Nothing passes any more.
+    pub(crate) fn cut(&self) {
+        self.cut.store(true, Ordering::SeqCst);
+    }
+
+    /// New connections pass; the old ones end, with what was on its way.
+    pub(crate) fn mend(&self) {
+        let streams = std::mem::take(&mut *self.streams.lock().expect("no panic"));
+        streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        self.cut.store(false, Ordering::SeqCst);
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if !is_cut.load(Ordering::SeqCst) && to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ended = to.shutdown(Shutdown::Both);
+}

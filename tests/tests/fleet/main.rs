@@ -1,0 +1,11 @@
+//! Several machines with real servers of NATS between them.
+
+mod bans;
+mod bed;
+mod config;
+mod faults;
+mod members;
+#[path = "../shared_cache/origin.rs"]
+#[allow(dead_code)] // each program uses its part
+mod origin;
+mod purges;

@@ -1,0 +1,128 @@
+//! The members, and what each machine says of them.
+
+use std::time::Duration;
+
+use afpa_testkit::server::free_address;
+use afpa_testkit::{Client, Server, eventually, eventually_within};
+use rustix::process::Signal;
+
+use crate::bed::{Application, Nats, SOON, gather, live, look, machine, said, urls, version};
+
+#[test]
+fn machines_see_each_other_and_one_that_ends_or_falls_silent() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let join = |name| machine(name, &nats.urls(), &application, ("region = \"west\"", ""));
+    let (a, mut b, c) = (join("a"), join("b"), join("c"));
+    gather(&[&a, &b, &c], &["a", "b", "c"]);
+    let (is_well, table) = said(&a, &["fleet"]);
+    assert!(is_well, "{table}");
+    assert!(table.contains("NAME") && table.contains("west"), "{table}");
+    assert_eq!((table.matches("this one").count(), table.matches("live").count()), (1, 2));
+
+    // A clean end is said; a machine that stops is silent after some seconds, and is still known.
+    b.signal(Signal::TERM);
+    assert!(b.wait(SOON).is_some());
+    eventually("the end was said", || live(&a) == ["a", "c"]);
+    assert!(!said(&a, &["fleet"]).1.contains("silent"));
+    c.signal(Signal::STOP);
+    eventually_within(SOON, "c is silent", || said(&a, &["fleet"]).1.contains("silent for"));
+    assert_eq!(live(&a), ["a"]);
+    c.signal(Signal::CONT);
+    eventually_within(SOON, "c is back", || live(&a) == ["a", "c"]);
+}
+
+#[test]
+fn heartbeats_carry_load_and_hits_and_the_metrics_have_the_members() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let a = machine("a", &nats.urls(), &application, ("", ""));
+    let b = machine("b", &nats.urls(), &application, ("", ""));
+    gather(&[&a, &b], &["a", "b"]);
+    eventually_within(SOON, "b's answers are seen at a, most of them hits", || {
+        for _ in 0..20 {
+            version(&b, "/hit");
+        }
+        let look = look(&a);
+        let member = &look["members"][1];
+        member["rate"].as_u64() > Some(0) && member["hits"].as_u64() > Some(500)
+    });
+    let metrics = metrics(&a);
+    for line in
+        ["afpa_fleet_members{state=\"live\"} 2", "afpa_fleet_connected 1", "afpa_fleet_lag 0"]
+    {
+        assert!(metrics.contains(line), "{line} in\n{metrics}");
+    }
+    let stats = said(&a, &["stats", "--json"]).1;
+    let stats: serde_json::Value = serde_json::from_str(&stats).expect("JSON");
+    assert_eq!(stats["fleet"]["members"], 2, "{stats}");
+    let checks = look(&a);
+    let check = |number: usize| checks["members"][number]["configuration"].as_str().map(str::len);
+    assert_eq!((check(0), check(1)), (Some(8), Some(8)));
+}
+
+fn metrics(machine: &Server) -> String {
+    let mut client = Client::connect(&machine.control()).expect("connected");
+    client.exchange("GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n").text().to_owned()
+}
+
+#[test]
+fn servers_that_cannot_be_reached_are_one_line_and_no_failure() {
+    let application = Application::start();
+    let nobody = urls([free_address(), free_address()]);
+    let a = machine("a", &nobody, &application, ("", ""));
+    assert_eq!(version(&a, "/"), 1);
+    let lines = || a.log().matches("no server of the fleet can be reached").count();
+    eventually_within(SOON, "it is said", || lines() == 1);
+    assert!(said(&a, &["fleet"]).1.contains("no server can be reached"));
+    let (is_well, text) = said(&a, &["purge", "--fleet", "--wait", "0.2", "/"]);
+    assert!(!is_well && text.contains("it is done here alone, waits"), "{text}");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!((lines(), version(&a, "/")), (1, 1));
+}
+
+#[test]
+fn without_a_section_there_is_no_thread_and_no_operation() {
+    let application = Application::start();
+    let to = application.origin.to();
+    let alone = Server::start("/", |launch| {
+        launch.written(|listen| format!("[[site]]\nlisten = [\"{listen}\"]\nto = \"{to}\"\n"));
+    });
+    assert!(threads(&alone).iter().all(|name| name != "afpa-fleet"));
+    let (is_well, text) = said(&alone, &["fleet"]);
+    assert!(!is_well && text.contains("write [fleet] with `servers`"), "{text}");
+    let (is_well, text) = said(&alone, &["purge", "--fleet", "/"]);
+    assert!(!is_well && text.contains("is in no fleet"), "{text}");
+    assert!(!said(&alone, &["call"]).1.contains("fleet"));
+    assert!(!metrics(&alone).contains("afpa_fleet"));
+}
+
+fn threads(machine: &Server) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", machine.pid())).expect("its threads");
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    tasks.flatten().filter_map(name).map(|name| name.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_reload_joins_and_leaves() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let a = machine("a", &nats.urls(), &application, ("", ""));
+    let b = machine("b", &nats.urls(), &application, ("", ""));
+    gather(&[&a, &b], &["a", "b"]);
+    let file = b.configuration();
+    let whole = std::fs::read_to_string(&file).expect("read");
+    let reload = |text: &str, times: usize| {
+        std::fs::write(&file, text).expect("written");
+        b.signal(Signal::HUP);
+        eventually("reloaded", || b.log().matches("reloaded").count() == times);
+    };
+    reload(&whole.replace("servers = ", "servers = [] #"), 1);
+    eventually("b has left", || live(&a) == ["a"]);
+    assert!(threads(&b).iter().all(|name| name != "afpa-fleet"));
+    reload(&whole, 2);
+    gather(&[&a, &b], &["a", "b"]);
+    // Another name is another member; the place of the process stays.
+    reload(&whole.replace("name = \"b\"", "name = \"z\""), 3);
+    gather(&[&a, &b], &["a", "z"]);
+}
