@@ -129,7 +129,7 @@ impl Heartbeat {
         let beat: Self = serde_json::from_slice(bytes).map_err(|_| NotUnderstood)?;
         let words = [&beat.instance, &beat.name, &beat.region, &beat.version, &beat.configuration];
         let fits = |word: &&String| word.len() <= LONGEST_WORD && !word.contains(char::is_control);
-        match words.iter().all(|word| fits(word)) && !beat.instance.is_empty() {
+        match words.iter().all(fits) && !beat.instance.is_empty() {
             true => Ok(beat),
             false => Err(NotUnderstood),
         }

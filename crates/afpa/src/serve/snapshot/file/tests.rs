@@ -127,7 +127,7 @@ fn what_is_no_snapshot_is_left_alone() {
         folder.refuses("not a file of this user's alone");
     }
     files::remove_file(&folder.path).unwrap();
-    rustix::fs::mkfifoat(CWD, &folder.path, OWN).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &folder.path, OWN).unwrap();
     folder.refuses("not a file of this user's alone");
 }
 
