@@ -197,14 +197,16 @@ fn python_with_prometheus_client() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Those of the fast path are looked for where there is one.
+/// Those of the fast path, of certificates and of a fleet are looked for where there is one.
 #[test]
 fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
     let (_tree, _app, server) = busy();
     let page = metrics(&server, None);
     let names = monitoring::names();
     let others = |name: &&String| {
-        !name.starts_with("afpa_fast_path_") && !name.starts_with("afpa_certificate_")
+        !["afpa_fast_path_", "afpa_certificate_", "afpa_fleet_"]
+            .iter()
+            .any(|other| name.starts_with(other))
     };
     let absent = monitoring::absent_from(page.text(), names.iter().filter(others));
     assert!(absent.is_empty(), "{absent:?}");
