@@ -128,7 +128,7 @@ impl Application {
     }
 }
 
-/// A machine of a fleet. `fleet` are further lines of its section, `more` other sections.
+/// A machine of a fleet. `fleet` are further lines of its section, `more` other sections: those of the site stand behind it.
 pub(crate) fn machine(
     name: &str,
     urls: &str,
@@ -136,13 +136,14 @@ pub(crate) fn machine(
     (fleet, more): (&str, &str),
 ) -> Server {
     let to = application.origin.to();
+    let (before, behind) = if more.starts_with("[site") { ("", more) } else { (more, "") };
     Server::start("/", |launch| {
         let home = launch.home().display().to_string();
         launch.written(|listen| {
             format!(
                 "[fleet]\nservers = {urls}\nname = \"{name}\"\nstate = \"{home}/fleet\"\n{fleet}\n\
-                 {}\n[[site]]\nlisten = [\"{listen}\"]\nto = \"{to}\"\n",
-                more.replace("HOME", &home)
+                 {}\n[[site]]\nlisten = [\"{listen}\"]\nto = \"{to}\"\n{behind}",
+                before.replace("HOME", &home)
             )
         });
     })

@@ -1,10 +1,10 @@
 //! The members, and what each machine says of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Server, eventually, eventually_within};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bed::{Application, Nats, SOON, gather, live, look, machine, said, urls, version};
 
@@ -125,4 +125,44 @@ fn a_reload_joins_and_leaves() {
     // Another name is another member; the place of the process stays.
     reload(&whole.replace("name = \"b\"", "name = \"z\""), 3);
     gather(&[&a, &b], &["a", "z"]);
+}
+
+#[test]
+fn an_upgrade_changes_the_process_and_not_the_machine() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let a = machine("a", &nats.urls(), &application, ("", ""));
+    let b = machine("b", &nats.urls(), &application, ("", ""));
+    gather(&[&a, &b], &["a", "b"]);
+    assert_eq!((version(&a, "/"), version(&b, "/")), (1, 1));
+    let process = || {
+        let stats: serde_json::Value =
+            serde_json::from_str(&said(&b, &["stats", "--json"]).1).ok()?;
+        stats["pid"].as_u64().map(|pid| pid as u32)
+    };
+    let before = b.pid();
+    b.signal(Signal::USR2);
+    let is_next = || process().is_some_and(|pid| pid != before);
+    eventually_within(SOON, "the next process takes orders", is_next);
+    let next = Next(process().expect("it is there"));
+    let now = application.change();
+    let (is_well, text) = said(&b, &["purge", "--fleet", "--wait", "60", "/"]);
+    assert!(is_well && text.contains("a, b"), "{text}");
+    assert!(version(&a, "/") >= now && version(&b, "/") >= now);
+    eventually_within(SOON, "the process before has left", || live(&a) == ["a", "b"]);
+    drop(next);
+}
+
+/// A process that an upgrade has started. It is ended when this is dropped.
+struct Next(u32);
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.0.cast_signed()).expect("a process id");
+        let is_there = || kill_process(pid, Signal::TERM).is_ok();
+        let start = Instant::now();
+        while is_there() && start.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }

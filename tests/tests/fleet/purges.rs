@@ -55,6 +55,29 @@ fn a_purge_returns_when_every_machine_has_done_it() {
 }
 
 #[test]
+fn the_method_purge_at_one_machine_reaches_all() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let open = ("", "[site.cache]\npurge_from = [\"127.0.0.0/8\"]\n");
+    let a = machine("a", &nats.urls(), &application, open);
+    let b = machine("b", &nats.urls(), &application, open);
+    gather(&[&a, &b], &["a", "b"]);
+    let order = |target: &str, field: &str| {
+        let head = format!("PURGE {target} HTTP/1.1\r\nHost: test\r\n{field}\r\n");
+        assert_eq!(a.connect().exchange(head).status, 200);
+    };
+    for target in ["/a?x=1", "/b"] {
+        assert_eq!((version(&a, target), version(&b, target)), (1, 1));
+    }
+    application.change();
+    order("/a?x=1", "");
+    eventually_within(SOON, "b has dropped it", || version(&b, "/a?x=1") == 2);
+    assert_eq!((version(&a, "/a?x=1"), version(&b, "/b")), (2, 1));
+    order("/", "Surrogate-Key: all\r\n");
+    eventually_within(SOON, "b has dropped what has the tag", || version(&b, "/b") == 2);
+}
+
+#[test]
 fn a_machine_that_is_cut_off_is_named_and_catches_up_and_its_own_orders_are_sent_later() {
     let Some(nats) = Nats::start(1) else { return };
     let application = Application::start();
@@ -75,7 +98,6 @@ fn a_machine_that_is_cut_off_is_named_and_catches_up_and_its_own_orders_are_sent
     assert!(!is_well && text.contains("done here alone"), "{text}");
     assert_eq!((version(&a, "/b"), version(&b, "/b")), (1, 2));
 
-    // The process ends meanwhile: the order is not lost.
     relay.mend();
     eventually_within(SOON, "b gets a's order", || version(&b, "/a") == 2);
     eventually_within(SOON, "a gets b's order", || version(&a, "/b") == 2);
