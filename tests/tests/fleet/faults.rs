@@ -1,10 +1,10 @@
 //! Servers and machines that die, stop and come back, while orders are given: none is lost, and no machine answers with
 //! what is older than an order that it has acknowledged.
 
-use afpa_testkit::{Server, eventually_within};
+use afpa_testkit::{Client, Server, eventually_within};
 use rustix::process::Signal;
 
-use crate::bed::{Application, Nats, SOON, gather, live, machine, said, version};
+use crate::bed::{Application, Nats, SOON, gather, live, look, machine, said, version};
 
 const TARGETS: [&str; 3] = ["/a", "/b", "/c"];
 
@@ -83,6 +83,46 @@ fn no_order_is_lost_and_no_answer_is_older_whatever_dies() {
     }
     (0..3).for_each(|number| nats.run(number));
     caught_up(&application, &all);
+}
+
+#[test]
+fn thousands_of_orders_reach_every_machine_once_while_servers_die() {
+    const ORDERS: u64 = 3000;
+    let Some(mut nats) = Nats::start(3) else { return };
+    let application = Application::start();
+    let urls = nats.urls();
+    let join = |name: &str| machine(name, &urls, &application, ("", ""));
+    let machines = [join("a"), join("b"), join("c")];
+    gather(&machines.each_ref(), &["a", "b", "c"]);
+    for order in 0..ORDERS {
+        match order {
+            500 => nats.kill(0),
+            1000 => nats.run(0),
+            1500 => nats.signal(1, Signal::STOP),
+            2000 => nats.signal(1, Signal::CONT),
+            // No two servers are left: nothing can be agreed on.
+            2300 => [0, 2].into_iter().for_each(|number| nats.kill(number)),
+            2600 => [0, 2].into_iter().for_each(|number| nats.run(number)),
+            _ => {}
+        }
+        let giver = &machines[order as usize % machines.len()];
+        let mut client = Client::connect(&giver.control()).expect("connected");
+        let head = format!(
+            "POST /fleet/purge?tag={order} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n"
+        );
+        assert_eq!(client.exchange(head).status, 200);
+    }
+    for machine in &machines {
+        eventually_within(SOON * 2, "nothing waits", || look(machine)["waiting"] == 0);
+    }
+    for machine in &machines {
+        let is_there = || look(machine)["last_purge"] == ORDERS && live(machine).len() == 3;
+        eventually_within(SOON * 2, "all are at the place of the last order", is_there);
+        let look = look(machine);
+        let (last, done) = (&look["last_purge"], &look["counts"]["purges"]);
+        assert_eq!((last.as_u64(), done), (Some(ORDERS), last), "{look}");
+        assert_eq!(look["counts"]["flushes"], 1, "that of the beginning: {look}");
+    }
 }
 
 /// Waits until every machine has done all that was ordered, and shows it by one more order.
