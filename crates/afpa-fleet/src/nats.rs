@@ -317,7 +317,7 @@ impl Agent {
                     self.note_readings(&before, &now);
                     before = now;
                     self.soften(&mut softened);
-                    self.complain(&mut unreached);
+                    self.complain(&mut unreached).await;
                 }
                 () = self.shared.moved.notified() => sleep(GATHER).await,
             }
@@ -366,14 +366,19 @@ impl Agent {
     }
 
     /// One line when the servers have not been reached for some beats.
-    fn complain(&self, unreached: &mut u32) {
-        let state = self.shared.lock();
-        *unreached = if state.connected { 0 } else { unreached.saturating_add(1) };
-        if *unreached == UNREACHED {
-            let why = state.trouble.as_deref().unwrap_or("do they run, at these addresses?");
-            tracing::warn!(
-                "no server of the fleet can be reached, and AFPA serves on and goes on trying: {why}"
-            );
+    async fn complain(&self, unreached: &mut u32) {
+        let is_connected = self.shared.lock().connected;
+        *unreached = if is_connected { 0 } else { unreached.saturating_add(1) };
+        if *unreached != UNREACHED {
+            return;
+        }
+        let why = self.way.reason().await;
+        tracing::warn!(
+            "no server of the fleet can be reached, and AFPA serves on and goes on trying: {why}"
+        );
+        let mut state = self.shared.lock();
+        if !state.connected {
+            state.trouble = Some(why);
         }
     }
 
@@ -399,11 +404,32 @@ impl Agent {
 impl Way {
     /// A client that connects as soon as it can, and again whenever it must.
     async fn connect(&self, shared: &Arc<Shared>) -> Result<Client, Fault> {
-        let servers: Result<Vec<ServerAddr>, _> =
-            self.settings.servers.iter().map(|url| url.parse()).collect();
+        let shared = Arc::clone(shared);
+        let options = self.options().retry_on_initial_connect().event_callback(move |event| {
+            note(&shared, &event);
+            std::future::ready(())
+        });
+        Ok(options.connect(self.servers()?).await?)
+    }
+
+    /// The reason for which no server can be reached: the client that goes on trying has none in its events.
+    async fn reason(&self) -> String {
+        let attempt = async { self.options().connect(self.servers()?).await.map_err(Fault::from) };
+        match timeout(ANSWER, attempt).await {
+            Ok(Ok(_)) => "one is there again".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer".to_owned(),
+        }
+    }
+
+    fn servers(&self) -> Result<Vec<ServerAddr>, Fault> {
+        let servers: Result<_, _> = self.settings.servers.iter().map(|url| url.parse()).collect();
+        Ok(servers?)
+    }
+
+    fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::new()
             .name("afpa")
-            .retry_on_initial_connect()
             .connection_timeout(ANSWER)
             .subscription_capacity(INBOX)
             .request_timeout(Some(ANSWER))
@@ -417,15 +443,10 @@ impl Way {
             Some(Credentials::Token(token)) => options.token(token),
             None => options,
         };
-        if let Some(ca) = &self.settings.ca {
-            options = options.add_root_certificates(ca.clone()).require_tls(true);
+        match &self.settings.ca {
+            Some(ca) => options.add_root_certificates(ca.clone()).require_tls(true),
+            None => options,
         }
-        let shared = Arc::clone(shared);
-        let options = options.event_callback(move |event| {
-            note(&shared, &event);
-            std::future::ready(())
-        });
-        Ok(options.connect(servers?).await?)
     }
 
     fn subject(&self, what: &str) -> String {
@@ -481,7 +502,9 @@ fn note(shared: &Shared, event: &Event) {
             state.members.listen(false, now);
         }
         Event::ServerError(error) => state.trouble = Some(error.to_string()),
-        Event::ClientError(error) if !state.connected => state.trouble = Some(error.to_string()),
+        Event::ClientError(error) if !state.connected => {
+            state.trouble.get_or_insert_with(|| error.to_string());
+        }
         _ => {}
     }
     drop(state);

@@ -26,9 +26,10 @@ pub(crate) fn by_method(wanted: &CacheRequest<'_, '_, '_>) -> Option<Found<'stat
     let tags = fields(request, "surrogate-key").flat_map(|value| value.split(|&byte| byte == b' '));
     let mut tags = tags.filter(|tag| !tag.is_empty()).peekable();
     if tags.peek().is_none() {
-        return Some(Found::Purged(cache.responses.purge(&url(wanted), soft)));
+        return Some(Found::Purged(cache.responses.purge_everywhere(&url(wanted), soft)));
     }
-    let count = tags.map(|tag| cache.responses.purge(&Purge::Tag(tag.to_vec()), soft)).sum();
+    let count =
+        tags.map(|tag| cache.responses.purge_everywhere(&Purge::Tag(tag.to_vec()), soft)).sum();
     Some(Found::Purged(count))
 }
 

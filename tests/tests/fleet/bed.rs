@@ -34,10 +34,14 @@ struct NatsServer {
 impl Nats {
     /// `None` says SKIP.
     pub(crate) fn start(count: usize) -> Option<Self> {
-        Self::start_with(count, &[])
+        Self::start_with(count, |_| Vec::new())
     }
 
-    pub(crate) fn start_with(count: usize, more: &[&str]) -> Option<Self> {
+    /// With more arguments, for the address of each. `None` says SKIP.
+    pub(crate) fn start_with(
+        count: usize,
+        more: impl Fn(SocketAddr) -> Vec<String>,
+    ) -> Option<Self> {
         let found = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
             say("SKIP", "no nats-server");
@@ -60,7 +64,7 @@ impl Nats {
                 arguments.push("--cluster_name=afpa".to_owned());
                 arguments.push(format!("--routes={}", routes.join(",")));
             }
-            arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+            arguments.extend(more(*address));
             NatsServer { address: *address, arguments, running: None }
         });
         let mut nats = Self { servers: servers.collect(), _folder: folder };

@@ -1,14 +1,17 @@
 //! Credentials, and what a start and the servers say of them.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 
 use afpa_testkit::{Server, eventually_within};
+use afpa_tests::tls::Authority;
 
 use crate::bed::{Application, Nats, SOON, gather, look, machine, said, version};
 
 #[test]
 fn credentials_let_a_machine_in_and_wrong_ones_are_told() {
-    let Some(nats) = Nats::start_with(1, &["--user=afpa", "--pass=secret"]) else { return };
+    let user = |_| ["--user=afpa", "--pass=secret"].map(str::to_owned).to_vec();
+    let Some(nats) = Nats::start_with(1, user) else { return };
     let application = Application::start();
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
@@ -26,6 +29,28 @@ fn credentials_let_a_machine_in_and_wrong_ones_are_told() {
         look(&b)["trouble"].as_str().is_some_and(|why| why.contains("uthorization"))
     });
     assert!(!said(&b, &["stats", "--json"]).1.contains("guess"));
+}
+
+#[test]
+fn servers_by_tls_have_to_show_a_certificate_of_the_authority() {
+    let authority = Authority::new();
+    let certified = |address: SocketAddr| {
+        let files = authority.issue("nats", &[&address.ip().to_string()]);
+        let [chain, key] = [files.chain, files.key].map(|file| file.display().to_string());
+        vec!["--tls".to_owned(), format!("--tlscert={chain}"), format!("--tlskey={key}")]
+    };
+    let Some(nats) = Nats::start_with(1, certified) else { return };
+    let application = Application::start();
+    let url = nats.urls().replace("nats:", "tls:");
+    let ca = format!("ca = \"{}\"", authority.path().display());
+    let a = machine("a", &url, &application, (&ca, ""));
+    gather(&[&a], &["a"]);
+    // The system does not know it.
+    let b = machine("b", &url, &application, ("", ""));
+    eventually_within(SOON, "the reason is there", || {
+        look(&b)["trouble"].as_str().is_some_and(|why| why.contains("certificate"))
+    });
+    assert_eq!((look(&a)["connected"].as_bool(), version(&b, "/")), (Some(true), 1));
 }
 
 #[test]

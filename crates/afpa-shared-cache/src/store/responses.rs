@@ -31,8 +31,13 @@ pub struct Responses {
     queries: Mutex<Vec<Arc<CachePolicy>>>,
     /// Bytes of answers on their way that are to be kept.
     buffered: AtomicUsize,
+    /// Gets the purges that clients order.
+    pass_on: Mutex<Option<PassOn>>,
     pub(crate) counts: Counts,
 }
+
+/// Passes a purge on to other machines; the second value says whether it is a soft one. It may not block.
+pub type PassOn = Arc<dyn Fn(&Purge, bool) + Send + Sync>;
 
 /// A request set with its rules.
 #[derive(Clone, Debug)]
@@ -106,6 +111,7 @@ impl Responses {
             scopes: Mutex::default(),
             queries: Mutex::default(),
             buffered: AtomicUsize::new(0),
+            pass_on: Mutex::default(),
             counts: Counts::default(),
         })
     }
@@ -171,6 +177,21 @@ impl Responses {
         }
         self.counts.purges.fetch_add(1, Ordering::Relaxed);
         self.counts.purged.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+
+    /// Has the purges that clients order passed on to other machines, or not any more.
+    pub fn pass_purges_on(&self, pass_on: Option<PassOn>) {
+        *self.pass_on.lock().unwrap_or_else(PoisonError::into_inner) = pass_on;
+    }
+
+    /// As [`purge`](Self::purge), by the order of a client: other machines get it as well.
+    pub(crate) fn purge_everywhere(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
+        let count = self.purge(what, soft);
+        let pass_on = self.pass_on.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(pass_on) = pass_on {
+            pass_on(what, soft);
+        }
         count
     }
 

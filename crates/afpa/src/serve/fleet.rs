@@ -8,7 +8,8 @@ use afpa_fleet::{
     Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order, Readings,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
-use afpa_shared_cache::{Purge, Responses};
+use afpa_police::{ListedDeny, Origin};
+use afpa_shared_cache::{PassOn, Purge, Responses};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 
@@ -98,6 +99,7 @@ impl FleetState {
             return Err(denied).context("[fleet] credentials");
         }
         observed.fleet.store(None);
+        responses.pass_purges_on(None);
         let before = self.running.take();
         let is_first = before.is_none();
         let place = before.and_then(|running| running.fleet.stop());
@@ -114,6 +116,7 @@ impl FleetState {
         let (host, machine) = (host_name(), Arc::new(machine));
         let fleet = Fleet::start(settings, credentials, (folder, kept), &host, machine)
             .context("the thread of the fleet cannot be started")?;
+        responses.pass_purges_on(Some(pass_on(fleet.view())));
         observed.fleet.store(Some(Arc::new(fleet.view())));
         self.running = Some(Running { wanted, fleet });
         Ok(())
@@ -170,7 +173,15 @@ impl Machine for Local {
                 })
             }
             Order::Deny { prefix, denied } => {
-                let done = self.observed.police.order(Some(prefix), *denied)?;
+                let police = &self.observed.police;
+                let is_ordered = |one: &ListedDeny| {
+                    one.origin == Origin::Ordered && one.prefix.to_string() == *prefix
+                };
+                if police.denied().iter().any(is_ordered) == *denied {
+                    // It was given here, or has come before.
+                    return Ok(());
+                }
+                let done = police.order(Some(prefix), *denied)?;
                 tracing::info!("{done}, by an order of the fleet");
                 Ok(())
             }
@@ -199,7 +210,65 @@ impl Machine for Local {
     }
 }
 
+/// Sends purges of the method PURGE to all machines.
+fn pass_on(view: FleetView) -> PassOn {
+    Arc::new(move |what, soft| {
+        let Some(arguments) = arguments(what, soft) else { return };
+        if let Err(error) = view.send(Order::Purge { arguments }) {
+            tracing::warn!(%error, "a PURGE is done here alone");
+        }
+    })
+}
+
+/// A purge of a client as the operation `purge` takes it; `None`: no client can order it.
+fn arguments(what: &Purge, soft: bool) -> Option<String> {
+    let mut given = match what {
+        Purge::Url { host, path, query } => {
+            let (host, query) = (host.as_deref(), query.as_deref());
+            vec![("path", Some(&**path)), ("host", host), ("query", query)]
+        }
+        Purge::Tag(tag) => vec![("tag", Some(&**tag))],
+        Purge::Prefix { .. } | Purge::Host(_) | Purge::All => return None,
+    };
+    given.push(("soft", soft.then_some(&b"yes"[..])));
+    let pair = |(name, value): (&str, Option<&[u8]>)| Some(format!("{name}={}", escape(value?)));
+    Some(given.into_iter().filter_map(pair).collect::<Vec<_>>().join("&"))
+}
+
+fn escape(value: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
+    let escaped = |byte: &u8| match plain(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    value.iter().map(escaped).collect()
+}
+
 fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     name.split('.').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purge_of_a_client_is_the_operation_that_does_the_same() {
+        let url = |query: Option<&[u8]>| Purge::Url {
+            host: Some(b"www.example.org".to_vec()),
+            path: b"/a%2Fb&c".to_vec(),
+            query: query.map(<[u8]>::to_vec),
+        };
+        let text = arguments(&url(Some(b"x=1")), true).unwrap();
+        assert_eq!(text, "path=/a%252Fb%26c&host=www.example.org&query=x%3D1&soft=yes");
+        let read = Arguments::new(Some(text.as_bytes()));
+        assert_eq!(read.bytes("path").as_deref(), Some(&b"/a%2Fb&c"[..]));
+        assert_eq!(read.bytes("query").as_deref(), Some(&b"x=1"[..]));
+        let text = arguments(&url(None), false).unwrap();
+        assert_eq!(text, "path=/a%252Fb%26c&host=www.example.org");
+        let tag = arguments(&Purge::Tag(b"a=b".to_vec()), false);
+        assert_eq!(tag.as_deref(), Some("tag=a%3Db"));
+        assert_eq!(arguments(&Purge::All, false), None);
+    }
 }
