@@ -253,7 +253,6 @@ impl Agent {
             let message = PublishMessage::build().payload(payload.into()).message_id(id);
             sent.push((id, order.log(), streams.send_publish(subject, message).await));
         }
-        let mut has_all = true;
         for (id, kind, outcome) in sent {
             let outcome = match outcome {
                 Ok(under_way) => under_way.await,
@@ -266,14 +265,14 @@ impl Agent {
                     Fate::Refused { why: error.to_string() }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "an order of the fleet waits");
-                    has_all = false;
-                    continue;
+                    // The others would wait as long, one after the other. Those that the log has are known there by their ids.
+                    tracing::debug!(%error, "orders of the fleet wait");
+                    return false;
                 }
             };
             self.shared.lock().orders.settle(id, fate);
         }
-        has_all
+        true
     }
 
     fn keep_queue(&self) {
