@@ -47,6 +47,7 @@ impl QuicPath {
         if let Some(why) = Kernel::this().refusals().into_iter().next() {
             return Err(why);
         }
+        crate::verify::keep_complaints();
         let object = ObjectBuilder::default()
             .name("afpa_quic")
             .and_then(|builder| builder.open_memory(&crate::QUIC_OBJECT.unpacked()?))

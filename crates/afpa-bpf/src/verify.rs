@@ -30,9 +30,14 @@ fn weight(program: &str) -> usize {
     WEIGHTS.iter().find(|(name, _)| *name == program).map_or(1, |(_, weight)| *weight)
 }
 
+/// Has libbpf leave its messages to [`words`].
+pub(crate) fn keep_complaints() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, keep_complaint)));
+}
+
 /// The object as it was built.
 pub(crate) fn open_object() -> libbpf_rs::Result<OpenObject> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, keep_complaint)));
+    keep_complaints();
     ObjectBuilder::default().name("afpa")?.open_memory(&crate::OBJECT.unpacked()?)
 }
 

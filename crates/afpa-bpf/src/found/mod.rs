@@ -63,6 +63,8 @@ pub struct OnHooks {
 /// Names of the attached programs.
 const INGRESS: &str = "afpa_ingress";
 const EGRESS: &str = "afpa_egress";
+/// How the names of all our programs begin.
+const OWN: &str = "afpa_";
 
 impl OnHooks {
     /// Looks at all interfaces of the calling thread's network namespace.
@@ -100,6 +102,10 @@ impl OnHooks {
             if let Some(shared) = maps.get(".data.shared") {
                 self.add_ours(index, name, attached.held, shared, &maps)?;
                 first = false;
+                continue;
+            }
+            // Those for DNS and for QUIC come behind all others, wherever they stand now.
+            if program.name.starts_with(OWN) {
                 continue;
             }
             let interface = name.to_owned();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afpa_tls::quic::{QuicKeys, QuicTls};
+use afpa_tls::quic::{QuicKeys, QuicTls, TOKEN_LIFE};
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt};
 
 use super::tokens::UsedTokens;
@@ -32,7 +32,11 @@ pub(super) fn config(
                 .or(Some(VarInt::MAX.into())),
         );
     let mut config = ServerConfig::new(quic.crypto(), keys.tokens_at(address));
-    config.transport_config(Arc::new(transport)).max_incoming(MOST_INCOMING);
+    config
+        .transport_config(Arc::new(transport))
+        .max_incoming(MOST_INCOMING)
+        // As long as the kernel's program takes its own.
+        .retry_token_lifetime(Duration::from_secs(TOKEN_LIFE));
     if quic.accepts_early_data() {
         let mut tokens = ValidationTokenConfig::default();
         tokens.sent(1).lifetime(TOKEN).log(Arc::<UsedTokens>::clone(used));

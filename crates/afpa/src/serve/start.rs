@@ -303,12 +303,15 @@ impl Privileged {
             // If it has ended, its ports are free as well.
             let _ = predecessor.take_fast_path();
         }
-        let fast_path = AttachedPrograms::load(
-            &fast_path_settings,
-            &opened.listeners.tcp(),
-            owner.map(fast_path::pin_dir_owner),
-        )?;
-        let shield = FloodShield::load(fast_path_settings.mode, &opened.listeners.udp());
+        let (tcp, udp) = (opened.listeners.tcp(), opened.listeners.udp());
+        let owner_of_pins = owner.map(fast_path::pin_dir_owner);
+        // The verifier takes its time for both.
+        let (fast_path, shield) = std::thread::scope(|scope| {
+            let shield = scope.spawn(|| FloodShield::load(fast_path_settings.mode, &udp));
+            let fast_path = AttachedPrograms::load(&fast_path_settings, &tcp, owner_of_pins);
+            (fast_path, shield.join().unwrap_or_default())
+        });
+        let fast_path = fast_path?;
         let rings = Rings::prepare(config.workers, convert::io(config));
         tls.start_reader(config, owner);
         let starter = Starter::begin().inspect_err(
