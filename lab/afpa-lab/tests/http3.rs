@@ -1,5 +1,5 @@
-//! The generator of HTTP/3 against every server that this machine has for it: right answers are right, wrong ones are told,
-//! and what is counted is what was asked. Nothing is demanded of a length of time.
+//! The generator of HTTP/3 against every server that this machine has for it: right answers pass, wrong ones do
+//! not, and all answers are counted. Nothing is demanded of a length of time.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -28,7 +28,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-includes", "document.rs", 3),
     ("afpa-lab", "adaptive/figures.rs", 4),
     ("afpa-lab", "choice.rs", 3),
-    ("afpa-lab", "cli/adaptive.rs", 11),
     ("afpa-lab", "servers/afpa.rs", 8),
     ("afpa-lab", "sites/configuration.rs", 3),
     ("afpa-module-http", "common.rs", 10),

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::papers::programs;
-use super::say;
+use super::say::say;
 
 /// A load that changes: the strategy that AFPA chooses while it runs, beside each fixed one.
 ///

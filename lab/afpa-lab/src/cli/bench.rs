@@ -8,7 +8,8 @@ use afpa_lab::bench::Settings;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::{interrupt, say};
+use super::interrupt;
+use super::say::say;
 
 /// Options of every bench.
 #[derive(Debug, Args)]

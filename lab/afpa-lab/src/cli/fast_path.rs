@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::papers::programs;
-use super::say;
+use super::say::say;
 
 /// Measure the fast path: the gain of answers from the kernel, and their cost.
 ///

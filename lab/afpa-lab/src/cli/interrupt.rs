@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::say;
+use super::say::say;
 
 /// The exit status that shells expect of a program that a signal ended.
 pub(super) const STATUS: u8 = 130;

@@ -14,6 +14,7 @@ mod papers;
 mod peers;
 mod progress;
 mod proxy;
+mod say;
 mod sites;
 mod trixie;
 
@@ -24,15 +25,6 @@ use afpa_lab::results::Results;
 use afpa_lab::{diff, report, work};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-
-/// Prints a line on stderr; a terminal that is gone is no reason to stop measuring.
-macro_rules! say {
-    ($($words:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), $($words)*);
-    }};
-}
-pub(crate) use say;
 
 /// AFPA and its peers on the papers' workloads, side by side.
 #[derive(Debug, Parser)]

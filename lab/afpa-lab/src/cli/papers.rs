@@ -18,8 +18,9 @@ use afpa_lab::{report, whitebox};
 use anyhow::{Result, bail, ensure};
 use clap::{ArgGroup, Args};
 
+use super::interrupt;
 use super::progress::Progress;
-use super::{interrupt, say};
+use super::say::say;
 
 /// The presets decide by themselves about loads, connections and beds.
 const PRESETS: [&str; 2] = ["quick", "full"];

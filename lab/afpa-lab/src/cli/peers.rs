@@ -11,7 +11,7 @@ use rustix::thread::sched_getaffinity;
 
 use super::bench::BenchOptions;
 use super::papers::programs;
-use super::say;
+use super::say::say;
 
 /// The cores of both sides.
 #[derive(Debug, Args)]

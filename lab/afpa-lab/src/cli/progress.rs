@@ -6,7 +6,7 @@ use afpa_lab::results::Turn;
 use afpa_lab::run::Watch;
 use afpa_lab::units::number;
 
-use super::say;
+use super::say::say;
 
 /// A line for each measurement.
 pub(super) struct Progress {

@@ -11,8 +11,8 @@ enum Goal {
     Faster(f64),
     /// So many times the time of HTTP/2, at most.
     Within(f64),
-    /// It is told, and has no bound.
-    Told,
+    /// A ratio without a bound.
+    Unbound,
 }
 
 const GOALS: [(&str, &str, Goal); 8] = [
@@ -21,9 +21,9 @@ const GOALS: [(&str, &str, Goal); 8] = [
     (FEW, NGINX_H3, Goal::Faster(2.0)),
     (FEW, AFPA_H2, Goal::Within(1.3)),
     (LONG, NGINX_H3, Goal::Faster(1.2)),
-    (LONG, AFPA_H2, Goal::Told),
+    (LONG, AFPA_H2, Goal::Unbound),
     (HANDSHAKES, NGINX_H3, Goal::Faster(1.5)),
-    (HANDSHAKES_MLKEM, NGINX_H3, Goal::Told),
+    (HANDSHAKES_MLKEM, NGINX_H3, Goal::Unbound),
 ];
 
 /// A line for each goal whose case was measured.
@@ -32,7 +32,7 @@ pub(super) fn lines(samples: &Samples, cases: &[Case]) -> Vec<String> {
         let case = cases.iter().find(|case| case.name == *name)?;
         let (own, other) = match goal {
             // Times as fast: the other's time over ours.
-            Goal::Faster(_) | Goal::Told if *other == NGINX_H3 => (*other, AFPA_H3),
+            Goal::Faster(_) | Goal::Unbound if *other == NGINX_H3 => (*other, AFPA_H3),
             _ => (AFPA_H3, *other),
         };
         let ratio = samples.ratio(name, own, other, Metric::CoreTime)?;
@@ -50,7 +50,7 @@ fn told(title: &str, is_http2: bool, ratio: Spread, goal: Goal) -> String {
     let (bound, reached) = match goal {
         Goal::Faster(least) => (format!("; the goal is {least} or more"), Some(median >= least)),
         Goal::Within(most) => (format!("; the goal is {most} or less"), Some(median <= most)),
-        Goal::Told => (String::new(), None),
+        Goal::Unbound => (String::new(), None),
     };
     let reached = match reached {
         Some(true) => ": reached",

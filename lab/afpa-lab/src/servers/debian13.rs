@@ -40,7 +40,7 @@ impl Foreign {
         Launch::new(&self.loader).args(self.arguments())
     }
 
-    /// What it prints for `argument`, on either output; its first line.
+    /// The first line that it prints for `argument`, on either output.
     pub(super) fn version(&self, argument: &str) -> String {
         let output = Command::new(&self.loader).args(self.arguments()).arg(argument).output();
         let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();

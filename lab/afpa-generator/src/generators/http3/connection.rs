@@ -43,7 +43,7 @@ pub(super) struct Requests<'w> {
     pub(super) asked: u64,
 }
 
-/// What a connection tells.
+/// News of a connection.
 pub(super) enum Told {
     /// The handshake is complete.
     Open,

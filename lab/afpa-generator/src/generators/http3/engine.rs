@@ -19,7 +19,6 @@ use rustix::fd::OwnedFd;
 
 use super::connection::{Connection, Requests, Told};
 use super::socket::{Room, Socket};
-use super::{Http3, tls};
 use crate::measure::{ClientSetup, Measured, latency_of};
 use crate::workload::{Request, Workload};
 
@@ -89,7 +88,7 @@ struct Tally {
 impl<'w> Engine<'w> {
     /// Of `compared` answers one is compared byte by byte.
     pub(super) fn new(
-        of: &Http3,
+        (mut config, name): (ClientConfig, &str),
         client: &'w ClientSetup,
         workload: &'w Workload,
         (mode, compared): (Mode, u64),
@@ -97,18 +96,17 @@ impl<'w> Engine<'w> {
         let wanted = workload.all_requests();
         ensure!(!wanted.is_empty(), "a load needs a request");
         let knows_mtu = Socket::new(client.first_source)?.knows_mtu();
-        let mut config = tls::config(of)?;
         config.transport_config(Arc::new(transport()));
         Ok(Self {
             client,
-            name: of.name.clone(),
+            name: name.to_owned(),
             mode,
             config,
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, knows_mtu, None),
             epoll: epoll::create(CreateFlags::CLOEXEC).context("epoll")?,
             requests: Requests {
                 wanted,
-                frames: wanted.iter().map(|request| frame(request, &of.name)).collect(),
+                frames: wanted.iter().map(|request| frame(request, name)).collect(),
                 steps: workload.requests(SEED),
                 heads: Default::default(),
                 compared,

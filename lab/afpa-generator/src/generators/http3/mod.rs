@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! `engine`: the loop, the timers ─▶ `connection`: QUIC, requests, streams ─▶ `answer`: frames of an answer, checked
-//!      └─▶ `socket`: datagrams by the batch                  `tls`: what a client offers
+//!      └─▶ `socket`: datagrams by the batch                  `tls`: certificates, groups
 //! ```
 
 mod answer;
@@ -82,7 +82,7 @@ impl Generator for Http3 {
             true => Mode::Kept { streams: self.streams },
             false => Mode::Fresh,
         };
-        let mut engine = Engine::new(self, client, workload, (mode, COMPARED))?;
+        let mut engine = self.engine(client, workload, (mode, COMPARED))?;
         engine.open(load.connections)?;
         warm_up(load, |time| {
             engine.run(time, |_| false)?;
@@ -106,6 +106,16 @@ impl Http3 {
         tls::certificate_of(file)
     }
 
+    fn engine<'w>(
+        &self,
+        client: &'w ClientSetup,
+        workload: &'w Workload,
+        (mode, compared): (Mode, u64),
+    ) -> Result<Engine<'w>> {
+        let config = tls::config(&self.certificate, self.post_quantum)?;
+        Engine::new((config, &self.name), client, workload, (mode, compared))
+    }
+
     /// Asks for each file once, and compares every byte.
     ///
     /// # Errors
@@ -114,7 +124,7 @@ impl Http3 {
     pub fn check(&self, client: &ClientSetup, workload: &Workload) -> Result<()> {
         for object in workload.objects() {
             let alone = Workload::given(vec![(1, object.clone())]);
-            let mut engine = Engine::new(self, client, &alone, (Mode::Held, 1))?;
+            let mut engine = self.engine(client, &alone, (Mode::Held, 1))?;
             engine.open(1)?;
             engine.run(PATIENCE, Engine::has_answers)?;
             let answered = engine.has_answers();
@@ -141,7 +151,7 @@ impl Http3 {
     ) -> Result<()> {
         allow_files(count)?;
         sample();
-        let mut engine = Engine::new(self, client, workload, (Mode::Held, COMPARED))?;
+        let mut engine = self.engine(client, workload, (Mode::Held, COMPARED))?;
         let began = Instant::now();
         while engine.opened() < count && began.elapsed() < within {
             let more = (count - engine.opened()).min(AT_ONCE);

@@ -13,13 +13,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{RootCertStore, version};
 
-use super::Http3;
-
-/// As [`Http3`] says.
-pub(super) fn config(of: &Http3) -> Result<ClientConfig> {
+/// Takes this certificate and no other, and offers one group.
+pub(super) fn config(certificate: &[u8], post_quantum: bool) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(of.certificate.clone())).context("the server's certificate")?;
-    let group = if of.post_quantum { kx_group::X25519MLKEM768 } else { kx_group::X25519 };
+    roots.add(CertificateDer::from(certificate.to_vec())).context("the server's certificate")?;
+    let group = if post_quantum { kx_group::X25519MLKEM768 } else { kx_group::X25519 };
     let provider = CryptoProvider {
         cipher_suites: vec![cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![group],
