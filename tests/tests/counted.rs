@@ -682,3 +682,31 @@ fn a_reload_costs_a_site_few_calls() {
     let a_site = of_a_site(&counts);
     assert!(a_site <= 5, "calls of a site: {a_site}");
 }
+
+/// The client may acknowledge an answer by a datagram of its own. Each wake-up reads once, and no read finds the socket empty.
+#[test]
+fn a_hit_by_http3_reads_no_empty_socket() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "x".repeat(512));
+    let launch = |launch: &mut Launch| {
+        launch.arg("--workers").arg("1");
+    };
+    let plan = tls::Plan { launch: Box::new(launch), ..tls::Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    let mut client = match afpa_tests::quic::QuicClient::start(&authority, server.tls) {
+        Ok(client) => client,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..100 {
+        assert_eq!(client.get("/hello.txt")["length"], 512);
+    }
+    let strace = trace!(server.server);
+    for _ in 0..HITS {
+        assert_eq!(client.get("/hello.txt")["status"], 200);
+    }
+    let counts = strace.counts();
+    let slack = slack(&counts);
+    figure!("system calls of {HITS} hits by HTTP/3, one after the other: {counts:?}");
+    let (reads, waits) = (sum(&counts, &["recvmmsg"]), sum(&counts, &WAITS));
+    assert!((HITS..=waits + slack).contains(&reads), "{reads} reads, {waits} waits: {counts:?}");
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quinn_proto::{EcnCodepoint, Transmit};
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+use quinn_udp::{RecvMeta, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -34,6 +34,9 @@ pub(super) struct Arrived {
 /// Datagrams that arrive together, as one of the kernel's buffers.
 const BUFFER: usize = 64 * 1024;
 
+/// Buffers of a system call.
+const BATCHES: usize = 8;
+
 /// Packets that may wait for the socket. Further ones are lost, as in a queue of the network.
 const MOST_WAITING: usize = 64;
 
@@ -43,7 +46,7 @@ impl QuicSocket {
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
         let state = UdpSocketState::new((&socket).into())?;
-        let room = vec![0; BUFFER * BATCH_SIZE.min(8)].into_boxed_slice();
+        let room = vec![0; BUFFER * BATCHES].into_boxed_slice();
         Ok(Self { socket, state, _kept: kept, room, waiting: VecDeque::new() })
     }
 
@@ -64,16 +67,27 @@ impl QuicSocket {
         mut each: impl FnMut(Arrived, &[u8]),
     ) -> Poll<io::Result<()>> {
         let Self { socket, state, room, .. } = self;
-        let mut meta = [RecvMeta::default(); BATCH_SIZE];
+        let mut meta = [RecvMeta::default(); BATCHES];
         let count = loop {
             std::task::ready!(socket.poll_recv_ready(cx))?;
-            let mut buffers: Vec<IoSliceMut<'_>> =
-                room.chunks_exact_mut(BUFFER).map(IoSliceMut::new).collect();
+            let mut pieces = room.chunks_exact_mut(BUFFER);
+            let mut buffers: [IoSliceMut<'_>; BATCHES] =
+                std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
+            let mut count = 0;
             let received = socket.try_io(Interest::READABLE, || {
-                state.recv((&*socket).into(), &mut buffers, &mut meta)
+                count = state.recv((&*socket).into(), &mut buffers, &mut meta)?;
+                match count == BATCHES {
+                    true => Ok(()),
+                    // The kernel has given all that there was. Another call would say so, and nothing else; the next
+                    // datagram makes the socket ready again.
+                    false => Err(io::ErrorKind::WouldBlock.into()),
+                }
             });
             match received {
-                Ok(count) => break count,
+                Ok(()) => break count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && count > 0 => {
+                    break count;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // A client has refused an earlier packet (ICMP).
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
