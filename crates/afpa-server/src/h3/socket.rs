@@ -37,6 +37,9 @@ const BUFFER: usize = 64 * 1024;
 /// Buffers of a system call.
 const BATCHES: usize = 8;
 
+/// Bytes that a system call sends at most (RFC 768, less the headers of IPv4 with options and of UDP).
+const LARGEST: usize = 65_535 - 60 - 8;
+
 /// Packets that may wait for the socket. Further ones are lost, as in a queue of the network.
 const MOST_WAITING: usize = 64;
 
@@ -55,9 +58,9 @@ impl QuicSocket {
         !self.state.may_fragment()
     }
 
-    /// Packets that one system call may take.
-    pub(super) fn most_segments(&self) -> usize {
-        self.state.max_gso_segments().clamp(1, 10)
+    /// Packets of a length that one system call may take: as many as a datagram of the largest size would hold.
+    pub(super) fn most_segments(&self, length: usize) -> usize {
+        (LARGEST / length.max(1)).clamp(1, self.state.max_gso_segments().max(1))
     }
 
     /// Receives once; `each` gets the datagrams.

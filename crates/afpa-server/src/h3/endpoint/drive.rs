@@ -78,7 +78,7 @@ impl<M: Module> Served<M> {
     }
 
     fn send(&mut self, peer: &mut Peer, now: Instant) {
-        let segments = self.socket.most_segments();
+        let segments = self.socket.most_segments(usize::from(peer.quic.current_mtu()));
         while !self.socket.is_blocked() {
             self.packets.clear();
             let Some(packet) = peer.quic.poll_transmit(now, segments, &mut self.packets) else {
