@@ -277,14 +277,7 @@ pub struct DnsAttached {
 impl DnsAttached {
     /// The answer of its control socket.
     pub fn call(&self, line: &str) -> Option<String> {
-        let folders = fs::read_dir(&self.run).ok()?.flatten().map(|entry| entry.path());
-        let sockets = folders.chain([self.run.clone()]).filter_map(|at| fs::read_dir(at).ok());
-        let path = sockets
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .find(|path| path.extension().is_some_and(|name| name == "sock"))?;
-        let mut stream = UnixStream::connect(path).ok()?;
+        let mut stream = UnixStream::connect(self.socket()?).ok()?;
         write!(stream, "{line} HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
@@ -297,14 +290,22 @@ impl DnsAttached {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// The folder of its control socket, for `RUNTIME_DIRECTORY`.
-    pub fn run_folder(&self) -> &Path {
-        &self.run
+    /// Its control socket.
+    pub fn socket(&self) -> Option<PathBuf> {
+        let folders = fs::read_dir(&self.run).ok()?.flatten().map(|entry| entry.path());
+        let folders = folders.chain([self.run.clone()]).filter_map(|at| fs::read_dir(at).ok());
+        let mut paths = folders.flatten().flatten().map(|entry| entry.path());
+        paths.find(|path| path.extension().is_some_and(|name| name == "sock"))
     }
 
     /// How many questions the kernel has answered.
     pub fn answered(&self) -> u64 {
         self.statistics()["answered"].as_u64().expect("a number")
+    }
+
+    /// How many questions are pinned.
+    pub fn pinned(&self) -> u64 {
+        self.statistics()["pinned"]["questions"].as_u64().expect("a number")
     }
 
     /// Waits until nothing is to be asked for.

@@ -59,10 +59,10 @@ fn a_slow_secondary_holds_one_message() {
     drop((one, slow));
 }
 
-/// Ten versions, each with a transfer that nobody reads: the oldest are let go.
+/// Twenty versions, each with a transfer that nobody reads: most of them are let go.
 #[test]
 fn slow_secondaries_hold_few_versions() {
-    const VERSIONS: u32 = 10;
+    const VERSIONS: u32 = 20;
     let line = format!("TXT{}\n", format!(" \"{}\"", "x".repeat(250)).repeat(4));
     let many: String = (0..6_000).map(|n| format!("t{n} {line}")).collect();
     let of = |serial: u32| {
@@ -94,13 +94,13 @@ fn slow_secondaries_hold_few_versions() {
     let grown = process.resident().expect("memory").saturating_sub(before);
     let dns = bed.stats()["dns"].clone();
     println!("{grown} bytes for {VERSIONS} further versions of {}: {dns:#}", many.len());
-    // Four older ones, one that was current at the start and one that is read.
-    assert!(grown < 7 * many.len() as u64, "{grown} bytes: {dns:#}");
-    assert_eq!(dns["transfers_ended"], 6, "{dns:#}");
+    // Four older ones, the current one, and the room that reading the next one takes.
+    assert!(grown < 11 * many.len() as u64, "{grown} bytes: {dns:#}");
+    assert_eq!(dns["transfers_ended"], VERSIONS - 4, "{dns:#}");
     let bytes = dns["older_versions_held_bytes"].as_u64().expect("a number");
     assert!(bytes > 4 * many.len() as u64 / 2, "{bytes}");
     let zone = &dns["zones"][0];
-    assert_eq!((&zone["transfers"], &zone["transfers_going_on"]), (&11.into(), &5.into()));
+    assert_eq!((&zone["transfers"], &zone["transfers_going_on"]), (&21.into(), &5.into()));
     drop(slow);
     eventually("nothing is held any more", || bed.stats()["dns"]["older_versions_held"] == 0);
 }
