@@ -33,6 +33,8 @@ const RIVALS: [&str; 4] = [KERNEL, NGINX, H2O, REFLECTOR];
 pub(super) const SIZES: [u64; 3] = [64, 512, 1024];
 /// Objects that are answered by several.
 pub(super) const LARGER_SIZES: [u64; 5] = [4 << 10, 8 << 10, 14 << 10, 32 << 10, 64 << 10];
+/// Objects whose answers are long for one request a connection.
+const LONG_SIZES: [u64; 4] = [16 << 10, 24 << 10, 32 << 10, 64 << 10];
 /// The longest response that the kernel gives: head and content.
 pub(super) const LONGEST_ANSWER: u64 = 68 << 10;
 /// ... which has room for a head and this.
@@ -146,6 +148,12 @@ pub(super) fn once() -> Vec<Case> {
         mix(),
     ));
     cases.push(case("once-miss", title, &misses, one("/512.html?query", 512)));
+    cases.extend(LONG_SIZES.map(|size| {
+        let title = format!("one request a connection, {} KB", size >> 10);
+        let long = [KERNEL_SOCKETLESS, KERNEL, USER, NGINX];
+        let name = format!("once-{}k", size >> 10);
+        Case { quick: false, ..case(&name, title, &long, one(&format!("/{size}.html"), size)) }
+    }));
     cases
 }
 
@@ -313,9 +321,15 @@ pub(crate) fn mix() -> Vec<(u32, Object)> {
     CLASSES.into_iter().enumerate().flat_map(class).collect()
 }
 
+/// The sizes of single objects, each once.
+fn sizes() -> impl Iterator<Item = u64> {
+    let long = LONG_SIZES.into_iter().filter(|size| !LARGER_SIZES.contains(size));
+    SIZES.into_iter().chain(LARGER_SIZES).chain(long)
+}
+
 /// Paths of all objects that the kernel may answer.
 pub(super) fn kernel_paths() -> Vec<String> {
-    let sizes = SIZES.iter().chain(&LARGER_SIZES).map(|size| format!("/{size}.html"));
+    let sizes = sizes().map(|size| format!("/{size}.html"));
     let mix = mix().into_iter().map(|(_, object)| object);
     let mix = mix.filter(|object| object.body.length() <= LONGEST_BODY);
     sizes.chain(mix.map(|object| object.path)).collect()
@@ -327,9 +341,8 @@ pub(super) fn kernel_paths() -> Vec<String> {
 ///
 /// When a file cannot be written.
 pub(super) fn write_files(root: &Path) -> Result<()> {
-    let sizes = SIZES.iter().chain(&LARGER_SIZES);
     let mut objects: Vec<(u32, Object)> =
-        sizes.map(|size| (1, Object::new(format!("/{size}.html"), *size))).collect();
+        sizes().map(|size| (1, Object::new(format!("/{size}.html"), size))).collect();
     objects.extend(mix());
     objects.push((1, Object::new("/plain/512.html", 512)));
     objects.push((1, Object::new("/download.bin", DOWNLOAD)));
@@ -372,6 +385,8 @@ mod tests {
             "once-64",
             "once-mix",
             "once-miss",
+            "once-16k",
+            "once-64k",
             "larger-64k",
             "pass-afpa",
             "pass-nginx-awake",
@@ -389,7 +404,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), count), (41, 41));
+        assert_eq!((names.len(), count), (45, 45));
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub(crate) const RUSHED: [&str; 3] = ["afpa", "haproxy", "nginx"];
 const SERVERS: u16 = 8;
 /// Length of an answer's content.
 const CONTENT: usize = 102;
+/// A fifth of the content below [`LONGER`].
+const PIECE: usize = 2048;
+/// The path of longer content, at the servers that keep connections.
+pub(crate) const LONGER: &str = "10k";
 /// Where the first server listens; the others listen on the next ports.
 const FIRST: u16 = 9000;
 /// Where a proxy listens: for one server that keeps, eight that keep, one that closes, eight that close.
@@ -85,7 +89,8 @@ pub(crate) fn start_servers<'a>(setup: &ServerSetup<'a>) -> Result<Running<'a>> 
     let text = include_str!("../../../servers/rush-servers.conf")
         .replace("@keeping@", &listens(FIRST))
         .replace("@closing@", &listens(FIRST + SERVERS))
-        .replace("@content@", &"x".repeat(CONTENT));
+        .replace("@content@", &"x".repeat(CONTENT))
+        .replace("@piece@", &"x".repeat(PIECE));
     let file = template::write(setup, "servers.conf", &text)?;
     let launch = files::nginx(Launch::new(find("nginx")?), setup.folder, &file);
     let last = SocketAddr::new(setup.address.ip(), server_ports().1);

@@ -85,7 +85,8 @@ pub(super) fn ask(
         wrk.args(["--threads", "1", "--timeout", "10s", "--latency", "--script"]).arg(&script);
         wrk.args(["--connections", &point.clients.to_string()]);
         wrk.args(["--duration", &format!("{}s", seconds.round().max(1.0))]);
-        Ok(wrk.arg(format!("http://{to}/")).output()?)
+        let path = if point.longer { rush::LONGER } else { "" };
+        Ok(wrk.arg(format!("http://{to}/{path}")).output()?)
     })?;
     let after = (opened()?, CoreTimes::of_core(server_core)?);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -126,7 +126,7 @@ fn tell(
         Report::new("A rush on the proxies, over a network", &Environment::look(), &versions);
     report.text(&format!(
         "Medians of {} rounds of {} s, with the smallest and the largest. The proxy alone on core {}, wrk and the servers \
-         (nginx, {} bytes) on core {}; a network of veth pairs of its own for each measurement. *Connects*: connections that \
+         (nginx, {} bytes, or 10 KB) on core {}; a network of veth pairs of its own for each measurement. *Connects*: connections that \
          the proxy made to servers for a request. *Resting*: its ports in TIME_WAIT at the end. *Busy*: microseconds of the \
          proxy's core for a request.",
         settings.rounds, settings.seconds, setup.server_core, 102, setup.client_core

@@ -14,14 +14,17 @@ pub(super) struct Point {
     pub(super) servers: u16,
     /// They close each connection after its answer.
     pub(super) closes: bool,
+    /// They send 10 KB.
+    pub(super) longer: bool,
 }
 
 impl Point {
-    /// `256-kept-8-close`: clients, their connections, servers, and what these do.
+    /// `256-kept-8-close`: clients, their connections, servers, and what these do; `1-kept-1-keep-10k`: with longer answers.
     pub(super) fn name(&self) -> String {
         let kept = if self.once { "once" } else { "kept" };
         let closes = if self.closes { "close" } else { "keep" };
-        format!("{}-{kept}-{}-{closes}", self.clients, self.servers)
+        let longer = if self.longer { "-10k" } else { "" };
+        format!("{}-{kept}-{}-{closes}{longer}", self.clients, self.servers)
     }
 }
 
@@ -32,10 +35,11 @@ pub(super) fn points(clients: &[u32]) -> Vec<Point> {
         for once in [false, true] {
             for closes in [false, true] {
                 for servers in [1, 8] {
-                    points.push(Point { clients, once, servers, closes });
+                    points.push(Point { clients, once, servers, closes, longer: false });
                 }
             }
         }
+        points.push(Point { clients, once: false, servers: 1, closes: false, longer: true });
     }
     points
 }
@@ -47,9 +51,9 @@ mod tests {
     #[test]
     fn every_case_has_a_name_of_its_own() {
         let mut names: Vec<String> = points(&CLIENTS).iter().map(Point::name).collect();
-        assert_eq!((names.len(), names[0].as_str()), (32, "64-kept-1-keep"));
+        assert_eq!((names.len(), names[0].as_str()), (36, "64-kept-1-keep"));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 32);
+        assert_eq!(names.len(), 36);
     }
 }
