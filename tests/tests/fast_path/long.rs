@@ -199,9 +199,8 @@ fn an_end_of_the_process_under_way() {
         warm(&server, "/65536.png");
         let mut clients: Vec<_> = (0..10).map(|_| narrow()).collect();
         clients.iter_mut().for_each(|client| client.send(request("/65536.png")));
-        eventually("some are under way", || {
-            stats(&server)["fast_path"]["transfers"].as_u64().is_some_and(|transfers| transfers > 0)
-        });
+        // The rest may be under way, or in the buffers of clients already: some kernels count such segments as small there.
+        clients[0].tcp().peek(&mut [0]).expect("an answer begins");
         server.kill();
         let readers: Vec<_> = clients
             .into_iter()
