@@ -165,7 +165,7 @@ mod tests {
         assert!(of("latency").all(|one| one.rate == 8633 && one.connections == MOST_CONNECTIONS));
         let rates: Vec<u32> = of("packet rate").map(|one| one.rate).collect();
         assert_eq!((rates[0], rates[4]), (785, 7063));
-        assert_eq!(of("latency").last().unwrap().delay, Some(LONGEST_DELAY));
+        assert_eq!(of("latency").next_back().unwrap().delay, Some(LONGEST_DELAY));
         let few = axes(true).unwrap().1;
         assert_eq!(
             few.iter().map(|one| one.connections).collect::<Vec<_>>(),

@@ -41,9 +41,17 @@ impl Run<'_> {
             let held = self.with_server(&session, |bed, running, _| {
                 for task in &tasks {
                     ensure!(!self.is_interrupted(), "interrupted");
-                    let found = self.look(task, bed, running, &session)?;
-                    journal.add(&found)?;
-                    brought.white_box.push(found);
+                    match self.look(task, bed, running, &session) {
+                        Ok(found) => {
+                            journal.add(&found)?;
+                            brought.white_box.push(found);
+                        }
+                        // The next load may be possible.
+                        Err(error) => {
+                            let load = &task.workload.name;
+                            watch.say(&format!("inside {server}, {load}: {error:#}"));
+                        }
+                    }
                 }
                 Ok(())
             });
