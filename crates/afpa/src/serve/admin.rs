@@ -166,7 +166,8 @@ impl Admin {
         let serving = self.observed.serving.load();
         let fleet = self.observed.fleet.load_full();
         let fleet = fleet.map(|fleet| FleetOperations { fleet, observed: &self.observed });
-        let mut owners: Vec<&dyn Control> = vec![&framework, &*serving.global, &*self.observed.zones];
+        let mut owners: Vec<&dyn Control> =
+            vec![&framework, &*serving.global, &*self.observed.zones];
         owners.extend(fleet.iter().map(|fleet| fleet as &dyn Control));
         let offered = Offered::of(&owners, trusted);
         let name = request.target.path().and_then(|path| path.strip_prefix(b"/"));
