@@ -25,7 +25,7 @@ const TRIES: u64 = 6;
 const ON: &str = "[tls]\nearly_data = true\n";
 
 /// A way on which clients' handshakes cannot be completed until it is opened.
-struct Gate {
+pub(crate) struct Gate {
     way: Way,
     is_open: Arc<AtomicBool>,
     /// The datagrams that have passed to the server.
@@ -33,7 +33,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn to(server: SocketAddr) -> Self {
+    pub(crate) fn to(server: SocketAddr) -> Self {
         let is_open = Arc::new(AtomicBool::new(false));
         let passed: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let (open, all) = (Arc::clone(&is_open), Arc::clone(&passed));
@@ -50,11 +50,11 @@ impl Gate {
         Self { way, is_open, passed }
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         self.is_open.store(true, Ordering::Relaxed);
     }
 
-    fn to_it(&self) -> String {
+    pub(crate) fn to_it(&self) -> String {
         self.way.address().to_string()
     }
 }
@@ -285,6 +285,21 @@ fn sessions_outlive_a_reload_that_leaves_the_limits_and_no_process() {
     assert!(is_refused(&got), "{got}");
     let ask = json!({"do": "ask", "on": "d", "path": "/hello.txt", "memory": "c"});
     assert_eq!(client.one(&ask)["status"], 200);
+}
+
+/// Whether a certificate is still valid would be known too late.
+#[test]
+fn sites_that_ask_for_certificates_accept_none() {
+    let (tree, authority) = (site(), Authority::new());
+    let path = authority.path();
+    let issuer = path.display();
+    let asks =
+        format!("{ON}client_certificates = \"optional\"\nclient_authorities = \"{issuer}\"\n");
+    let Some((server, mut client)) = both(&authority, &tree, &asks, "", |_| {}) else { return };
+    remember(&mut client, "m");
+    let got = client.one(&early("m", "back", &server.tls.to_string(), "/hello.txt"));
+    assert_eq!((&got["status"], &got["early"]), (&json!(200), &json!(false)), "{got}");
+    assert_eq!(accepted(&server), 0);
 }
 
 #[test]

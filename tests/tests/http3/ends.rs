@@ -11,10 +11,12 @@ use afpa_tests::tls::Authority;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::early::Gate;
 use crate::{LARGE, both, site};
 
-/// H3_NO_ERROR.
+/// H3_NO_ERROR and H3_REQUEST_REJECTED.
 const NO_ERROR: u64 = 0x100;
+const REQUEST_REJECTED: u64 = 0x10b;
 
 #[test]
 fn an_idle_connection_ends_although_its_client_pings() {
@@ -58,6 +60,25 @@ fn a_server_that_ends_answers_what_is_due() {
     assert!(server.server.wait(Duration::from_secs(20)).is_some_and(|status| status.success()));
     let got = client.one(&json!({"do": "end", "on": "a", "wait": 5000}));
     assert_eq!(got["code"], NO_ERROR, "{got}");
+}
+
+/// Its client has sent a request of which the server knows nothing. An answer says that nobody has looked at it.
+#[test]
+fn a_client_whose_handshake_is_nearly_complete_learns_that_its_request_was_not_looked_at() {
+    let (tree, authority) = (site(), Authority::new());
+    let Some((mut server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
+    let gate = Gate::to(server.tls);
+    client.order(&json!({"do": "ask", "on": "a", "to": gate.to_it(), "path": "/hello.txt"}));
+    eventually("its first packets have come", || server.number("/connections/accepted") > 0);
+    std::thread::sleep(Duration::from_millis(300));
+    server.server.signal(Signal::QUIT);
+    std::thread::sleep(Duration::from_millis(100));
+    gate.open();
+    let got = client.answers().remove(0);
+    let is_told = got["code"] == REQUEST_REJECTED
+        || got["error"].as_str().is_some_and(|said| said.contains("graceful shutdown"));
+    assert!(is_told, "{got}");
+    assert!(server.server.wait(Duration::from_secs(20)).is_some_and(|status| status.success()));
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub(super) struct Peer {
     pub(super) is_lost: bool,
     /// Streams whose answer is whole, and which the client has not acknowledged.
     unacknowledged: HashSet<StreamId>,
-    /// When the client had all of the last answer.
+    /// When the client had all of the last answer, or its handshake was complete.
     answered: Option<Instant>,
     /// Frames of content that had been sent when its timer was looked at last.
     sent: u64,
@@ -114,6 +114,9 @@ pub(super) enum Due {
 
 /// How long a client may read an answer that it has, before a connection without further requests ends.
 const READING: Duration = Duration::from_secs(1);
+
+/// How long the end of a listener waits for handshakes.
+const LAST_HANDSHAKES: Duration = Duration::from_secs(2);
 
 /// How often clients that wait for an answer are asked for a sign of life.
 const SIGN: Duration = Duration::from_secs(10);
@@ -184,6 +187,8 @@ impl Peer {
         self.secured = Some(secured);
         self.timer = None;
         self.handshake_place = None;
+        // Its first requests are on their way: an end comes no sooner than the client has heard that they are refused.
+        self.answered = Some(Instant::now());
         self.open_control();
         if self.early.take().is_some() {
             self.streams.values_mut().for_each(|waiting| {
@@ -228,8 +233,14 @@ impl Peer {
         }
     }
 
-    /// Asks the client for no further requests (RFC 9114 section 5.2).
+    /// Asks the client for no further requests (RFC 9114 section 5.2). One whose handshake is nearly complete may have sent
+    /// some already. If the connection were closed, it could not know that nobody has looked at them.
     pub(super) fn leave(&mut self) {
+        if self.secured.is_none() {
+            let latest = Instant::now() + LAST_HANDSHAKES;
+            self.timer = self.timer.map(|(end, due)| (end.min(latest), due));
+            return;
+        }
         if std::mem::replace(&mut self.leaving, true) {
             return;
         }
