@@ -2,11 +2,12 @@
 //! connections may make, and how much memory a very large one takes.
 
 use std::io::{Read as _, Write as _};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use afpa_testkit::strace::{Counts, Strace};
-use afpa_testkit::{Client, Endpoint, Server, Tree, figure, skip};
+use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, figure, skip};
 use afpa_tests::proxy::{PhpFpm, Raw, configuration, read_head};
 use rustix::process::Signal;
 
@@ -69,6 +70,67 @@ fn a_small_distributed_request_costs_a_read_and_a_write_on_each_side() {
     assert_eq!(raw.connections(), 1, "one connection carries them all");
 }
 
+macro_rules! trace {
+    ($server:expr) => {
+        match Strace::of(&$server) {
+            Ok(strace) => strace,
+            Err(why) => skip!("{why}"),
+        }
+    };
+}
+
+/// All that has arrived is read before anything leaves. The first message wakes the core that it is for, and the others come
+/// before that one sleeps again.
+#[test]
+fn requests_that_are_ready_together_leave_one_after_another_and_so_do_answers() {
+    const AT_ONCE: usize = 8;
+    const ROUNDS: usize = 30;
+    let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let gate = Arc::new(Barrier::new(AT_ONCE + 1));
+    let raw = {
+        let (asked, answered, gate) = (asked.clone(), answered.clone(), gate.clone());
+        Raw::start(move |mut stream| {
+            while read_head(&mut stream).is_some() {
+                asked.fetch_add(1, Ordering::SeqCst);
+                gate.wait();
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("sent");
+                answered.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    };
+    let server = proxy(&[raw.to()]);
+    let mut clients: Vec<_> = (0..AT_ONCE).map(|_| server.connect()).collect();
+    let mut done = 0;
+    let mut round = || {
+        done += AT_ONCE;
+        server.signal(Signal::STOP);
+        clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+        server.signal(Signal::CONT);
+        eventually("the server has all requests", || asked.load(Ordering::SeqCst) == done);
+        server.signal(Signal::STOP);
+        gate.wait();
+        eventually("it has answered them", || answered.load(Ordering::SeqCst) == done);
+        server.signal(Signal::CONT);
+        clients.iter_mut().for_each(|client| assert_eq!(client.receive().text(), "ok"));
+    };
+    (0..4).for_each(|_| round());
+    let strace = trace!(server);
+    (0..ROUNDS).for_each(|_| round());
+    let names = strace.names();
+    let kind = |name: &String| match name.as_str() {
+        "write" | "send" | "sendto" | "sendmsg" | "writev" => Some(true),
+        "read" | "recv" | "recvfrom" | "recvmsg" | "readv" => Some(false),
+        _ => None,
+    };
+    let moves: Vec<bool> = names.iter().filter_map(kind).collect();
+    let sent = moves.iter().filter(|is_send| **is_send).count();
+    let in_a_row = moves.windows(2).filter(|two| two[0] && two[1]).count();
+    figure!("{in_a_row} of {sent} messages left right behind another one");
+    assert!(sent >= 2 * AT_ONCE * ROUNDS, "{sent} messages");
+    // Some come singly, because a process goes on for a moment before it stops.
+    assert!(in_a_row >= sent / 2, "{in_a_row} of {sent} messages");
+}
+
 /// A proxy that waits by completion, and so many clients whose connections are in its ring.
 macro_rules! by_completion {
     ($raw:expr, $clients:expr) => {{
@@ -87,15 +149,6 @@ macro_rules! by_completion {
         }
         (server, clients)
     }};
-}
-
-macro_rules! trace {
-    ($server:expr) => {
-        match Strace::of(&$server) {
-            Ok(strace) => strace,
-            Err(why) => skip!("{why}"),
-        }
-    };
 }
 
 /// A server of small answers. Answers to `/together` wait until so many have been asked for.

@@ -12,6 +12,7 @@
 //! * [`outbox`]: the input of *send response*: bytes gathered for one write, then memory or files;
 //! * [`client_stream`]: the client's half of a connection that is split between client and server;
 //! * [`helpers`]: the threads to which work goes that may block;
+//! * [`give_way`](give_way()): a task that lets the others go first;
 //! * [`control`]: operations on a running server, of the framework and of its modules;
 //! * [`peer`]: the other end of a connection;
 //! * [`counter`]: counts that a core keeps for itself;
@@ -27,6 +28,7 @@ pub mod clock;
 pub mod control;
 pub mod counter;
 pub mod datagram;
+mod give_way;
 pub mod helpers;
 pub mod module;
 pub mod network;
@@ -44,6 +46,7 @@ pub use clock::{Now, duration_us, steady_ms};
 pub use control::{Arguments, Control, Offered, Operation, OperationKind, Refusal, Reply};
 pub use counter::Counter;
 pub use datagram::{Arrived, Datagram, DatagramModule, Looked};
+pub use give_way::give_way;
 pub use helpers::{HelperLimits, Helpers, Overloaded};
 pub use module::{
     Cached, Derived, Finished, Miss, Module, Persistence, Protocol, Then, Timeout, Waiting,

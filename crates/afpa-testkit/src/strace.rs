@@ -116,6 +116,16 @@ impl Strace {
         Counts { calls: count_calls(&String::from_utf8_lossy(&log)), time }
     }
 
+    /// Detaches and gives the names of the calls begun while attached, in their order.
+    ///
+    /// # Panics
+    /// When strace does not end.
+    pub fn names(mut self) -> Vec<String> {
+        self.stop();
+        let log = std::fs::read(self.folder.path().join("calls")).unwrap_or_default();
+        String::from_utf8_lossy(&log).lines().filter_map(call_of).map(str::to_owned).collect()
+    }
+
     fn wait_until_attached(&mut self, pid: u32) -> Result<(), String> {
         let threads = crate::proc::Process(pid).threads().map_err(|error| error.to_string())?;
         let start = Instant::now();
@@ -154,15 +164,18 @@ impl Drop for Strace {
 /// Counts the lines that begin a call; lines that resume an interrupted call do not count again.
 fn count_calls(log: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    for line in log.lines() {
-        // "<thread> name(arguments..."
-        let call = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
-        let Some((name, _)) = call.split_once('(') else { continue };
-        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            *counts.entry(name.to_owned()).or_default() += 1;
-        }
+    for name in log.lines().filter_map(call_of) {
+        *counts.entry(name.to_owned()).or_default() += 1;
     }
     counts
+}
+
+/// The name of the call that a line begins.
+fn call_of(line: &str) -> Option<&str> {
+    // "<thread> name(arguments..."
+    let call = line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    let (name, _) = call.split_once('(')?;
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then_some(name)
 }
 
 #[cfg(test)]

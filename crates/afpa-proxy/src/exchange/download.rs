@@ -33,6 +33,8 @@ pub(super) struct Terms<'a> {
     pub(super) version: Version,
     /// Whether the connection to the client may go on.
     pub(super) keep: bool,
+    /// Whether others may go first before it is sent: the request was sent as a whole, and there are others.
+    pub(super) gives_way: bool,
     pub(super) head_limit: usize,
     pub(super) set_cookie: Option<&'a [u8]>,
     /// The value of Strict-Transport-Security, if the client is to get one.
@@ -314,6 +316,11 @@ impl Download {
                         self.out = pool.text();
                     }
                     self.digest(terms, client, &pool.encoders, tap.as_deref_mut())?;
+                    if terms.gives_way && self.is_whole_and_unsent() {
+                        self.give_back_empty(pool);
+                        cx.waker().wake_by_ref();
+                        return Ok((true, None));
+                    }
                 }
                 Poll::Ready(Err(error)) => return Err(self.ended_early(&error)),
                 Poll::Pending if !self.flush_encoder(pool, tap.as_deref_mut())? => {
@@ -324,6 +331,11 @@ impl Download {
             self.give_back_empty(pool);
             moved = true;
         }
+    }
+
+    /// Whether all of the response has come at once, so that the exchange has nothing to do but to send it.
+    fn is_whole_and_unsent(&self) -> bool {
+        matches!(self.phase, Phase::Last) && !self.summary.begun && self.waits_for_client()
     }
 
     /// The connection, or the stream, has ended before the response.

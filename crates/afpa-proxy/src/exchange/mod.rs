@@ -3,7 +3,10 @@
 //!
 //! [`run`] walks the states of `states`, in which it does this. `relay` moves the bytes: `upload` those of the request, `download` those
 //! of the response, at the same time, each only as fast as its reader takes them. An exchange holds a buffer
-//! only while there are bytes in it. LIFECYCLE.md in this crate has the states, Z1 to Z17 of docs/rules are the rules.
+//! only while there are bytes in it. One that is not alone lets the others go first before it sends a request or an answer:
+//! then all that has arrived on the core is read first, and what is to leave leaves at once, for one interrupt of the core that it is for.
+//!
+//! LIFECYCLE.md in this crate has the states, Z1 to Z18 of docs/rules are the rules.
 
 mod download;
 mod failure;

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use afpa_framework::{BreakOff, ClientStream, extended};
+use afpa_framework::{BreakOff, ClientStream, extended, give_way};
 use afpa_http::edits::KeptEdits;
 
 use super::download::{Broken, Complete, Download, Summary, Terms};
@@ -84,6 +84,10 @@ impl<'x, 'a, C: ClientStream + ?Sized> Relay<'x, 'a, C> {
         if let Err(stopped) = self.upload.gather(self.exchange.client) {
             return self.stopped(stopped);
         }
+        // On a connection of HTTP/2 another task sends, and has gathered by then what others ask.
+        if !matches!(self.stream, ServerStream::Http2(_)) && self.exchange.core.pool.has_company() {
+            give_way().await;
+        }
         let relayed = poll_fn(|cx| self.poll(cx)).await;
         match relayed {
             Relayed::Tunnelled => self.tunnel().await,
@@ -130,6 +134,7 @@ impl<'x, 'a, C: ClientStream + ?Sized> Relay<'x, 'a, C> {
             version: *version,
             // If the request was not sent as a whole, the rest of its content would be read as a request.
             keep: *keep_alive && upload.is_done() && !core.draining.get(),
+            gives_way: upload.is_done() && core.pool.has_company(),
             head_limit: settings.head_limit.min(super::Settings::MOST_HEAD),
             set_cookie: lease.set_cookie(*over_tls),
             hsts: hsts.as_deref(),

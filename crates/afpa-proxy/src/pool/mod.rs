@@ -57,6 +57,8 @@ pub struct Pool {
     gathered: GatheredContent,
     /// Connections in use for a request.
     busy: Cell<usize>,
+    /// Whether there were several of them at a time, this second or in the one before.
+    has_company: Cell<bool>,
     /// How many connections may end now as TCP ends them, though the server has not ended them.
     courtesies: Cell<u32>,
 }
@@ -100,6 +102,7 @@ impl Pool {
             encoders: Places::default(),
             gathered: GatheredContent::default(),
             busy: Cell::new(0),
+            has_company: Cell::new(false),
             courtesies: Cell::new(MOST_COURTESIES),
         }
     }
@@ -187,6 +190,7 @@ impl Pool {
     pub fn tick(&self, now_ms: u64) {
         let courtesies = self.courtesies.get() + COURTESIES_A_SECOND;
         self.courtesies.set(courtesies.min(MOST_COURTESIES));
+        self.has_company.set(self.busy.get() > 1);
         self.idle.borrow_mut().retain(|_, list| {
             list.tick(now_ms).for_each(|stream| self.close(stream));
             !list.is_over(now_ms)
@@ -233,6 +237,12 @@ impl Pool {
         self.busy.get()
     }
 
+    /// Whether an exchange lets the others go first before it sends: see [`exchange`](crate::exchange). The ring submits
+    /// what is to be sent together by itself.
+    pub(crate) fn has_company(&self) -> bool {
+        self.has_company.get() && !self.connector.ring().is_used()
+    }
+
     /// Takes a buffer for one read.
     pub fn buffer(&self) -> Buffer {
         self.buffers.take()
@@ -254,7 +264,11 @@ impl Pool {
     }
 
     pub(crate) fn count_busy(&self, change: isize) {
-        self.busy.set(self.busy.get().saturating_add_signed(change));
+        let busy = self.busy.get().saturating_add_signed(change);
+        self.busy.set(busy);
+        if busy > 1 {
+            self.has_company.set(true);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use afpa_framework::Module;
+use afpa_framework::{Module, give_way};
 use afpa_ring::Ring;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -49,19 +49,6 @@ async fn turn_until_it_fails(ring: &Ring, event: &AsyncFd<OwnedFd>) -> io::Error
             Ok(_) => give_way().await,
         }
     }
-}
-
-/// Lets the tasks that are ready run first. The runtime's own way of yielding would look at epoll each time.
-async fn give_way() {
-    let mut given = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut given, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Ready when an operation is queued, or one is done.
