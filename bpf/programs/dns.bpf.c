@@ -151,7 +151,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (found.cookie)
 		found.option_sum = dns_make_cookie(&q, config->cookie_secret, dns_seconds(config, now), d.source, d.ipv6,
 						   core->option);
-	return dns_send(skb, core, &d, &q, &found);
+	return dns_send(skb, core, &d, &q, &found, config, &client);
 other:
 	return dns_pass_other(skb, core, &d, &client, reason);
 }

@@ -350,6 +350,52 @@ impl DnsClient {
     }
 }
 
+/// Readers of dnstap: `fstrm_capture` writes a file, and `dnstap-read` shows it.
+pub struct TapReader {
+    capture: Running,
+    folder: tempfile::TempDir,
+}
+
+impl TapReader {
+    /// Listens on a socket. An error is a reason to skip the test.
+    ///
+    /// # Errors
+    /// When one of the programs is missing.
+    pub fn start() -> Result<Self, String> {
+        for name in ["fstrm_capture", "dnstap-read"] {
+            if !Path::new("/usr/bin").join(name).exists() {
+                return Err(format!("{name} is not installed"));
+            }
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(folder.path(), open).expect("rights");
+        let mut command = Command::new("fstrm_capture");
+        command.args(["-t", "protobuf:dnstap.Dnstap", "-u"]).arg(folder.path().join("socket"));
+        command.arg("-w").arg(folder.path().join("samples"));
+        let capture = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        eventually("the reader listens", || folder.path().join("socket").exists());
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs::set_permissions(folder.path().join("socket"), open).expect("rights");
+        Ok(Self { capture, folder })
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> String {
+        self.folder.path().join("socket").display().to_string()
+    }
+
+    /// Ends it, and returns a line for each sample.
+    pub fn lines(self) -> Vec<String> {
+        let Self { capture, folder } = self;
+        let _gone = Pid::from_raw(capture.id() as i32).map(|id| kill_process(id, Signal::TERM));
+        capture.wait();
+        let output = Command::new("dnstap-read").arg(folder.path().join("samples")).output();
+        let text = String::from_utf8_lossy(&output.expect("dnstap-read").stdout).into_owned();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
 /// The secret of a server with cookies.
 pub const COOKIE_SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 /// The type of addresses.

@@ -12,7 +12,7 @@ pub use afpa_abi::address_bytes;
 pub use afpa_abi::dns as abi;
 use afpa_abi::dns::{
     DNS_COUNTS, DNS_REASON_PLACES, DNS_SHORT_TAILS, DNS_TYPE_CAA, DNS_TYPE_PLACES, DnsConfig,
-    DnsPin, DnsPrefix, DnsReport, DnsSeed, DnsShortTail, DnsTail, Reason,
+    DnsPin, DnsPrefix, DnsReport, DnsSample, DnsSeed, DnsShortTail, DnsTail, Reason,
 };
 use afpa_police::Prefix;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
@@ -206,11 +206,22 @@ impl DnsPath {
         Ok(DnsCounts(counts))
     }
 
+    /// Opens the stream of answers for dnstap.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn samples(&self) -> libbpf_rs::Result<DnsSamples<'_>> {
+        Ring::of(self.map("dns_samples")?, DnsSample::from_bytes)
+    }
+
     /// Opens the stream of the programs' reports. One reader is enough; it stays on its thread.
     pub fn reports(&self) -> libbpf_rs::Result<DnsReports<'_>> {
         Ring::of(self.map("dns_reports")?, DnsReport::from_bytes)
     }
 }
+
+/// The reader of answers for dnstap.
+pub type DnsSamples<'p> = Ring<'p, DnsSample>;
 
 /// The numbers of the programs, of all cores together.
 #[derive(Clone, Debug, Default)]

@@ -38,12 +38,16 @@ pub struct ZoneSettings {
 }
 
 /// `[dns]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSettings {
     /// Answers a second for each prefix of clients that have not proven their address; 0: no limit.
     pub rate: usize,
     /// Bytes of the longest answer by UDP.
     pub udp_size: usize,
+    /// The socket of a reader of dnstap.
+    pub dnstap: Option<PathBuf>,
+    /// It gets one in so many answers.
+    pub dnstap_sample: usize,
 }
 
 impl DnsSettings {
@@ -51,6 +55,8 @@ impl DnsSettings {
         Self {
             rate: s.count("rate", 200, 0..=100_000),
             udp_size: s.count("udp_size", 1232, 512..=4096),
+            dnstap: s.optional_path("dnstap"),
+            dnstap_sample: s.count("dnstap_sample", 1000, 1..=1_000_000_000),
         }
     }
 }

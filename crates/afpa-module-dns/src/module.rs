@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afpa_dns::query::{Parsed, Query, Rcode};
 use afpa_dns::tsig::Signer;
 use afpa_dns::{Asker, Transport, answer, ask_by_tcp, check, refuse, rtype};
+use afpa_dnstap::{Sample, Tap};
 use afpa_framework::{Arrived, Datagram, DatagramModule, Datagrams, Looked, Now, Protocol};
 
 use crate::counters::DnsCounters;
@@ -19,6 +21,10 @@ pub struct Dns {
     counters: Arc<DnsCounters>,
     /// Answers above the rate, of which each second one is given in short.
     above: u64,
+    /// Answers since the last sample.
+    passed: u32,
+    /// Where the answer that was just given goes as a sample.
+    due: Option<Arc<Tap>>,
 }
 
 /// A question, and who asks.
@@ -39,7 +45,7 @@ pub(crate) struct Transfer<'m> {
 impl Dns {
     /// The part of another thread.
     pub fn new(store: Arc<ZoneStore>, counters: Arc<DnsCounters>) -> Self {
-        Self { store, counters, above: 0 }
+        Self { store, counters, above: 0, passed: 0, due: None }
     }
 
     /// The zone that a connection asks for as a whole, if it may have it.
@@ -62,6 +68,17 @@ impl Dns {
         }
         self.counters.transfers.add(1);
         Some(Transfer { query, zone: zone.clone(), signer })
+    }
+
+    /// Takes a sample of the answer that was just given, if one is due.
+    #[inline]
+    pub(crate) fn sample(&mut self, now: Now, datagram: Datagram<'_>, response: &[u8]) {
+        if let Some(tap) = self.due.take() {
+            let Datagram { client, is_connected: is_tcp, bytes: query } = datagram;
+            let unix = Duration::from_micros(now.unix_us);
+            let sample = Sample { client, server: None, is_tcp, unix, query, response };
+            tap.take(concat!("afpa ", env!("CARGO_PKG_VERSION")), &sample);
+        }
     }
 
     /// The transfers that are going on.
@@ -186,6 +203,13 @@ impl DatagramModule for Dns {
             }
         };
         self.counters.answered(&answered);
+        if let Some(tap) = &serving.tap {
+            self.passed += 1;
+            if self.passed >= tap.one_in {
+                self.passed = 0;
+                self.due = Some(Arc::clone(tap));
+            }
+        }
         if let Some(mut signer) = question.signer {
             signer.sign(out, start, now.unix());
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use afpa_dns::tsig::{Key, Signer};
 use afpa_dns::{Journal, Name, Record, Settings, Zone, Zones};
+use afpa_dnstap::Tap;
 use afpa_framework::Network;
 use afpa_police::{Quota, QuotaTable};
 use arc_swap::ArcSwap;
@@ -63,6 +64,8 @@ pub struct Serving {
     pub settings: Settings,
     /// The limit of answers by UDP to clients that have not proven their address.
     pub limiter: Option<Arc<Limiter>>,
+    /// Where samples of answers go.
+    pub tap: Option<Arc<Tap>>,
     /// By the zone's name in lower case.
     pub transfer: HashMap<Box<[u8]>, Transferable>,
 }
@@ -125,6 +128,7 @@ struct State {
     further: Vec<Record>,
     settings: Settings,
     limiter: Option<Arc<Limiter>>,
+    tap: Option<Arc<Tap>>,
 }
 
 impl ZoneStore {
@@ -155,6 +159,11 @@ impl ZoneStore {
             state.journals.retain(|apex, _| is_there(apex));
             (state.zones, state.settings, state.limiter) = (zones, settings, limiter);
         });
+    }
+
+    /// Gives samples of answers to this tap from now on, or to none.
+    pub fn sample(&self, tap: Option<Arc<Tap>>) {
+        self.change(|state| state.tap = tap);
     }
 
     /// Serves another version of a zone that is served.
@@ -224,6 +233,7 @@ impl ZoneStore {
             zones: zones.collect(),
             settings: state.settings.clone(),
             limiter: state.limiter.clone(),
+            tap: state.tap.clone(),
             transfer: transfer.collect(),
         }));
         self.held.serve(state.zones.iter().map(|served| &served.zone), Instant::now());

@@ -97,8 +97,9 @@ impl Connection {
                     continue;
                 }
                 let datagram = Datagram { client: self.client, is_connected: true, bytes: message };
-                let mut state = State::Closed;
-                frame(&mut out, |out| state = walk(&mut self.module, now(), datagram, out));
+                let (mut state, now, begin) = (State::Closed, now(), out.len() + 2);
+                frame(&mut out, |out| state = walk(&mut self.module, now, datagram, out));
+                self.module.sample(now, datagram, out.get(begin..).unwrap_or_default());
                 if state != State::SendResponse {
                     // A connection of somebody who does not ask ends.
                     return self.send(&mut out).await;

@@ -109,6 +109,7 @@ impl Batch {
             let begin = self.out.len();
             let datagram = Datagram { client, is_connected: false, bytes };
             if walk(module, now, datagram, &mut self.out) == State::SendResponse {
+                module.sample(now, datagram, self.out.get(begin..).unwrap_or_default());
                 self.answers.push(Answer { to, from, begin, end: self.out.len() });
             }
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use afpa_testkit::{Random, eventually_within};
 use afpa_tests::dns::{
-    A, COOKIE_SECRET, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, option,
+    A, COOKIE_SECRET, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, TapReader,
+    option,
 };
 use rustix::process::Signal;
 
@@ -263,6 +264,35 @@ fn numbers_and_purges_are_the_operators() {
         "2 answers were dropped from the kernel\n"
     );
     assert_eq!(purge(&["--zone", "example.test"]), "3 answers were dropped from the kernel\n");
+}
+
+#[test]
+fn answers_of_the_kernel_are_samples_for_dnstap() {
+    let (lab, reader) = match lab(NameServer::Nsd).and_then(|lab| Ok((lab, TapReader::start()?))) {
+        Ok(both) => both,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let socket = reader.socket();
+    let attached = lab.attach(&["--rate", "0", "--dnstap", &socket, "--dnstap-sample", "1"]);
+    for v6 in [false, true] {
+        let mut client = lab.client(v6);
+        let query = Query { edns: Some(1232), ..Query::new("Host1.example.test", A) };
+        pinned(&attached, &mut client, &query);
+    }
+    eventually_within(Duration::from_secs(20), "each answer is a sample", || {
+        let statistics = attached.statistics();
+        assert_eq!(statistics["dnstap"]["lost"], 0, "{statistics:#}");
+        statistics["dnstap"]["written"] == statistics["answered"]
+    });
+    let answered = attached.answered();
+    drop(attached);
+    let lines = reader.lines();
+    assert_eq!(lines.len() as u64, answered, "{lines:#?}");
+    for (client, server) in [("10.77.64.1:", "<- 10.77.0.1:53"), ("fd77:", "<- fd77::")] {
+        let of = |line: &&String| line.contains(client) && line.contains(server);
+        let line = lines.iter().find(of).unwrap_or_else(|| panic!("{client}: {lines:#?}"));
+        assert!(line.contains(" AR ") && line.ends_with("Host1.example.test/IN/A"), "{line}");
+    }
 }
 
 #[test]

@@ -11,6 +11,8 @@ use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Running, eventually};
 use rustix::process::Signal;
 
+use afpa_tests::dns::TapReader;
+
 use super::bed::{Bed, ZONE, readable_folder};
 use super::message::{Answer, Question, exchange};
 
@@ -95,6 +97,33 @@ fn zones_are_listed_read_and_told_by_order() {
     ] {
         assert!(call(&order).contains(why), "{order:?}: {}", call(&order));
     }
+}
+
+#[test]
+fn answers_are_samples_for_dnstap() {
+    let reader = match TapReader::start() {
+        Ok(reader) => reader,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let socket = reader.socket();
+    let top = format!("workers = 1\n[dns]\ndnstap = \"{socket}\"\ndnstap_sample = 2\n");
+    let bed = Bed::new(&[("example.org", ZONE)], "", &top);
+    let written = || bed.stats()["dns"]["samples"].as_u64().unwrap_or(0);
+    // The first samples come before the reader is found.
+    eventually("the reader has samples", || {
+        Question::new("www.example.org", 1).ask(bed.dns);
+        written() > 0
+    });
+    let before = written();
+    for _ in 0..20 {
+        Question::new("www.example.org", 28).ask(bed.dns);
+    }
+    eventually("one of two answers is a sample", || written() == before + 10);
+    drop(bed);
+    let lines = reader.lines();
+    let of = lines.iter().filter(|line| line.ends_with("www.example.org/IN/AAAA")).count();
+    assert_eq!(of, 10, "{lines:#?}");
+    assert!(lines.iter().all(|line| line.contains(" AR 127.0.0.1:")), "{lines:#?}");
 }
 
 #[test]

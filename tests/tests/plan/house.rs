@@ -15,12 +15,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-self-check", &["afpa-bpf"]),
     ("afpa-dns", &[]),
+    ("afpa-dnstap", &[]),
     (
         "afpa-attach",
         &[
             "afpa-bpf",
             "afpa-cache",
             "afpa-dns",
+            "afpa-dnstap",
             "afpa-framework",
             "afpa-http",
             "afpa-police",
@@ -41,7 +43,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
     ),
     ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
-    ("afpa-module-dns", &["afpa-dns", "afpa-framework", "afpa-police", "afpa-server"]),
+    (
+        "afpa-module-dns",
+        &["afpa-dns", "afpa-dnstap", "afpa-framework", "afpa-police", "afpa-server"],
+    ),
     (
         "afpa-module-http",
         &[
@@ -130,6 +135,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-cache",
             "afpa-config",
             "afpa-dns",
+            "afpa-dnstap",
             "afpa-fast-path",
             "afpa-fleet",
             "afpa-framework",

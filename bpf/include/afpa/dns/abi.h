@@ -135,7 +135,7 @@ struct afpa_dns_config {
 	__u32 knows_cookies;  /* 1: that secret is known */
 	__u32 port;           /* host order */
 	__u32 next_hops;      /* edition of the routes; 0: clients are not known by their next hops */
-	__u32 reserved;
+	__u32 sampled;        /* answers for samples, in 2^32 */
 	struct afpa_dns_address first[2]; /* the served addresses with the numbers 0 and 1, or zeros */
 };
 
@@ -151,6 +151,17 @@ enum afpa_dns_event {
 	AFPA_DNS_MISSED,      /* a key is not pinned */
 	AFPA_DNS_DIFFERED,    /* the server's own answer is not what was pinned, which has been dropped */
 	AFPA_DNS_NOTIFIED,    /* the server tells or has learnt that some zone has changed */
+};
+
+/* An answer with its question, for dnstap. */
+struct afpa_dns_sample {
+	__u8 client[16];
+	__u32 server;         /* the number of the address that was asked */
+	__u16 port;           /* the client's, network order */
+	__u16 query_length, response_length, reserved;
+	__u32 reserved_too;
+	__u8 query[AFPA_DNS_QUERY_MAX];
+	__u8 response[AFPA_DNS_TAIL_ROOM];
 };
 
 struct afpa_dns_report {

@@ -144,8 +144,15 @@ struct {
 	__uint(max_entries, 524288);
 } dns_reports SEC(".maps");
 
-/* Only here so that BTF knows the layout. */
+/* Answers for dnstap. When it is full, they are lost. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 262144);
+} dns_samples SEC(".maps");
+
+/* Only here so that BTF knows the layouts. */
 struct afpa_dns_report *dns_report_layout __attribute__((unused));
+struct afpa_dns_sample *dns_sample_layout __attribute__((unused));
 
 static __always_inline struct dns_core *dns_core(void)
 {

@@ -212,9 +212,33 @@ static __always_inline bool dns_put_tail(struct __sk_buff *skb, __u32 at, const 
 	return found->whole && length - 1 < AFPA_DNS_TAIL_MAX && !bpf_skb_store_bytes(skb, at, found->whole->bytes, length, 0);
 }
 
+/* The answer, which is in the packet, and the question, which is in the room, for dnstap. */
+static __noinline int dns_take_sample(struct __sk_buff *skb, struct dns_room *room, struct afpa_dns_client *client, __u64 lengths)
+{
+	__u32 udp_at = lengths >> 48, query = lengths & 0xffff, response = lengths >> 16 & 0xffff;
+	struct afpa_dns_sample *sample = bpf_ringbuf_reserve(&dns_samples, sizeof(*sample), 0);
+
+	if (!sample)
+		return 0;
+	if (query - 1 >= AFPA_DNS_QUERY_MAX || response - 1 >= AFPA_DNS_TAIL_ROOM ||
+	    bpf_probe_read_kernel(sample->query, query, room->message) ||
+	    bpf_skb_load_bytes(skb, udp_at + UDP_LENGTH, sample->response, response)) {
+		bpf_ringbuf_discard(sample, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	__builtin_memcpy(sample->client, client->address, 16);
+	sample->server = client->server;
+	sample->port = lengths >> 32;
+	sample->query_length = query;
+	sample->response_length = response;
+	bpf_ringbuf_submit(sample, 0);
+	return 1;
+}
+
 /* Turns the packet round. TCX_NEXT: it is as it was, and goes up. */
 static __always_inline int dns_send(struct __sk_buff *skb, struct dns_core *core, const struct datagram *d,
-				    const struct dns_question *q, const struct dns_found *found)
+				    const struct dns_question *q, const struct dns_found *found,
+				    const struct afpa_dns_config *config, struct afpa_dns_client *client)
 {
 	bool partial = skb_bits(skb, ip_summed) == DNS_CHECKSUM_PARTIAL;
 	const struct dns_room *room = &core->room;
@@ -233,6 +257,10 @@ static __always_inline int dns_send(struct __sk_buff *skb, struct dns_core *core
 	if (found->cookie && bpf_skb_store_bytes(skb, at + found->tail_length, core->option, DNS_WHOLE_OPTION, 0))
 		goto failed;
 	dns_count_answer(core, q->type, found->header[0]);
+	if (config->sampled && bpf_get_prandom_u32() < config->sampled)
+		dns_take_sample(skb, &core->room, client,
+				(__u64)d->udp_at << 48 | (__u64)d->source_port << 32 |
+					(__u64)(found->length - UDP_LENGTH) << 16 | (__u16)(d->length - UDP_LENGTH));
 	return bpf_redirect(skb->ifindex, 0);
 failed:
 	dns_count(core, AFPA_DNS_REASON_DROP_SEND);

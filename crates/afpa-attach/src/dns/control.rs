@@ -101,6 +101,10 @@ pub(super) fn statistics(engine: &Engine) -> Value {
             "false_alarms": standing.false_alarms,
         },
         "looks_for_questions": engine.looks.load(Ordering::Relaxed),
+        "dnstap": engine.samples.as_ref().map(|samples| json!({
+            "written": samples.written.load(Ordering::Relaxed),
+            "lost": samples.lost.load(Ordering::Relaxed),
+        })),
         "questions_asked": engine.asked.load(Ordering::Relaxed),
         "busy": standing.wanted > 0,
         "wanted": standing.wanted,

@@ -1,7 +1,7 @@
 //! The threads of an attachment to a name server: one polls zones, one asks for what clients asked for.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use afpa_bpf::dns::DnsPath;
 use afpa_bpf::dns::abi::{DnsConfig, DnsSeed, dns_event};
 use afpa_bpf::monotonic_ns;
+use afpa_dnstap::{Counts, Sample, Tap};
 
 use super::answer::{Tail, Unfit};
 use super::ask::{Asker, Reply, Soa};
@@ -34,6 +35,8 @@ pub(super) struct Engine {
     /// The secret of the hashes of keys.
     seed: DnsSeed,
     cookies: Option<Arc<Cookies>>,
+    /// Numbers of the samples for dnstap.
+    pub(super) samples: Option<Arc<Counts>>,
     /// Edition of the routes by which clients are known; 0: they are not.
     next_hops: AtomicU32,
     routes_changed: AtomicU32,
@@ -102,6 +105,7 @@ impl Engine {
         settings: Pace,
         (config, seed): (DnsConfig, DnsSeed),
         cookies: Option<Cookies>,
+        samples: Option<Arc<Counts>>,
     ) -> Self {
         Self {
             path,
@@ -114,6 +118,7 @@ impl Engine {
             config,
             seed,
             cookies: cookies.map(Arc::new),
+            samples,
             next_hops: AtomicU32::new(0),
             routes_changed: AtomicU32::new(0),
             asked: AtomicU64::new(0),
@@ -251,6 +256,39 @@ impl Engine {
             self.looks.fetch_add(1, Ordering::Relaxed);
             if state.poll_at_once {
                 self.wake.notify_all();
+            }
+        }
+    }
+
+    // --- samples ---
+
+    /// Gives the kernel's samples to a reader of dnstap.
+    pub(super) fn pass_samples(&self, tap: &Tap) {
+        let Ok(samples) = self.path.samples() else { return };
+        while !self.is_ended() {
+            let Ok(samples) = samples.wait(BEAT) else {
+                std::thread::sleep(BEAT);
+                continue;
+            };
+            let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            for sample in samples {
+                let client = Ipv6Addr::from(sample.client).to_canonical();
+                let of = |bytes: &[u8], length: u16| bytes.get(..length.into()).map(<[u8]>::to_vec);
+                let (Some(query), Some(response)) = (
+                    of(&sample.query, sample.query_length),
+                    of(&sample.response, sample.response_length),
+                ) else {
+                    continue;
+                };
+                let sample = Sample {
+                    client: SocketAddr::new(client, u16::from_be(sample.port)),
+                    server: self.listen.get(sample.server as usize).copied(),
+                    is_tcp: false,
+                    unix,
+                    query: &query,
+                    response: &response,
+                };
+                tap.take(concat!("afpa ", env!("CARGO_PKG_VERSION")), &sample);
             }
         }
     }

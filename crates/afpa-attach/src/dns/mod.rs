@@ -27,6 +27,7 @@ use std::time::Duration;
 use afpa_bpf::dns::abi::{DNS_SERVERS, DnsAddress, DnsConfig, DnsSeed};
 use afpa_bpf::dns::{DnsPath, address_bytes};
 use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
+use afpa_dnstap::Sink;
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
@@ -59,6 +60,8 @@ pub struct DnsSettings {
     pub by_gateway: bool,
     /// Where collectors of metrics come.
     pub metrics: Option<SocketAddr>,
+    /// The socket of a reader of dnstap, and of how many answers it gets one.
+    pub dnstap: Option<(PathBuf, u32)>,
     /// Folder of the control socket.
     pub folder: PathBuf,
 }
@@ -96,6 +99,7 @@ pub fn run(
         cookie_secret: cookies.as_ref().map_or([0; 2], Cookies::words),
         knows_cookies: cookies.is_some().into(),
         port: port.into(),
+        sampled: settings.dnstap.as_ref().map_or(0, |(_, one_in)| u32::MAX / one_in.max(&1)),
         first: [0, 1].map(|number| {
             let address = first(number).map_or([0; 16], address_bytes);
             DnsAddress { address }
@@ -103,8 +107,17 @@ pub fn run(
         ..DnsConfig::ZERO
     };
     let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };
-    let engine =
-        Arc::new(Engine::new(path, settings.listen.clone(), pace, (config, seed), cookies));
+    let sink = settings.dnstap.as_ref().map(|(path, one_in)| Sink::start(path, *one_in));
+    let sink = sink.transpose().context("there can be no thread for dnstap")?;
+    let samples = sink.as_ref().map(|sink| Arc::clone(sink.counts()));
+    let engine = Arc::new(Engine::new(
+        path,
+        settings.listen.clone(),
+        pace,
+        (config, seed),
+        cookies,
+        samples,
+    ));
     let socket = AttachSocket::new(&settings.folder, port);
     let listener = crate::control::listen(&socket.path)
         .with_context(|| format!("cannot listen on {}", socket.path.display()))?;
@@ -115,6 +128,10 @@ pub fn run(
     attach(&engine)?;
     let begun = drop_rights(Rights::None).and_then(|()| engine.start(&stranger)).and_then(|()| {
         crate::control::serve(listener, control::AttachedDns(Arc::clone(&engine)))?;
+        if let Some(tap) = sink.as_ref().and_then(Sink::tap) {
+            let engine = Arc::clone(&engine);
+            crate::filler::spawn("dnstap", move || engine.pass_samples(&tap))?;
+        }
         if let Some(listener) = metrics {
             crate::control::serve_metrics(listener, control::AttachedDns(Arc::clone(&engine)))?;
         }

@@ -24,7 +24,11 @@ fn a_zone_has_defaults_as_name_servers_have() {
         ["192.0.2.53:53".parse().unwrap(), "[2001:db8::1]:5353".parse().unwrap()]
     );
     assert_eq!((loaded.config.dns.rate, loaded.config.dns.udp_size), (200, 1232));
+    assert_eq!((loaded.config.dns.dnstap, loaded.config.dns.dnstap_sample), (None, 1000));
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let text = format!("[dns]\ndnstap = \"/run/tap\"\ndnstap_sample = 1\n{ZONE}{PLAIN}");
+    let dns = parsed(&text).unwrap().config.dns;
+    assert_eq!((dns.dnstap, dns.dnstap_sample), (Some("/run/tap".into()), 1));
 }
 
 #[test]
@@ -45,6 +49,7 @@ fn contradictions_are_told_with_a_remedy() {
             "example.org",
         ),
         ("[dns]\nudp_size = 511\n".to_owned(), "out of range", "512"),
+        ("[dns]\ndnstap_sample = 0\n".to_owned(), "out of range", "1"),
         ("[dns]\nrate = 100001\n".to_owned(), "out of range", "100000"),
     ] {
         let message = refused(&format!("{text}{PLAIN}"));

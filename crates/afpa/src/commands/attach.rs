@@ -55,6 +55,12 @@ pub struct Attach {
     /// that send such a cookie are answered in the kernel, and beyond `--rate`
     #[arg(long, value_name = "FILE", requires = "dns", help_heading = "DNS")]
     pub cookie_secret: Option<PathBuf>,
+    /// Give answers of the kernel, with their questions, to the reader of dnstap that listens on this socket (`fstrm_capture`)
+    #[arg(long, value_name = "SOCKET", requires = "dns", help_heading = "DNS")]
+    pub dnstap: Option<PathBuf>,
+    /// One in this many answers
+    #[arg(long, value_name = "ANSWERS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000), requires = "dnstap", help_heading = "DNS")]
+    pub dnstap_sample: u32,
     /// Serve metrics for Prometheus on this address, at /metrics
     #[arg(long, value_name = "ADDR:PORT", requires = "dns", help_heading = "DNS")]
     pub metrics: Option<SocketAddr>,
@@ -229,6 +235,7 @@ fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
         ask_rate: options.ask_rate,
         cookie_secret: options.cookie_secret.clone(),
         metrics: options.metrics,
+        dnstap: options.dnstap.clone().map(|path| (path, options.dnstap_sample)),
         by_gateway: options.clients == "gateway",
         settle: Duration::from_secs(options.settle.into()),
         poll: Duration::from_millis(options.poll.into()),

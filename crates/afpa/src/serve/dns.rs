@@ -4,6 +4,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afpa_acme::ChallengeZones;
@@ -11,6 +12,7 @@ use afpa_config::{Config, DnsKeySettings, ZoneSettings};
 use afpa_dns::tsig::{Key, Keys};
 use afpa_dns::zone::Found;
 use afpa_dns::{Name, Record, Secrets, Settings, rtype};
+use afpa_dnstap::Sink;
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
 };
@@ -32,6 +34,8 @@ pub(super) struct DnsState {
     secret: [u8; 16],
     server: Option<DnsServer>,
     keeper: Option<ZoneKeeper>,
+    /// The reader of samples, by what settings.
+    sink: Option<(PathBuf, usize, Sink)>,
 }
 
 /// The zones and sockets of a configuration.
@@ -46,9 +50,13 @@ impl Default for DnsState {
     fn default() -> Self {
         let mut random: StdRng = rand::make_rng();
         let store = Arc::<ZoneStore>::default();
-        let operations = ZoneOperations { store: Arc::clone(&store), orders: Mutex::default() };
+        let operations = ZoneOperations {
+            store: Arc::clone(&store),
+            orders: Mutex::default(),
+            samples: Mutex::default(),
+        };
         let (secret, operations) = (random.random(), Arc::new(operations));
-        Self { store, operations, secret, server: None, keeper: None }
+        Self { store, operations, secret, server: None, keeper: None, sink: None }
     }
 }
 
@@ -156,6 +164,7 @@ impl DnsState {
                 tracing::warn!(%error, "{path} cannot be read by this user any more, so each reload will fail: give the user that AFPA runs as the right to read it (chgrp, chmod g+r)");
             }
         }
+        self.sample(config)?;
         if zones.is_empty() {
             self.server = None;
             return Ok(());
@@ -190,6 +199,26 @@ impl DnsState {
         let keeper = keeper.context("the thread that watches zone files cannot be started")?;
         self.take_orders(Some(&keeper));
         self.keeper = Some(keeper);
+        Ok(())
+    }
+
+    /// Gives samples to the reader that the settings name.
+    fn sample(&mut self, config: &Config) -> anyhow::Result<()> {
+        let wanted = config.dns.dnstap.clone().map(|path| (path, config.dns.dnstap_sample));
+        let known = self.sink.as_ref().map(|(path, one_in, _)| (path.clone(), *one_in));
+        if wanted == known {
+            return Ok(());
+        }
+        self.sink = None;
+        if let Some((path, one_in)) = wanted {
+            let sink = Sink::start(&path, u32::try_from(one_in).unwrap_or(u32::MAX));
+            let sink = sink.context("the thread for dnstap cannot be started")?;
+            self.sink = Some((path, one_in, sink));
+        }
+        let counts = self.sink.as_ref().map(|(.., sink)| Arc::clone(sink.counts()));
+        *self.operations.samples.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        let tap = self.sink.as_ref().and_then(|(.., sink)| sink.tap());
+        self.store.sample(tap.map(Arc::new));
         Ok(())
     }
 

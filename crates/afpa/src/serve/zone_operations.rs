@@ -1,11 +1,13 @@
 //! DNS on the control socket: the zones that are served, and orders for them.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use afpa_dns::Name;
+use afpa_dnstap::Counts;
 use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use afpa_module_dns::ZoneStore;
 use afpa_module_dns::held::Transfers;
@@ -61,6 +63,8 @@ pub(crate) struct ZoneOperations {
     pub(super) store: Arc<ZoneStore>,
     /// Where the thread takes its orders from; a reload replaces it.
     pub(super) orders: Mutex<Option<Arc<ZoneOrders>>>,
+    /// The numbers of samples that go to a reader of dnstap.
+    pub(super) samples: Mutex<Option<Arc<Counts>>>,
 }
 
 const OPERATIONS: &[Operation] = &[
@@ -92,6 +96,13 @@ impl ZoneOperations {
     /// Older versions that transfers hold, their memory, and transfers that were ended for it.
     pub(super) fn held(&self) -> (usize, usize, u64) {
         self.store.held().standing()
+    }
+
+    /// Samples that a reader of dnstap has, and those that are lost.
+    pub(super) fn samples(&self) -> (u64, u64) {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        samples.as_ref().map_or((0, 0), |counts| (of(&counts.written), of(&counts.lost)))
     }
 
     /// All zones, by their names.

@@ -17,7 +17,7 @@ pub(super) struct AnsweredNames {
     is_served: bool,
     rcodes: Vec<(&'static str, u64)>,
     types: Vec<(&'static str, u64)>,
-    facts: [(&'static str, u64); 8],
+    facts: [(&'static str, u64); 10],
     /// Older versions of zones that transfers hold, and their memory.
     held: (usize, usize),
     zones: Value,
@@ -26,6 +26,7 @@ pub(super) struct AnsweredNames {
 impl AnsweredNames {
     pub(super) fn look(threads: &[Arc<DnsCounters>], zones: &ZoneOperations) -> Self {
         let (versions, bytes, ended) = zones.held();
+        let (samples, samples_lost) = zones.samples();
         let sum = |count: fn(&DnsCounters) -> &Counter| {
             threads.iter().map(|counters| count(counters).get()).sum()
         };
@@ -42,6 +43,8 @@ impl AnsweredNames {
                 ("ignored", sum(|c| &c.ignored)),
                 ("transfers", sum(|c| &c.transfers)),
                 ("transfers_ended", ended),
+                ("samples", samples),
+                ("samples_lost", samples_lost),
             ],
             held: (versions, bytes),
             zones: zones.zones(),
@@ -69,7 +72,8 @@ impl AnsweredNames {
             return Ok(());
         }
         let [udp, tcp, rest @ ..] = self.facts;
-        let [truncated, slipped, dropped, ignored, transfers, ended] = rest.map(|(_, count)| count);
+        let [truncated, slipped, dropped, ignored, transfers, ended, samples, samples_lost] =
+            rest.map(|(_, count)| count);
         let help = "Answers of DNS by their code";
         counters(out, ("dns_answers", help), by("rcode", self.rcodes.iter().copied()))?;
         let help = "Answers of DNS by the type that was asked for";
@@ -83,6 +87,9 @@ impl AnsweredNames {
         counter(out, "dns_transfers", "Zones that secondaries got", transfers)?;
         let help = "Transfers that were ended, because they held too many older versions of a zone";
         counter(out, "dns_transfers_ended", help, ended)?;
+        counter(out, "dns_samples", "Answers that a reader of dnstap has got", samples)?;
+        let help = "Answers that were to be samples, and found no room or no reader";
+        counter(out, "dns_samples_lost", help, samples_lost)?;
         let help = "Older versions of zones that transfers hold";
         gauge(out, "dns_older_versions_held", help, self.held.0, None)?;
         let help = "Memory of these versions";
