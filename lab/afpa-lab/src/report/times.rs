@@ -10,6 +10,9 @@ use crate::whitebox::{Layer, Profile, Task, Time, WhiteBox};
 const NOTES: &str = "Microseconds of the server's core a request, by samples of the clock in a turn of its own; in brackets \
                      the samples behind a whole row. A part of n samples is off by 1/sqrt(n) of it.";
 
+/// The rate that was reached, as a share of the one asked for, where it counts as held.
+const HELD: std::ops::Range<f64> = 0.9..1.12;
+
 /// All of them.
 pub(super) fn all(results: &Results) -> Vec<Table> {
     let mut tables = Vec::new();
@@ -90,7 +93,9 @@ fn table<'f, T: Fn(&Profile) -> Vec<Time>>(
         cells.push(format!("{} ({samples})", digits(all)));
         let rate = digits(profile.rate);
         cells.push(match found.point.rate {
-            Some(asked) if profile.rate < f64::from(asked) * 0.9 => format!("{rate} of {asked}"),
+            Some(asked) if !HELD.contains(&(profile.rate / f64::from(asked))) => {
+                format!("{rate} of {asked}")
+            }
             _ => rate,
         });
         rows.push(cells);

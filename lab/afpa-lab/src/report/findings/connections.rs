@@ -28,12 +28,13 @@ struct Look<'r> {
     rate: u32,
 }
 
-/// Looks at a workload at a rate that the server kept up with.
+/// Looks at a workload at a rate that was held: the server kept up with it, and had no backlog to work off.
 fn looks<'r>(results: &'r Results, workload: &str) -> Vec<Look<'r>> {
     let looks = results.white_box.iter().filter(|found| found.point.workload == workload);
     let looks = looks.filter_map(|found| {
         let (profile, rate) = (found.profile.as_ref()?, found.point.rate?);
-        (profile.rate >= f64::from(rate) * ABOUT).then_some(Look { found, profile, rate })
+        let held = f64::from(rate) * ABOUT..=f64::from(rate) / ABOUT;
+        held.contains(&profile.rate).then_some(Look { found, profile, rate })
     });
     looks.collect()
 }

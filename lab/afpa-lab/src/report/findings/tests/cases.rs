@@ -75,6 +75,20 @@ fn tasks(own: f64, writing: f64) -> Results {
     results
 }
 
+/// A server that works off a backlog is not at the rate, and one that falls behind is not either.
+#[test]
+fn a_rate_that_is_not_held_decides_nothing() {
+    for reached in [0.8, 1.0, 1.3] {
+        let mut results = axis(&[
+            ("steered", "segments-11", 1, 785, 10.0, 1.0),
+            ("steered", "segments-11", 1, 7063, 11.0, 1.0),
+        ]);
+        results.white_box[1].profile.as_mut().unwrap().rate *= reached;
+        let said = super::super::connections::packet_rate(&results);
+        assert_eq!(said.is_ok(), reached == 1.0, "{reached}: {said:?}");
+    }
+}
+
 fn cases() -> Vec<(usize, [Results; 2])> {
     const WITHOUT: &str =
         "thread-pool:without=cached-headers:without=lazy-date:without=gather-write";
