@@ -146,6 +146,48 @@ fn clients_are_served_through_a_retry_while_first_packets_come_in_a_flood() {
 }
 
 #[test]
+fn a_pause_ends_the_kernels_part() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "hello");
+    let Some((lab, server, mut client)) = both(&authority, &tree) else { return };
+    let macs = lab.bed().macs().expect("both sides");
+    let socket = PacketSocket::open(Bed::DEVICE).expect("open");
+    let mut random = Random::new(Random::seed_or(444));
+    let some: Vec<_> = (0..BURST).map(|_| forged(&mut random, &macs)).collect();
+    let burst = || {
+        // Half of them are Initials.
+        for frame in some.iter().chain(&some).chain(&some) {
+            socket.send(frame).expect("sent");
+        }
+    };
+    eventually("the flood is answered", || {
+        burst();
+        packets(&server, "retry") > 0
+    });
+    let order = |what: &str| {
+        let program = afpa_testkit::server::program();
+        let done = lab.on_the_server(|| std::process::Command::new(program).arg(what).output());
+        let done = done.expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    order("pause");
+    eventually("it is the workers' again", || {
+        burst();
+        packets(&server, "pass_no_heartbeat") > 0
+    });
+    let before = packets(&server, "retry");
+    burst();
+    assert_eq!(packets(&server, "retry"), before);
+    let ask = json!({"do": "ask", "on": "a", "path": "/hello.txt", "wait": 20_000});
+    assert_eq!(client.one(&ask)["status"], 200);
+    order("resume");
+    eventually("the kernel answers again", || {
+        burst();
+        packets(&server, "retry") > before
+    });
+}
+
+#[test]
 fn a_client_that_an_order_denies_begins_no_connection() {
     let (tree, authority) = (Tree::new(), Authority::new());
     tree.file("hello.txt", "hello");
