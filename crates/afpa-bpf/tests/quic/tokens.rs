@@ -10,9 +10,11 @@ use afpa_bpf::quic::tag_table;
 use afpa_testkit::Random;
 use afpa_tls::quic::{TOKEN_LIFE, make_token, period_of};
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use libbpf_cargo::SkeletonBuilder;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
 use siphasher::sip::SipHasher24;
+
+#[path = "../../build/compile.rs"]
+mod compile;
 
 const TEXT_MAX: usize = 128;
 
@@ -181,18 +183,13 @@ fn the_kernel_computes_the_tags_of_aes_gcm() {
     }
     let path = folder.path().join("tag.bpf.o");
     let bpf = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf");
-    SkeletonBuilder::new()
-        .source(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/quic/tag.bpf.c"))
-        .obj(&path)
-        .clang_args([
-            &format!("-I{bpf}/include"),
-            &format!("-I{bpf}"),
-            "-mcpu=v3",
-            "-Wall",
-            "-Werror",
-        ])
-        .build()
-        .expect("it compiles");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/quic/tag.bpf.c");
+    compile::compile(
+        source,
+        &path,
+        folder.path(),
+        &[&format!("-I{bpf}/include"), &format!("-I{bpf}")],
+    );
     let open = ObjectBuilder::default().open_file(&path).expect("an object");
     let object = match open.load() {
         Ok(object) => object,
