@@ -234,7 +234,7 @@ fn numbers_and_purges_are_the_operators() {
     assert!(page.ends_with("# EOF\n"));
     // A collector gets the same by TCP, and may ask for nothing else.
     let by_tcp = |line: &'static str| {
-        let said = lab.on_server(move || {
+        lab.on_server(move || {
             let mut stream = std::net::TcpStream::connect(address).expect("connected");
             std::io::Write::write_all(
                 &mut stream,
@@ -244,8 +244,7 @@ fn numbers_and_purges_are_the_operators() {
             let mut text = String::new();
             std::io::Read::read_to_string(&mut stream, &mut text).expect("read");
             text
-        });
-        said
+        })
     };
     let collected = by_tcp("GET /metrics");
     assert!(collected.contains("Content-Type: application/openmetrics-text"), "{collected}");
