@@ -136,6 +136,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-config",
             "afpa-dns",
             "afpa-dnstap",
+            "afpa-dnstap",
             "afpa-fast-path",
             "afpa-fleet",
             "afpa-framework",
