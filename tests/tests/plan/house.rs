@@ -136,7 +136,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-config",
             "afpa-dns",
             "afpa-dnstap",
-            "afpa-dnstap",
             "afpa-fast-path",
             "afpa-fleet",
             "afpa-framework",
