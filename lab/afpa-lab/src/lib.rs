@@ -18,7 +18,6 @@ pub mod environment;
 pub mod fast_path;
 pub mod figures;
 pub mod http3;
-mod held;
 mod json;
 mod loopback;
 mod memory;

@@ -13,9 +13,9 @@ use afpa_generator::{ClientSetup, Measured};
 use afpa_netlab::{Bed, pin, wait_for_quiet};
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::held::{self, Held};
+use crate::memory;
 use crate::plan::{Generators, Group, Plan, Session, Task};
-use crate::results::{Journal, ServerRecord, Turn};
+use crate::results::{Held, Journal, ServerRecord, Turn};
 use crate::results_folder;
 use crate::servers::{self, Programs, Running, Server, ServerSetup};
 use crate::usage::{Sample, Used, doubts};
@@ -163,7 +163,7 @@ impl Run<'_> {
             for task in tasks {
                 ensure!(!self.is_interrupted(), "interrupted");
                 let mut turn = self.measure(task, bed, running, session)?;
-                let memory = held::memory(&running.processes());
+                let memory = memory::of_those_there(&running.processes());
                 turn.held = Some(Held { start: start.as_secs_f64(), memory });
                 tell(turn)?;
             }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bed::is_impaired;
-use crate::held::Held;
-use crate::results::{AGAIN, Cost, Doubt, Point, Results, Turn};
+use crate::results::{AGAIN, Cost, Doubt, Held, Point, Results, Turn};
 use crate::stats::{Ratio, Spread, noise};
 
 /// All points of a run, in the order in which they were measured first.

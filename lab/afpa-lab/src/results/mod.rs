@@ -19,7 +19,7 @@ use crate::json;
 use crate::whitebox::WhiteBox;
 
 pub use self::journal::{Journal, write_whole};
-pub use self::turn::{AGAIN, Busy, Cost, Doubt, Point, Turn};
+pub use self::turn::{AGAIN, Busy, Cost, Doubt, Held, Point, Turn};
 
 /// Before what failed, among what was left out.
 pub const FAILED: &str = "FAILED ";

@@ -3,8 +3,6 @@
 use afpa_generator::Measured;
 use serde::{Deserialize, Serialize};
 
-use crate::held::Held;
-
 /// The key of a comparison: everything about a measurement but the server and the round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
@@ -46,6 +44,16 @@ pub struct Turn {
     /// The server's memory, and how soon it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+}
+
+/// The memory of a server, and how soon it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// Seconds from the server's start until it accepted connections; servers behind it included.
+    pub start: f64,
+    /// Bytes of its processes after the measurement; pages that processes share count once (PSS). Tables of programs in
+    /// the kernel are no process's.
+    pub memory: u64,
 }
 
 /// Behind the name of the server that is measured twice in each round, for the noise.
