@@ -61,7 +61,7 @@ bench: lab ## AFPA, peers and the papers' architectures, within ten minutes (ARG
 	@$(TARGET_DIR)/release/afpa-lab papers --quick $(ARGS)
 
 bench-full: lab ## the papers' experiments with every server, as root, within an hour (ARGS="--within 30m")
-	@$(TARGET_DIR)/release/afpa-lab trixie || echo 'Without the servers of Debian 13.'
+	@$(TARGET_DIR)/release/afpa-lab debian13 || echo 'Without the servers of Debian 13.'
 	@$(TARGET_DIR)/release/afpa-lab papers --full $(ARGS)
 
 bench-fast-path: lab ## the fast path's figures, as root (ARGS="--quick")
@@ -78,7 +78,7 @@ bench-cores: lab ## how rates grow with the cores of the server, as root (ARGS="
 	@$(TARGET_DIR)/release/afpa-lab cores $(ARGS)
 
 bench-http3: lab ## HTTP/3 beside nginx, HAProxy and Caddy, as root, seven minutes (ARGS="--quick")
-	@scripts/debian13
+	@$(TARGET_DIR)/release/afpa-lab debian13
 	@$(TARGET_DIR)/release/afpa-lab http3 $(ARGS)
 
 site: ## generate the sample site into site/generated

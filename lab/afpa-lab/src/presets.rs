@@ -20,9 +20,9 @@ const NO_ARCHITECTURES: &[&str] = &[
     "caddy",
     "haproxy",
     "varnish",
-    "nginx-trixie",
-    "haproxy-trixie",
-    "varnish-trixie",
+    "nginx-debian13",
+    "haproxy-debian13",
+    "varnish-debian13",
 ];
 /// JAWS's questions: the protocol optimisations, the size of the pool, threads for each request.
 pub(crate) const JAWS: &[&str] = &[

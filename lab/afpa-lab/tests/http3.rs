@@ -3,7 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,8 +51,7 @@ impl Lab {
         let lab = PathBuf::from(env!("CARGO_BIN_EXE_afpa-lab"));
         let beside = lab.with_file_name("afpa");
         let afpa = std::env::var_os("AFPA_BIN").map_or(beside, PathBuf::from);
-        let debian13 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/debian13");
-        let server = Secure::named(name, &Programs { afpa, lab }, &debian13, &self.certificate);
+        let server = Secure::named(name, &Programs { afpa, lab }, &self.certificate);
         let server = server.expect("a server");
         if let Some(lacks) = server.lacks() {
             eprintln!("SKIP {name}: {lacks}");

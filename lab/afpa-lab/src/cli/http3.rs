@@ -1,6 +1,5 @@
 //! `afpa-lab http3`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use afpa_lab::bench::Bench;
@@ -14,7 +13,7 @@ use super::peers::{Cores, with_setup};
 /// Measure AFPA's HTTP/3 beside its HTTP/2 over TLS, and beside nginx, HAProxy and Caddy: small and long answers, full
 /// handshakes, memory of idle connections. Within seven minutes, as root.
 ///
-/// nginx and HAProxy are those of Debian 13 below build/debian13, which `scripts/debian13` makes.
+/// nginx and HAProxy are those of Debian 13, whose root `afpa-lab debian13` makes.
 /// Exit status: 0 measured; 1 a server gave a wrong answer or an error, or could not be started; 2 wrong usage.
 #[derive(Debug, Args)]
 pub(super) struct Http3 {
@@ -27,9 +26,6 @@ pub(super) struct Http3 {
     /// All on one loopback, where each side's work is partly done on the other's core
     #[arg(long)]
     loopback: bool,
-    /// The root of Debian 13
-    #[arg(long, value_name = "FOLDER", default_value = "build/debian13")]
-    debian13: PathBuf,
     #[command(flatten)]
     cores: Cores,
     #[command(flatten)]
@@ -47,12 +43,7 @@ impl Http3 {
         let quick = self.options.quick;
         let settings = self.options.settings(if quick { QUICK } else { USUAL })?;
         let idle = self.idle.unwrap_or(if quick { 1_000 } else { 10_000 });
-        let options = Options {
-            servers: self.servers.clone(),
-            loopback: self.loopback,
-            debian13: self.debian13.clone(),
-            idle,
-        };
+        let options = Options { servers: self.servers.clone(), loopback: self.loopback, idle };
         afpa_netlab::use_all_open_files()?;
         run(|interrupted| {
             let bench = Bench::new(settings, interrupted, progress);

@@ -5,6 +5,7 @@ mod ask;
 mod bench;
 mod compare;
 mod cores;
+mod debian13;
 mod fast_path;
 mod hold;
 mod http3;
@@ -16,7 +17,6 @@ mod progress;
 mod proxy;
 mod say;
 mod sites;
-mod trixie;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ enum Command {
     Proxy(proxy::Proxy),
     Http3(http3::Http3),
     Sites(sites::Sites),
-    Trixie(trixie::Trixie),
+    Debian13(debian13::Debian13),
     List(list::List),
     Report(Report),
     Diff(Diff),
@@ -64,7 +64,7 @@ impl Cli {
             Command::Proxy(proxy) => return proxy.run(),
             Command::Http3(bench) => return bench.run(),
             Command::Sites(sites) => sites.run()?,
-            Command::Trixie(trixie) => trixie.run()?,
+            Command::Debian13(debian13) => debian13.run()?,
             Command::Cores(cores) => cores.run()?,
             Command::Ask(ask) => ask.run()?,
             Command::Hold(hold) => hold.run()?,

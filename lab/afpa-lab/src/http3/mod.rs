@@ -36,8 +36,6 @@ pub struct Options {
     pub servers: Vec<String>,
     /// Server and client in one namespace, and not in one each.
     pub loopback: bool,
-    /// The root of Debian 13.
-    pub debian13: PathBuf,
     /// Idle connections that are held while memory is looked at; 0: none.
     pub idle: u32,
 }
@@ -88,7 +86,7 @@ fn choose(
     bench: &Bench,
 ) -> Result<Vec<Secure>> {
     let named = |name: &str| {
-        let server = Secure::named(name, &setup.programs, &options.debian13, certificate);
+        let server = Secure::named(name, &setup.programs, certificate);
         server.with_context(|| format!("no server '{name}'; there are: {}", SECURE.join(", ")))
     };
     let mut chosen = Vec::new();

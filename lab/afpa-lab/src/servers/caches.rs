@@ -14,9 +14,9 @@ pub(super) fn caches(programs: &Programs) -> Vec<Box<dyn Server>> {
     let own = |kernel| Afpa { kernel, programs: programs.clone() };
     vec![
         Box::new(HaProxy(programs.clone(), Origin::Here)),
-        Box::new(HaProxy(programs.clone(), Origin::Trixie)),
+        Box::new(HaProxy(programs.clone(), Origin::Debian13)),
         Box::new(Varnish(programs.clone(), Origin::Here)),
-        Box::new(Varnish(programs.clone(), Origin::Trixie)),
+        Box::new(Varnish(programs.clone(), Origin::Debian13)),
         Box::new(Nginx(programs.clone())),
         Box::new(own(false)),
         Box::new(own(true)),
@@ -108,14 +108,14 @@ impl Server for HaProxy {
     fn name(&self) -> &str {
         match self.1 {
             Origin::Here => "haproxy",
-            Origin::Trixie => "haproxy-trixie",
+            Origin::Debian13 => "haproxy-debian13",
         }
     }
 
     fn about(&self) -> &str {
         match self.1 {
             Origin::Here => "HAProxy: one thread, answers from its cache",
-            Origin::Trixie => "Debian 13's HAProxy, configured like the other",
+            Origin::Debian13 => "Debian 13's HAProxy, configured like the other",
         }
     }
 
@@ -142,14 +142,14 @@ impl Server for Varnish {
     fn name(&self) -> &str {
         match self.1 {
             Origin::Here => "varnish",
-            Origin::Trixie => "varnish-trixie",
+            Origin::Debian13 => "varnish-debian13",
         }
     }
 
     fn about(&self) -> &str {
         match self.1 {
             Origin::Here => "Varnish: a pool of threads, answers from its memory",
-            Origin::Trixie => "Debian 13's Varnish, configured like the other",
+            Origin::Debian13 => "Debian 13's Varnish, configured like the other",
         }
     }
 

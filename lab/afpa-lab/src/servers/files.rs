@@ -13,7 +13,7 @@ use super::{Running, Server, ServerSetup, template};
 
 /// nginx of this Debian and of Debian 13, h2o, Apache in two forms, lighttpd, Caddy.
 pub(super) fn peers() -> Vec<Box<dyn Server>> {
-    let peers = [NGINX, NGINX_TRIXIE, H2O, PREFORK, EVENT, LIGHTTPD, CADDY];
+    let peers = [NGINX, NGINX_DEBIAN13, H2O, PREFORK, EVENT, LIGHTTPD, CADDY];
     peers.into_iter().map(|peer| Box::new(peer) as Box<dyn Server>).collect()
 }
 
@@ -30,10 +30,10 @@ pub(super) const NGINX: Peer = Peer {
     origin: Origin::Here,
 };
 
-const NGINX_TRIXIE: Peer = Peer {
-    name: "nginx-trixie",
+const NGINX_DEBIAN13: Peer = Peer {
+    name: "nginx-debian13",
     about: "Debian 13's nginx, configured like the other",
-    origin: Origin::Trixie,
+    origin: Origin::Debian13,
     ..NGINX
 };
 

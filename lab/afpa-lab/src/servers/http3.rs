@@ -1,12 +1,12 @@
 //! Servers of HTTP/3: AFPA, nginx and HAProxy of Debian 13, Caddy. Each serves files by TLS on one port, by UDP and by TCP.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use super::debian13::Foreign;
+use super::installed::Origin;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, afpa, files, installed, template};
 
@@ -28,14 +28,8 @@ pub struct Certificate {
 #[derive(Debug)]
 pub struct Secure {
     name: &'static str,
-    program: Result<Found, String>,
+    afpa: PathBuf,
     certificate: Arc<Certificate>,
-}
-
-#[derive(Debug)]
-enum Found {
-    Here(PathBuf),
-    Debian13(Foreign),
 }
 
 impl Certificate {
@@ -70,27 +64,19 @@ impl Certificate {
 }
 
 impl Secure {
-    /// The server of that name; `debian13` is where that root is.
-    pub fn named(
-        name: &str,
-        programs: &Programs,
-        debian13: &Path,
-        certificate: &Arc<Certificate>,
-    ) -> Option<Self> {
+    /// The server of that name.
+    pub fn named(name: &str, programs: &Programs, certificate: &Arc<Certificate>) -> Option<Self> {
         let name = SECURE.into_iter().find(|known| *known == name)?;
-        let of_debian13 = |program| Foreign::find(debian13, program).map(Found::Debian13);
-        let program = match name {
-            "afpa" => match afpa::lacks(&programs.afpa) {
-                Some(why) => Err(why),
-                None => Ok(Found::Here(programs.afpa.clone())),
-            },
-            "nginx" => of_debian13("usr/sbin/nginx"),
-            "haproxy" => of_debian13("usr/sbin/haproxy"),
-            _ => installed::find("caddy")
-                .map(Found::Here)
-                .ok_or_else(|| "caddy is not installed (Debian package caddy)".into()),
-        };
-        Some(Self { name, program, certificate: Arc::clone(certificate) })
+        Some(Self { name, afpa: programs.afpa.clone(), certificate: Arc::clone(certificate) })
+    }
+
+    /// The origin of its program, which has its name; `None`: it is ours.
+    fn origin(&self) -> Option<Origin> {
+        match self.name {
+            "afpa" => None,
+            "caddy" => Some(Origin::Here),
+            _ => Some(Origin::Debian13),
+        }
     }
 
     /// Connections that it may have.
@@ -118,30 +104,27 @@ impl Server for Secure {
     }
 
     fn lacks(&self) -> Option<String> {
-        self.program.as_ref().err().cloned()
+        match self.origin() {
+            None => afpa::lacks(&self.afpa),
+            Some(origin) => origin.lacks(self.name, self.name),
+        }
     }
 
     fn version(&self) -> String {
-        let argument = match self.name {
-            "afpa" => "--version",
-            "caddy" => "version",
-            _ => "-v",
-        };
-        match &self.program {
-            Ok(Found::Here(program)) => {
-                let said = installed::version(program, argument);
-                if self.name == "caddy" { format!("Caddy {said}") } else { said }
-            }
-            Ok(Found::Debian13(program)) => program.version(argument),
-            Err(_) => String::new(),
+        match self.origin() {
+            None => installed::version(&self.afpa, "--version"),
+            Some(Origin::Here) => format!("Caddy {}", Origin::Here.version(self.name, "version")),
+            Some(Origin::Debian13) => Origin::Debian13.version(self.name, "-v"),
         }
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let launch = match &self.program {
-            Ok(Found::Here(program)) => Launch::new(program),
-            Ok(Found::Debian13(program)) => program.launch(),
-            Err(why) => anyhow::bail!("{why}"),
+        if let Some(why) = self.lacks() {
+            bail!("{why}");
+        }
+        let launch = match self.origin() {
+            None => Launch::new(&self.afpa),
+            Some(origin) => Launch::of(origin, self.name)?,
         };
         self.certificate.write(setup)?;
         let (name, text) = self.template();
@@ -167,14 +150,15 @@ mod tests {
     fn each_has_a_name_and_says_what_it_lacks() {
         let programs = Programs { afpa: "/nowhere/afpa".into(), lab: "/nowhere/lab".into() };
         let certificate = Arc::new(Certificate::make("lab.example").unwrap());
-        let named = |name| Secure::named(name, &programs, Path::new("/nowhere"), &certificate);
+        let named = |name| Secure::named(name, &programs, &certificate);
         for name in SECURE {
             assert_eq!(named(name).unwrap().name(), name);
         }
         let afpa = named("afpa").unwrap();
         assert!(afpa.lacks().is_some_and(|why| why.contains("/nowhere/afpa")));
-        let nginx = named("nginx").unwrap().lacks();
-        assert!(nginx.is_some_and(|why| why.contains("scripts/debian13")));
+        for name in ["nginx", "haproxy"] {
+            assert_eq!(named(name).unwrap().lacks(), Origin::Debian13.lacks(name, "none"));
+        }
         assert!(named("h2o").is_none());
     }
 }

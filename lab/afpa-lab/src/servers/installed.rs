@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::trixie::Root;
+use crate::debian13::Root;
 
 /// Where a program comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum Origin {
     /// This machine's Debian.
     Here,
     /// The root of Debian 13.
-    Trixie,
+    Debian13,
 }
 
 impl Origin {
@@ -23,7 +23,7 @@ impl Origin {
     pub(super) fn lacks(self, program: &str, package: &str) -> Option<String> {
         match self {
             Self::Here => lacks(program, package),
-            Self::Trixie => Root::lacks(program),
+            Self::Debian13 => Root::lacks(program),
         }
     }
 
@@ -35,7 +35,7 @@ impl Origin {
         let missing = || format!("{program} is not installed");
         match self {
             Self::Here => Ok(vec![find(program).with_context(missing)?.into()]),
-            Self::Trixie => {
+            Self::Debian13 => {
                 Root::here().and_then(|root| root.command(program)).with_context(missing)
             }
         }
@@ -50,7 +50,7 @@ impl Origin {
 
     /// A configuration that takes files of its own system.
     pub(super) fn configuration(self, text: &str) -> String {
-        match Root::here().filter(|_| self == Self::Trixie) {
+        match Root::here().filter(|_| self == Self::Debian13) {
             Some(root) => {
                 text.replace("/etc/nginx/", &format!("{}/", root.path("etc/nginx").display()))
             }

@@ -9,7 +9,6 @@ mod backends;
 mod balancers;
 mod caches;
 pub(crate) mod control;
-mod debian13;
 pub(crate) mod fast_path;
 mod files;
 pub mod http3;

@@ -10,16 +10,16 @@ use crate::units::{digits, number};
 /// Servers that people run: the papers compared with these, and with no program that was made for a comparison.
 const PRODUCTION: &[&str] = &[
     "nginx",
-    "nginx-trixie",
+    "nginx-debian13",
     "h2o",
     "apache-prefork",
     "apache-event",
     "lighttpd",
     "caddy",
     "haproxy",
-    "haproxy-trixie",
+    "haproxy-debian13",
     "varnish",
-    "varnish-trixie",
+    "varnish-debian13",
 ];
 
 pub(in crate::report) fn production(name: &str) -> bool {

@@ -3,6 +3,7 @@
 //! Its programs are started by that root's own loader with that root's libraries, and without chroot: so they see the same
 //! document root, configuration and interfaces as every other server.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// The suite, and its packages besides the least that Debian needs.
+/// Where the root lies: some 500 MB, made in two minutes.
+const FOLDER: &str = "/var/cache/afpa-lab/debian13";
+/// Debian's name of the release.
 const SUITE: &str = "trixie";
+/// Its packages besides the least that Debian needs, and their programs.
 const PACKAGES: &str = "nginx,haproxy,varnish";
+const PROGRAMS: [&str; 3] = ["nginx", "haproxy", "varnishd"];
+/// Unless `DEBIAN_MIRROR` names another.
 const MIRROR: &str = "http://deb.debian.org/debian";
-/// The lab's own cache: a root takes some 500 MB and two minutes.
-const CACHE: &str = "/var/cache/afpa-lab";
 
 /// The loader of the root's programs, and the folder of its libraries.
 #[cfg(target_arch = "x86_64")]
@@ -30,9 +34,9 @@ pub struct Root {
 }
 
 impl Root {
-    /// The root in the lab's cache; `None` when it was not made yet.
+    /// The root of this machine; `None` when it was not made yet.
     pub fn here() -> Option<Self> {
-        Self::at(&Path::new(CACHE).join(SUITE))
+        Self::at(Path::new(FOLDER))
     }
 
     /// The root in a folder; `None` when there is none.
@@ -41,44 +45,55 @@ impl Root {
         (loader.is_file() && libraries.is_dir()).then(|| Self { folder: folder.to_owned() })
     }
 
-    /// Makes the root in the lab's cache, unless it is there. One that was cut short is made anew.
+    /// Makes the root, unless it is there. One that was cut short, or lacks a program, is made anew.
     ///
     /// # Errors
     ///
     /// Without debootstrap, root's rights or the mirror.
     pub fn make() -> Result<Self> {
-        if let Some(root) = Self::here() {
+        if let Some(root) = Self::here().filter(Self::is_whole) {
             return Ok(root);
         }
-        let cache = Path::new(CACHE);
-        let (unfinished, folder) = (cache.join(format!("{SUITE}.unfinished")), cache.join(SUITE));
-        fs::create_dir_all(cache).with_context(|| format!("cannot make {CACHE}"))?;
+        let folder = Path::new(FOLDER);
+        let unfinished = folder.with_extension("unfinished");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).context("cannot remove an unfinished root")?;
         }
+        fs::create_dir_all(&unfinished)
+            .with_context(|| format!("cannot make {FOLDER}, which takes root's rights"))?;
+        let mirror = env::var_os("DEBIAN_MIRROR").unwrap_or_else(|| MIRROR.into());
         let output = Command::new("debootstrap")
             .args(["--variant=minbase", &format!("--include={PACKAGES}"), SUITE])
             .arg(&unfinished)
-            .arg(MIRROR)
+            .arg(mirror)
             .stdin(Stdio::null())
             .output()
             .context("cannot start debootstrap (Debian package debootstrap)")?;
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().rev().take(3).collect::<Vec<_>>().join("; ");
         ensure!(output.status.success(), "debootstrap of {SUITE}: {last}");
-        fs::rename(&unfinished, &folder)?;
-        Self::here().context("debootstrap left no loader where it belongs")
+        if folder.exists() {
+            fs::remove_dir_all(folder).context("cannot remove the root that lacks a program")?;
+        }
+        fs::rename(&unfinished, folder)?;
+        let made = Self::here().filter(Self::is_whole);
+        made.context("debootstrap left no loader or program where it belongs")
     }
 
     /// The reason why a program of the root cannot be started; `None` if it can.
     pub fn lacks(program: &str) -> Option<String> {
-        match Self::here() {
-            None => Some(format!("no root of Debian 13 in {CACHE} (`afpa-lab trixie` makes it)")),
-            Some(root) if root.find(program).is_none() => {
-                Some(format!("{program} is not in {}", root.folder.display()))
-            }
-            Some(_) => None,
-        }
+        Self::lacks_at(Path::new(FOLDER), program)
+    }
+
+    fn lacks_at(folder: &Path, program: &str) -> Option<String> {
+        let found = Self::at(folder).and_then(|root| root.find(program));
+        let folder = folder.display();
+        let why = format!("{folder} has no {program}; `afpa-lab debian13` makes it, as root");
+        found.is_none().then_some(why)
+    }
+
+    fn is_whole(&self) -> bool {
+        PROGRAMS.iter().all(|program| self.find(program).is_some())
     }
 
     /// A path inside, such as `etc/nginx/mime.types`.
@@ -107,18 +122,26 @@ mod tests {
     fn a_root_is_known_by_its_loader_and_starts_programs_by_it() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Root::at(folder.path()).is_none());
+        let why = Root::lacks_at(folder.path(), "nginx").unwrap();
+        assert!(why.contains("nginx") && why.contains("`afpa-lab debian13`"), "{why}");
         let [loader, libraries] = LOADER.map(|path| folder.path().join(path));
         fs::create_dir_all(loader.parent().unwrap()).unwrap();
-        fs::write(&loader, "").unwrap();
+        std::os::unix::fs::symlink("/bin/echo", &loader).unwrap();
         assert!(Root::at(folder.path()).is_none(), "a root that was cut short");
         fs::create_dir_all(libraries).unwrap();
         let root = Root::at(folder.path()).unwrap();
         assert_eq!(root.command("nginx"), None);
+        assert_eq!(Root::lacks_at(folder.path(), "nginx"), Some(why));
         fs::create_dir_all(root.path("usr/sbin")).unwrap();
         fs::write(root.path("usr/sbin/nginx"), "").unwrap();
+        assert_eq!(Root::lacks_at(folder.path(), "nginx"), None);
+        assert!(!root.is_whole(), "two programs are missing");
         let command = root.command("nginx").unwrap();
         assert_eq!((command.len(), command[0].as_os_str()), (4, loader.as_os_str()));
-        assert!(command[3].to_string_lossy().ends_with("usr/sbin/nginx"));
+        let output = Command::new(&command[0]).args(&command[1..]).arg("-v").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.starts_with("--library-path /"), "{said}");
+        assert!(said.ends_with("/usr/sbin/nginx -v\n"), "{said}");
     }
 
     #[test]
