@@ -200,5 +200,7 @@ fn an_address_that_gets_tls_by_a_reload_is_told_to_be_without_http_3() {
     assert_ne!(text, both);
     std::fs::write(&file, both).expect("written");
     server.server.signal(Signal::HUP);
-    eventually("it is told", || server.server.log().contains("until the next start, or USR2"));
+    eventually("it is told", || {
+        server.server.log().contains("the running process has bound it without TLS")
+    });
 }
