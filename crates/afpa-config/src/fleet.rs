@@ -71,9 +71,12 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         return findings;
     }
     let at = || settings.location("fleet", "servers");
-    let is_secret = fleet.servers.iter().all(|url| url.starts_with("tls://"));
-    if fleet.credentials.is_some() && fleet.ca.is_none() && !is_secret {
-        let far = fleet.servers.iter().find(|url| !is_near(url) && !url.starts_with("tls://"));
+    if let Some(url) = fleet.plain_among_tls() {
+        let cause = format!("{url} is without TLS, and another server has tls://");
+        let remedy = "write tls:// before each of them, or nats:// before each";
+        findings.push(Finding::error(at(), cause, remedy));
+    } else if fleet.credentials.is_some() && !fleet.is_by_tls() {
+        let far = fleet.servers.iter().find(|url| !is_near(url));
         if let Some(url) = far {
             let cause = format!("the credentials reach {url} without TLS");
             findings.push(Finding::warning(at(), cause, "write tls:// before its name, or `ca`"));

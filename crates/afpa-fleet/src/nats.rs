@@ -442,10 +442,11 @@ impl Way {
             Some(Credentials::Token(token)) => options.token(token),
             None => options,
         };
-        match &self.settings.ca {
-            Some(ca) => options.add_root_certificates(ca.clone()).require_tls(true),
-            None => options,
+        if let Some(ca) = &self.settings.ca {
+            options = options.add_root_certificates(ca.clone());
         }
+        // Servers that others name are not those of the configuration: they could be without TLS, and as many as they like.
+        options.ignore_discovered_servers().require_tls(self.settings.is_by_tls())
     }
 
     fn subject(&self, what: &str) -> String {

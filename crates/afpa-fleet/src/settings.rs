@@ -32,10 +32,25 @@ impl FleetSettings {
         !self.servers.is_empty()
     }
 
+    /// Whether nothing is said to a server without TLS.
+    pub fn is_by_tls(&self) -> bool {
+        self.ca.is_some() || self.servers.iter().any(|url| is_tls(url))
+    }
+
+    /// A server of a list that has others with TLS, but has none itself: it could not be used.
+    pub fn plain_among_tls(&self) -> Option<&str> {
+        let plain = self.servers.iter().find(|url| !is_tls(url));
+        plain.filter(|_| self.ca.is_none() && self.is_by_tls()).map(String::as_str)
+    }
+
     /// How many servers keep a log: three where there are so many, for two then agree without the third.
     pub(crate) fn replicas(&self) -> usize {
         if self.servers.len() >= 3 { 3 } else { 1 }
     }
+}
+
+fn is_tls(url: &str) -> bool {
+    url.starts_with("tls://")
 }
 
 /// How a machine shows the servers that it is one of the fleet.

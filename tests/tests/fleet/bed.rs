@@ -137,11 +137,23 @@ pub(crate) fn machine(
     name: &str,
     urls: &str,
     application: &Application,
+    text: (&str, &str),
+) -> Server {
+    machine_with(name, urls, application, text, &[])
+}
+
+/// With variables in its environment.
+pub(crate) fn machine_with(
+    name: &str,
+    urls: &str,
+    application: &Application,
     (fleet, more): (&str, &str),
+    variables: &[(&str, &str)],
 ) -> Server {
     let to = application.origin.to();
     let (before, behind) = if more.starts_with("[site") { ("", more) } else { (more, "") };
     Server::start("/", |launch| {
+        variables.iter().for_each(|(name, value)| drop(launch.env(name, value)));
         let home = launch.home().display().to_string();
         launch.written(|listen| {
             format!(

@@ -11,10 +11,10 @@ fn there_is_no_fleet_without_servers() {
     let fleet = parsed(SITE).unwrap().config.fleet;
     assert!(!fleet.is_on());
     let text = format!(
-        "[fleet]\nservers = [\"nats://10.0.0.5:4222\", \"tls://nats.example.org\"]\nname = \"a\"\nstale_after = \"5m\"\n{SITE}"
+        "[fleet]\nservers = [\"tls://10.0.0.5:4222\", \"tls://nats.example.org\"]\nname = \"a\"\nstale_after = \"5m\"\n{SITE}"
     );
     let fleet = parsed(&text).unwrap().config.fleet;
-    assert!(fleet.is_on());
+    assert!(fleet.is_on() && fleet.is_by_tls());
     assert_eq!((fleet.name.as_deref(), fleet.prefix.as_str()), (Some("a"), "afpa"));
     assert_eq!(fleet.stale_after, Some(Duration::from_secs(300)));
     assert_eq!(fleet.retention, Duration::from_secs(24 * 3600));
@@ -39,6 +39,19 @@ fn nonsense_is_refused_with_a_remedy() {
         assert!(message.contains(cause) && message.contains(remedy), "{fleet}: {message}");
         assert!(message.contains("afpa.toml:"), "{message}");
     }
+}
+
+#[test]
+fn all_servers_have_tls_or_none_has() {
+    let both = "servers = [\"tls://192.0.2.1\", \"nats://127.0.0.1\"]";
+    let message = refused(&format!("[fleet]\n{both}\n{SITE}"));
+    assert!(message.contains("nats://127.0.0.1 is without TLS"), "{message}");
+    assert!(message.contains("afpa.toml:2") && message.contains("write tls://"), "{message}");
+    // With authorities, TLS is demanded of all.
+    let fleet = parsed(&format!("[fleet]\n{both}\nca = \"/ca\"\n{SITE}")).unwrap().config.fleet;
+    assert!(fleet.is_by_tls());
+    let plain = "servers = [\"nats://192.0.2.1\"]";
+    assert!(!parsed(&format!("[fleet]\n{plain}\n{SITE}")).unwrap().config.fleet.is_by_tls());
 }
 
 #[test]
