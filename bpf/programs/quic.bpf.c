@@ -11,7 +11,9 @@
  *  RT4 A flood is a rate of Initials on a processor, with tokens or without. It lasts until so long after it that clients have sent
  *      again what was lost of theirs.
  *  RT5 A packet to an id of ours goes up: connections that began before a flood end their handshakes in it. Somebody may have learnt
- *      an id, so Initials to one without a token that holds go up at a rate of their own. An id that a Retry gave is none of those.
+ *      an id, so Initials to one without a token that holds go up at a rate of their own. An id that a Retry gave is none of those,
+ *      nor is anything that can be made of it: clients send to it an Initial with a token and 0-RTT, which has a rate, too, and no
+ *      other packet (RFC 9000, 7.2).
  *  RT6 A token that does not hold is answered like none (RFC 9000, 8.1.3): it may be one of NEW_TOKEN, which only the server reads.
  *  RT7 Sockets are served, and not addresses: nothing is dropped or answered that the kernel would give to another socket than ours,
  *      or to another host.
@@ -32,7 +34,7 @@ static __always_inline bool quic_is_flood(struct quic_load *load, const struct a
 		return false;
 	if (load->window != now >> AFPA_QUIC_WINDOW_SHIFT) {
 		load->window = now >> AFPA_QUIC_WINDOW_SHIFT;
-		load->count = load->known = 0;
+		load->count = load->known = load->early = 0;
 	}
 	load->count++;
 	if (load->count < (lasts ? flood - flood / 2 : flood))
@@ -47,6 +49,12 @@ static __always_inline bool quic_is_flood(struct quic_load *load, const struct a
 static __always_inline bool quic_may_pass(struct quic_load *load, const struct afpa_quic_config *config)
 {
 	return load->known++ < *(volatile __u32 *)&config->known;
+}
+
+/* May one more packet of 0-RTT go up to an id that a Retry gave? */
+static __always_inline bool quic_may_be_early(struct quic_load *load, const struct afpa_quic_config *config)
+{
+	return load->early++ < *(volatile __u32 *)&config->early;
 }
 
 /* Does it bear a token that holds? */
@@ -82,11 +90,11 @@ __noinline int afpa_quic_has_token(struct quic_work *work, const struct datagram
 /* An Initial, in a flood. */
 static __always_inline enum afpa_quic_reason quic_on_initial(const struct afpa_quic_config *config, struct quic_work *work,
 							     struct quic_load *load, const struct datagram *d,
-							     const struct quic_packet *p, __u32 place, __u64 second)
+							     const struct quic_packet *p, bool own, __u64 second)
 {
 	if (afpa_quic_has_token(work, d, second))
 		return AFPA_QUIC_REASON_PASS_TOKEN;
-	if (place != ~0U && !quic_is_of_retry(place) && quic_may_pass(load, config))
+	if (own && quic_may_pass(load, config))
 		return AFPA_QUIC_REASON_PASS_KNOWN;
 	if (quic_is_link_local(d))
 		return quic_may_pass(load, config) ? AFPA_QUIC_REASON_PASS_KNOWN : AFPA_QUIC_REASON_DROP_UNFIT;
@@ -101,8 +109,7 @@ static __always_inline enum afpa_quic_reason quic_judge(struct __sk_buff *skb, c
 							 const struct quic_packet *p, __u64 now)
 {
 	__u64 second = (now + *(volatile __u64 *)&config->wall) / QUIC_SECOND;
-	bool flood = now < load->until, denied = false;
-	__u32 place;
+	bool flood = now < load->until, denied = false, own;
 
 	if (p->kind == QUIC_KIND_INITIAL) {
 		if (p->length < AFPA_QUIC_LEAST)
@@ -112,10 +119,12 @@ static __always_inline enum afpa_quic_reason quic_judge(struct __sk_buff *skb, c
 	}
 	if (!flood && !denied)
 		return AFPA_QUIC_REASON_PASS_CALM;
-	place = quic_place_of(config, work, p);
-	if (p->kind == QUIC_KIND_GOES_ON)
-		return place != ~0U ? AFPA_QUIC_REASON_PASS_KNOWN : AFPA_QUIC_REASON_DROP_UNKNOWN_ID;
-	if (denied && (place == ~0U || quic_is_of_retry(place)))
+	own = quic_has_own_id(config, work, p);
+	if (p->kind == QUIC_KIND_EARLY && !own && quic_has_retry_id(config, work, p))
+		return quic_may_be_early(load, config) ? AFPA_QUIC_REASON_PASS_KNOWN : AFPA_QUIC_REASON_DROP_EARLY;
+	if (p->kind == QUIC_KIND_GOES_ON || p->kind == QUIC_KIND_EARLY)
+		return own ? AFPA_QUIC_REASON_PASS_KNOWN : AFPA_QUIC_REASON_DROP_UNKNOWN_ID;
+	if (denied && !own)
 		return AFPA_QUIC_REASON_DROP_DENIED;
 	if (!flood)
 		return AFPA_QUIC_REASON_PASS_CALM;
@@ -123,7 +132,7 @@ static __always_inline enum afpa_quic_reason quic_judge(struct __sk_buff *skb, c
 	    bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, work->in, QUIC_READ))
 		return AFPA_QUIC_REASON_DROP_UNFIT;
 	if (p->kind == QUIC_KIND_INITIAL)
-		return quic_on_initial(config, work, load, d, p, place, second);
+		return quic_on_initial(config, work, load, d, p, own, second);
 	return quic_is_martian(d) ? AFPA_QUIC_REASON_DROP_UNFIT : AFPA_QUIC_REASON_VERSIONS;
 }
 

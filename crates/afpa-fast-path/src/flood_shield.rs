@@ -29,6 +29,8 @@ use crate::settings::FastPathUse;
 const FLOOD: u64 = 4_000;
 /// Of Initials without a token, so many a second to ids of ours go up in a flood: handshakes that had begun before it.
 const KNOWN: u64 = 1_000;
+/// Of 0-RTT to ids that a Retry gave, so many packets a second. They have no token, and what is lost is sent again.
+const EARLY: u64 = 1_000;
 
 const BEAT: Duration = Duration::from_secs(1);
 /// For how long a beat holds.
@@ -203,10 +205,11 @@ impl Shared {
             until: if self.is_paused() { 0 } else { now + HOLDS_NS },
             wall: (since_1970.as_nanos() as u64).wrapping_sub(now),
             id_keys: [own[0], own[1], before[0], before[1]],
+            retry_key: words(keys.retry_ids()),
             token_keys: token_keys(keys, KernelKeys::period_of(since_1970.as_secs())),
             flood: in_window(FLOOD),
             known: in_window(KNOWN),
-            generation: keys.generation().into(),
+            early: in_window(EARLY),
             rules: self.has_rules.load(Ordering::Relaxed).into(),
         })
     }

@@ -234,11 +234,12 @@ impl Secret {
     /// The keys.
     pub fn keys(&self) -> QuicKeys {
         let all = Salt::new(HKDF_SHA256, b"afpa quic 1").extract(&self.0);
-        let (mut ids, mut tokens) = ([0; 16], [0; 32]);
+        let (mut ids, mut retry_ids, mut tokens) = ([0; 16], [0; 16], [0; 32]);
         expand(&all, &[b"ids"], &mut ids);
+        expand(&all, &[b"ids of retry"], &mut retry_ids);
         expand(&all, &[b"tokens"], &mut tokens);
         let sealed = Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens));
-        QuicKeys { ids, sealed, all }
+        QuicKeys { ids, retry_ids, sealed, all }
     }
 }
 
@@ -253,6 +254,9 @@ impl std::fmt::Debug for Secret {
 pub struct QuicKeys {
     /// Of its connection ids, for SipHash.
     pub ids: [u8; 16],
+    /// Of the ids that a Retry of the kernel's gives. A client can change the place in an id, and as these have a key of their
+    /// own, nothing that is made of them is an id under [`ids`](Self::ids).
+    pub retry_ids: [u8; 16],
     /// Of tokens that only user mode opens (RFC 9000 section 8.1).
     sealed: Arc<dyn HandshakeTokenKey>,
     /// From which further ones come.
@@ -346,6 +350,8 @@ mod tests {
         let (one, other) = (Secret::of([1; SECRET]), Secret::of([2; SECRET]));
         assert_eq!(one.keys().ids, one.keys().ids);
         assert_ne!(one.keys().ids, other.keys().ids);
+        assert_ne!(one.keys().ids, one.keys().retry_ids);
+        assert_ne!(one.keys().retry_ids, other.keys().retry_ids);
         let sign = |secret: &Secret, address: &str| {
             let mut signature = [0; 32];
             let address = address.parse().expect("an address");

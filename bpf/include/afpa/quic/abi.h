@@ -10,8 +10,6 @@
 #define AFPA_QUIC_ID 8             /* bytes of an id of ours */
 #define AFPA_QUIC_ID_MAX 20        /* of any id (RFC 9000, 17.2) */
 #define AFPA_QUIC_PLACE_BITS 14    /* of a place: generation and worker; all above them are 0 in ids of ours */
-#define AFPA_QUIC_WORKER_BITS 10
-#define AFPA_QUIC_OF_RETRY 1023    /* the worker in ids that a Retry gives: no worker has this number */
 #define AFPA_QUIC_TOKEN_KEYS 4     /* keys of tokens: of the period before, of now, of the next one; a power of two */
 #define AFPA_QUIC_PERIOD_SHIFT 6   /* seconds since 1970, shifted by this, number the periods of keys */
 #define AFPA_QUIC_TOKEN_LIFE 15    /* seconds: younger tokens hold */
@@ -52,10 +50,11 @@ struct afpa_quic_config {
 	__u64 until;                   /* coarse monotonic ns: after that, all is user mode's */
 	__u64 wall;                    /* monotonic ns and these are ns since 1970 */
 	__u64 id_keys[4];              /* two keys of ids: ours, and that of the process before, or ours again */
+	__u64 retry_key[2];            /* of ids that a Retry gives */
 	struct afpa_quic_token_key token_keys[AFPA_QUIC_TOKEN_KEYS]; /* by the lowest bits of their periods */
 	__u32 flood;                   /* so many Initials in a window, on a processor, are a flood; 0: never */
 	__u32 known;                   /* of those without a token, so many to ids of ours go up in a window of a flood */
-	__u32 generation;              /* of this process, for ids that a Retry gives */
+	__u32 early;                   /* of 0-RTT to ids that a Retry gave, so many */
 	__u32 rules;                   /* 1: some prefix has a rule */
 };
 

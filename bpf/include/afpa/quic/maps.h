@@ -53,7 +53,8 @@ struct {
 struct quic_load {
 	__u64 window; /* number of the time in which was counted */
 	__u64 until;  /* coarse monotonic ns: there is a flood until then */
-	__u32 count, known;
+	__u32 count, known, early;
+	__u32 reserved;
 };
 
 struct {

@@ -16,7 +16,8 @@
 
 enum quic_kind {
 	QUIC_KIND_INITIAL,
-	QUIC_KIND_GOES_ON, /* a short header, 0-RTT or Handshake: begins no connection */
+	QUIC_KIND_EARLY,   /* 0-RTT */
+	QUIC_KIND_GOES_ON, /* a short header or Handshake: begins no connection, and is sent to an id of the server's */
 	QUIC_KIND_VERSION, /* of another version */
 	QUIC_KIND_NONE,    /* one that no client sends */
 };
@@ -78,6 +79,8 @@ static __always_inline enum quic_kind quic_long_kind(const __u8 *head)
 	switch (head[0] & QUIC_TYPE) {
 	case 0x00:
 		return QUIC_KIND_INITIAL;
+	case 0x10:
+		return QUIC_KIND_EARLY;
 	case 0x30:
 		return QUIC_KIND_NONE; /* a Retry, of a server */
 	default:
@@ -104,26 +107,23 @@ static __always_inline bool quic_read(struct __sk_buff *skb, struct quic_work *w
 	return true;
 }
 
-/* The place that the packet's id names, or ~0: it is not ours. */
-static __always_inline __u32 quic_place_of(const struct afpa_quic_config *config, struct quic_work *work, const struct quic_packet *p)
+/* Is the packet sent to an id of ours? One that a Retry gave is none of them. */
+static __always_inline bool quic_has_own_id(const struct afpa_quic_config *config, struct quic_work *work, const struct quic_packet *p)
 {
 	const __u8 *id = quic_at(work->in, p->id_at);
-	__u32 place;
 
 	if (!p->id_at)
-		return ~0;
-	place = quic_place(config->id_keys, id);
-	if (quic_is_place(place))
-		return place;
+		return false;
+	if (quic_is_place(quic_place(config->id_keys, id)))
+		return true;
 	if (config->id_keys[2] == config->id_keys[0] && config->id_keys[3] == config->id_keys[1])
-		return ~0;
-	place = quic_place(config->id_keys + 2, id);
-	return quic_is_place(place) ? place : ~0;
+		return false;
+	return quic_is_place(quic_place(config->id_keys + 2, id));
 }
 
-static __always_inline bool quic_is_of_retry(__u32 place)
+static __always_inline bool quic_has_retry_id(const struct afpa_quic_config *config, struct quic_work *work, const struct quic_packet *p)
 {
-	return (place & ((1 << AFPA_QUIC_WORKER_BITS) - 1)) == AFPA_QUIC_OF_RETRY;
+	return p->id_at && quic_is_of_retry(config->retry_key, quic_at(work->in, p->id_at));
 }
 
 /* Has the client's longest prefix a rule that denies? */

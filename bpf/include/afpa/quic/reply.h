@@ -46,7 +46,7 @@ __noinline int afpa_quic_make_retry(struct quic_work *work, const struct datagra
 	own = *quic_at(in, 6 + first);
 	if (own > AFPA_QUIC_ID_MAX)
 		return 0;
-	id = quic_make_id(config->id_keys, bpf_get_prandom_u32(), config->generation << AFPA_QUIC_WORKER_BITS | AFPA_QUIC_OF_RETRY);
+	id = quic_make_id(config->retry_key, bpf_get_prandom_u32(), 0);
 	/* The pseudo-packet: the id that the first packet was sent to, then the Retry. */
 	out[0] = first;
 	quic_put_id(out + 1, in + 6);

@@ -4,6 +4,7 @@
  * (`crates/afpa-tls/src/quic/tokens.rs`, `crates/afpa-server/src/h3/steering/id.rs`).
  *
  *     id:     random (4) | SipHash(random) xor place (4)         place: 18 bits of 0, generation (4), worker (10)
+ *     of a Retry: the same with place 0, under a key of its own
  *     token:  0 | 1 | client's address (16) | port (2) | length | first id | seconds since 1970 (8) | own id (8) | SipHash of all (8)
  *
  *  RT1 A token is bound to the client's address, port and time, and not to the id that its packet is sent to: the client's later
@@ -127,6 +128,15 @@ static __always_inline __u32 quic_place(const __u64 *key, const __u8 *id)
 static __always_inline bool quic_is_place(__u32 place)
 {
 	return !(place >> AFPA_QUIC_PLACE_BITS);
+}
+
+/*
+ * Is it an id that a Retry gave? Its client can change the place in it, so these have a key of their own: under the key of ids,
+ * bytes that are made of one are no more than bytes by chance, and a place that is not 0 is none of a Retry.
+ */
+static __always_inline bool quic_is_of_retry(const __u64 *key, const __u8 *id)
+{
+	return !quic_place(key, id);
 }
 
 /* An id of this place, as it stands in a packet. */

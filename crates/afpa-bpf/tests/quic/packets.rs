@@ -4,9 +4,7 @@ use std::hash::Hasher as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use afpa_bpf::quic::QuicPath;
-use afpa_bpf::quic::abi::{
-    QUIC_LEAST, QUIC_OF_RETRY, QUIC_TOKEN_KEYS, QuicConfig, QuicTokenKey, Reason,
-};
+use afpa_bpf::quic::abi::{QUIC_LEAST, QUIC_TOKEN_KEYS, QuicConfig, QuicTokenKey, Reason};
 use afpa_bpf::{DryRun, TCX_DROP, TCX_NEXT, TCX_REDIRECT, monotonic_ns};
 use afpa_police::{Prefix, Rule, Rules};
 use afpa_testkit::Random;
@@ -20,6 +18,7 @@ use crate::tokens::tag_of;
 const VERIFIER_BUDGET: u32 = 60_000;
 const ID_KEY: [u8; 16] = *b"the key of ids..";
 const KEY_BEFORE: [u8; 16] = *b"the one before..";
+const RETRY_KEY: [u8; 16] = *b"of ids of Retry.";
 const TOKEN_KEY: [u8; 16] = *b"a key of tokens.";
 /// In the middle of a period.
 const NOW: u64 = 28_000_000 * 64 + 32;
@@ -76,10 +75,11 @@ impl Bench {
             until: u64::MAX,
             wall: wall(NOW * 1_000_000_000),
             id_keys: [own[0], own[1], before[0], before[1]],
+            retry_key: words(RETRY_KEY),
             token_keys,
             flood: 1,
             known: u32::MAX,
-            generation: 5,
+            early: u32::MAX,
             rules: 0,
         };
         path.configure(&config).expect("told");
@@ -209,11 +209,21 @@ fn own_id(key: [u8; 16], random: u32, place: u32) -> [u8; 8] {
     (u64::from(random) << 32 | u64::from(masked)).to_be_bytes()
 }
 
-/// Whether it has the form of one, and the place that it names.
-fn place_of(key: [u8; 16], id: [u8; 8]) -> Option<u32> {
-    let [random, _] = [0, 4].map(|at| u32::from_be_bytes(id[at..at + 4].try_into().expect("four")));
-    let place = u64::from_be_bytes(id) as u32 ^ u64::from_be_bytes(own_id(key, random, 0)) as u32;
-    (place >> 14 == 0).then_some(place)
+/// The random number in an id.
+fn random_of(id: [u8; 8]) -> u32 {
+    (u64::from_be_bytes(id) >> 32) as u32
+}
+
+/// An id with these bits of its lower half changed, where the place is.
+fn changed(id: [u8; 8], bits: u32) -> [u8; 8] {
+    (u64::from_be_bytes(id) ^ u64::from(bits)).to_be_bytes()
+}
+
+/// A short header, Handshake and 0-RTT.
+fn going_on(id: [u8; 8]) -> [Vec<u8>; 3] {
+    let mut short = [&[0x41][..], &id].concat();
+    short.resize(40, 0);
+    [short, long(0xe0, 1, [&id, &[]], &[], 60), long(0xd0, 1, [&id, &[]], &[], 500)]
 }
 
 fn client(text: &str) -> SocketAddr {
@@ -278,8 +288,7 @@ fn in_a_flood_a_first_packet_is_answered_by_a_retry_whose_token_holds() {
         let Retry { id, token } = bench.retry(client, &asked);
         assert_eq!(token, make_token(&TOKEN_KEY, client, &first, said(&token), id));
         assert!(said(&token).abs_diff(NOW) < 20);
-        let place = place_of(ID_KEY, id).expect("an id of ours");
-        assert_eq!(place, 5 << 10 | QUIC_OF_RETRY as u32);
+        assert_eq!(id, own_id(RETRY_KEY, random_of(id), 0));
         // The client comes back with it: to that id, and later to one of the server's.
         for to in [id, own_id(ID_KEY, turn, 3)] {
             assert_eq!(bench.verdict(client, &initial([&to, &own], &token)), TCX_NEXT);
@@ -393,9 +402,11 @@ fn in_a_flood_only_packets_to_ids_of_ours_go_up() {
                 assert_eq!(bench.verdict(client, &known), TCX_NEXT, "{:02x?}", &known[..16]);
             }
         }
-        // 0-RTT follows its Initial to the id that a Retry gave.
-        let of_retry = own_id(ID_KEY, 79, 5 << 10 | QUIC_OF_RETRY as u32);
-        assert_eq!(bench.verdict(client, &long(0xd0, 1, [&of_retry, &[]], &[], 500)), TCX_NEXT);
+        // 0-RTT follows its Initial to the id that a Retry gave; all others go to one of the server's.
+        let [short, handshake, early] = going_on(own_id(RETRY_KEY, 79, 0));
+        assert_eq!(bench.verdict(client, &early), TCX_NEXT);
+        assert_eq!(bench.verdict(client, &handshake), TCX_DROP);
+        assert_eq!(bench.verdict(client, &short), TCX_DROP);
     }
     assert_eq!(bench.count(Reason::Retry), 2);
 }
@@ -410,6 +421,50 @@ fn initials_to_ids_of_ours_have_a_rate() {
     let answered = (0..2_000).filter(|_| bench.verdict(client, &asked) == TCX_REDIRECT).count();
     assert!((1_000..2_000).contains(&answered), "{answered}");
     assert!(bench.count(Reason::PassKnown) >= 3);
+}
+
+#[test]
+fn early_data_to_ids_of_a_retry_has_a_rate_of_its_own() {
+    let Some(mut bench) = Bench::new() else { return };
+    let client = client("10.1.2.3:4567");
+    bench.configure(|config| (config.known, config.early) = (1, 3));
+    let Retry { id, .. } = bench.retry(client, &initial([&[1; 8], &[]], &[]));
+    let [.., early] = going_on(id);
+    // Windows begin with Initials, and none comes.
+    let passed = (0..100).filter(|_| bench.verdict(client, &early) == TCX_NEXT).count();
+    assert_eq!(passed, 3);
+    assert_eq!(bench.count(Reason::DropEarly), 97);
+    // Connections of before have their own part.
+    let own = own_id(ID_KEY, 77, 0);
+    for known in going_on(own).iter().chain([&initial([&own, &[]], &[])]) {
+        assert_eq!(bench.verdict(client, known), TCX_NEXT);
+    }
+}
+
+#[test]
+fn what_is_made_of_a_retrys_id_is_no_id_of_ours() {
+    let Some(mut bench) = Bench::new() else { return };
+    let client = client("10.1.2.3:4567");
+    bench.configure(|config| config.known = 1);
+    // One in 262,144 passes for an id of ours, like anything else.
+    let ids: Vec<[u8; 8]> =
+        (0..3).map(|_| bench.retry(client, &initial([&[1; 8], &[]], &[])).id).collect();
+    for id in ids {
+        // The workers of this process and others, by what was once the place in such an id.
+        for bits in (0..1024).step_by(5).map(|worker| 1023 ^ worker).chain([1 << 10, 0x3fff]) {
+            let made = changed(id, bits);
+            if made == id {
+                continue;
+            }
+            for dropped in going_on(made) {
+                assert_eq!(bench.verdict(client, &dropped), TCX_DROP, "{bits:x}");
+            }
+            bench.retry(client, &initial([&made, &[]], &[]));
+        }
+    }
+    assert_eq!(bench.count(Reason::PassKnown), 0, "no honest handshake has lost its part");
+    let honest = initial([&own_id(ID_KEY, 77, 0), &[]], &[]);
+    assert_eq!(bench.verdict(client, &honest), TCX_NEXT);
 }
 
 #[test]
@@ -447,6 +502,8 @@ fn clients_of_denied_prefixes_begin_no_connection() {
     assert!(bench.path.rule(&rules).expect("told"));
     let first = initial([&[1; 8], &[]], &[]);
     let known = initial([&own_id(ID_KEY, 7, 0), &[]], &[]);
+    let of_retry = own_id(RETRY_KEY, 8, 0);
+    let made = [of_retry, changed(of_retry, 1023), changed(of_retry, 1)];
     for (from, verdict) in [
         ("10.9.2.1:5", TCX_DROP),
         ("10.9.1.1:5", TCX_NEXT),
@@ -456,8 +513,11 @@ fn clients_of_denied_prefixes_begin_no_connection() {
     ] {
         assert_eq!(bench.verdict(client(from), &first), verdict, "{from}");
         assert_eq!(bench.verdict(client(from), &known), TCX_NEXT, "{from} goes on");
+        for id in made {
+            assert_eq!(bench.verdict(client(from), &initial([&id, &[]], &[])), verdict, "{from}");
+        }
     }
-    assert_eq!(bench.count(Reason::DropDenied), 2);
+    assert_eq!(bench.count(Reason::DropDenied), 8);
     assert_eq!(rules.longest("10.9.2.1".parse().expect("an address")), Some(Rule::Deny));
     assert!(!bench.path.rule(&Rules::default()).expect("told"));
     assert_eq!(bench.verdict(client("10.9.2.1:5"), &first), TCX_NEXT);

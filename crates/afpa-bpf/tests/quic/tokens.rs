@@ -56,6 +56,7 @@ struct Answer {
     holds: bool,
     id: [u8; 8],
     place: u32,
+    of_retry: bool,
     tag: [u8; 16],
 }
 
@@ -72,6 +73,7 @@ impl Asked {
         let second = 1_700_000_000 + random.below(1 << 30) as u64;
         let token = make_token(&key, client, &first, second, own);
         let text = 16 + random.below(TEXT_MAX - 15);
+        let place = if random.one_in(4) { 0 } else { random.below(1 << 14) as u32 };
         Self {
             key,
             period: period_of(second),
@@ -80,7 +82,7 @@ impl Asked {
             second,
             own,
             now: second + random.below(TOKEN_LIFE as usize) as u64,
-            id: [random.next() as u32, random.below(1 << 14) as u32],
+            id: [random.next() as u32, place],
             token,
             text: random.bytes(text),
         }
@@ -116,6 +118,7 @@ impl Asked {
             made: answer[24..][..word(8) as usize].to_vec(),
             holds: word(12) == 1,
             place: word(16),
+            of_retry: word(20) == 1,
             tag: answer[120..].try_into().expect("sixteen"),
         }
     }
@@ -142,7 +145,7 @@ fn c_and_rust_make_the_same_tokens_ids_and_tags() {
         hasher.write(&chosen.to_le_bytes());
         let masked = hasher.finish() as u32 ^ place;
         let id = (u64::from(chosen) << 32 | u64::from(masked)).to_be_bytes();
-        assert_eq!((answer.id, answer.place), (id, place));
+        assert_eq!((answer.id, answer.place, answer.of_retry), (id, place, place == 0));
         assert_eq!(answer.tag, tag_of(&asked.text));
     }
     let (pseudo, tag) = vector();

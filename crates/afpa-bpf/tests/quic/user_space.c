@@ -36,7 +36,7 @@ struct asked {
 
 struct answer {
 	__u64 id;
-	__u32 made_length, holds, place, reserved;
+	__u32 made_length, holds, place, of_retry;
 	__u8 made[96], tag[16];
 };
 
@@ -64,6 +64,7 @@ int main(void)
 		answer.holds = quic_token_holds(&config, room, 33, asked.token_length, &client, asked.now);
 		answer.id = quic_make_id(asked.key, asked.random, asked.place);
 		answer.place = quic_place(asked.key, (__u8 *)&answer.id);
+		answer.of_retry = quic_is_of_retry(asked.key, (__u8 *)&answer.id);
 		memset(room, 0, sizeof(room));
 		memcpy(room, asked.text, asked.text_length);
 		quic_tag(&table, room, asked.text_length);

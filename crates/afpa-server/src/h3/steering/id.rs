@@ -7,6 +7,10 @@
 //!
 //! The zeros tell an id of ours from others without state: one in 262,144 ids that clients choose passes for ours. A
 //! generation is a process: several live at once while a program is upgraded.
+//!
+//! A client can make an id of another place out of its own, but not one of another random number. Ids that a Retry of the kernel's gives have
+//! a key of their own, so here they are like those that clients choose: the hash of addresses has their datagrams, until the
+//! client has learnt the server's id.
 
 use std::hash::Hasher as _;
 
@@ -117,6 +121,7 @@ impl ConnectionIdGenerator for Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use afpa_tls::quic::{SECRET, Secret};
 
     #[test]
     fn an_id_names_its_spot_under_its_key_alone() {
@@ -141,6 +146,26 @@ mod tests {
         }
         assert!(made.iter().all(|id| ids.validate(id).is_ok()));
         assert!(ids.validate(&ConnectionId::new(&[1, 2, 3])).is_err());
+    }
+
+    #[test]
+    fn what_is_made_of_a_retrys_id_is_not_ours() {
+        let keys = Secret::of([5; SECRET]).keys();
+        let (own, of_retry) = (IdKey(keys.ids), IdKey(keys.retry_ids));
+        let mut passed = 0;
+        for at in 0..2_000_u32 {
+            let id = of_retry.id(at.wrapping_mul(0x9e37_79b9), Spot::default());
+            // The place that it would have to have is all that changes in those of one random number.
+            for place in [0, 1023, 1 << 10, (1 << 14) - 1, at & 1023, at << 3 & 0x3fff] {
+                let made = (u64::from_be_bytes(id) ^ u64::from(place)).to_be_bytes();
+                passed += usize::from(own.read(made).is_some());
+            }
+            for bit in 0..64 {
+                let made = (u64::from_be_bytes(id) ^ 1 << bit).to_be_bytes();
+                passed += usize::from(own.read(made).is_some());
+            }
+        }
+        assert!(passed < 20, "{passed} of 140,000 pass for ids of ours");
     }
 
     #[test]

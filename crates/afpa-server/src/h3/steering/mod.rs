@@ -45,7 +45,6 @@ use process::{Before, Label};
 pub(crate) struct Steering {
     key: IdKey,
     keys: QuicKeys,
-    generation: u8,
     /// The ways to the workers of this process, for the next one.
     own: Vec<OwnedFd>,
     before: Arc<[Before]>,
@@ -94,7 +93,7 @@ impl Steering {
                 inbound,
             });
         }
-        Ok((Self { key, keys, generation, own, before, has_next }, parts))
+        Ok((Self { key, keys, own, before, has_next }, parts))
     }
 
     /// The keys by which a program in the kernel tells ids of ours, and makes tokens.
@@ -102,7 +101,7 @@ impl Steering {
         let differs = |before: &&Before| before.lives() && before.key != self.key;
         let before = self.before.iter().rev().find(differs);
         let ids = [self.key.0, before.map_or(self.key.0, |before| before.key.0)];
-        KernelKeys { keys: self.keys.clone(), ids, generation: self.generation }
+        KernelKeys { keys: self.keys.clone(), ids }
     }
 
     /// Has the kernel choose among the sockets of an address.
@@ -138,7 +137,6 @@ impl Steering {
 pub struct KernelKeys {
     keys: QuicKeys,
     ids: [[u8; 16]; 2],
-    generation: u8,
 }
 
 impl KernelKeys {
@@ -147,9 +145,9 @@ impl KernelKeys {
         self.ids
     }
 
-    /// The number of this process in ids.
-    pub fn generation(&self) -> u8 {
-        self.generation
+    /// The key of the ids that a Retry of the kernel's gives.
+    pub fn retry_ids(&self) -> [u8; 16] {
+        self.keys.retry_ids
     }
 
     /// The number of the period in which a second since 1970 lies: each has a key of tokens of its own.
