@@ -8,9 +8,9 @@
 //! The zeros tell an id of ours from others without state: one in 262,144 ids that clients choose passes for ours. A
 //! generation is a process: several live at once while a program is upgraded.
 //!
-//! A client can make an id of another place out of its own, but not one of another random number. Ids that a Retry of the kernel's gives have
-//! a key of their own, so here they are like those that clients choose: the hash of addresses has their datagrams, until the
-//! client has learnt the server's id.
+//! A client can make an id of another place out of its own, but not one of another random number. Ids that a Retry of the
+//! kernel's gives have a key of their own, so here they are like those that clients choose: the hash of addresses has their
+//! datagrams, until the client has learnt the server's id.
 
 use std::hash::Hasher as _;
 
