@@ -84,9 +84,13 @@ impl Fleet {
         Some(Kept { purges, word: unix().saturating_sub(silence) })
     }
 
-    /// The next process of this machine takes part in its place, and has its queue.
+    /// The next process of this machine takes part in its place, and has its queue as it was at its start. Orders that are left
+    /// at the end of this one are in a file that the next one takes in.
     pub fn hand_over(&self) {
-        self.shared.lock().is_handed_over = true;
+        let mut state = self.shared.lock();
+        state.is_handed_over = true;
+        state.beat.hands_over = true;
+        state.kept = None;
     }
 
     /// Likewise, and leaves the place to the next process, whose cache begins as this one's ends.

@@ -3,13 +3,14 @@
 //! ```text
 //! STATE/place    how far the orders to purge were carried out, for the snapshot of the shared cache that was written then
 //! STATE/queue    orders that wait for the servers, a line each
+//! STATE/queue.*  those of a process that has handed over to the next one, which takes them in when the file is not locked
 //! ```
 //!
 //! The place is taken away at the start. A process that is killed leaves none, as it leaves no snapshot.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ const LONGEST: u64 = 16 << 20;
 /// The folder, which others may not write to.
 #[derive(Clone, Debug)]
 pub struct FleetFolder(PathBuf);
+
+/// The queue of a process that has handed over. It is locked until the process has ended, however that ends.
+#[derive(Debug)]
+pub(crate) struct LeftQueue(File);
 
 /// The place of the process before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,8 +71,43 @@ impl FleetFolder {
     /// # Errors
     /// When the system refuses.
     pub fn queue(&self) -> io::Result<Vec<Queued>> {
-        let text = read(&self.0.join("queue"))?.unwrap_or_default();
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Ok(orders(&read(&self.0.join("queue"))?.unwrap_or_default()))
+    }
+
+    /// A queue for the next process, which has taken `queue` over.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn leave_queue(&self, instance: &str) -> io::Result<LeftQueue> {
+        // It has its name when it is locked: nobody takes it in before.
+        let next = self.0.join(format!("next.{instance}"));
+        let file =
+            File::options().create(true).write(true).truncate(true).mode(0o600).open(&next)?;
+        file.lock()?;
+        fs::rename(&next, self.0.join(format!("queue.{instance}")))?;
+        Ok(LeftQueue(file))
+    }
+
+    /// Queues of processes that have ended.
+    pub(crate) fn left_queues(&self) -> Vec<(PathBuf, Vec<Queued>)> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        let is_left = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let instance = name.and_then(|name| name.strip_prefix("queue."));
+            instance.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_hexdigit()))
+        };
+        let paths = entries.flatten().map(|entry| entry.path()).filter(is_left);
+        paths
+            .filter_map(|path| Some((unlocked(&path)?, path)))
+            .map(|(text, path)| (path, orders(&text)))
+            .collect()
+    }
+
+    /// One of them has been taken in.
+    pub(crate) fn forget(&self, left: &Path) {
+        if let Err(error) = fs::remove_file(left) {
+            tracing::warn!(%error, "{} cannot be removed", left.display());
+        }
     }
 
     /// Keeps them, in their order.
@@ -75,12 +115,7 @@ impl FleetFolder {
     /// # Errors
     /// When the system refuses.
     pub fn keep_queue<'q>(&self, queue: impl IntoIterator<Item = &'q Queued>) -> io::Result<()> {
-        let mut text = Vec::new();
-        for queued in queue {
-            serde_json::to_writer(&mut text, queued)?;
-            text.push(b'\n');
-        }
-        self.replace("queue", &text)
+        self.replace("queue", &lines(queue)?)
     }
 
     /// All or nothing.
@@ -93,6 +128,38 @@ impl FleetFolder {
         fs::rename(&next, self.0.join(name))?;
         File::open(&self.0)?.sync_all()
     }
+}
+
+impl LeftQueue {
+    /// Keeps orders, in their order, instead of those that it has.
+    pub(crate) fn keep<'q>(&self, queue: impl IntoIterator<Item = &'q Queued>) -> io::Result<()> {
+        let text = lines(queue)?;
+        self.0.write_all_at(&text, 0)?;
+        self.0.set_len(text.len() as u64)?;
+        self.0.sync_all()
+    }
+}
+
+fn lines<'q>(queue: impl IntoIterator<Item = &'q Queued>) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for queued in queue {
+        serde_json::to_writer(&mut text, queued)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+fn orders(text: &str) -> Vec<Queued> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The text of a file that no process holds locked.
+fn unlocked(path: &Path) -> Option<String> {
+    let file = File::options().read(true).open(path).ok()?;
+    file.try_lock().ok()?;
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {
@@ -122,6 +189,15 @@ mod tests {
         let queue = [Queued { id: "a-1".to_owned(), order }];
         folder.keep_queue(&queue).unwrap();
         assert_eq!(folder.queue().unwrap(), queue);
+        let left = folder.leave_queue("a1").unwrap();
+        left.keep(&[&queue[..], &queue].concat()).unwrap();
+        left.keep(&queue).unwrap();
+        assert!(folder.left_queues().is_empty(), "the process may still send them");
+        drop(left);
+        let (path, orders) = folder.left_queues().remove(0);
+        assert_eq!(orders, queue);
+        folder.forget(&path);
+        assert!(folder.left_queues().is_empty());
         fs::write(temp.path().join("place"), "nonsense").unwrap();
         fs::write(temp.path().join("queue"), "nonsense\n{}\n").unwrap();
         assert_eq!((folder.take_place().unwrap(), folder.queue().unwrap()), (None, Vec::new()));

@@ -20,6 +20,19 @@ pub enum Log {
     Bans,
 }
 
+impl Log {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Purges, Self::Bans];
+
+    /// Its place among them.
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Purges => 0,
+            Self::Bans => 1,
+        }
+    }
+}
+
 /// A place in a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {

@@ -13,7 +13,7 @@
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `folder.rs` | files that outlive the process |
 //! | `machine.rs` | the machine itself, for the thread |
-//! | `agent.rs`, `nats.rs` | the thread, and its conversation with the servers |
+//! | `agent.rs`, `nats.rs`, `send.rs` | the thread, and its conversation with the servers |
 //!
 //! The first four read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
 
@@ -25,6 +25,7 @@ mod members;
 mod message;
 mod nats;
 mod orders;
+mod send;
 mod settings;
 mod state;
 

@@ -1,6 +1,6 @@
 //! The machines that are there, and those that have carried out an order. Times are those since any fixed moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ const SETTLED: Duration = Duration::from_millis(2500);
 /// Members that are known at most: anybody with the credentials can send heartbeats.
 const MOST: usize = 1024;
 
+/// Two processes of one machine are there for less than this time, unless one has handed over to the other.
+const BESIDE: Duration = Duration::from_secs(10);
+
 /// The members of a fleet, as one of them knows them.
 #[derive(Debug)]
 pub struct Members {
@@ -36,6 +39,7 @@ pub struct Members {
 #[derive(Debug)]
 struct Member {
     beat: Heartbeat,
+    since: Duration,
     heard: Duration,
 }
 
@@ -95,7 +99,8 @@ impl Members {
         if is_late || known.is_none() && self.known.len() >= MOST {
             return false;
         }
-        self.known.insert(beat.instance.clone(), Member { beat, heard: now });
+        let since = known.map_or(now, |member| member.since);
+        self.known.insert(beat.instance.clone(), Member { beat, since, heard: now });
         asks
     }
 
@@ -128,6 +133,21 @@ impl Members {
             }
         }
         standing
+    }
+
+    /// Names that two live machines have.
+    pub fn twins(&self, now: Duration) -> BTreeSet<String> {
+        let (mut names, mut twins) = (BTreeSet::new(), BTreeSet::new());
+        for member in self.known.values() {
+            let is_young = now.saturating_sub(member.since) < BESIDE;
+            if is_young || member.beat.hands_over || self.silence(member, now).is_some() {
+                continue;
+            }
+            if !names.insert(&member.beat.name) {
+                twins.insert(member.beat.name.clone());
+            }
+        }
+        twins
     }
 
     /// How many are live, and how many silent.
@@ -228,6 +248,16 @@ mod tests {
         members.heard(beat("a-1", 1, 5), seconds(3));
         members.heard(beat("a-2", 1, 4), seconds(3));
         assert_eq!(members.standing(Log::Purges, &ORDER, seconds(3)).waiting, ["a"]);
+        assert!(
+            members.twins(seconds(3)).is_empty(),
+            "one may have been started instead of the other"
+        );
+        members.heard(beat("a-2", 2, 4), seconds(13));
+        assert_eq!(members.twins(seconds(13)).into_iter().collect::<Vec<_>>(), ["a"]);
+        members.heard(Heartbeat { hands_over: true, ..beat("a-2", 3, 4) }, seconds(14));
+        assert!(members.twins(seconds(14)).is_empty());
+        members.heard(beat("a-2", 4, 4), seconds(15));
+        assert!(members.twins(seconds(20)).is_empty(), "it is silent");
     }
 
     #[test]

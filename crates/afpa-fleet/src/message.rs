@@ -110,6 +110,8 @@ pub struct Heartbeat {
     pub asks: bool,
     /// This is its last one.
     pub leaves: bool,
+    /// Another process of its machine is there, and this one ends.
+    pub hands_over: bool,
 }
 
 impl Heartbeat {

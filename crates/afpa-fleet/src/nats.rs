@@ -3,7 +3,8 @@
 //! ```text
 //! run ─┬─ follow(Purges)   a consumer of the log; once a second the log itself is asked, for its last number
 //!      ├─ follow(Bans)     likewise
-//!      ├─ send             orders that wait, until the log has each
+//!      ├─ send(Purges)     orders that wait, until the log has each: send.rs
+//!      ├─ send(Bans)       likewise
 //!      ├─ listen           heartbeats of the others
 //!      └─ beat             our own; and whether there was no word for too long
 //! ```
@@ -16,8 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
-use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{Context, Message};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
@@ -29,7 +29,7 @@ use crate::follower::{Begun, Follower, Found, Log, Position};
 use crate::machine::{Machine, Readings};
 use crate::members::BEAT;
 use crate::message::{Envelope, Heartbeat, Order};
-use crate::orders::{Fate, Queued};
+use crate::send::forbidden;
 use crate::settings::{Credentials, FleetSettings};
 use crate::state::Shared;
 
@@ -43,16 +43,13 @@ const GOOD_BYE: Duration = Duration::from_millis(500);
 const INBOX: usize = 4096;
 
 /// After a failure.
-const PAUSE: Duration = Duration::from_millis(300);
+pub(crate) const PAUSE: Duration = Duration::from_millis(300);
 
 /// The longest time between two attempts to connect.
 const RECONNECT: Duration = Duration::from_secs(2);
 
 /// Heartbeats that say that places have moved are gathered for so long.
 const GATHER: Duration = Duration::from_millis(5);
-
-/// Orders under way at a time.
-const BATCH: usize = 64;
 
 /// Looks at a log in a row that show more than has come before the consumer is made anew.
 const STUCK: u32 = 3;
@@ -94,7 +91,8 @@ impl Agent {
         tokio::select! {
             never = self.follow_on(Log::Purges, kept, &streams) => match never {},
             never = self.follow_on(Log::Bans, None, &streams) => match never {},
-            never = self.send(&streams) => match never {},
+            never = self.send(Log::Purges, &streams) => match never {},
+            never = self.send(Log::Bans, &streams) => match never {},
             never = self.listen(&client) => match never {},
             never = self.beat(&client) => match never {},
             () = self.shared.ends.notified() => {}
@@ -214,79 +212,6 @@ impl Agent {
         tracing::info!("all kept answers are dropped, because {why}");
     }
 
-    /// Hands orders to their logs, for ever.
-    async fn send(&self, streams: &Context) -> Infallible {
-        let mut is_kept = !self.shared.lock().orders.waiting().is_empty();
-        loop {
-            let batch = self.shared.lock().orders.first(BATCH);
-            if batch.is_empty() {
-                if std::mem::take(&mut is_kept) {
-                    self.keep_queue();
-                }
-                self.shared.ordered.notified().await;
-                continue;
-            }
-            let has_failed = !self.publish(&batch, streams).await;
-            if has_failed {
-                is_kept = true;
-                self.keep_queue();
-                sleep(PAUSE).await;
-            }
-        }
-    }
-
-    /// Whether the logs have all of them.
-    async fn publish(&self, batch: &[Queued], streams: &Context) -> bool {
-        let (by, is_there) = {
-            let state = self.shared.lock();
-            let is_there =
-                state.connected && state.beat.purges.is_some() && state.beat.bans.is_some();
-            (state.beat.name.clone(), is_there)
-        };
-        if !is_there {
-            return false;
-        }
-        let mut sent = Vec::new();
-        for Queued { id, order } in batch {
-            let subject = format!("{}.{}", self.way.log_subject(order.log()), order.subject());
-            let payload = Envelope { by: by.clone(), order: order.clone() }.encode();
-            let message = PublishMessage::build().payload(payload.into()).message_id(id);
-            sent.push((id, order.log(), streams.send_publish(subject, message).await));
-        }
-        for (id, kind, outcome) in sent {
-            let outcome = match outcome {
-                Ok(under_way) => under_way.await,
-                Err(error) => Err(error),
-            };
-            let log = self.shared.lock().beat.position(kind).map_or(0, |place| place.log);
-            let fate = match outcome {
-                Ok(ack) => Fate::Logged(Position { log, sequence: ack.sequence }),
-                Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
-                    Fate::Refused { why: error.to_string() }
-                }
-                Err(error) => {
-                    // The others would wait as long, one after the other. Those that the log has are known there by their ids.
-                    tracing::debug!(%error, "orders of the fleet wait");
-                    return false;
-                }
-            };
-            self.shared.lock().orders.settle(id, fate);
-        }
-        true
-    }
-
-    fn keep_queue(&self) {
-        let state = self.shared.lock();
-        if state.is_handed_over {
-            return;
-        }
-        let queue: Vec<_> = state.orders.waiting().iter().cloned().collect();
-        drop(state);
-        if let Err(error) = self.folder.keep_queue(&queue) {
-            tracing::error!(%error, "orders that wait for the fleet are lost if AFPA ends: is [fleet] state writable?");
-        }
-    }
-
     /// Hears the others, for ever.
     async fn listen(&self, client: &Client) -> Infallible {
         loop {
@@ -316,6 +241,8 @@ impl Agent {
                     self.note_readings(&before, &now);
                     before = now;
                     self.soften(&mut softened);
+                    self.take_in_left();
+                    self.tell_twins();
                     self.complain(&mut unreached).await;
                 }
                 () = self.shared.moved.notified() => sleep(GATHER).await,
@@ -379,6 +306,21 @@ impl Agent {
         if !state.connected {
             state.trouble = Some(why);
         }
+    }
+
+    /// One line when two machines have one name: an order that one of them has done looks done by both.
+    fn tell_twins(&self) {
+        let mut state = self.shared.lock();
+        let twins = state.members.twins(self.shared.now());
+        if twins == state.twins {
+            return;
+        }
+        for name in twins.difference(&state.twins) {
+            tracing::warn!(
+                "two machines of the fleet are named {name}: give each its own `name` in [fleet]"
+            );
+        }
+        state.twins = twins;
     }
 
     /// One line for each trouble.
@@ -449,7 +391,7 @@ impl Way {
         options.ignore_discovered_servers().require_tls(self.settings.is_by_tls())
     }
 
-    fn subject(&self, what: &str) -> String {
+    pub(crate) fn subject(&self, what: &str) -> String {
         format!("{}.{what}", self.settings.prefix)
     }
 
@@ -461,7 +403,7 @@ impl Way {
         format!("{}-{what}", self.settings.prefix)
     }
 
-    fn log_subject(&self, kind: Log) -> String {
+    pub(crate) fn log_subject(&self, kind: Log) -> String {
         self.subject(match kind {
             Log::Purges => "purges",
             Log::Bans => "bans",
@@ -471,16 +413,16 @@ impl Way {
     /// A log that is not there yet. One that is there stays as somebody has made it.
     fn log(&self, kind: Log) -> Config {
         let retention = self.settings.retention;
-        let (max_age, per_subject) = match kind {
-            Log::Purges => (retention, -1),
-            Log::Bans => (Duration::ZERO, 1),
+        let (max_age, per_subject, duplicates) = match kind {
+            Log::Purges => (retention, -1, DUPLICATES.min(retention)),
+            Log::Bans => (Duration::ZERO, 1, DUPLICATES),
         };
         Config {
             name: self.stream(kind),
             subjects: vec![format!("{}.>", self.log_subject(kind))],
             max_age,
             max_messages_per_subject: per_subject,
-            duplicate_window: DUPLICATES.min(retention),
+            duplicate_window: duplicates,
             num_replicas: self.settings.replicas(),
             ..Config::default()
         }
@@ -495,20 +437,27 @@ fn note(shared: &Shared, event: &Event) {
         Event::Connected => {
             state.connected = true;
             state.trouble = None;
+            state.forbidden.clear();
             state.members.listen(true, now);
         }
         Event::Disconnected => {
             state.connected = false;
             state.members.listen(false, now);
         }
-        Event::ServerError(error) => state.trouble = Some(error.to_string()),
+        Event::ServerError(error) => {
+            let text = error.to_string();
+            if let Some(subject) = forbidden(&text) {
+                state.forbid(subject);
+            }
+            state.trouble = Some(text);
+        }
         Event::ClientError(error) if !state.connected => {
             state.trouble.get_or_insert_with(|| error.to_string());
         }
         _ => {}
     }
     drop(state);
-    shared.ordered.notify_one();
+    Log::ALL.iter().for_each(|kind| shared.ordered[kind.index()].notify_one());
     shared.moved.notify_one();
 }
 

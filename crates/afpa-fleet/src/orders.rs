@@ -1,15 +1,18 @@
 //! Orders of this machine on their way to the log, and what became of them. An order stays in the queue until the log has
 //! it; the queue outlives the process.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::follower::Position;
+use crate::follower::{Log, Position};
 use crate::message::Order;
 
-/// Orders that wait at most.
+/// Orders that wait for one log at most.
 const MOST_WAITING: usize = 10_000;
+
+/// Orders of a log under way at a time.
+pub(crate) const BATCH: usize = 64;
 
 /// Orders whose fate is remembered.
 const MOST_FATES: usize = 4096;
@@ -49,15 +52,52 @@ pub struct Full;
 pub struct Orders {
     instance: String,
     number: u64,
-    waiting: VecDeque<Queued>,
+    /// A queue for each log: neither waits for the other.
+    waiting: [VecDeque<Queued>; 2],
     fates: BTreeMap<u64, (Order, Fate)>,
+    /// Those of processes before that have been settled here.
+    settled: VecDeque<String>,
+    changes: u64,
 }
 
 impl Orders {
     /// Those that the process before has left in the queue come first.
     pub fn new(instance: String, left: Vec<Queued>) -> Self {
-        let waiting = left.into_iter().take(MOST_WAITING).collect();
-        Self { instance, number: 0, waiting, fates: BTreeMap::new() }
+        let mut orders = Self {
+            instance,
+            number: 0,
+            waiting: [VecDeque::new(), VecDeque::new()],
+            fates: BTreeMap::new(),
+            settled: VecDeque::new(),
+            changes: 0,
+        };
+        orders.take_in(left);
+        orders.changes = 0;
+        orders
+    }
+
+    /// Takes in what a process before has left at its end. Its orders were given before those of this one: one to deny that this
+    /// process has another order for is not sent any more. Whether there was room for all of them.
+    pub fn take_in(&mut self, left: Vec<Queued>) -> bool {
+        let own = |order: &Order| matches!(order, Order::Deny { .. }).then(|| order.subject());
+        let overtaken: BTreeSet<_> =
+            self.fates.values().filter_map(|(order, _)| own(order)).collect();
+        let mut known: BTreeSet<_> = self.waiting().map(|queued| queued.id.clone()).collect();
+        known.extend(self.settled.iter().cloned());
+        let mut has_room = true;
+        for queued in left {
+            let is_overtaken = own(&queued.order).is_some_and(|one| overtaken.contains(&one));
+            if is_overtaken || !known.insert(queued.id.clone()) {
+                continue;
+            }
+            let waiting = &mut self.waiting[queued.order.log().index()];
+            has_room &= waiting.len() < MOST_WAITING;
+            if waiting.len() < MOST_WAITING {
+                waiting.push_back(queued);
+            }
+        }
+        self.changes += 1;
+        has_room
     }
 
     /// Takes an order; its number is for [`fate`](Self::fate).
@@ -65,12 +105,14 @@ impl Orders {
     /// # Errors
     /// When too many wait.
     pub fn take(&mut self, order: Order) -> Result<u64, Full> {
-        if self.waiting.len() >= MOST_WAITING {
+        let waiting = &mut self.waiting[order.log().index()];
+        if waiting.len() >= MOST_WAITING {
             return Err(Full);
         }
         self.number += 1;
+        self.changes += 1;
         let id = format!("{}-{}", self.instance, self.number);
-        self.waiting.push_back(Queued { id, order: order.clone() });
+        waiting.push_back(Queued { id, order: order.clone() });
         self.fates.insert(self.number, (order, Fate::Queued));
         while self.fates.len() > MOST_FATES {
             self.fates.pop_first();
@@ -78,24 +120,50 @@ impl Orders {
         Ok(self.number)
     }
 
-    /// The first orders that wait. They go on waiting until they are [`settled`](Self::settle).
-    pub fn first(&self, most: usize) -> Vec<Queued> {
-        self.waiting.iter().take(most).cloned().collect()
+    /// The first orders that wait for a log, and can be under way together: the log of bans keeps the last order for each prefix,
+    /// so one waits until the log has those before it for its prefix. The order of purges makes no difference. They go on
+    /// waiting until they are [`settled`](Self::settle).
+    pub fn first(&self, log: Log, most: usize) -> Vec<Queued> {
+        let mut subjects = BTreeSet::new();
+        let is_first = |queued: &&Queued| match log {
+            Log::Purges => true,
+            Log::Bans => subjects.insert(queued.order.subject()),
+        };
+        self.waiting[log.index()].iter().filter(is_first).take(most).cloned().collect()
     }
 
-    /// All of them.
-    pub fn waiting(&self) -> &VecDeque<Queued> {
-        &self.waiting
+    /// All of them, those for each log in their order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Queued> {
+        self.waiting.iter().flatten()
+    }
+
+    /// How many wait.
+    pub fn count(&self) -> usize {
+        self.waiting.iter().map(VecDeque::len).sum()
+    }
+
+    /// How often those that wait have changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The servers have said what becomes of an order.
     pub fn settle(&mut self, id: &str, fate: Fate) {
-        if let Some(place) = self.waiting.iter().position(|queued| queued.id == id) {
-            self.waiting.remove(place);
+        for waiting in &mut self.waiting {
+            if let Some(place) = waiting.iter().position(|queued| queued.id == id) {
+                waiting.remove(place);
+            }
         }
+        self.changes += 1;
         let number = id.strip_prefix(&self.instance).and_then(|rest| rest.strip_prefix('-'));
-        let number = number.and_then(|number| number.parse().ok());
-        if let Some((_, known)) = number.and_then(|number: u64| self.fates.get_mut(&number)) {
+        let Some(number) = number.and_then(|number| number.parse().ok()) else {
+            if self.settled.len() >= MOST_FATES {
+                self.settled.pop_front();
+            }
+            return self.settled.push_back(id.to_owned());
+        };
+        let number: u64 = number;
+        if let Some((_, known)) = self.fates.get_mut(&number) {
             *known = fate;
         }
     }
@@ -114,19 +182,24 @@ mod tests {
         Order::Purge { arguments: format!("path={path}") }
     }
 
+    fn deny(prefix: &str, denied: bool) -> Order {
+        Order::Deny { prefix: prefix.to_owned(), denied }
+    }
+
     #[test]
     fn an_order_waits_until_the_log_has_it() {
         let left = vec![Queued { id: "old-1".to_owned(), order: purge("/old") }];
         let mut orders = Orders::new("new".to_owned(), left);
         let number = orders.take(purge("/a")).unwrap();
         assert_eq!(orders.fate(number), Some((&purge("/a"), &Fate::Queued)));
-        let ids: Vec<_> = orders.first(9).into_iter().map(|queued| queued.id).collect();
+        let ids: Vec<_> =
+            orders.first(Log::Purges, 9).into_iter().map(|queued| queued.id).collect();
         assert_eq!(ids, ["old-1", "new-1"]);
         let fate = Fate::Logged(Position { log: 1, sequence: 2 });
         orders.settle("new-1", fate.clone());
         orders.settle("new-1", fate.clone());
         assert_eq!(orders.fate(number), Some((&purge("/a"), &fate)));
-        assert_eq!(orders.waiting().len(), 1);
+        assert_eq!(orders.count(), 1);
         assert_eq!(orders.fate(9), None);
     }
 
@@ -138,5 +211,41 @@ mod tests {
         }
         assert_eq!(orders.take(purge("/")), Err(Full));
         assert_eq!(orders.fates.len(), MOST_FATES);
+        assert!(orders.take(deny("192.0.2.1", true)).is_ok(), "bans have a queue of their own");
+        let left = (0..2).map(|number| Queued { id: format!("old-{number}"), order: purge("/") });
+        assert!(!orders.take_in(left.collect()), "no room");
+        assert_eq!(orders.count(), MOST_WAITING + 1);
+    }
+
+    #[test]
+    fn one_order_for_a_prefix_is_under_way_at_a_time() {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        for (prefix, denied) in [("192.0.2.1", true), ("192.0.2.1", false), ("::1", true)] {
+            orders.take(deny(prefix, denied)).unwrap();
+        }
+        orders.take(purge("/")).unwrap();
+        let ids = |orders: &Orders, log| {
+            orders.first(log, 9).into_iter().map(|queued| queued.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&orders, Log::Bans), ["a-1", "a-3"]);
+        assert_eq!(ids(&orders, Log::Purges), ["a-4"]);
+        orders.settle("a-1", Fate::Refused { why: "too long".to_owned() });
+        assert_eq!(ids(&orders, Log::Bans), ["a-2", "a-3"]);
+    }
+
+    #[test]
+    fn the_orders_of_the_process_before_come_in_once_and_behind_none_that_is_newer() {
+        let queued = |id: &str, order| Queued { id: id.to_owned(), order };
+        let old = |number: u32, order| queued(&format!("old-{number}"), order);
+        let left = vec![old(1, deny("::1", true)), old(2, purge("/2"))];
+        let mut orders = Orders::new("new".to_owned(), left.clone());
+        orders.settle("old-1", Fate::Logged(Position { log: 1, sequence: 1 }));
+        orders.take(deny("::2", false)).unwrap();
+        let more = [old(3, deny("::1", false)), old(4, deny("::2", true)), old(5, purge("/5"))];
+        for _ in 0..2 {
+            assert!(orders.take_in([&left[..], &more].concat()));
+            let ids: Vec<_> = orders.waiting().map(|queued| queued.id.as_str()).collect();
+            assert_eq!(ids, ["old-2", "old-5", "new-1", "old-3"]);
+        }
     }
 }

@@ -1,15 +1,17 @@
 //! The state that the thread of the fleet and the control socket have in common.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::folder::LeftQueue;
 use crate::follower::{Log, Position};
 use crate::members::{MemberLook, Members, Standing};
 use crate::message::{Heartbeat, Order};
-use crate::orders::{Fate, Full, Orders};
+use crate::orders::{BATCH, Fate, Full, Orders};
 
 /// All of it, and the events that wake the thread.
 #[derive(Debug)]
@@ -20,8 +22,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// There was word about orders to purge.
     caught_up: Condvar,
-    /// An order waits.
-    pub(crate) ordered: Notify,
+    /// An order waits for a log.
+    pub(crate) ordered: [Notify; 2],
     /// A place has moved, or somebody asks: the next heartbeat goes out at once.
     pub(crate) moved: Notify,
     /// The thread is to end.
@@ -36,6 +38,16 @@ pub(crate) struct State {
     pub(crate) connected: bool,
     /// Another process has the queue.
     pub(crate) is_handed_over: bool,
+    /// The orders that the queue on disk has, by the changes until then; `None`: none.
+    pub(crate) kept: Option<u64>,
+    /// The queue on disk of a process that has handed over.
+    pub(crate) left: Option<LeftQueue>,
+    /// The servers' reasons for which orders for a log wait.
+    pub(crate) held: [Option<String>; 2],
+    /// Subjects for which the servers have said that there is no right to them.
+    pub(crate) forbidden: VecDeque<String>,
+    /// Names that two live machines have.
+    pub(crate) twins: BTreeSet<String>,
     pub(crate) trouble: Option<String>,
     pub(crate) logs: [LogState; 2],
     pub(crate) counts: Counts,
@@ -83,6 +95,9 @@ pub struct FleetLook {
     pub counts: Counts,
     /// The members.
     pub members: Vec<MemberLook>,
+    /// Names that two live machines have.
+    #[serde(default)]
+    pub twins: BTreeSet<String>,
 }
 
 /// An order, as people see it.
@@ -92,6 +107,9 @@ pub struct OrderLook {
     pub fate: Fate,
     /// Whether this machine reaches a server.
     pub connected: bool,
+    /// The servers' reason for which it waits.
+    #[serde(default)]
+    pub held: Option<String>,
     /// The members.
     pub standing: Standing,
 }
@@ -99,12 +117,18 @@ pub struct OrderLook {
 impl Shared {
     pub(crate) fn new(orders: Orders, beat: Heartbeat, word_before: Duration) -> Self {
         let members = Members::new(beat.instance.clone());
+        let kept = (orders.count() > 0).then(|| orders.changes());
         let state = State {
             members,
             orders,
             beat,
             connected: false,
             is_handed_over: false,
+            kept,
+            left: None,
+            held: [None, None],
+            forbidden: VecDeque::new(),
+            twins: BTreeSet::new(),
             trouble: None,
             logs: [LogState::default(); 2],
             counts: Counts::default(),
@@ -114,7 +138,7 @@ impl Shared {
             word_before,
             state: Mutex::new(state),
             caught_up: Condvar::new(),
-            ordered: Notify::new(),
+            ordered: [Notify::new(), Notify::new()],
             moved: Notify::new(),
             ends: Notify::new(),
         }
@@ -129,8 +153,9 @@ impl Shared {
     }
 
     pub(crate) fn take(&self, order: Order) -> Result<u64, Full> {
+        let log = order.log();
         let number = self.lock().orders.take(order)?;
-        self.ordered.notify_one();
+        self.ordered[log.index()].notify_one();
         Ok(number)
     }
 
@@ -193,13 +218,14 @@ impl Shared {
         let ms = |since: Duration| u64::try_from(now.saturating_sub(since).as_millis()).ok();
         FleetLook {
             connected: state.connected,
-            trouble: state.trouble.clone(),
+            trouble: state.trouble.clone().or_else(|| state.held.iter().flatten().next().cloned()),
             word_ms: state.log(Log::Purges).word.and_then(ms),
             last_purge: state.log(Log::Purges).last,
             last_ban: state.log(Log::Bans).last,
-            waiting: state.orders.waiting().len(),
+            waiting: state.orders.count(),
             counts: state.counts,
             members: state.members.look(now),
+            twins: state.members.twins(now),
         }
     }
 
@@ -212,11 +238,26 @@ impl Shared {
             Fate::Logged(position) => state.members.standing(order.log(), position, now),
             Fate::Queued | Fate::Refused { .. } => Standing::default(),
         };
-        Some(OrderLook { fate: fate.clone(), connected: state.connected, standing })
+        let held = state.held[order.log().index()].clone();
+        Some(OrderLook { fate: fate.clone(), connected: state.connected, held, standing })
     }
 }
 
 impl State {
+    /// The servers have said that there is no right to a subject.
+    pub(crate) fn forbid(&mut self, subject: &str) {
+        if self.forbidden.len() >= 2 * BATCH {
+            self.forbidden.pop_front();
+        }
+        self.forbidden.push_back(subject.to_owned());
+    }
+
+    /// Whether they have said so since the last question.
+    pub(crate) fn was_forbidden(&mut self, subject: &str) -> bool {
+        let place = self.forbidden.iter().position(|one| one == subject);
+        place.and_then(|place| self.forbidden.remove(place)).is_some()
+    }
+
     pub(crate) fn log(&mut self, kind: Log) -> &mut LogState {
         let [purges, bans] = &mut self.logs;
         match kind {

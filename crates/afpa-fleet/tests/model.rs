@@ -1,6 +1,8 @@
 //! The cores in a network that loses, doubles and reorders, with machines that end and come back.
 
-use afpa_fleet::{Begun, Fate, Follower, Found, Log, Order, Orders, Position};
+use std::collections::{BTreeMap, BTreeSet};
+
+use afpa_fleet::{Begun, Fate, Follower, Found, Log, Order, Orders, Position, Queued};
 use proptest::prelude::*;
 
 /// An order to purge in the model's log, with the moment at which it was given.
@@ -194,7 +196,7 @@ proptest! {
                 given += 1;
                 orders.take(Order::Purge { arguments: format!("path=/{given}") }).unwrap();
             }
-            for queued in orders.first(3) {
+            for queued in orders.first(Log::Purges, 3) {
                 if is_lost {
                     continue;
                 }
@@ -207,13 +209,58 @@ proptest! {
                     orders.settle(&queued.id, Fate::Logged(Position { log: 1, sequence }));
                 }
             }
-            let waiting: Vec<_> = orders.waiting().iter().map(|queued| &queued.id).collect();
+            let waiting: Vec<_> = orders.waiting().map(|queued| &queued.id).collect();
             for number in 1..=given {
                 let id = format!("a-{number}");
                 assert!(log.contains(&id) || waiting.contains(&&id), "{id} is lost");
                 if let Some((_, Fate::Logged(position))) = orders.fate(number) {
                     assert_eq!(log[position.sequence as usize - 1], id);
                 }
+            }
+        }
+    }
+
+    /// Orders to deny, in a network that loses messages and acknowledgements, and servers that may have forgotten the ids.
+    #[test]
+    fn the_last_order_for_each_prefix_is_the_one_in_the_log(
+        steps in prop::collection::vec((0..4_u8, any::<bool>()), 1..60),
+        losses in prop::collection::vec((any::<bool>(), any::<bool>(), any::<bool>()), 1..200),
+    ) {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let (mut log, mut ids) = (BTreeMap::new(), BTreeSet::new());
+        let (mut sequence, mut given) = (0, BTreeMap::new());
+        let mut send = |orders: &mut Orders, lost: &mut dyn FnMut() -> (bool, bool, bool)| {
+            for Queued { id, order } in orders.first(Log::Bans, 64) {
+                let (is_lost, is_ack_lost, is_forgotten) = lost();
+                if is_lost {
+                    continue;
+                }
+                let Order::Deny { prefix, denied } = order else { panic!("no ban") };
+                if ids.insert(id.clone()) || is_forgotten {
+                    sequence += 1;
+                    log.insert(prefix, denied);
+                }
+                if !is_ack_lost {
+                    orders.settle(&id, Fate::Logged(Position { log: 1, sequence }));
+                }
+            }
+            log.clone()
+        };
+        let mut losses = losses.into_iter().cycle();
+        for (prefix, denied) in steps {
+            let prefix = prefix.to_string();
+            orders.take(Order::Deny { prefix: prefix.clone(), denied }).unwrap();
+            given.insert(prefix, denied);
+            if denied {
+                send(&mut orders, &mut || losses.next().unwrap());
+            }
+        }
+        // The network is well again.
+        loop {
+            let log = send(&mut orders, &mut || (false, false, false));
+            if orders.count() == 0 {
+                assert_eq!(log, given);
+                break;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use afpa_testkit::{Server, eventually, eventually_within};
 
-use crate::bed::{Application, Nats, Relay, SOON, gather, machine, said, urls};
+use crate::bed::{Application, Nats, Relay, SOON, gather, look, machine, said, urls};
 
 fn denies(machine: &Server, prefix: &str) -> bool {
     said(machine, &["deny", "list"]).1.contains(prefix)
@@ -56,4 +56,35 @@ fn a_machine_that_was_away_gets_what_changed() {
     eventually_within(SOON, "b has what is in force", || {
         denies(&b, "192.0.2.2") && !denies(&b, "192.0.2.1")
     });
+}
+
+#[test]
+fn an_order_that_the_servers_refuse_is_told_and_holds_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("nats.conf");
+    let rights = "authorization { users: [ { user: afpa, password: secret, permissions: {
+        publish: { allow: [\">\"], deny: [\"afpa.bans.>\"] }, subscribe: \">\" } } ] }\n";
+    std::fs::write(&file, rights).expect("written");
+    let configured = |_| vec![format!("--config={}", file.display())];
+    let Some(nats) = Nats::start_with(1, configured) else { return };
+    // Somebody has made the log, for short orders alone.
+    let stream = "{\"name\":\"afpa-purges\",\"subjects\":[\"afpa.purges.>\"],\"retention\":\"limits\",\
+        \"storage\":\"file\",\"num_replicas\":1,\"max_msg_size\":300}";
+    let made = nats.request("afpa:secret", "$JS.API.STREAM.CREATE.afpa-purges", stream);
+    assert!(made.contains("\"max_msg_size\":300"), "{made}");
+
+    let application = Application::start();
+    let secret = folder.path().join("credentials");
+    std::fs::write(&secret, "afpa:secret\n").expect("written");
+    let credentials = format!("credentials = \"{}\"", secret.display());
+    let a = machine("a", &nats.urls(), &application, (&credentials, ""));
+    gather(&[&a], &["a"]);
+    let order = |order: &[&str]| said(&a, &[order, &["--fleet", "--wait", "60"]].concat());
+    let (is_well, text) = order(&["purge", &format!("/{}", "x".repeat(400))]);
+    assert!(!is_well && text.contains("refuse it: message size exceeds"), "{text}");
+    let (is_well, text) = order(&["deny", "add", "192.0.2.1"]);
+    assert!(!is_well && text.contains("refuse it: no right to publish to afpa.bans."), "{text}");
+    let (is_well, text) = order(&["purge", "/short"]);
+    assert!(is_well && text.contains("1 machine has done it"), "{text}");
+    assert_eq!(look(&a)["waiting"], 0);
 }

@@ -98,6 +98,26 @@ impl Nats {
         self.servers[number].address
     }
 
+    /// The first server's answer to a message.
+    pub(crate) fn request(&self, credentials: &str, subject: &str, payload: &str) -> String {
+        let (user, pass) = credentials.split_once(':').expect("a user and a password");
+        let mut stream = TcpStream::connect(self.address(0)).expect("connected");
+        stream.set_read_timeout(Some(SOON)).expect("a patience");
+        let count = payload.len();
+        let text = format!(
+            "CONNECT {{\"verbose\":false,\"user\":\"{user}\",\"pass\":\"{pass}\"}}\r\n\
+             SUB answer 1\r\nPUB {subject} answer {count}\r\n{payload}\r\n"
+        );
+        stream.write_all(text.as_bytes()).expect("sent");
+        let (mut answer, mut bytes) = (String::new(), [0; 4096]);
+        while !(answer.contains("MSG answer") && answer.ends_with("}\r\n")) {
+            let count = stream.read(&mut bytes).expect("an answer");
+            assert!(count > 0, "{answer}");
+            answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        answer
+    }
+
     /// Their URLs as a list of TOML.
     pub(crate) fn urls(&self) -> String {
         urls(self.servers.iter().map(|server| server.address))
@@ -153,7 +173,9 @@ pub(crate) fn machine_with(
     let to = application.origin.to();
     let (before, behind) = if more.starts_with("[site") { ("", more) } else { (more, "") };
     Server::start("/", |launch| {
-        variables.iter().for_each(|(name, value)| drop(launch.env(name, value)));
+        for (name, value) in variables {
+            launch.env(name, value);
+        }
         let home = launch.home().display().to_string();
         launch.written(|listen| {
             format!(

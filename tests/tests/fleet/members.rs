@@ -153,6 +153,59 @@ fn an_upgrade_changes_the_process_and_not_the_machine() {
     drop(next);
 }
 
+#[test]
+fn orders_that_a_process_leaves_after_an_upgrade_are_those_of_the_next() {
+    let Some(mut nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let open = ("", "[site.cache]\npurge_from = [\"127.0.0.0/8\"]\n");
+    let a = machine("a", &nats.urls(), &application, open);
+    let mut b = machine("b", &nats.urls(), &application, open);
+    gather(&[&a, &b], &["a", "b"]);
+    assert_eq!((version(&a, "/b"), version(&b, "/b")), (1, 1));
+    nats.kill(0);
+    eventually_within(SOON, "it is gone", || look(&b)["connected"] == false);
+    let process = || {
+        let stats: serde_json::Value =
+            serde_json::from_str(&said(&b, &["stats", "--json"]).1).ok()?;
+        stats["pid"].as_u64().map(|pid| pid as u32)
+    };
+    // A request that has begun is the old process's, which gets the order when the next one has its queue.
+    let mut client = b.connect();
+    client.send("PURGE /b HTTP/1.1\r\nHost: test\r\n");
+    let before = b.pid();
+    b.signal(Signal::USR2);
+    let is_next = || process().is_some_and(|pid| pid != before);
+    eventually_within(SOON, "the next process takes orders", is_next);
+    let next = Next(process().expect("it is there"));
+    let now = application.change();
+    client.send("\r\n");
+    assert_eq!(client.receive().status, 200);
+    drop(client);
+    assert!(b.wait(SOON).is_some(), "the process before has ended");
+    eventually_within(SOON, "the next one has the order", || look(&b)["waiting"] == 1);
+    nats.run(0);
+    eventually_within(SOON, "a has it", || version(&a, "/b") >= now);
+    eventually_within(SOON, "nothing waits", || look(&b)["waiting"] == 0);
+    let left = std::fs::read_dir(b.home().join("fleet")).expect("the folder").flatten();
+    let names: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(names.iter().all(|name| name == "queue" || name == "place"), "{names:?}");
+    drop(next);
+}
+
+#[test]
+fn two_machines_with_one_name_are_told_once() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let a = machine("a", &nats.urls(), &application, ("", ""));
+    let _other = machine("a", &nats.urls(), &application, ("", ""));
+    let said = || said(&a, &["fleet"]).1;
+    eventually_within(SOON, "it is shown", || said().contains("two machines are named a"));
+    let lines = || a.log().matches("two machines of the fleet are named a").count();
+    eventually_within(SOON, "it is in the log", || lines() == 1);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(lines(), 1, "{}", a.log());
+}
+
 /// A process that an upgrade has started. It is ended when this is dropped.
 struct Next(u32);
 

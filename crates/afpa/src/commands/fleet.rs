@@ -44,9 +44,10 @@ fn judge(look: &OrderLook, is_late: bool) -> Option<Result<String, String>> {
     match &look.fate {
         Fate::Refused { why } => Some(Err(format!("the servers of the fleet refuse it: {why}"))),
         Fate::Queued if is_late => {
-            let why = match look.connected {
-                true => "the servers of the fleet do not take it yet",
-                false => "no server of the fleet can be reached",
+            let why = match (look.connected, &look.held) {
+                (true, Some(why)) => format!("the servers of the fleet do not take it yet ({why})"),
+                (true, None) => "the servers of the fleet do not take it yet".to_owned(),
+                (false, _) => "no server of the fleet can be reached".to_owned(),
             };
             Some(Err(format!("{why}: it is done here alone, waits, and is sent when that changes")))
         }
@@ -141,6 +142,11 @@ fn summary(look: &FleetLook) -> String {
     if look.waiting > 0 {
         text.push_str(&format!("\n{} orders wait for the servers", look.waiting));
     }
+    for name in &look.twins {
+        text.push_str(&format!(
+            "\ntwo machines are named {name}: give each its own `name` in [fleet]"
+        ));
+    }
     let counts = look.counts;
     text.push_str(&format!(
         "\ndone here for the fleet: {} purges, {} denials; everything dropped {} times, made stale {} times\n",
@@ -155,7 +161,7 @@ mod tests {
     use afpa_fleet::Position;
 
     fn look(fate: Fate, standing: Standing) -> OrderLook {
-        OrderLook { fate, connected: false, standing }
+        OrderLook { fate, connected: false, held: None, standing }
     }
 
     #[test]
@@ -177,5 +183,8 @@ mod tests {
         assert_eq!(judge(&look(Fate::Queued, Standing::default()), false), None);
         let said = judge(&look(Fate::Queued, Standing::default()), true).unwrap().unwrap_err();
         assert!(said.contains("no server of the fleet can be reached"), "{said}");
+        let held = Some("no space".to_owned());
+        let look = OrderLook { connected: true, held, ..look(Fate::Queued, Standing::default()) };
+        assert!(judge(&look, true).unwrap().unwrap_err().contains("(no space)"));
     }
 }
