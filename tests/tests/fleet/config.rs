@@ -81,7 +81,8 @@ fn credentials_reach_no_server_without_tls() {
     let authority = Authority::new();
     let second = free_address();
     let more = |address: SocketAddr| {
-        let files = authority.issue("nats", &[&address.ip().to_string()]);
+        let files =
+            authority.issue(&format!("nats{}", address.port()), &[&address.ip().to_string()]);
         let [chain, key] = [files.chain, files.key].map(|file| file.display().to_string());
         let mut arguments = ["--user=afpa", "--pass=secret", "--tls"].map(str::to_owned).to_vec();
         arguments.extend([format!("--tlscert={chain}"), format!("--tlskey={key}")]);
