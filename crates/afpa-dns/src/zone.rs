@@ -169,6 +169,11 @@ impl Zone {
         self.nodes.values()
     }
 
+    /// How many names it has. This takes no longer for a large zone.
+    pub fn names(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Its serial number.
     pub fn serial(&self) -> u32 {
         let soa = self.top().and_then(|top| top.set(rtype::SOA));

@@ -116,7 +116,7 @@ impl ZoneOperations {
             json!({
                 "zone": zone.apex().to_string(),
                 "serial": zone.serial(),
-                "names": zone.nodes().count(),
+                "names": zone.names(),
                 "signed_until": zone.signed_until(),
                 "transfers": begun,
                 "transfers_going_on": going,
