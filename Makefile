@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run build static packages check test test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3
+.PHONY: help docs run build static packages check test prebuilt test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -37,6 +37,10 @@ check: ## format, lints and the crates' own tests, within a minute: what to run 
 test: ## run every test (what CI runs)
 	@scripts/setup build test packages kernels
 	@scripts/test
+
+prebuilt: ## make the eBPF objects for builds without clang anew, with the clang of bpf/prebuilt/clang-version
+	@scripts/setup build test
+	@AFPA_BPF_PREBUILT=renew scripts/cargo build --locked --package afpa-bpf
 
 test-kernels: ## load and try the programs in Debian's stock kernels 6.1 and 6.12, in an emulator
 	@scripts/setup build test kernels

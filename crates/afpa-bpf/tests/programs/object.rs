@@ -11,6 +11,10 @@ const PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/afpa.bpf.o");
 const DNS_PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/dns.bpf.o");
 const QUIC_PREBUILT: &[u8] = include_bytes!("../../../../bpf/prebuilt/quic.bpf.o");
 const PREBUILT_CLANG: &str = include_str!("../../../../bpf/prebuilt/clang-version");
+const PREBUILT_SOURCES: &str = include_str!("../../../../bpf/prebuilt/sources");
+
+#[path = "../../build/sources.rs"]
+mod sources;
 
 #[test]
 fn layouts_agree_with_btf() {
@@ -78,6 +82,9 @@ fn programs(object: &[u8]) -> HashMap<String, &[u8]> {
 
 #[test]
 fn prebuilt_object_is_of_the_same_source() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let mark = sources::mark(&folder).expect("the sources");
+    assert_eq!(mark, PREBUILT_SOURCES.trim(), "bpf/prebuilt is stale: make prebuilt");
     match option_env!("AFPA_CLANG") {
         None => return println!("SKIP: no clang, the prebuilt object is the one in use"),
         Some(clang) if clang != PREBUILT_CLANG.trim() => {
@@ -94,7 +101,7 @@ fn prebuilt_object_is_of_the_same_source() {
         let object = built(packed);
         let (built, prebuilt) = (programs(&object), programs(prebuilt));
         assert!(!built.is_empty(), "{:?}", built.keys());
-        assert!(built == prebuilt, "bpf/prebuilt/{name}.bpf.o is stale: copy the new object there");
+        assert!(built == prebuilt, "bpf/prebuilt/{name}.bpf.o is stale: make prebuilt");
     }
 }
 
