@@ -275,6 +275,11 @@ pub struct DnsAttached {
 }
 
 impl DnsAttached {
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// The answer of its control socket.
     pub fn call(&self, line: &str) -> Option<String> {
         let mut stream = UnixStream::connect(self.socket()?).ok()?;

@@ -34,6 +34,7 @@ mod paths;
 pub mod permit;
 mod police;
 mod purge;
+mod rights;
 mod say;
 mod scope;
 pub mod server;
@@ -45,7 +46,8 @@ pub mod stranger;
 pub mod walk;
 
 pub use detach::{DetachSettings, detach};
-pub use life::{Rights, run};
+pub use life::run;
 pub use police::ReadPolice;
+pub use rights::{DropRights, Rights, Step};
 pub use scope::Scope;
 pub use settings::AttachSettings;

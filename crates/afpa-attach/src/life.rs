@@ -20,6 +20,7 @@ use crate::filler::{Filler, FillerBounds, Sink, learn as learn_targets, spawn};
 use crate::health::{self, Health};
 use crate::names::{Listening, check_hosts, learn, register, sites};
 use crate::paths::AttachSocket;
+use crate::rights::{DropRights, Rights, Step, drop_all, step_of_stranger};
 use crate::say::say;
 use crate::settings::{AttachSettings, map_sizes};
 use crate::signals::{listen_to_signals, next_signal};
@@ -36,15 +37,14 @@ use crate::{ReadPolice, Scope, control, police};
 ///
 /// `read_police` says which clients may connect; HUP calls it again.
 ///
-/// `drop_rights` is called with the rights that must be kept, when all steps that take rights are done. The only
-/// thread besides the calling one is the stranger, which loses its rights as well.
+/// `drop_rights` is called for each [`Step`]: no thread keeps a right that its work does not take.
 ///
 /// # Errors
 /// When the fast path cannot be had, the server does not listen, or another fast path is there.
 pub fn run(
     settings: AttachSettings,
     read_police: ReadPolice,
-    drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+    drop_rights: &DropRights,
 ) -> anyhow::Result<()> {
     let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
     let mut attachment = Attachment::begin(settings, read_police, drop_rights)?;
@@ -76,16 +76,6 @@ struct Attachment {
     _claim: PortClaim,
 }
 
-/// The rights that an attachment needs for as long as it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// Nothing: maps and links are used by their descriptors.
-    None,
-    /// `CAP_NET_ADMIN`: where the kernel has no tcx, the programs are filters, which only a process with this right
-    /// takes off again.
-    NetAdmin,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Now,
@@ -102,11 +92,14 @@ const MOST_TOLD: usize = 5;
 /// How long connections get to end where nothing can be pinned.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
+/// The parts that take no programs.
+type Parts = (DocumentRoot, Listening, Vec<Interface>, Watch, Option<Arc<Stranger>>);
+
 impl Attachment {
     fn begin(
         settings: AttachSettings,
         read_police: ReadPolice,
-        drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+        drop_rights: &DropRights,
     ) -> anyhow::Result<Self> {
         let police = read_police()?; // first: an error here leaves nothing behind
         if settings.listen.iter().any(|address| address.port() != settings.port()) {
@@ -125,12 +118,14 @@ impl Attachment {
             }
         }
         let watch = preflight(&settings)?;
-        let listening = Listening::begin(&settings, stranger_of(&settings)?, &all)?;
+        let stranger = stranger_of(&settings)?;
+        step_of_stranger(stranger.as_deref(), drop_rights, Step::Thread)?;
+        let listening = Listening::begin(&settings, stranger.clone(), &all)?;
         let links = RootSettings { symlinks: settings.symlinks, dotfiles: false };
         let root = DocumentRoot::open(&settings.root, links)
             .with_context(|| format!("cannot use {}", settings.root.display()))?;
         let socket = AttachSocket::new(&settings.folder, settings.port());
-        let parts = (root, listening, all, watch);
+        let parts = (root, listening, all, watch, stranger);
         let police = (police, read_police);
         let loaded = Self::load(settings, socket.clone(), parts, police, claim, drop_rights);
         loaded.inspect_err(|_| socket.remove())
@@ -140,10 +135,10 @@ impl Attachment {
     fn load(
         settings: AttachSettings,
         socket: AttachSocket,
-        (root, listening, all, watch): (DocumentRoot, Listening, Vec<Interface>, Watch),
+        (root, listening, all, watch, stranger): Parts,
         (police, read_police): (PoliceSettings, ReadPolice),
         claim: PortClaim,
-        drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
+        drop_rights: &DropRights,
     ) -> anyhow::Result<Self> {
         let pin_dir = open_pin_dir(&settings);
         PortClaim::clear(settings.port(), pin_dir.as_ref()).map_err(taken)?;
@@ -169,10 +164,12 @@ impl Attachment {
                 "the maps that are kept for connections cannot be removed later: {error}"
             ));
         }
-        drop_rights(match fast_path.interfaces.needs_net_admin() {
+        let kept = match fast_path.interfaces.needs_net_admin() {
             true => Rights::NetAdmin,
             false => Rights::None,
-        })?;
+        };
+        drop_all(stranger.as_deref(), drop_rights, kept)?;
+        drop(stranger);
         check_readable(&root, &settings)?;
         let most = map_sizes().objects as usize;
         let scope = (settings.scope.clone(), settings.keeps.clone());

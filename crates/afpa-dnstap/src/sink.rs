@@ -57,13 +57,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Starts the thread, which connects to the socket at `path` when there is a reader.
+    /// Starts the thread, which connects to the socket at `path` when there is a reader, and counts in `counts`.
     ///
     /// # Errors
     /// When there can be no thread.
-    pub fn start(path: &Path, one_in: u32) -> io::Result<Self> {
+    pub fn start(path: &Path, one_in: u32, counts: Arc<Counts>) -> io::Result<Self> {
         let (queue, samples) = sync_channel(WAITING);
-        let counts = Arc::<Counts>::default();
         let tap = Tap { queue, counts: Arc::clone(&counts), one_in: one_in.max(1) };
         let mut work = Work { path: path.to_owned(), samples, counts: Arc::clone(&counts) };
         let thread = std::thread::Builder::new().name("afpa-dnstap".to_owned());

@@ -87,6 +87,39 @@ impl Process {
         Ok(true)
     }
 
+    /// A line for each thread that has a right which a confined process of an ordinary user has not: a capability, a way to one,
+    /// system calls without a filter, or root. `bounded`: the process began with the right to empty its bounding set.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn rights_left(self, bounded: bool) -> io::Result<Vec<String>> {
+        const NONE: &str = "0000000000000000";
+        let mut left = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{}/task", self.0))? {
+            // A thread may end meanwhile.
+            let Ok(status) = fs::read_to_string(thread?.path().join("status")) else { continue };
+            let of = |name: &str| {
+                let line =
+                    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+                line.unwrap_or_default().trim().to_owned()
+            };
+            let none = ["CapEff", "CapPrm", "CapInh", "CapAmb"].map(|name| (name, NONE));
+            let bound = bounded.then_some(("CapBnd", NONE));
+            let due = [("NoNewPrivs", "1"), ("Seccomp", "2")];
+            let too_much =
+                none.into_iter().chain(bound).chain(due).filter(|(name, due)| of(name) != *due);
+            let mut words: Vec<_> =
+                too_much.map(|(name, _)| format!("{name} {}", of(name))).collect();
+            if of("Uid").split_whitespace().any(|user| user == "0") {
+                words.push(format!("Uid {}", of("Uid")));
+            }
+            if !words.is_empty() {
+                left.push(format!("{}: {}", of("Name"), words.join(", ")));
+            }
+        }
+        Ok(left)
+    }
+
     /// Real, effective, saved and file-system user of the process.
     ///
     /// # Errors

@@ -194,8 +194,25 @@ pub fn restrict(keep: CapabilitySet) -> anyhow::Result<()> {
     if unistd::geteuid().is_root() {
         return Ok(());
     }
+    keep_only(keep)
+}
+
+/// For a thread that is there before the process becomes `identity`: keeps only the capabilities for that step, which the C
+/// library has every thread take. [`restrict`] takes those away as well.
+///
+/// # Errors
+/// As [`Identity::assume`].
+pub fn precede(identity: Option<&Identity>) -> anyhow::Result<()> {
+    prctl::set_no_new_privs().context("cannot set no_new_privs")?;
+    if identity.map_or(unistd::geteuid(), |identity| identity.uid).is_root() {
+        return Ok(());
+    }
+    keep_only(CapabilitySet::SETUID | CapabilitySet::SETGID)
+}
+
+/// Capabilities belong to threads: those started later inherit what this one has left.
+fn keep_only(keep: CapabilitySet) -> anyhow::Result<()> {
     empty_bounding_set().context("cannot empty the capability bounding set")?;
-    // Capabilities belong to threads: those started later inherit what this one has left.
     thread::clear_ambient_capability_set().context("cannot clear the ambient capabilities")?;
     let had = thread::capabilities(None).context("cannot read the capabilities")?;
     let kept = had.permitted & keep;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use afpa_testkit::proc::Process;
 use afpa_testkit::{Random, eventually_within};
 use afpa_tests::dns::{
     A, COOKIE_SECRET, DnsAttached, DnsClient, DnsLab, NameServer, Odd, Query, SOA, TapReader,
@@ -278,6 +279,7 @@ fn answers_of_the_kernel_are_samples_for_dnstap() {
         let query = Query { edns: Some(1232), ..Query::new("Host1.example.test", A) };
         pinned(&attached, &mut client, &query);
     }
+    assert_eq!(Process(attached.id()).rights_left(true).expect("threads"), [""; 0], "by thread");
     eventually_within(Duration::from_secs(20), "each answer is a sample", || {
         let statistics = attached.statistics();
         assert_eq!(statistics["dnstap"]["lost"], 0, "{statistics:#}");

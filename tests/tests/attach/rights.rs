@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use afpa_testkit::proc::Process;
-use afpa_testkit::{eventually, skip};
+use afpa_testkit::{Running, eventually, skip};
 use afpa_tests::attach::{Attached, Lab};
 use afpa_tests::bpf_home;
 
@@ -31,14 +31,42 @@ fn rights_are_given_up_and_files_are_followed_all_the_same() {
     assert!(process.users().expect("users").iter().all(|user| *user != 0));
     assert!(process.groups().expect("groups").iter().all(|group| *group != 0));
     assert_eq!(process.capabilities().expect("capabilities"), 0);
-    let status = fs::read_to_string(format!("/proc/{}/status", attached.id())).expect("status");
-    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    assert_eq!(process.rights_left(true).expect("threads"), [""; 0], "by thread");
     assert!(is_answered(&lab, &attached));
     lab.file("late.html", "late");
     eventually("a new file is pinned", || attached.pinned() == 2);
     drop(attached);
     let (_, said) = lab.detach(&["--wait", "10"]);
     assert!(!lab.has_programs(), "{said}");
+}
+
+/// As a service manager starts it that gives an ordinary user capabilities.
+#[test]
+fn rights_that_an_ordinary_user_began_with_are_given_up() {
+    let lab = lab!();
+    lab.file("small.html", "small");
+    let run = lab.folder.path().join("run");
+    fs::create_dir_all(&run).expect("a folder");
+    chown(&run, Some(65534), Some(65534)).expect("given away");
+    let afpa = lab.afpa();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    let given = "+sys_admin,+net_admin,+bpf,+perfmon,+setpcap,+setuid,+setgid";
+    command.args(["--inh-caps", given, "--ambient-caps", given]).arg(afpa.get_program());
+    command.args(afpa.get_args()).env("RUNTIME_DIRECTORY", &run);
+    command.args(["attach", "--listen", &Lab::address().to_string(), "--root"]).arg(lab.path(""));
+    let log = fs::File::create(lab.folder.path().join("attach.log")).expect("a log");
+    command.stdout(log.try_clone().expect("a log")).stderr(log);
+    let mut running = Running::start(&mut command);
+    let threads = format!("/proc/{}/task", running.id());
+    let is_filler = |thread: fs::DirEntry| {
+        fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "filler")
+    };
+    eventually("it runs", || {
+        assert!(running.is_alive(), "{}", lab.log());
+        fs::read_dir(&threads).expect("threads").flatten().any(is_filler)
+    });
+    assert_eq!(Process(running.id()).rights_left(true).expect("threads"), [""; 0], "by thread");
 }
 
 #[test]

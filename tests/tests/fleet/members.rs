@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use afpa_testkit::limits::is_root;
+use afpa_testkit::proc::Process;
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Server, eventually, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -110,6 +112,9 @@ fn a_reload_joins_and_leaves() {
     let a = machine("a", &nats.urls(), &application, ("", ""));
     let b = machine("b", &nats.urls(), &application, ("", ""));
     gather(&[&a, &b], &["a", "b"]);
+    assert!(threads(&a).iter().any(|name| name == "afpa-fleet"));
+    let left = Process(a.pid()).rights_left(is_root()).expect("threads");
+    assert_eq!(left, [""; 0], "by thread");
     let file = b.configuration();
     let whole = std::fs::read_to_string(&file).expect("read");
     let reload = |text: &str, times: usize| {

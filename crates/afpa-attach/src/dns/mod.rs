@@ -27,14 +27,14 @@ use std::time::Duration;
 use afpa_bpf::dns::abi::{DNS_SERVERS, DnsAddress, DnsConfig, DnsSeed};
 use afpa_bpf::dns::{DnsPath, address_bytes};
 use afpa_bpf::{PortClaim, carrying, interfaces, is_reachable};
-use afpa_dnstap::Sink;
+use afpa_dnstap::{Counts, Sink};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
 use self::cookies::Cookies;
 use self::engine::{Engine, Pace};
-use crate::Rights;
 use crate::paths::AttachSocket;
+use crate::rights::{DropRights, Rights, Step, drop_all, step_of_stranger};
 use crate::say::say;
 use crate::signals::{listen_to_signals, next_signal};
 use crate::stranger::{INTERFACE, Stranger};
@@ -74,10 +74,7 @@ const BURST_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// When the programs cannot be had, or another fast path is there.
-pub fn run(
-    settings: DnsSettings,
-    drop_rights: impl FnOnce(Rights) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+pub fn run(settings: DnsSettings, drop_rights: &DropRights) -> anyhow::Result<()> {
     let signals = listen_to_signals()?; // before the first thread: they all inherit the mask
     let port = check(&settings)?;
     let cookies = settings.cookie_secret.as_deref().map(Cookies::read).transpose()?;
@@ -85,6 +82,7 @@ pub fn run(
     claim.lock(port).context("the port cannot be accelerated")?;
     let stranger =
         Arc::new(Stranger::make(port).context("the server cannot be asked as a stranger")?);
+    step_of_stranger(Some(&stranger), drop_rights, Step::Thread)?;
     let path = DnsPath::load().context("the fast path cannot be had")?;
     for (number, address) in settings.listen.iter().enumerate() {
         path.serve(address.ip(), number as u32)?;
@@ -107,16 +105,14 @@ pub fn run(
         ..DnsConfig::ZERO
     };
     let pace = Pace { rate: settings.ask_rate, settle: settings.settle, poll: settings.poll };
-    let sink = settings.dnstap.as_ref().map(|(path, one_in)| Sink::start(path, *one_in));
-    let sink = sink.transpose().context("there can be no thread for dnstap")?;
-    let samples = sink.as_ref().map(|sink| Arc::clone(sink.counts()));
+    let samples = settings.dnstap.as_ref().map(|_| Arc::<Counts>::default());
     let engine = Arc::new(Engine::new(
         path,
         settings.listen.clone(),
         pace,
         (config, seed),
         cookies,
-        samples,
+        samples.clone(),
     ));
     let socket = AttachSocket::new(&settings.folder, port);
     let listener = crate::control::listen(&socket.path)
@@ -126,11 +122,19 @@ pub fn run(
     });
     let metrics = metrics.transpose()?;
     attach(&engine)?;
-    let begun = drop_rights(Rights::None).and_then(|()| engine.start(&stranger)).and_then(|()| {
+    // Threads are made behind this: they inherit what is left.
+    let begun = drop_all(Some(&stranger), drop_rights, Rights::None);
+    let begun = begun.and_then(|()| engine.start(&stranger)).and_then(|()| {
         crate::control::serve(listener, control::AttachedDns(Arc::clone(&engine)))?;
-        if let Some(tap) = sink.as_ref().and_then(Sink::tap) {
+        if let (Some((path, one_in)), Some(counts)) = (&settings.dnstap, samples) {
+            let sink = Sink::start(path, *one_in, counts);
+            let sink = sink.context("there can be no thread for dnstap")?;
             let engine = Arc::clone(&engine);
-            crate::filler::spawn("dnstap", move || engine.pass_samples(&tap))?;
+            crate::filler::spawn("dnstap", move || {
+                if let Some(tap) = sink.tap() {
+                    engine.pass_samples(&tap);
+                }
+            })?;
         }
         if let Some(listener) = metrics {
             crate::control::serve_metrics(listener, control::AttachedDns(Arc::clone(&engine)))?;

@@ -44,6 +44,11 @@ enum Wish {
     Stream { to: SocketAddr, patience: Duration, reply: SyncSender<io::Result<TcpStream>> },
     /// Datagrams to an address, and from it alone.
     Datagrams { to: SocketAddr, reply: SyncSender<io::Result<UdpSocket>> },
+    /// Something that its thread alone can do.
+    Act {
+        act: Box<dyn FnOnce() -> anyhow::Result<()> + Send>,
+        reply: SyncSender<anyhow::Result<()>>,
+    },
 }
 
 impl Stranger {
@@ -119,6 +124,19 @@ impl Stranger {
         answer.recv().map_err(|_| gone())?
     }
 
+    /// Does something on its thread.
+    ///
+    /// # Errors
+    /// Those of `act`.
+    pub fn act(
+        &self,
+        act: impl FnOnce() -> anyhow::Result<()> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let (reply, answer) = sync_channel(1);
+        self.wish(Wish::Act { act: Box::new(act), reply })?;
+        answer.recv().map_err(|_| gone())?
+    }
+
     fn wish(&self, wish: Wish) -> io::Result<()> {
         let sent = self.wishes.lock().unwrap_or_else(PoisonError::into_inner).send(wish);
         sent.map_err(|_| gone())
@@ -129,7 +147,7 @@ fn gone() -> io::Error {
     io::Error::other("the stranger's thread has ended")
 }
 
-/// Opens sockets until nobody is left to ask for one.
+/// Opens sockets, and does what else is wished, until nobody is left to ask for it.
 fn live(wanted: &Receiver<Wish>) {
     while let Ok(wish) = wanted.recv() {
         let _nobody_waits = match wish {
@@ -137,6 +155,7 @@ fn live(wanted: &Receiver<Wish>) {
                 reply.send(TcpStream::connect_timeout(&to, patience)).is_ok()
             }
             Wish::Datagrams { to, reply } => reply.send(datagrams(to)).is_ok(),
+            Wish::Act { act, reply } => reply.send(act()).is_ok(),
         };
     }
 }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_attach::dns::DnsSettings;
 use afpa_attach::kept::KeptScope;
-use afpa_attach::{AttachSettings, DetachSettings, ReadPolice, Rights, Scope};
+use afpa_attach::{AttachSettings, DetachSettings, DropRights, ReadPolice, Rights, Scope, Step};
 use afpa_bpf::longest_answer;
 use afpa_cache::root::SymlinkPolicy;
 use afpa_config::{Connections, prefixes_of_files};
@@ -182,10 +183,10 @@ pub struct Detach {
 pub fn attach(options: &Attach) -> anyhow::Result<()> {
     let identity = Identity::find(options.user.as_deref(), options.group.as_deref())?;
     let folder = control::prepare_folder(identity.as_ref())?;
+    let owner = identity.as_ref().map(pin_dir_owner);
+    let drop_rights: DropRights = Arc::new(move |step| drop_rights(identity.as_ref(), step));
     if options.dns {
-        return afpa_attach::dns::run(dns_settings(options, folder), |rights| {
-            drop_rights(identity.as_ref(), rights)
-        });
+        return afpa_attach::dns::run(dns_settings(options, folder), &drop_rights);
     }
     let Some(root) = options.root.clone() else { bail!("--root DIR is missing") };
     let (socketless, admission) = admission(options.connections);
@@ -221,11 +222,9 @@ pub fn attach(options: &Attach) -> anyhow::Result<()> {
         self_check: options.self_check,
         answer_timeout: Duration::from_secs(5),
         folder,
-        owner: identity.as_ref().map(pin_dir_owner),
+        owner,
     };
-    afpa_attach::run(settings, read_police(options)?, |rights| {
-        drop_rights(identity.as_ref(), rights)
-    })
+    afpa_attach::run(settings, read_police(options)?, &drop_rights)
 }
 
 fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
@@ -244,14 +243,15 @@ fn dns_settings(options: &Attach, folder: PathBuf) -> DnsSettings {
     }
 }
 
-fn drop_rights(identity: Option<&Identity>, rights: Rights) -> anyhow::Result<()> {
-    let keep = match rights {
-        Rights::None => CapabilitySet::empty(),
-        Rights::NetAdmin => CapabilitySet::NET_ADMIN,
+fn drop_rights(identity: Option<&Identity>, step: Step) -> anyhow::Result<()> {
+    let keep = match step {
+        Step::Thread => return privileges::precede(identity),
+        Step::Process(Rights::NetAdmin) => CapabilitySet::NET_ADMIN,
+        Step::Process(Rights::None) | Step::ThreadAfterProcess => CapabilitySet::empty(),
     };
-    match identity {
-        Some(identity) => identity.assume(keep)?,
-        None => privileges::restrict(keep)?,
+    match (step, identity) {
+        (Step::Process(_), Some(identity)) => identity.assume(keep)?,
+        _ => privileges::restrict(keep)?,
     }
     if let Err(error) = Confinement::begin_alone() {
         tracing::warn!(

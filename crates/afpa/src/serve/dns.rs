@@ -211,7 +211,8 @@ impl DnsState {
         }
         self.sink = None;
         if let Some((path, one_in)) = wanted {
-            let sink = Sink::start(&path, u32::try_from(one_in).unwrap_or(u32::MAX));
+            let of = u32::try_from(one_in).unwrap_or(u32::MAX);
+            let sink = Sink::start(&path, of, Arc::default());
             let sink = sink.context("the thread for dnstap cannot be started")?;
             self.sink = Some((path, one_in, sink));
         }
