@@ -10,17 +10,9 @@
 # Of a chain of addresses that a program in Node passes on, one in Python sees the last.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-debian_install nats-server
+nats_server
 pip_install nats-py==2.16.0
 npm_install nats@2.29.3
-root/usr/sbin/nats-server --version
-root/usr/sbin/nats-server -a 127.0.0.1 -p -1 --ports_file_dir "$FOLDER" 2>/dev/null &
-server=$!
-trap 'kill $server; rm -rf "$FOLDER"' EXIT
-until compgen -G 'nats-server_*.ports' >/dev/null; do sleep 0.1; done
-until grep -o 'nats://127.0.0.1:[0-9]*' nats-server_*.ports >address; do sleep 0.1; done
-ADDRESS=$(<address)
-export ADDRESS
 
 cat >echo.js <<'JS'
 const { connect, headers } = require("nats");
@@ -50,9 +42,7 @@ asyncio.run(main())
 PY
 : >log
 node echo.js >>log &
-servers="$server $!"
-# shellcheck disable=SC2086 # two numbers
-trap 'kill $servers; rm -rf "$FOLDER"' EXIT
+servers+=($!)
 until grep -q ready log; do sleep 0.1; done
 seen 'nats of npm' 1,2 "$(head -1 log)"
 seen 'nats-py' "{'A': '2'}" "$(v/bin/python ask.py)"

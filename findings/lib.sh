@@ -56,6 +56,19 @@ seen() {
     fi
 }
 
+# nats_server: a server of NATS with JetStream of Debian 12, at the address $ADDRESS. It ends with the script.
+nats_server() {
+    debian_install nats-server
+    root/usr/sbin/nats-server --version
+    root/usr/sbin/nats-server -js -sd "$FOLDER/store" -a 127.0.0.1 -p -1 --ports_file_dir "$FOLDER" 2>/dev/null &
+    servers=($!)
+    trap 'kill "${servers[@]}"; wait; rm -rf "$FOLDER"' EXIT
+    until compgen -G 'nats-server_*.ports' >/dev/null; do sleep 0.1; done
+    until grep -o 'nats://127.0.0.1:[0-9]*' nats-server_*.ports >address; do sleep 0.1; done
+    ADDRESS=$(<address)
+    export ADDRESS
+}
+
 # fastcgi_servers: nginx, HAProxy, lighttpd and h2o of Debian 12, each at the socket ./NAME, in front of one FastCGI program.
 # Standard input is the program's Python: a function answer(parameters), which returns the output; pairs(parameters) has the
 # parameters as lines NAME=VALUE.
