@@ -18,8 +18,6 @@ const SUITE: &str = "trixie";
 /// Its packages besides the least that Debian needs, and their programs.
 const PACKAGES: &str = "nginx,haproxy,varnish";
 const PROGRAMS: [&str; 3] = ["nginx", "haproxy", "varnishd"];
-/// Unless `DEBIAN_MIRROR` names another.
-const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// The loader of the root's programs, and the folder of its libraries.
 #[cfg(target_arch = "x86_64")]
@@ -61,11 +59,11 @@ impl Root {
         }
         fs::create_dir_all(&unfinished)
             .with_context(|| format!("cannot make {FOLDER}, which takes root's rights"))?;
-        let mirror = env::var_os("DEBIAN_MIRROR").unwrap_or_else(|| MIRROR.into());
         let output = Command::new("debootstrap")
             .args(["--variant=minbase", &format!("--include={PACKAGES}"), SUITE])
             .arg(&unfinished)
-            .arg(mirror)
+            // Else debootstrap has one of its own.
+            .args(env::var_os("DEBIAN_MIRROR"))
             .stdin(Stdio::null())
             .output()
             .context("cannot start debootstrap (Debian package debootstrap)")?;
