@@ -130,7 +130,7 @@ fn exchanges_allocate_nothing(ring: Option<Ring>) {
     assert!(ring.is_none_or(|ring| ring.counts().sockets == 1), "the server's connection is there");
 }
 
-/// Many requests wait for their servers at once; their answers take turns with the memory in which they are gathered.
+/// Many requests wait for their servers at once; the memory in which their answers are gathered is kept for the next ones.
 #[test]
 fn exchanges_that_wait_for_their_servers_allocate_nothing() {
     const EXCHANGES: usize = 100;
@@ -156,10 +156,17 @@ fn exchanges_that_wait_for_their_servers_allocate_nothing() {
         }));
     };
     at_once();
-    let counted = allocation_counter::measure(&mut at_once);
-    println!("allocations of {EXCHANGES} exchanges at once: {counted:?}");
-    // The exchanges themselves, and the list of them.
-    assert_eq!(counted.count_total, EXCHANGES as u64 + 1, "{counted:?}");
+    // The exchanges themselves, and the list of them. More answers than ever before may have come in one turn, and they leave
+    // together: each of these needs memory once.
+    let least = EXCHANGES as u64 + 1;
+    let counts: Vec<u64> =
+        (0..20).map(|_| allocation_counter::measure(&mut at_once).count_total).collect();
+    println!("allocations of {EXCHANGES} exchanges at once: {counts:?}");
+    assert!(counts.contains(&least), "{counts:?}");
+    assert!(
+        counts.iter().map(|count| count - least).sum::<u64>() <= EXCHANGES as u64,
+        "{counts:?}"
+    );
 }
 
 /// All read bytes are with the client or on their way to it: the buffers are there for other exchanges.
