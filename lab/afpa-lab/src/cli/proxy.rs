@@ -16,7 +16,7 @@ use super::peers::{Cores, with_setup};
 /// Exit status: 0 measured; 1 a proxy gave a wrong answer or an error, or could not be started; 2 wrong usage.
 #[derive(Debug, Args)]
 pub(super) struct Proxy {
-    /// Proxies: afpa, haproxy, nginx, afpa-readiness, afpa-completion, afpa-kernel [default: the first three, as far as they are here]
+    /// Proxies: afpa, haproxy, nginx, haproxy-debian13, nginx-debian13, afpa-readiness, afpa-completion, afpa-kernel [default: the first five, as far as they are here]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     proxies: Vec<String>,
     /// Where [default: cores as root, else loopback]

@@ -28,7 +28,7 @@ use network::Network;
 use run::Run;
 
 /// Proxies that are measured when none is named.
-const USUAL: [&str; 3] = ["afpa", "haproxy", "nginx"];
+const USUAL: [&str; 5] = ["afpa", "haproxy", "nginx", "haproxy-debian13", "nginx-debian13"];
 const KERNEL: &str = "afpa-kernel";
 /// Each file is asked of each server behind a proxy, twice.
 const CHECKS: u32 = 6;

@@ -4,22 +4,31 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::backends::BACKENDS;
+use super::installed::Origin;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, files, installed, template};
 
-/// Names of all of them. The last three take part only where they are asked for by name: AFPA always with epoll, AFPA
-/// always with io_uring, and AFPA with its fast path, which answers cached files in the kernel and needs an interface to
+/// Names of all of them. Those of AFPA with a second word take part only where they are asked for by name: always with epoll,
+/// always with io_uring, and with its fast path, which answers cached files in the kernel and needs an interface to
 /// answer on.
-pub(crate) const BALANCERS: [&str; 6] =
-    ["afpa", "haproxy", "nginx", "afpa-readiness", "afpa-completion", "afpa-kernel"];
+pub(crate) const BALANCERS: [&str; 8] = [
+    "afpa",
+    "haproxy",
+    "nginx",
+    "haproxy-debian13",
+    "nginx-debian13",
+    "afpa-readiness",
+    "afpa-completion",
+    "afpa-kernel",
+];
 
 /// A proxy that can be measured, before the servers that `backends` names.
 pub(crate) struct Balancer {
     kind: Kind,
-    program: Option<PathBuf>,
+    afpa: PathBuf,
     backends: [SocketAddr; BACKENDS],
 }
 
@@ -30,8 +39,8 @@ enum Kind {
         io: &'static str,
         fast_path: bool,
     },
-    HaProxy,
-    Nginx,
+    HaProxy(Origin),
+    Nginx(Origin),
 }
 
 impl Balancer {
@@ -41,29 +50,25 @@ impl Balancer {
         programs: &Programs,
         backends: [SocketAddr; BACKENDS],
     ) -> Option<Self> {
+        let (_, origin) = Origin::of(name);
         let kind = match name {
             "afpa" => Kind::Afpa { io: "auto", fast_path: false },
             "afpa-readiness" => Kind::Afpa { io: "readiness", fast_path: false },
             "afpa-completion" => Kind::Afpa { io: "completion", fast_path: false },
             "afpa-kernel" => Kind::Afpa { io: "auto", fast_path: true },
-            "haproxy" => Kind::HaProxy,
-            "nginx" => Kind::Nginx,
+            "haproxy" | "haproxy-debian13" => Kind::HaProxy(origin),
+            "nginx" | "nginx-debian13" => Kind::Nginx(origin),
             _ => return None,
         };
-        let program = match kind {
-            Kind::Afpa { .. } => Some(programs.afpa.clone()).filter(|program| program.is_file()),
-            Kind::HaProxy => installed::find("haproxy"),
-            Kind::Nginx => installed::find("nginx"),
-        };
-        Some(Self { kind, program, backends })
+        Some(Self { kind, afpa: programs.afpa.clone(), backends })
     }
 
     /// The configuration: its name, and the template.
     fn template(&self) -> (&'static str, &'static str) {
         match self.kind {
             Kind::Afpa { .. } => ("afpa.toml", include_str!("../../../servers/balancer-afpa.toml")),
-            Kind::HaProxy => ("haproxy.cfg", include_str!("../../../servers/balancer-haproxy.cfg")),
-            Kind::Nginx => ("nginx.conf", include_str!("../../../servers/balancer-nginx.conf")),
+            Kind::HaProxy(_) => ("haproxy.cfg", include_str!("../../../servers/balancer-haproxy.cfg")),
+            Kind::Nginx(_) => ("nginx.conf", include_str!("../../../servers/balancer-nginx.conf")),
         }
     }
 }
@@ -75,8 +80,10 @@ impl Server for Balancer {
             Kind::Afpa { io: "readiness", .. } => "afpa-readiness",
             Kind::Afpa { io: "completion", .. } => "afpa-completion",
             Kind::Afpa { .. } => "afpa",
-            Kind::HaProxy => "haproxy",
-            Kind::Nginx => "nginx",
+            Kind::HaProxy(Origin::Here) => "haproxy",
+            Kind::HaProxy(Origin::Debian13) => "haproxy-debian13",
+            Kind::Nginx(Origin::Here) => "nginx",
+            Kind::Nginx(Origin::Debian13) => "nginx-debian13",
         }
     }
 
@@ -88,42 +95,46 @@ impl Server for Balancer {
             Kind::Afpa { io: "readiness", .. } => "AFPA before three servers, waiting by epoll",
             Kind::Afpa { io: "completion", .. } => "AFPA before three servers, waiting by io_uring",
             Kind::Afpa { .. } => "AFPA in user mode, before three servers",
-            Kind::HaProxy => "HAProxy before three servers, small files in its cache",
-            Kind::Nginx => "nginx before three servers, small files by open_file_cache",
+            Kind::HaProxy(_) => "HAProxy before three servers, small files in its cache",
+            Kind::Nginx(_) => "nginx before three servers, small files by open_file_cache",
         }
     }
 
     fn lacks(&self) -> Option<String> {
-        self.program.is_none().then(|| match self.kind {
-            Kind::Afpa { .. } => "afpa is not built".to_owned(),
-            Kind::HaProxy => "haproxy is not installed (Debian package haproxy)".to_owned(),
-            Kind::Nginx => "nginx is not installed (Debian package nginx)".to_owned(),
-        })
+        match self.kind {
+            Kind::Afpa { .. } => super::afpa::lacks(&self.afpa),
+            Kind::HaProxy(origin) => origin.lacks("haproxy", "haproxy"),
+            Kind::Nginx(origin) => origin.lacks("nginx", "nginx"),
+        }
     }
 
     fn version(&self) -> String {
-        let argument = match self.kind {
-            Kind::Afpa { .. } => "--version",
-            Kind::HaProxy | Kind::Nginx => "-v",
-        };
-        let program = self.program.as_deref();
-        program.map_or_else(String::new, |program| installed::version(program, argument))
+        match self.kind {
+            Kind::Afpa { .. } => installed::version(&self.afpa, "--version"),
+            Kind::HaProxy(origin) => origin.version("haproxy", "-v"),
+            Kind::Nginx(origin) => origin.version("nginx", "-v"),
+        }
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
-        let program = self.program.as_ref().with_context(|| self.lacks().unwrap_or_default())?;
         let (name, text) = self.template();
-        let file = template::write(setup, name, &template::with_backends(text, &self.backends))?;
-        let launch = Launch::new(program);
+        let text = template::with_backends(text, &self.backends);
+        let text = match self.kind {
+            Kind::Nginx(origin) => origin.configuration(&text),
+            Kind::Afpa { .. } | Kind::HaProxy(_) => text,
+        };
+        let file = template::write(setup, name, &text)?;
         let launch = match self.kind {
-            Kind::Afpa { io, fast_path } => launch
+            Kind::Afpa { io, fast_path } => Launch::new(&self.afpa)
                 .args(["serve", "--config"])
                 .arg(&file)
                 .arg("--control")
                 .arg(setup.folder.join("control.sock"))
                 .args(["--io", io, "--fast-path", if fast_path { "on" } else { "off" }]),
-            Kind::HaProxy => launch.args(["-db", "-f"]).arg(&file),
-            Kind::Nginx => files::nginx(launch, setup.folder, &file),
+            Kind::HaProxy(origin) => Launch::of(origin, "haproxy")?.args(["-db", "-f"]).arg(&file),
+            Kind::Nginx(origin) => {
+                files::nginx(Launch::of(origin, "nginx")?, setup.folder, &file)
+            }
         };
         Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }

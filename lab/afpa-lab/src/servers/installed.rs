@@ -18,7 +18,18 @@ pub(super) enum Origin {
     Debian13,
 }
 
+/// How the names of Debian 13's servers end.
+const DEBIAN13: &str = "-debian13";
+
 impl Origin {
+    /// The program of a server's name, and its origin: `nginx-debian13` is Debian 13's `nginx`.
+    pub(super) fn of(name: &str) -> (&str, Self) {
+        match name.strip_suffix(DEBIAN13) {
+            Some(program) => (program, Self::Debian13),
+            None => (name, Self::Here),
+        }
+    }
+
     /// The reason why its program cannot be started; `None` if it can.
     pub(super) fn lacks(self, program: &str, package: &str) -> Option<String> {
         match self {
@@ -97,6 +108,12 @@ mod tests {
         assert_eq!(lacks("sh", "dash"), None);
         let missing = lacks("no-such-server", "no-such-package").expect("it is missing");
         assert!(missing.contains("no-such-server") && missing.contains("no-such-package"));
+    }
+
+    #[test]
+    fn a_name_says_the_program_and_its_origin() {
+        assert_eq!(Origin::of("haproxy-debian13"), ("haproxy", Origin::Debian13));
+        assert_eq!(Origin::of("afpa-kernel"), ("afpa-kernel", Origin::Here));
     }
 
     #[test]

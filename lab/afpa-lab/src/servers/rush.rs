@@ -1,15 +1,16 @@
 //! Proxies and servers of a rush: many clients, over a network, before servers that keep connections or close them.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use super::installed::Origin;
 use super::running::Launch;
 use super::{Programs, Running, ServerSetup, files, installed, template};
 
 /// Names of the proxies.
-pub(crate) const RUSHED: [&str; 3] = ["afpa", "haproxy", "nginx"];
+pub(crate) const RUSHED: [&str; 5] =
+    ["afpa", "haproxy", "nginx", "haproxy-debian13", "nginx-debian13"];
 /// Servers that keep connections, and as many that close them.
 const SERVERS: u16 = 8;
 /// Length of an answer's content.
@@ -38,7 +39,10 @@ pub(crate) fn server_ports() -> (u16, u16) {
 pub(crate) fn lacks(name: &str, programs: &Programs) -> Option<String> {
     match name {
         "afpa" => super::afpa::lacks(&programs.afpa),
-        "haproxy" | "nginx" => installed::lacks(name, name),
+        name if RUSHED.contains(&name) => {
+            let (program, origin) = Origin::of(name);
+            origin.lacks(program, program)
+        }
         _ => Some(format!("no proxy '{name}'; there are: {}", RUSHED.join(", "))),
     }
 }
@@ -47,7 +51,10 @@ pub(crate) fn lacks(name: &str, programs: &Programs) -> Option<String> {
 pub(crate) fn version(name: &str, programs: &Programs) -> String {
     match name {
         "afpa" => installed::version(&programs.afpa, "--version"),
-        _ => installed::find(name).map_or_else(String::new, |path| installed::version(&path, "-v")),
+        _ => {
+            let (program, origin) = Origin::of(name);
+            origin.version(program, "-v")
+        }
     }
 }
 
@@ -58,22 +65,24 @@ pub(crate) fn start_proxy<'a>(
     servers: IpAddr,
     programs: &Programs,
 ) -> Result<Running<'a>> {
-    let (file, text) = match name {
+    let (program, origin) = Origin::of(name);
+    let (file, text) = match program {
         "afpa" => ("afpa.toml", include_str!("../../../servers/rush-afpa.toml")),
         "haproxy" => ("haproxy.cfg", include_str!("../../../servers/rush-haproxy.cfg")),
         "nginx" => ("nginx.conf", include_str!("../../../servers/rush-nginx.conf")),
         _ => bail!("no proxy '{name}'"),
     };
-    let file = template::write(setup, file, &filled(name, text, setup.address.ip(), servers))?;
-    let launch = match name {
+    let text = origin.configuration(&filled(program, text, setup.address.ip(), servers));
+    let file = template::write(setup, file, &text)?;
+    let launch = match program {
         "afpa" => Launch::new(&programs.afpa)
             .args(["serve", "--config"])
             .arg(&file)
             .arg("--control")
             .arg(setup.folder.join("control.sock"))
             .args(["--fast-path", "off"]),
-        "haproxy" => Launch::new(find("haproxy")?).args(["-db", "-f"]).arg(&file),
-        _ => files::nginx(Launch::new(find("nginx")?), setup.folder, &file),
+        "haproxy" => Launch::of(origin, program)?.args(["-db", "-f"]).arg(&file),
+        _ => files::nginx(Launch::of(origin, program)?, setup.folder, &file),
     };
     let listens = address(setup.address.ip(), SERVERS, true);
     Running::nothing(setup).with_configuration(file).and(setup, launch, listens)
@@ -92,21 +101,17 @@ pub(crate) fn start_servers<'a>(setup: &ServerSetup<'a>) -> Result<Running<'a>> 
         .replace("@content@", &"x".repeat(CONTENT))
         .replace("@piece@", &"x".repeat(PIECE));
     let file = template::write(setup, "servers.conf", &text)?;
-    let launch = files::nginx(Launch::new(find("nginx")?), setup.folder, &file);
+    let launch = files::nginx(Launch::of(Origin::Here, "nginx")?, setup.folder, &file);
     let last = SocketAddr::new(setup.address.ip(), server_ports().1);
     Running::nothing(setup).with_configuration(file).and(setup, launch, last)
 }
 
-fn find(program: &str) -> Result<PathBuf> {
-    installed::find(program).with_context(|| format!("{program} is not installed"))
-}
-
 /// A configuration with the addresses of both sides.
-fn filled(name: &str, text: &str, proxy: IpAddr, servers: IpAddr) -> String {
+fn filled(program: &str, text: &str, proxy: IpAddr, servers: IpAddr) -> String {
     let at = |number: u16| SocketAddr::new(servers, FIRST + number);
     let each = |first: u16| -> String {
         let numbers = first..first + SERVERS;
-        match name {
+        match program {
             "afpa" => {
                 let of = |number| format!("{{ to = \"{}\", max_connections = 40000 }}", at(number));
                 numbers.map(of).collect::<Vec<_>>().join(", ")
