@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use afpa_fleet::{Credentials, FleetSettings, NotCredentials};
+use afpa_fleet::{Credentials, FleetSettings, NotCredentials, Secret};
 
 use crate::finding::{Finding, Location};
 use crate::http3::KeyError;
@@ -23,6 +23,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> FleetSettings {
     FleetSettings {
         servers: s.texts("servers", "URLs of NATS servers", Vec::new(), server),
         credentials: s.optional_path("credentials"),
+        secret: s.optional_path("secret"),
         ca: s.optional_path("ca"),
         name: s.text_or("name", "word", "auto", word),
         region: s.text_or("region", "word", "none", word),
@@ -54,12 +55,43 @@ pub fn fleet_credentials(settings: &FleetSettings) -> Result<Option<Credentials>
     })
 }
 
+/// The secret in the file of a fleet; `None`: there is no fleet, or nothing secret is shared.
+///
+/// # Errors
+/// When the file cannot be read, has no secret, or others may read it.
+pub fn fleet_secret(settings: &FleetSettings) -> Result<Option<Secret>, KeyError> {
+    let Some(path) = settings.secret.as_deref().filter(|_| settings.is_on()) else {
+        return Ok(None);
+    };
+    let said = path.display();
+    let remedy = format!("make one by `openssl rand -hex 32 > {said}`, the same for all machines");
+    let wrong = |cause: String, remedy: String| KeyError { cause, remedy, is_denied: false };
+    let bytes = read_secret(path).map_err(|error| KeyError {
+        is_denied: error.kind() == io::ErrorKind::PermissionDenied,
+        ..wrong(format!("cannot read the secret of the fleet in {said}: {error}"), remedy.clone())
+    })?;
+    if let Some(open) = open_to_all(Some(path), Location::Nowhere) {
+        return Err(wrong(format!("{}, and so its secret", open.cause), open.remedy));
+    }
+    Secret::of(&bytes).map(Some).map_err(|why| wrong(format!("{said} {why}"), remedy))
+}
+
+/// No file of a secret is long; a device would never end.
+fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
+    let about = std::fs::metadata(path)?;
+    match about.is_file() && about.len() <= 64 * 1024 {
+        true => std::fs::read(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no short file")),
+    }
+}
+
 /// Contradictions; looks at no file.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let fleet = &config.fleet;
     if !fleet.is_on() {
-        const OTHERS: [&str; 5] = ["credentials", "ca", "name", "region", "stale_after"];
+        const OTHERS: [&str; 6] =
+            ["credentials", "secret", "ca", "name", "region", "stale_after"];
         for key in OTHERS {
             let at = settings.location("fleet", key);
             if at != Location::Nowhere && settings.get("fleet", key).is_some_and(is_changed) {
@@ -89,22 +121,26 @@ fn is_changed(setting: &crate::settings::Setting) -> bool {
     setting.value != setting.default
 }
 
-/// Whether the credentials can be read. Where a server `runs`, it has read them with more rights.
+/// Whether the files can be read. Where a server `runs`, it has read them with more rights.
 pub(crate) fn feasibility(config: &Config, settings: &Settings, runs: bool) -> Vec<Finding> {
     let fleet = &config.fleet;
     let at = |key| settings.location("fleet", key);
     let mut findings = Vec::new();
-    match fleet_credentials(fleet) {
-        Ok(None) => {}
-        Ok(Some(_)) => {
-            findings.extend(open_to_all(fleet.credentials.as_deref(), at("credentials")))
-        }
-        Err(KeyError { is_denied: true, .. }) if runs => {}
-        Err(KeyError { cause, remedy, is_denied: true }) => {
-            findings.push(Finding::warning(at("credentials"), cause, remedy));
-        }
-        Err(KeyError { cause, remedy, .. }) => {
-            findings.push(Finding::error(at("credentials"), cause, remedy));
+    let credentials = fleet_credentials(fleet);
+    if let Ok(Some(_)) = credentials {
+        findings.extend(open_to_all(fleet.credentials.as_deref(), at("credentials")));
+    }
+    let faults = [("credentials", credentials.err()), ("secret", fleet_secret(fleet).err())];
+    for (key, fault) in faults {
+        match fault {
+            None => {}
+            Some(KeyError { is_denied: true, .. }) if runs => {}
+            Some(KeyError { cause, remedy, is_denied: true }) => {
+                findings.push(Finding::warning(at(key), cause, remedy));
+            }
+            Some(KeyError { cause, remedy, .. }) => {
+                findings.push(Finding::error(at(key), cause, remedy));
+            }
         }
     }
     let ca = fleet.ca.as_deref().filter(|_| fleet.is_on());

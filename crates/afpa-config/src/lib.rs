@@ -92,7 +92,7 @@ pub use fallback::Fallback;
 pub use field_rules::field_rules;
 pub use filters::{RootFilter, SiteFilter};
 pub use finding::{ConfigError, Finding, Location, Severity, Source};
-pub use fleet::fleet_credentials;
+pub use fleet::{fleet_credentials, fleet_secret};
 pub use forward_auth::ForwardAuth;
 pub use groups::ServerGroup;
 pub use guarded::{Guarded, Guards};

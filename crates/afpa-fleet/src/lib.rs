@@ -12,6 +12,7 @@
 //! | `orders.rs` | orders on their way to the log, and their fate |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `folder.rs` | files that outlive the process |
+//! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
 //! | `agent.rs`, `nats.rs`, `send.rs` | the thread, and its conversation with the servers |
 //!
@@ -25,6 +26,7 @@ mod members;
 mod message;
 mod nats;
 mod orders;
+mod seal;
 mod send;
 mod settings;
 mod state;
@@ -36,5 +38,6 @@ pub use machine::{Machine, Readings};
 pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order};
 pub use orders::{Fate, Full, Orders, Queued};
+pub use seal::{NotASecret, Secret};
 pub use settings::{Credentials, FleetSettings, NotCredentials};
 pub use state::{Counts, FleetLook, OrderLook};

@@ -10,6 +10,8 @@ pub struct FleetSettings {
     pub servers: Vec<String>,
     /// The file with the credentials.
     pub credentials: Option<PathBuf>,
+    /// The file with the secret by which machines seal what the servers keep; `None`: nothing secret is shared.
+    pub secret: Option<PathBuf>,
     /// The file with the authorities of the servers, if the system does not know them.
     pub ca: Option<PathBuf>,
     /// The name of this machine among the members; `None`: that of the host.

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use afpa_fleet::{FleetSettings, Secret};
+
 use super::*;
 
 const SITE: &str = "[[site]]\nroot = \"/srv\"\n";
@@ -93,4 +95,36 @@ fn credentials_are_read_before_a_start() {
         let said = warned(fine, 0o600);
         assert!(!said.contains("TLS") && !said.contains("every user"), "{fine}: {said}");
     }
+}
+
+#[test]
+fn the_secret_is_long_and_not_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, secret) = (folder.path().join("afpa.toml"), folder.path().join("secret"));
+    let text = "[fleet]\nservers = [\"nats://127.0.0.1:4222\"]\nsecret = \"secret\"\n[[site]]\nroot = \"/\"\n";
+    fs::write(&file, text).unwrap();
+    let load = || super::load(Some(&file), &Overrides::default(), &machine());
+    let refused = || load().unwrap_err().to_string();
+    let missing = refused();
+    assert!(missing.contains("cannot read the secret") && missing.contains("afpa.toml:3"));
+    let write = |text: &str, mode: u32| {
+        fs::write(&secret, text).unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (text, why) in [(String::new(), "has 0 bytes"), ("x".repeat(31) + "\n", "has 31 bytes")] {
+        write(&text, 0o600);
+        let refused = refused();
+        assert!(refused.contains(why) && refused.contains("openssl rand -hex 32"), "{refused}");
+    }
+    write(&"x".repeat(70_000), 0o600);
+    assert!(refused().contains("no short file"));
+    write(&"x".repeat(32), 0o604);
+    let open = refused();
+    assert!(open.contains("every user of this machine can read") && open.contains("chmod o="));
+    write(&"x".repeat(32), 0o640);
+    let loaded = load().unwrap();
+    let fleet = loaded.config.fleet;
+    assert_eq!(crate::fleet_secret(&fleet).unwrap(), Some(Secret::of(&[b'x'; 32]).unwrap()));
+    let off = FleetSettings { servers: Vec::new(), ..fleet };
+    assert_eq!(crate::fleet_secret(&off).unwrap(), None);
 }
