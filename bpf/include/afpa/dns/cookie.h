@@ -10,66 +10,28 @@
 #define AFPA_DNS_COOKIE_H
 
 #include <afpa/dns/derive.h>
+#include <afpa/sip.h>
 
 #define DNS_COOKIE_OLDEST 3600 /* seconds; RFC 9018 section 4.3 */
 #define DNS_COOKIE_AHEAD 300
 #define DNS_COOKIE_RENEWED 1800
 #define DNS_COOKIE_VERSION 1
 
-struct dns_sip {
-	__u64 a, b, c, d;
-};
-
-static __always_inline __u64 dns_rotated(__u64 word, int by)
-{
-	return word << by | word >> (64 - by);
-}
-
-static __always_inline void dns_sip_round(struct dns_sip *s)
-{
-	s->a += s->b;
-	s->b = dns_rotated(s->b, 13) ^ s->a;
-	s->a = dns_rotated(s->a, 32);
-	s->c += s->d;
-	s->d = dns_rotated(s->d, 16) ^ s->c;
-	s->a += s->d;
-	s->d = dns_rotated(s->d, 21) ^ s->a;
-	s->c += s->b;
-	s->b = dns_rotated(s->b, 17) ^ s->c;
-	s->c = dns_rotated(s->c, 32);
-}
-
-static __always_inline void dns_sip_take(struct dns_sip *s, __u64 word)
-{
-	s->d ^= word;
-	dns_sip_round(s);
-	dns_sip_round(s);
-	s->a ^= word;
-}
-
 /* SipHash-2-4 over the client's part, version with time, and the address. */
 static __always_inline __u64 dns_cookie_hash(const __u64 *secret, __u64 client, __u64 head, const __u32 *address, bool ipv6)
 {
-	struct dns_sip s = {
-		secret[0] ^ 0x736f6d6570736575ULL,
-		secret[1] ^ 0x646f72616e646f6dULL,
-		secret[0] ^ 0x6c7967656e657261ULL,
-		secret[1] ^ 0x7465646279746573ULL,
-	};
+	struct sip s = sip_begin(secret);
 
-	dns_sip_take(&s, client);
-	dns_sip_take(&s, head);
+	sip_take(&s, client);
+	sip_take(&s, head);
 	if (ipv6) {
-		dns_sip_take(&s, address[0] | (__u64)address[1] << 32);
-		dns_sip_take(&s, address[2] | (__u64)address[3] << 32);
-		dns_sip_take(&s, 32ULL << 56);
+		sip_take(&s, address[0] | (__u64)address[1] << 32);
+		sip_take(&s, address[2] | (__u64)address[3] << 32);
+		sip_take(&s, 32ULL << 56);
 	} else {
-		dns_sip_take(&s, 20ULL << 56 | address[3]);
+		sip_take(&s, 20ULL << 56 | address[3]);
 	}
-	s.c ^= 0xff;
-	for (int i = 0; i < 4; i++)
-		dns_sip_round(&s);
-	return s.a ^ s.b ^ s.c ^ s.d;
+	return sip_end(&s);
 }
 
 /* Seconds since a cookie was made; negative if that is still to come. */

@@ -18,6 +18,7 @@
 #define AFPA_QUIC_TOKEN_H
 
 #include <afpa/quic/abi.h>
+#include <afpa/sip.h>
 
 #define QUIC_ROOM 288        /* bytes of a room: 256, and what may be read or written from the last of them on */
 #define QUIC_TOKEN_WORDS 8   /* of the longest text that is hashed, with its last one */
@@ -40,61 +41,10 @@ static __always_inline __u8 *quic_at(__u8 *room, __u32 at)
 #define QUIC_U32(place) (*(__u32 *)(place))
 #define QUIC_U64(place) (*(__u64 *)(place))
 
-/* --- SipHash-2-4 --- */
-
-struct quic_sip {
-	__u64 a, b, c, d;
-};
-
-static __always_inline __u64 quic_rotated(__u64 word, int by)
-{
-	return word << by | word >> (64 - by);
-}
-
-static __always_inline void quic_sip_round(struct quic_sip *s)
-{
-	s->a += s->b;
-	s->b = quic_rotated(s->b, 13) ^ s->a;
-	s->a = quic_rotated(s->a, 32);
-	s->c += s->d;
-	s->d = quic_rotated(s->d, 16) ^ s->c;
-	s->a += s->d;
-	s->d = quic_rotated(s->d, 21) ^ s->a;
-	s->c += s->b;
-	s->b = quic_rotated(s->b, 17) ^ s->c;
-	s->c = quic_rotated(s->c, 32);
-}
-
-static __always_inline void quic_sip_take(struct quic_sip *s, __u64 word)
-{
-	s->d ^= word;
-	quic_sip_round(s);
-	quic_sip_round(s);
-	s->a ^= word;
-}
-
-static __always_inline struct quic_sip quic_sip_begin(const __u64 *key)
-{
-	return (struct quic_sip){
-		key[0] ^ 0x736f6d6570736575ULL,
-		key[1] ^ 0x646f72616e646f6dULL,
-		key[0] ^ 0x6c7967656e657261ULL,
-		key[1] ^ 0x7465646279746573ULL,
-	};
-}
-
-static __always_inline __u64 quic_sip_end(struct quic_sip *s)
-{
-	s->c ^= 0xff;
-	for (int i = 0; i < 4; i++)
-		quic_sip_round(s);
-	return s->a ^ s->b ^ s->c ^ s->d;
-}
-
 /* The hash of less than 64 bytes of a room. Not inline, nor is the tag: their words need a stack of their own. */
 static __attribute__((noinline)) __u64 quic_hash(const __u64 *key, __u8 *room, __u32 from, __u32 length)
 {
-	struct quic_sip s = quic_sip_begin(key);
+	struct sip s = sip_begin(key);
 	__u32 words = length / 8, rest = (length & 7) * 8;
 
 	for (__u32 i = 0; i < QUIC_TOKEN_WORDS; i++) {
@@ -102,21 +52,21 @@ static __attribute__((noinline)) __u64 quic_hash(const __u64 *key, __u8 *room, _
 
 		if (i >= words)
 			word = (rest ? word & ((1ULL << rest) - 1) : 0) | (__u64)length << 56;
-		quic_sip_take(&s, word);
+		sip_take(&s, word);
 		if (i >= words)
 			break;
 	}
-	return quic_sip_end(&s);
+	return sip_end(&s);
 }
 
 /* --- ids --- */
 
 static __attribute__((noinline)) __u32 quic_mask(const __u64 *key, __u32 random)
 {
-	struct quic_sip s = quic_sip_begin(key);
+	struct sip s = sip_begin(key);
 
-	quic_sip_take(&s, random | 4ULL << 56);
-	return quic_sip_end(&s);
+	sip_take(&s, random | 4ULL << 56);
+	return sip_end(&s);
 }
 
 /* The place that an id names under a key. Only of ids of ours it is one: all its upper bits are 0. */
