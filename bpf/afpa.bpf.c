@@ -11,6 +11,7 @@
 #include "programs/rtx_timer.bpf.c"
 #include "programs/served.bpf.c"
 #include "programs/unusual.bpf.c"
+#include "programs/tunnel.bpf.c"
 #include "programs/guard.bpf.c"
 #include "programs/chain.bpf.c"
 

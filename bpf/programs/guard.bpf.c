@@ -41,7 +41,7 @@ static __always_inline int stop_if_offset(struct __sk_buff *skb)
 SEC("cgroup_skb/egress")
 int afpa_guard_egress(struct __sk_buff *skb)
 {
-	if (!concerns_us(skb) || skb->tc_index == MARK_DOWN || (has_programs(skb->ifindex) && is_tcp(skb)))
+	if (!concerns_us(skb) || skb->tc_index == MARK_DOWN || (has_programs(skb->ifindex, AFPA_CARRIED_DOWN) && is_tcp(skb)))
 		return PASS;
 	return stop_if_offset(skb);
 }
@@ -49,7 +49,7 @@ int afpa_guard_egress(struct __sk_buff *skb)
 SEC("cgroup_skb/ingress")
 int afpa_guard_ingress(struct __sk_buff *skb)
 {
-	if (!concerns_us(skb) || skb->tc_index == MARK_UP || has_programs(skb->ifindex))
+	if (!concerns_us(skb) || skb->tc_index == MARK_UP || has_programs(skb->ifindex, AFPA_CARRIED_UP))
 		return PASS;
 	return stop_if_offset(skb);
 }

@@ -86,6 +86,12 @@ enum afpa_program {
 	AFPA_PROGRAM_SOCKETLESS,      /* handles segments of connections without a socket that are no hits */
 };
 
+/* The packets of an interface that programs translate, as bits. */
+enum afpa_carried {
+	AFPA_CARRIED_UP = 1,          /* those that come in */
+	AFPA_CARRIED_DOWN = 2,        /* those that leave */
+};
+
 /* Unix seconds of the pulse are split over `pulse` and `dates`: see clock.h. */
 struct afpa_date {
 	__u64 second;                 /* Unix time this entry stands for */

@@ -119,7 +119,7 @@ struct {
 	__type(value, struct afpa_client_way);
 } next_hop_ways SEC(".maps");
 
-/* Interfaces that have both programs, by index. */
+/* Interfaces that have programs, by index: bits of `enum afpa_carried`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

@@ -270,7 +270,7 @@ mod tests {
 
     fn interfaces(addresses: &[&str]) -> Vec<Interface> {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        vec![Interface { name: "eth0".into(), index: 1, addresses, loopback: false }]
+        vec![Interface { name: "eth0".into(), index: 1, addresses, loopback: false, bare: false }]
     }
 
     fn names(listen: &str, hosts: &[&str], addresses: &[&str]) -> Vec<Vec<String>> {

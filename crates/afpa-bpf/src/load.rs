@@ -271,6 +271,7 @@ impl Optional {
             ("afpa_transfer", self.transfer.is_some()),
             ("afpa_icmp", always),
             ("afpa_unusual", always),
+            ("afpa_tunnel", always),
             ("afpa_guard_egress", always),
             ("afpa_guard_ingress", always),
             ("afpa_ingress", always),

@@ -187,10 +187,11 @@ impl Shared {
         Ok(self.attach(&all)?)
     }
 
-    /// Not on `lo`: its packets are the machine's own.
+    /// Not on `lo`: its packets are the machine's own. Nor where packets have no Ethernet header to go back by.
     fn attach(&self, all: &[Interface]) -> io::Result<()> {
         let bound: Vec<_> = self.known().bound.iter().copied().collect();
-        let mut carriers = carrying(&bound, all).filter(|interface| !interface.loopback);
+        let mut carriers =
+            carrying(&bound, all).filter(|interface| !interface.loopback && !interface.bare);
         carriers.try_for_each(|interface| self.path.attach(interface.index).map(drop))
     }
 
@@ -300,6 +301,7 @@ mod tests {
             index: 2,
             addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
             loopback: false,
+            bare: false,
         };
         let all =
             [interface("eth0", &["10.0.0.1", "2001:db8::1"]), interface("eth1", &["10.1.0.1"])];

@@ -1,6 +1,7 @@
 //! The fast path on hosts that are wired in every way: each segment is translated once each way, or it is not the fast
-//! path's (E1 to E7 of `docs/rules`).
+//! path's (E1 to E8 of `docs/rules`).
 
+mod balancers;
 mod chain;
 mod changes;
 mod containers;

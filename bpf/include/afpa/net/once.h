@@ -46,9 +46,12 @@ static __always_inline __u64 namespace_of(struct __sk_buff *skb)
 
 /* --- which hook --- */
 
-static __always_inline bool has_programs(__u32 interface)
+/* Has the interface programs of ours for this way? */
+static __always_inline bool has_programs(__u32 interface, enum afpa_carried way)
 {
-	return bpf_map_lookup_elem(&carriers, &interface);
+	const __u32 *carried = bpf_map_lookup_elem(&carriers, &interface);
+
+	return carried && *carried & way;
 }
 
 /* Is a packet that came in this device's, as the kernel's TCP sees it, and not translated yet? */
@@ -81,7 +84,7 @@ static __always_inline bool seen_above(struct __sk_buff *skb)
 {
 	__u32 first = routed_to(skb);
 
-	return first && first != skb->ifindex && has_programs(first);
+	return first && first != skb->ifindex && has_programs(first, AFPA_CARRIED_DOWN);
 }
 
 #endif

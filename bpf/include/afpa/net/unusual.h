@@ -23,6 +23,13 @@ struct shape {
 	__u8 wrapped;       /* authenticated: changing it would break it */
 };
 
+/* A header of IPv6 behind which TCP is looked for. */
+static __always_inline bool is_readable_extension(__u8 header)
+{
+	return header == IPPROTO_HOPOPTS || header == IPPROTO_ROUTING || header == IPPROTO_FRAGMENT ||
+	       header == IPPROTO_DSTOPTS || header == IPPROTO_AH;
+}
+
 /* Could the packet hold a TCP segment? Reads one byte, since most packets that are not plain TCP are not TCP at all. */
 static __always_inline bool may_be_unusual(struct __sk_buff *skb)
 {
@@ -37,8 +44,7 @@ static __always_inline bool may_be_unusual(struct __sk_buff *skb)
 		return false;
 	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr) + offsetof(struct ipv6hdr, next_header), &protocol, 1))
 		return false;
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
-	       protocol == IPPROTO_FRAGMENT || protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_AH;
+	return protocol == IPPROTO_TCP || is_readable_extension(protocol);
 }
 
 /* An authentication header (RFC 4302): its length counts words of four bytes, less two. */

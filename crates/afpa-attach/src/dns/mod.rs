@@ -187,7 +187,7 @@ fn seed() -> std::io::Result<DnsSeed> {
 fn attach(engine: &Engine) -> anyhow::Result<()> {
     let all = interfaces()?;
     let carriers = carrying(&engine.listen, &all)
-        .filter(|interface| !interface.loopback && !interface.name.starts_with(INTERFACE));
+        .filter(|one| !one.loopback && !one.bare && !one.name.starts_with(INTERFACE));
     for interface in carriers {
         let name = &interface.name;
         match engine.path.attach(interface.index) {

@@ -63,6 +63,7 @@ pub struct OnHooks {
 /// Names of the attached programs.
 const INGRESS: &str = "afpa_ingress";
 const EGRESS: &str = "afpa_egress";
+const TUNNEL: &str = "afpa_tunnel";
 /// How the names of all our programs begin.
 const OWN: &str = "afpa_";
 
@@ -96,7 +97,7 @@ impl OnHooks {
         for attached in chain {
             let Some(program) = query::program(attached.program)? else { continue };
             let maps = match &*program.name {
-                INGRESS | EGRESS => program.maps()?,
+                INGRESS | EGRESS | TUNNEL => program.maps()?,
                 _ => BTreeMap::new(),
             };
             if let Some(shared) = maps.get(".data.shared") {

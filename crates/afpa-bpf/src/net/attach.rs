@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use afpa_abi::carried;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -27,6 +28,8 @@ pub struct Interfaces {
     pub(super) hooks: Hooks,
     pub(crate) ingress: OwnedFd,
     pub(crate) egress: OwnedFd,
+    /// Ingress of interfaces whose packets have no Ethernet header.
+    pub(super) tunnel: OwnedFd,
     /// None: there is no tcx, and so there are no chains.
     pub(super) chain: Option<OwnedFd>,
     /// See [`Interfaces::guard`].
@@ -52,6 +55,7 @@ impl Interfaces {
             hooks: Hooks::of_this_kernel(settings),
             ingress: program("afpa_ingress")?,
             egress: program("afpa_egress")?,
+            tunnel: program("afpa_tunnel")?,
             chain: program("afpa_chain").ok(),
             guards: [program("afpa_guard_egress")?, program("afpa_guard_ingress")?],
             guarding: Mutex::default(),
@@ -64,6 +68,16 @@ impl Interfaces {
     /// Attach to the interface with this index in the current network namespace, before all other programs. Every
     /// interface that carries a listener needs both programs before the first answer. Attaching twice changes nothing.
     pub fn attach(&self, interface: u32) -> Result<(), Unavailable> {
+        self.attach_as(interface, false)
+    }
+
+    /// The same for an interface whose packets begin with an IP header ([`Interface::bare`](crate::Interface)): requests
+    /// that come in there are answered, on connections whose own segments leave by another interface.
+    pub fn attach_bare(&self, interface: u32) -> Result<(), Unavailable> {
+        self.attach_as(interface, true)
+    }
+
+    fn attach_as(&self, interface: u32, bare: bool) -> Result<(), Unavailable> {
         let mut attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if attached.contains_key(&interface) {
             return Ok(());
@@ -72,10 +86,13 @@ impl Interfaces {
         // descriptor is the lower one, too, which is closed first if the process is killed: as long as
         // acknowledgements are still translated, the server goes on from where the client stands. The guard handles
         // connections that come in by an interface with only one of the two (E5).
-        let egress = self.hook(&self.egress, interface, BPF_TCX_EGRESS).map_err(explain)?;
-        let ingress = self.hook(&self.ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
+        let egress = (!bare).then(|| self.hook(&self.egress, interface, BPF_TCX_EGRESS));
+        let egress = egress.transpose().map_err(explain)?;
+        let ingress = if bare { &self.tunnel } else { &self.ingress };
+        let ingress = self.hook(ingress, interface, BPF_TCX_INGRESS).map_err(explain)?;
         let key = interface.to_ne_bytes();
-        let known = self.carriers.update(&key, &1u32.to_ne_bytes(), MapFlags::ANY);
+        let carries = if bare { carried::UP } else { carried::UP | carried::DOWN };
+        let known = self.carriers.update(&key, &u32::from(carries).to_ne_bytes(), MapFlags::ANY);
         known.map_err(|error| explain(io::Error::other(error)))?;
         attached.insert(interface, Attachment { ingress, egress });
         drop(attached);
@@ -92,7 +109,7 @@ impl Interfaces {
         if let Some(Attachment { ingress, egress }) = attachment {
             let _gone = self.carriers.delete(&interface.to_ne_bytes());
             // Ingress first: no connection may begin to need translation any more.
-            let _left = ingress.detach().and(egress.detach());
+            let _left = ingress.detach().and(egress.map_or(Ok(()), Hooked::detach));
         }
         for hook in [BPF_TCX_INGRESS, BPF_TCX_EGRESS] {
             if let Some(path) = self.kept_link(interface, hook) {
@@ -110,6 +127,12 @@ impl Interfaces {
             .keys()
             .copied()
             .collect()
+    }
+
+    /// Whether it was attached by [`Interfaces::attach_bare`].
+    pub(super) fn is_bare(&self, interface: u32) -> bool {
+        let attached = self.attached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        attached.get(&interface).is_some_and(|attachment| attachment.egress.is_none())
     }
 
     /// How many programs, ours or others, are on both hooks of an interface of the current network

@@ -44,11 +44,13 @@ impl Carriers {
     ) -> Vec<Change> {
         let mut changes = self.let_go(programs);
         for interface in carrying(listeners, all) {
-            let Interface { index, name, .. } = interface;
+            let Interface { index, name, bare, .. } = interface;
             if self.on.contains_key(index) || self.refused.contains_key(index) {
                 continue;
             }
-            changes.push(match programs.attach(*index) {
+            let attached =
+                if *bare { programs.attach_bare(*index) } else { programs.attach(*index) };
+            changes.push(match attached {
                 Ok(()) => {
                     self.on.insert(*index, name.clone());
                     Change::Added(name.clone())

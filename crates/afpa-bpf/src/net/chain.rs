@@ -13,6 +13,9 @@ use crate::net::interfaces::is_gone;
 use crate::program::id;
 
 const ETHERNET: usize = 14;
+/// Bits of the verdict of `afpa_chain`.
+const INGRESS: i32 = 1;
+const EGRESS: i32 = 2;
 
 impl Interfaces {
     /// Looks at the interfaces that the programs are on. On those where a program of somebody else comes before ours, at
@@ -32,10 +35,13 @@ impl Interfaces {
 
     fn is_behind_links(&self, interface: u32) -> io::Result<bool> {
         let Some(chain) = &self.chain else { return Ok(false) };
-        let ids = [id(&self.ingress)?, id(&self.egress)?].map(u32::to_ne_bytes).concat();
+        let bare = self.is_bare(interface);
+        let ingress = if bare { &self.tunnel } else { &self.ingress };
+        let ids = [id(ingress)?, id(&self.egress)?].map(u32::to_ne_bytes).concat();
         let frame = [&[0; ETHERNET][..], &ids].concat();
         let run = run_from(chain, &frame, interface)?;
-        Ok(run.is_some_and(|run| run.verdict != 0))
+        let hooks = if bare { INGRESS } else { INGRESS | EGRESS };
+        Ok(run.is_some_and(|run| run.verdict & hooks != 0))
     }
 
     /// Where our programs are filters themselves.
@@ -43,8 +49,10 @@ impl Interfaces {
         if self.hooks == Hooks::Tcx {
             return Ok(false);
         }
-        for (program, hook) in [(&self.ingress, BPF_TCX_INGRESS), (&self.egress, BPF_TCX_EGRESS)] {
-            if !filters::is_first(interface, hook, id(program)?)? {
+        let both = [(&self.ingress, BPF_TCX_INGRESS), (&self.egress, BPF_TCX_EGRESS)];
+        let one = [(&self.tunnel, BPF_TCX_INGRESS)];
+        for (program, hook) in if self.is_bare(interface) { &one[..] } else { &both[..] } {
+            if !filters::is_first(interface, *hook, id(program)?)? {
                 return Ok(!is_gone(interface));
             }
         }

@@ -17,6 +17,8 @@ pub struct Device {
     pub loopback: bool,
     /// Whether its packets begin with an Ethernet header.
     pub ethernet: bool,
+    /// Whether its packets begin with an IP header, and the programs can read those that come in.
+    pub bare: bool,
     /// Its kind, if it is virtual: `bridge`, `macvlan`, `wireguard`, ...
     pub kind: String,
     /// The number of the bridge, bond or the like of which it is a port; 0: none.
@@ -34,6 +36,10 @@ const UP: u32 = 1;
 const LOOPBACK: u32 = 8;
 /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`
 const ETHERNET: [u16; 2] = [1, 772];
+/// `ARPHRD_TUNNEL`, `ARPHRD_TUNNEL6`, `ARPHRD_SIT`: the kernel has taken an outer IP header off what comes in there.
+const TUNNELS: [u16; 3] = [768, 769, 776];
+/// `ARPHRD_NONE`: bare IP headers, if it is a tun.
+const NO_HEADER: u16 = 65534;
 
 /// All devices of the calling thread's network namespace.
 pub(crate) fn devices() -> io::Result<Vec<Device>> {
@@ -48,11 +54,12 @@ pub(crate) fn devices() -> io::Result<Vec<Device>> {
 
 fn device(message: &[u8]) -> Option<Device> {
     let flags = word(message, 8)?;
+    let hardware = half(message, 2)?;
     let mut device = Device {
         index: word(message, 4)?,
         up: flags & UP != 0,
         loopback: flags & LOOPBACK != 0,
-        ethernet: ETHERNET.contains(&half(message, 2)?),
+        ethernet: ETHERNET.contains(&hardware),
         ..Device::default()
     };
     for (kind, value) in attributes(message.get(INFO..)?) {
@@ -66,6 +73,7 @@ fn device(message: &[u8]) -> Option<Device> {
             _ => {}
         }
     }
+    device.bare = TUNNELS.contains(&hardware) || hardware == NO_HEADER && device.kind == "tun";
     Some(device)
 }
 
@@ -94,6 +102,19 @@ mod tests {
         assert_eq!(device(&message(1, 2, 1, &port)), Some(expected));
         let tunnel = [attribute(NAME, b"wg0\0"), attribute(MASTER, &[0; 4])];
         assert_eq!(device(&message(65534, 3, 0, &tunnel)), Some(named(3, "wg0")));
+        for (hardware, kind, bare) in [
+            (768, "ipip", true),
+            (769, "ip6tnl", true),
+            (776, "sit", true),
+            (65534, "tun", true),
+            (65534, "wireguard", false),
+            (778, "gre", false),
+        ] {
+            let info = attribute(INFO_KIND, format!("{kind}\0").as_bytes());
+            let tunnel = [attribute(NAME, b"t0\0"), attribute(LINK_INFO, &info)];
+            let expected = Device { kind: kind.into(), bare, ..named(4, "t0") };
+            assert_eq!(device(&message(hardware, 4, 0, &tunnel)), Some(expected));
+        }
         let upper = [
             attribute(NAME, b"vrrp0\0"),
             attribute(LINK_INFO, &attribute(INFO_KIND, b"macvlan\0")),

@@ -19,10 +19,13 @@ pub struct Interface {
     pub addresses: Vec<IpAddr>,
     /// Whether it is the loopback interface, which clients on this machine use for all of its addresses.
     pub loopback: bool,
+    /// Whether its packets begin with an IP header: requests that come in there are answered by another interface.
+    pub bare: bool,
 }
 
-/// All interfaces of the calling thread's network namespace that are up and carry Ethernet frames, without
-/// the ports of bridges and bonds: their packets pass the master as well, and must be translated once.
+/// All interfaces of the calling thread's network namespace that are up and carry Ethernet frames, or bare IP packets
+/// that the programs can read, without the ports of bridges and bonds: their packets pass the master as well, and must be
+/// translated once.
 ///
 /// # Errors
 /// When the kernel's list cannot be read.
@@ -37,12 +40,14 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         }
     }
     let devices = devices()?;
-    let devices = devices.into_iter().filter(|one| one.up && one.ethernet && one.master == 0);
+    let devices =
+        devices.into_iter().filter(|one| one.up && (one.ethernet || one.bare) && one.master == 0);
     let interfaces = devices.map(|device| Interface {
         addresses: addresses.remove(&device.name).unwrap_or_default(),
         name: device.name,
         index: device.index,
         loopback: device.loopback,
+        bare: device.bare,
     });
     Ok(interfaces.collect())
 }
@@ -91,6 +96,7 @@ mod tests {
             index,
             addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
             loopback: name == "lo",
+            bare: name == "tunl0",
         };
         vec![
             interface("eth0", 2, &["10.0.0.1", "fe80::1"]),

@@ -18,10 +18,11 @@ use crate::net::hooked::Hooked;
 /// Interfaces with programs, by index.
 pub(crate) type Attachments = HashMap<u32, Attachment>;
 
-/// Both programs on one interface.
+/// The programs on one interface.
 pub(crate) struct Attachment {
     pub(crate) ingress: Hooked,
-    pub(crate) egress: Hooked,
+    /// None: its packets have no Ethernet header.
+    pub(crate) egress: Option<Hooked>,
 }
 
 /// Takes the program off its hook at once; closing the descriptor alone takes effect a little later.

@@ -158,7 +158,7 @@ fn is_abroad(facts: &Facts) -> bool {
 /// Whether the programs would be put on it.
 fn carries(device: &Device, facts: &Facts) -> bool {
     device.up
-        && device.ethernet
+        && (device.ethernet || device.bare)
         && device.master == 0
         && (device.loopback || is_abroad(facts))
         && !facts.addresses.is_empty()
@@ -171,8 +171,15 @@ fn left_out(device: &Device, facts: &Facts, all: &mut Vec<Finding>) {
         false => "",
     };
     let name = &*device.name;
-    if !device.ethernet {
-        let kind = if device.kind.is_empty() { "a device" } else { &device.kind };
+    let kind = if device.kind.is_empty() { "a device" } else { &device.kind };
+    if device.bare && device.master == 0 {
+        let text = format!(
+            "{kind} without Ethernet headers: requests over TCP that come in by it are answered where responses leave \
+             by an Ethernet interface{routed}"
+        );
+        let level = if routed.is_empty() { Level::InUse } else { Level::Limited };
+        add(all, level, name, text, "direct return: no route leaves by it");
+    } else if !device.ethernet {
         let text = format!("{kind} without Ethernet headers{routed}");
         add(all, Level::Limited, name, text, "serve by an Ethernet interface");
     } else if let Some(master) = facts.devices.iter().find(|other| other.index == device.master) {

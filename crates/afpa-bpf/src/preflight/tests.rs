@@ -187,6 +187,22 @@ fn devices_that_are_left_out_say_why() {
     assert_eq!(found(with(Device { up: false, ..tunnel() })), [""; 0]);
 }
 
+/// Such a device is right for what comes in: only where responses leave by it are connections user mode's.
+#[test]
+fn tunnels_say_what_is_answered() {
+    let tunnel =
+        || Device { ethernet: false, bare: true, kind: "ipip".into(), ..device(3, "tunl0") };
+    let answered =
+        "tunl0: ipip without Ethernet headers: requests over TCP that come in by it are answered";
+    one(|facts| facts.devices.push(tunnel()), &format!("in use {answered}"));
+    let routed = |facts: &mut Facts| {
+        facts.devices.push(tunnel());
+        facts.routes.push((3, false));
+    };
+    one(routed, &format!("limited {answered}"));
+    assert_eq!(found(|facts| facts.devices.push(Device { up: false, ..tunnel() })), [""; 0]);
+}
+
 #[test]
 fn devices_in_others_say_why() {
     let port = |kind: &str| {

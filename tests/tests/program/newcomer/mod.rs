@@ -50,6 +50,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("afpa.example.toml", "crates/afpa-config: it sets everything to its default"),
     ("attach-dns.md", "tests/tests/attach/dns.rs, before NSD"),
     ("attach.md", "tests/tests/attach, in namespaces of their own"),
+    ("balancers.md", "tests/tests/wiring/balancers.rs, in namespaces of their own"),
     ("compare/README.md", "comparisons, with figures of docs/figures.md"),
     ("configuration.md", "crates/afpa-config: each example is a configuration"),
     ("crawlers.md", "tests/tests/proxy/rates.rs"),
