@@ -10,13 +10,14 @@
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
 //! | `orders.rs` | orders on their way to the log, and their fate |
+//! | `owners/` | the machines that keep an answer for all |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `folder.rs` | files that outlive the process |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
 //! | `agent.rs`, `nats.rs`, `send.rs` | the thread, and its conversation with the servers |
 //!
-//! The first four read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
+//! The first five read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
 
 mod agent;
 mod folder;
@@ -27,6 +28,7 @@ mod message;
 mod nats;
 mod orders;
 mod seal;
+mod owners;
 mod send;
 mod settings;
 mod state;
@@ -39,5 +41,6 @@ pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order};
 pub use orders::{Fate, Full, Orders, Queued};
 pub use seal::{NotASecret, Secret};
+pub use owners::{Decision, Heat, Hot, Owner, Roster, Shed};
 pub use settings::{Credentials, FleetSettings, NotCredentials};
 pub use state::{Counts, FleetLook, OrderLook};
