@@ -169,6 +169,14 @@ impl Source {
         self.secrets.iter().fold(text, hidden)
     }
 
+    /// The name and the text of each file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        // A line feed stands between two of them.
+        let ends = self.files.iter().skip(1).map(|next| next.start - 1).chain([self.text.len()]);
+        let text = |file: &SourceFile, end| self.text.get(file.start..end).unwrap_or_default();
+        self.files.iter().zip(ends).map(move |(file, end)| (&*file.name, text(file, end)))
+    }
+
     /// The texts of all files.
     pub fn text(&self) -> &str {
         &self.text

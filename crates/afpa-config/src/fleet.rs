@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use afpa_fleet::{Credentials, FleetSettings, NotCredentials, Secret};
+use afpa_fleet::{Bounds, Credentials, FleetSettings, NotCredentials, Secret};
 
 use crate::finding::{Finding, Location};
 use crate::http3::KeyError;
@@ -14,7 +14,7 @@ use crate::reader::Section;
 use crate::settings::Settings;
 use crate::units::Unfit;
 
-const STATE: &str = "/var/lib/afpa/fleet";
+pub(crate) const STATE: &str = "/var/lib/afpa/fleet";
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -30,7 +30,21 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> FleetSettings {
         prefix: s.text("prefix", "word", "afpa".to_owned(), word),
         retention: s.duration("retention", 24 * HOUR, Duration::from_secs(1)..=720 * HOUR),
         stale_after: s.duration_or("stale_after", "never", Duration::from_secs(1)..=720 * HOUR),
+        configuration: s.flag("configuration", false),
+        bounds: bounds(&mut s),
         state: PathBuf::from(s.path_or("state", "path", &[], STATE)),
+    }
+}
+
+fn bounds(s: &mut Section<'_, '_>) -> Bounds {
+    let (ms, hour) = (Duration::from_millis(1), HOUR);
+    let wait = s.duration("rollout_wait", Duration::from_secs(30), Duration::ZERO..=24 * hour);
+    let errors = s.count("rollout_errors", 1, 0..=100);
+    let p99 = s.duration("rollout_p99", Duration::from_millis(500), ms..=hour);
+    Bounds {
+        wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        errors: errors as u64,
+        p99_us: u64::try_from(p99.as_micros()).unwrap_or(u64::MAX),
     }
 }
 
@@ -90,8 +104,8 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     let mut findings = Vec::new();
     let fleet = &config.fleet;
     if !fleet.is_on() {
-        const OTHERS: [&str; 6] =
-            ["credentials", "secret", "ca", "name", "region", "stale_after"];
+        const OTHERS: [&str; 7] =
+            ["credentials", "secret", "ca", "name", "region", "stale_after", "configuration"];
         for key in OTHERS {
             let at = settings.location("fleet", key);
             if at != Location::Nowhere && settings.get("fleet", key).is_some_and(is_changed) {
@@ -101,6 +115,12 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
             }
         }
         return findings;
+    }
+    if fleet.configuration && fleet.secret.is_none() {
+        let cause = "a machine takes configurations of the fleet from nobody without its secret";
+        let remedy = "write secret = \"/etc/afpa/fleet.key\", a file of at least 32 random bytes";
+        let at = settings.location("fleet", "configuration");
+        findings.push(Finding::error(at, cause, remedy));
     }
     let at = || settings.location("fleet", "servers");
     if let Some(url) = fleet.plain_among_tls() {

@@ -5,29 +5,64 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use afpa_fleet::{Files, FleetFolder, NamedText};
+
 use crate::document::{self, Node, Table, Value};
-use crate::finding::{Finding, Location, Source, unreadable_remedy};
-use crate::variables::{self, Around};
+use crate::finding::{ConfigError, Finding, Location, Source, unreadable_remedy};
+use crate::variables::{self, Around, Pushed};
 
 /// The setting that names other files.
 const INCLUDE: &str = "include";
 
+/// The section that each machine has for itself.
+const OWN: &str = "fleet";
+
 /// Parses the text of `source` with every file that it includes, which are added to it.
 pub(crate) fn read(source: &mut Source, around: Around<'_>) -> Result<Table, Vec<Finding>> {
     let (name, text) = (PathBuf::from(source.name()), source.text().to_owned());
-    let mut gathering = Gathering {
-        source,
-        around,
-        document: Table::new(),
-        seen: HashMap::new(),
-        chain: Vec::new(),
-        findings: Vec::new(),
-    };
+    let mut gathering = Gathering::new(source, around);
     gathering.file(&name, &text, 0);
+    if around.files {
+        gathering.pushed();
+    }
     match gathering.findings.is_empty() {
         true => Ok(gathering.document),
         false => Err(gathering.findings),
     }
+}
+
+/// A file with all that it includes, or the files `*.toml` of a folder, as the fleet gets them: variables stay, for each machine
+/// has its own.
+///
+/// # Errors
+/// When one of them cannot be read or parsed.
+pub fn files_of(path: &Path) -> Result<Files, ConfigError> {
+    let paths = match path.is_dir() {
+        true => matches(path, "*.toml").map_err(|(cause, remedy)| {
+            ConfigError::unreadable(
+                &path.display().to_string(),
+                &io::Error::other(format!("{cause}: {remedy}")),
+            )
+        })?,
+        false => vec![path.to_owned()],
+    };
+    let variable = &|_: &str| None;
+    let around = Around { variable, files: true, pushed: Pushed::These(None) };
+    let mut files = Files::default();
+    for path in paths {
+        let mut source = crate::read_file(&path)?;
+        let (name, text) = (PathBuf::from(source.name()), source.text().to_owned());
+        let mut gathering = Gathering::new(&mut source, around);
+        gathering.keeps_variables = true;
+        gathering.file(&name, &text, 0);
+        let Gathering { findings, .. } = gathering;
+        ConfigError::from_findings(&source, &findings).map_or(Ok(()), Err)?;
+        let texts = source
+            .files()
+            .map(|(name, text)| NamedText { name: name.to_owned(), text: text.to_owned() });
+        files.files.extend(texts);
+    }
+    Ok(files)
 }
 
 /// Files while they are put together.
@@ -40,9 +75,26 @@ struct Gathering<'a> {
     /// The file that is read and those that lead to it, each with its real path.
     chain: Vec<(PathBuf, String)>,
     findings: Vec<Finding>,
+    /// The files are for other machines.
+    keeps_variables: bool,
+    /// The file is of the fleet.
+    is_pushed: bool,
 }
 
-impl Gathering<'_> {
+impl<'a> Gathering<'a> {
+    fn new(source: &'a mut Source, around: Around<'a>) -> Self {
+        Self {
+            source,
+            around,
+            document: Table::new(),
+            seen: HashMap::new(),
+            chain: Vec::new(),
+            findings: Vec::new(),
+            keeps_variables: false,
+            is_pushed: false,
+        }
+    }
+
     /// Adds a file whose text begins at `start`, and then those that it includes.
     fn file(&mut self, path: &Path, text: &str, start: usize) {
         let mut table = match document::parse(text) {
@@ -57,8 +109,16 @@ impl Gathering<'_> {
         if start > 0 {
             move_all(&mut table, start);
         }
-        variables::fill(&mut table, self.source, self.around, &mut self.findings);
-        let included = included(&table);
+        if !self.keeps_variables {
+            variables::fill(&mut table, self.source, self.around, &mut self.findings);
+        }
+        if let Some((key, _)) = table.iter().find(|(key, _)| self.is_pushed && key.name == OWN) {
+            let cause = "a file of the fleet has no [fleet]: that is each machine's own";
+            let at = Location::File(key.span.clone());
+            self.findings.push(Finding::error(at, cause, "move it to the file of each machine"));
+        }
+        // Those of a file of the fleet came with it.
+        let included = if self.is_pushed { Vec::new() } else { included(&table) };
         if self.around.files && !included.is_empty() {
             let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             self.seen.entry(real.clone()).or_insert(Location::Nowhere);
@@ -74,6 +134,32 @@ impl Gathering<'_> {
         }
         if self.around.files {
             included.into_iter().for_each(|(location, pattern)| self.include(location, &pattern));
+        }
+    }
+
+    /// Adds the files of the fleet, if this machine takes them. Their relative paths begin where those of its own file do.
+    fn pushed(&mut self) {
+        let Some((takes, state)) = of_fleet(&self.document) else { return };
+        let folder = self.source.folder_at(0).to_owned();
+        let kept;
+        let files = match self.around.pushed {
+            Pushed::These(files) => files,
+            Pushed::Kept => {
+                let of_state = FleetFolder::new(&folder.join(state));
+                kept = of_state.configuration().map_err(|error| {
+                    let name = of_state.configuration_path().display().to_string();
+                    let cause = format!("the configuration of the fleet in {name}: {error}");
+                    let remedy = "remove the file, and AFPA takes it anew from the fleet";
+                    self.findings.push(Finding::error(takes, cause, remedy));
+                });
+                kept.as_ref().ok().and_then(Option::as_ref).map(|kept| &kept.files)
+            }
+        };
+        self.is_pushed = true;
+        for NamedText { name, text } in files.map_or(&[][..], |files| &files.files) {
+            let name = format!("fleet:{name}");
+            let start = self.source.push(name.clone(), folder.clone(), text.clone());
+            self.file(Path::new(&name), text, start);
         }
     }
 
@@ -121,6 +207,25 @@ impl Gathering<'_> {
         self.file(path, &text, start);
         self.chain.pop();
     }
+}
+
+/// Where a machine says that it takes files of the fleet, and the folder in which it keeps them.
+fn of_fleet(document: &Table) -> Option<(Location, PathBuf)> {
+    let fleet = document.iter().find(|(key, _)| key.name == OWN).map(|(_, node)| &node.value);
+    let Some(Value::Table(fleet)) = fleet else { return None };
+    let get = |name: &str| fleet.iter().find(|(key, _)| key.name == name).map(|(_, node)| node);
+    let takes = get("configuration")?;
+    let state = match get("state").map(|node| &node.value) {
+        Some(Value::Text(path)) => PathBuf::from(path),
+        _ => PathBuf::from(crate::fleet::STATE),
+    };
+    let is_on = match &takes.value {
+        Value::Flag(is_on) => *is_on,
+        Value::Text(text) => text == "true",
+        _ => false,
+    };
+    let has_servers = matches!(get("servers").map(|node| &node.value), Some(Value::List(servers)) if !servers.is_empty());
+    (is_on && has_servers).then(|| (takes.location(), state))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

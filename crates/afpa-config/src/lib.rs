@@ -101,6 +101,7 @@ pub use hierarchy::{Hierarchy, Root};
 pub use hints::{Keep, Priority, RootHint, SiteHint};
 pub use http2::Http2;
 pub use http3::{Http3, KeyError};
+pub use includes::files_of;
 pub use listeners::ListenerNumbers;
 pub use machine::Machine;
 pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
@@ -128,7 +129,7 @@ pub use tls_files::{
 };
 pub use units::{Amount, GIB, KIB, Listen, MIB, Unfit, human_size};
 pub use users::read_users;
-pub use variables::Variable;
+pub use variables::{Pushed, Variable};
 pub use written::Written;
 pub use zones::{DnsSettings, ReadZoneFile, ZoneSettings, read_zone_files};
 
@@ -181,6 +182,8 @@ pub struct Known<'k> {
     pub listeners: ListenerNumbers,
     /// The variables of the environment.
     pub variable: &'k Variable<'k>,
+    /// The files of the fleet.
+    pub pushed: Pushed<'k>,
     /// Where HTTP/3 can be spoken.
     pub datagrams: &'k dyn Fn(SocketAddr) -> Datagrams,
     /// The configuration by which a server runs that takes this one up.
@@ -196,6 +199,7 @@ impl Default for Known<'_> {
             read: &read_certificate,
             listeners: ListenerNumbers::default(),
             variable,
+            pushed: Pushed::Kept,
             datagrams: &|_| Datagrams::Received,
             before: None,
             runs: false,
@@ -217,8 +221,8 @@ pub fn load_by(
         None => Source::new("", "").within(Path::new("")),
         Some(path) => read_file(path)?,
     };
-    let Known { read, listeners, variable, datagrams, before, runs } = known;
-    let around = Around { variable, files: true };
+    let Known { read, listeners, variable, pushed, datagrams, before, runs } = known;
+    let around = Around { variable, files: true, pushed };
     let (mut loaded, mut findings) =
         parse(source, around, overrides, machine, (listeners, datagrams, before))?;
     findings.extend(police::read_files(&mut loaded.config.police, &loaded.settings));
@@ -246,7 +250,7 @@ pub fn parse_text(
 ) -> Result<Loaded, ConfigError> {
     let listeners = ListenerNumbers::default();
     let Known { variable, datagrams, .. } = Known::default();
-    let around = Around { files: false, variable };
+    let around = Around { files: false, variable, pushed: Pushed::These(None) };
     let known = (listeners, datagrams, None);
     let (loaded, findings) = parse(source, around, overrides, machine, known)?;
     conclude(loaded, findings)

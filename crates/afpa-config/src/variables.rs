@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use afpa_fleet::Files;
+
 use crate::document::{Given, Node, Table, Value};
 use crate::finding::{Finding, Location, Source};
 use crate::tls_files::read_tls_file;
@@ -17,6 +19,18 @@ pub(crate) struct Around<'a> {
     pub(crate) variable: &'a Variable<'a>,
     /// Whether files are looked at.
     pub(crate) files: bool,
+    /// The files of the fleet.
+    pub(crate) pushed: Pushed<'a>,
+}
+
+/// The files that the fleet has for this machine, where it takes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Pushed<'a> {
+    /// Those that it has taken before.
+    #[default]
+    Kept,
+    /// These; `None`: none.
+    These(Option<&'a Files>),
 }
 
 /// Puts the values of variables into each text of a file.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::configuring::{Asked, Outcome};
 use crate::folder::{FleetFolder, Kept};
 use crate::machine::Machine;
 use crate::message::{Heartbeat, Order};
 use crate::nats::{Agent, Way};
 use crate::orders::{Full, Orders};
+use crate::seal::Secret;
 use crate::settings::{Credentials, FleetSettings};
 use crate::state::{FleetLook, OrderLook, Shared};
 
@@ -36,7 +38,7 @@ impl Fleet {
     /// When the queue cannot be read, or no thread can be started.
     pub fn start(
         settings: FleetSettings,
-        credentials: Option<Credentials>,
+        (credentials, secret): (Option<Credentials>, Option<Secret>),
         (folder, kept): (FleetFolder, Option<Kept>),
         name: &str,
         machine: Arc<dyn Machine>,
@@ -58,7 +60,7 @@ impl Fleet {
             shared: Arc::clone(&shared),
             folder: folder.clone(),
             machine,
-            way: Way { settings, credentials },
+            way: Way { settings, credentials, secret },
         };
         let kept = kept.map(|kept| kept.purges);
         let run = move || {
@@ -130,6 +132,22 @@ impl FleetView {
     /// How far the fleet is with an order; `None`: there is no such order, or it was long ago.
     pub fn order(&self, number: u64) -> Option<OrderLook> {
         self.0.order(number)
+    }
+
+    /// Takes an order about the configuration of the fleet. Its number is for [`outcome`](Self::outcome). `None`: no server is
+    /// reached, or this machine takes none.
+    pub fn ask(&self, asked: Asked) -> Option<u64> {
+        self.0.ask(asked)
+    }
+
+    /// The outcome of such an order; `None`: there is no such order, or it was long ago.
+    pub fn outcome(&self, number: u64) -> Option<Outcome> {
+        self.0.outcome(number)
+    }
+
+    /// How often this machine has taken a configuration of the fleet.
+    pub fn takes(&self) -> u64 {
+        self.0.lock().configuring.takes
     }
 
     /// The fleet now.

@@ -3,6 +3,7 @@
 //! ```text
 //! STATE/place    how far the orders to purge were carried out, for the snapshot of the shared cache that was written then
 //! STATE/queue    orders that wait for the servers, a line each
+//! STATE/configuration  the files of the fleet that this machine runs
 //! STATE/queue.*  those of a process that has handed over to the next one, which takes them in when the file is not locked
 //! ```
 //!
@@ -15,8 +16,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Files, KeptFiles};
 use crate::follower::Position;
 use crate::orders::Queued;
+
+/// The file of the configuration.
+const CONFIGURATION: &str = "configuration";
 
 /// Bytes of a file that are read.
 const LONGEST: u64 = 16 << 20;
@@ -72,6 +77,37 @@ impl FleetFolder {
     /// When the system refuses.
     pub fn queue(&self) -> io::Result<Vec<Queued>> {
         Ok(orders(&read(&self.0.join("queue"))?.unwrap_or_default()))
+    }
+
+    /// The configuration of the fleet that this machine runs; `None`: none.
+    ///
+    /// # Errors
+    /// When the system refuses, or it is not one.
+    pub fn configuration(&self) -> io::Result<Option<KeptFiles>> {
+        let Some(text) = read(&self.0.join(CONFIGURATION))? else { return Ok(None) };
+        let kept: KeptFiles = serde_json::from_str(&text)?;
+        // Its bounds.
+        Files::decode(&kept.files.encode()).map_err(io::Error::other)?;
+        Ok(Some(kept))
+    }
+
+    /// Keeps it for the next start.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn keep_configuration(&self, kept: Option<&KeptFiles>) -> io::Result<()> {
+        let Some(kept) = kept else {
+            return match fs::remove_file(self.0.join(CONFIGURATION)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        };
+        self.replace(CONFIGURATION, &serde_json::to_vec(kept)?)
+    }
+
+    /// The path of its file, for messages.
+    pub fn configuration_path(&self) -> PathBuf {
+        self.0.join(CONFIGURATION)
     }
 
     /// A queue for the next process, which has taken `queue` over.
@@ -174,7 +210,23 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::{NamedText, Revision};
     use crate::message::Order;
+
+    #[test]
+    fn a_configuration_stays_until_it_is_taken_away() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = FleetFolder::new(temp.path());
+        assert_eq!(folder.configuration().unwrap(), None);
+        let file = NamedText { name: "a.toml".to_owned(), text: "workers = 1\n".to_owned() };
+        let revision = Revision { bucket: 1, number: 7 };
+        let kept = KeptFiles { revision, files: Files { files: vec![file] } };
+        folder.keep_configuration(Some(&kept)).unwrap();
+        assert_eq!(folder.configuration().unwrap(), Some(kept));
+        folder.keep_configuration(None).unwrap();
+        folder.keep_configuration(None).unwrap();
+        assert_eq!(folder.configuration().unwrap(), None);
+    }
 
     #[test]
     fn a_place_is_taken_once_and_a_queue_stays() {
@@ -199,6 +251,8 @@ mod tests {
         folder.forget(&path);
         assert!(folder.left_queues().is_empty());
         fs::write(temp.path().join("place"), "nonsense").unwrap();
+        fs::write(temp.path().join("configuration"), "nonsense").unwrap();
+        assert!(folder.configuration().is_err());
         fs::write(temp.path().join("queue"), "nonsense\n{}\n").unwrap();
         assert_eq!((folder.take_place().unwrap(), folder.queue().unwrap()), (None, Vec::new()));
     }

@@ -12,6 +12,9 @@
 //! | `orders.rs` | orders on their way to the log, and their fate |
 //! | `owners/` | the machines that keep an answer for all |
 //! | `state.rs` | all this, as one value behind a lock |
+//! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
+//! | `rollout.rs`, `driver.rs` | a configuration on its way to all machines, and the lease of whoever drives it |
+//! | `configuring.rs`, `configure.rs` | orders about it, and the conversation with the servers |
 //! | `folder.rs` | files that outlive the process |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
@@ -20,26 +23,38 @@
 //! The first five read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
 
 mod agent;
+mod configure;
+mod configuring;
+mod driver;
+mod files;
 mod folder;
 mod follower;
+mod load;
 mod machine;
 mod members;
 mod message;
 mod nats;
 mod orders;
+mod rollout;
 mod seal;
 mod owners;
 mod send;
 mod settings;
 mod state;
+mod window;
 
 pub use agent::{Fleet, FleetView};
+pub use configuring::{Asked, ConfigurationLook, Outcome};
+pub use driver::Driver;
+pub use files::{Files, KeptFiles, LONGEST_FILES, NamedText, Revision};
 pub use folder::{FleetFolder, Kept};
 pub use follower::{Begun, Due, Follower, Found, Log, Position, Unflushed};
-pub use machine::{Machine, Readings};
+pub use load::Load;
+pub use machine::{Configure, Machine, Readings};
 pub use members::{MemberLook, Members, Standing};
-pub use message::{Envelope, Heartbeat, NotUnderstood, Order};
+pub use message::{Envelope, Heartbeat, NotUnderstood, Order, Refused};
 pub use orders::{Fate, Full, Orders, Queued};
+pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use owners::{Decision, Heat, Hot, Owner, Roster, Shed};
 pub use settings::{Credentials, FleetSettings, NotCredentials};

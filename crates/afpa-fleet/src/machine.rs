@@ -1,5 +1,10 @@
 //! The machine itself, as its fleet sees it.
 
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::files::{Files, KeptFiles};
 use crate::message::Order;
 
 /// Its caches and its police. Calls come from the thread of the fleet, and may not wait for it.
@@ -18,6 +23,22 @@ pub trait Machine: Send + Sync {
 
     /// Sums since the start.
     fn readings(&self) -> Readings;
+
+    /// Microseconds that 99 of 100 of these times did not exceed, which are counted as [`Readings::times`] are.
+    fn p99_us(&self, times: &[u64]) -> u64;
+
+    /// Does something with a configuration of the fleet. The answer comes when it is done; its error is for people.
+    fn configure(&self, what: Configure, answer: oneshot::Sender<Result<(), String>>);
+}
+
+/// An order about a configuration of the fleet.
+#[derive(Clone, Debug)]
+pub enum Configure {
+    /// Whether it would be taken.
+    Check(Arc<Files>),
+    /// Takes it into use, and keeps it for the next start; `None`: there is none any more. When it cannot be taken, the one
+    /// before stays.
+    Take(Option<Arc<KeptFiles>>),
 }
 
 /// Sums of a machine since its start.
@@ -29,6 +50,10 @@ pub struct Readings {
     pub hits: u64,
     /// Connections that are open now.
     pub connections: u64,
+    /// Answers with a status of class 5.
+    pub failed: u64,
+    /// Counts of the times that servers took, by their length.
+    pub times: Vec<u64>,
     /// A check of the configuration in force.
     pub configuration: String,
 }

@@ -122,7 +122,7 @@ impl Members {
 
     /// How far they are with the order at a place.
     pub fn standing(&self, kind: Log, order: &Position, now: Duration) -> Standing {
-        let settled = self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED);
+        let settled = self.is_settled(now);
         let mut standing = Standing { settled, ..Standing::default() };
         for MemberLook { beat, silent, .. } in self.look(now) {
             let is_done = beat.position(kind).is_some_and(|at| at.is_at(order));
@@ -133,6 +133,11 @@ impl Members {
             }
         }
         standing
+    }
+
+    /// Whether all that are there can have been heard.
+    pub fn is_settled(&self, now: Duration) -> bool {
+        self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED)
     }
 
     /// Names that two live machines have.

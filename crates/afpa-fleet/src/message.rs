@@ -3,12 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::follower::{Log, Position};
+use crate::load::Load;
 
 /// Bytes of a message that are read.
 const LONGEST: usize = 64 * 1024;
 
 /// Characters of a name or a word in a heartbeat.
 const LONGEST_WORD: usize = 128;
+
+/// Bytes of a reason.
+const LONGEST_REASON: usize = 1024;
 
 /// An order for every machine of the fleet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +116,34 @@ pub struct Heartbeat {
     pub leaves: bool,
     /// Another process of its machine is there, and this one ends.
     pub hands_over: bool,
+    /// It takes configurations of the fleet.
+    pub takes: bool,
+    /// The revision of them that it runs.
+    pub revision: Option<u64>,
+    /// The one that it could not take.
+    pub refused: Option<Refused>,
+    /// Its answers since it runs that revision.
+    pub load: Load,
+}
+
+/// A revision that a machine could not take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its number.
+    pub revision: u64,
+    /// The reason, in one line.
+    pub why: String,
+}
+
+impl Refused {
+    /// With a reason of any length and shape.
+    pub fn new(revision: u64, why: &str) -> Self {
+        let mut line = why.split_whitespace().collect::<Vec<_>>().join(" ");
+        line.retain(|c| !c.is_control());
+        let end = (0..=line.len().min(LONGEST_REASON)).rev().find(|at| line.is_char_boundary(*at));
+        line.truncate(end.unwrap_or(0));
+        Self { revision, why: line }
+    }
 }
 
 impl Heartbeat {
@@ -131,7 +163,9 @@ impl Heartbeat {
         let beat: Self = serde_json::from_slice(bytes).map_err(|_| NotUnderstood)?;
         let words = [&beat.instance, &beat.name, &beat.region, &beat.version, &beat.configuration];
         let fits = |word: &&String| word.len() <= LONGEST_WORD && !word.contains(char::is_control);
-        match words.iter().all(fits) && !beat.instance.is_empty() {
+        let reason = beat.refused.as_ref().map_or("", |refused| &refused.why);
+        let is_reason = reason.len() <= LONGEST_REASON && !reason.contains(char::is_control);
+        match words.iter().all(fits) && is_reason && !beat.instance.is_empty() {
             true => Ok(beat),
             false => Err(NotUnderstood),
         }
@@ -176,9 +210,24 @@ mod tests {
             "{\"instance\":\"a\",\"name\":\"\\u001b[2J\"}".to_owned(),
             format!("{{\"instance\":\"a\",\"name\":\"{}\"}}", "x".repeat(129)),
             format!("{{\"instance\":\"a\",\"x\":\"{}\"}}", "x".repeat(LONGEST)),
+            "{\"instance\":\"a\",\"refused\":{\"revision\":1,\"why\":\"\\u001b[2J\"}}".to_owned(),
         ] {
             assert_eq!(Heartbeat::decode(bytes.as_bytes()), Err(NotUnderstood), "{bytes:.60}");
         }
+    }
+
+    #[test]
+    fn a_reason_is_one_line_with_an_end() {
+        let refused = Refused::new(3, "afpa.toml:3\n\n   | x\u{1b} ^\n");
+        assert_eq!(refused.why, "afpa.toml:3 | x ^");
+        let long = Refused::new(3, &"\u{e9}".repeat(2000));
+        let beat = Heartbeat {
+            instance: "a".to_owned(),
+            refused: Some(long.clone()),
+            ..Heartbeat::default()
+        };
+        assert_eq!(long.why.len(), LONGEST_REASON);
+        assert_eq!(Heartbeat::decode(&beat.encode()), Ok(beat));
     }
 
     #[test]

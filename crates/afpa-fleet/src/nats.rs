@@ -5,6 +5,7 @@
 //!      ├─ follow(Bans)     likewise
 //!      ├─ send(Purges)     orders that wait, until the log has each: send.rs
 //!      ├─ send(Bans)       likewise
+//!      ├─ configure        the configuration of the fleet: configure.rs
 //!      ├─ listen           heartbeats of the others
 //!      └─ beat             our own; and whether there was no word for too long
 //! ```
@@ -29,6 +30,7 @@ use crate::follower::{Begun, Follower, Found, Log, Position};
 use crate::machine::{Machine, Readings};
 use crate::members::BEAT;
 use crate::message::{Envelope, Heartbeat, Order};
+use crate::seal::Secret;
 use crate::send::forbidden;
 use crate::settings::{Credentials, FleetSettings};
 use crate::state::Shared;
@@ -60,12 +62,13 @@ const UNREACHED: u32 = 3;
 /// How servers know a message that comes twice, for so long.
 const DUPLICATES: Duration = Duration::from_secs(120);
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// The way to the servers.
 pub(crate) struct Way {
     pub(crate) settings: FleetSettings,
     pub(crate) credentials: Option<Credentials>,
+    pub(crate) secret: Option<Secret>,
 }
 
 /// The thread's own part.
@@ -93,6 +96,7 @@ impl Agent {
             never = self.follow_on(Log::Bans, None, &streams) => match never {},
             never = self.send(Log::Purges, &streams) => match never {},
             never = self.send(Log::Bans, &streams) => match never {},
+            never = self.configure_on(&streams) => match never {},
             never = self.listen(&client) => match never {},
             never = self.beat(&client) => match never {},
             () = self.shared.ends.notified() => {}
@@ -265,7 +269,11 @@ impl Agent {
         let answers = readings.answers.saturating_sub(before.answers);
         let hits = readings.hits.saturating_sub(before.hits);
         let ms = u64::try_from((*now - *then).as_millis()).unwrap_or(u64::MAX).max(1);
-        let beat = &mut self.shared.lock().beat;
+        let mut state = self.shared.lock();
+        let since = self.shared.now();
+        let load = state.window.add(since, readings.clone(), &*self.machine);
+        let beat = &mut state.beat;
+        beat.load = load;
         beat.rate = answers.saturating_mul(1000) / ms;
         beat.hits = (hits.saturating_mul(1000) / answers.max(1)).min(1000);
         beat.connections = readings.connections;
@@ -324,7 +332,7 @@ impl Agent {
     }
 
     /// One line for each trouble.
-    fn trouble(&self, why: &str) {
+    pub(crate) fn trouble(&self, why: &str) {
         let mut state = self.shared.lock();
         if state.trouble.is_none() {
             tracing::warn!("the fleet cannot be followed, and AFPA serves on: {why}");

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::rollout::Bounds;
+
 /// `[fleet]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetSettings {
@@ -24,6 +26,10 @@ pub struct FleetSettings {
     pub retention: Duration,
     /// The age of the last word of the servers from which kept answers are stale; `None`: never.
     pub stale_after: Option<Duration>,
+    /// Whether this machine takes configurations of the fleet.
+    pub configuration: bool,
+    /// The bounds of those that are pushed here.
+    pub bounds: Bounds,
     /// The folder for what outlives the process.
     pub state: PathBuf,
 }

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::configuring::{Asked, ConfigurationLook, Configuring, Outcome};
 use crate::folder::LeftQueue;
 use crate::follower::{Log, Position};
 use crate::members::{MemberLook, Members, Standing};
 use crate::message::{Heartbeat, Order};
 use crate::orders::{BATCH, Fate, Full, Orders};
+use crate::window::Window;
 
 /// All of it, and the events that wake the thread.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) ordered: [Notify; 2],
     /// A place has moved, or somebody asks: the next heartbeat goes out at once.
     pub(crate) moved: Notify,
+    /// An order about the configuration waits.
+    pub(crate) asked: Notify,
     /// The thread is to end.
     pub(crate) ends: Notify,
 }
@@ -51,6 +55,9 @@ pub(crate) struct State {
     pub(crate) trouble: Option<String>,
     pub(crate) logs: [LogState; 2],
     pub(crate) counts: Counts,
+    pub(crate) configuring: Configuring,
+    /// Answers since the configuration of the fleet was taken.
+    pub(crate) window: Window,
 }
 
 /// A log, as far as this machine knows it.
@@ -98,6 +105,9 @@ pub struct FleetLook {
     /// Names that two live machines have.
     #[serde(default)]
     pub twins: BTreeSet<String>,
+    /// The configuration of the fleet; `None`: this machine takes none.
+    #[serde(default)]
+    pub configuration: Option<ConfigurationLook>,
 }
 
 /// An order, as people see it.
@@ -132,6 +142,8 @@ impl Shared {
             trouble: None,
             logs: [LogState::default(); 2],
             counts: Counts::default(),
+            configuring: Configuring::default(),
+            window: Window::default(),
         };
         Self {
             began: Instant::now(),
@@ -140,6 +152,7 @@ impl Shared {
             caught_up: Condvar::new(),
             ordered: [Notify::new(), Notify::new()],
             moved: Notify::new(),
+            asked: Notify::new(),
             ends: Notify::new(),
         }
     }
@@ -157,6 +170,20 @@ impl Shared {
         let number = self.lock().orders.take(order)?;
         self.ordered[log.index()].notify_one();
         Ok(number)
+    }
+
+    /// Takes an order about the configuration; `None`: no server is reached, or this machine takes none.
+    pub(crate) fn ask(&self, asked: Asked) -> Option<u64> {
+        let mut state = self.lock();
+        let is_able = state.connected && state.beat.takes;
+        let number = is_able.then(|| state.configuring.ask(asked));
+        drop(state);
+        self.asked.notify_one();
+        number
+    }
+
+    pub(crate) fn outcome(&self, number: u64) -> Option<Outcome> {
+        self.lock().configuring.outcome(number)
     }
 
     /// The place of this machine has moved.
@@ -226,6 +253,7 @@ impl Shared {
             counts: state.counts,
             members: state.members.look(now),
             twins: state.members.twins(now),
+            configuration: state.configuration(),
         }
     }
 
@@ -256,6 +284,17 @@ impl State {
     pub(crate) fn was_forbidden(&mut self, subject: &str) -> bool {
         let place = self.forbidden.iter().position(|one| one == subject);
         place.and_then(|place| self.forbidden.remove(place)).is_some()
+    }
+
+    pub(crate) fn configuration(&self) -> Option<ConfigurationLook> {
+        let Configuring { rollout, runs, .. } = &self.configuring;
+        let wanted = rollout.as_ref().and_then(|rollout| rollout.wanted(&self.beat.name));
+        let look = ConfigurationLook {
+            runs: runs.map(|revision| revision.number),
+            wanted,
+            rollout: rollout.clone(),
+        };
+        self.beat.takes.then_some(look)
     }
 
     pub(crate) fn log(&mut self, kind: Log) -> &mut LogState {

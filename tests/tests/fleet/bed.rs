@@ -22,7 +22,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(90);
 /// Servers of NATS with JetStream: one alone, or a cluster.
 pub(crate) struct Nats {
     servers: Vec<NatsServer>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 struct NatsServer {
@@ -67,7 +67,7 @@ impl Nats {
             arguments.extend(more(*address));
             NatsServer { address: *address, arguments, running: None }
         });
-        let mut nats = Self { servers: servers.collect(), _folder: folder };
+        let mut nats = Self { servers: servers.collect(), folder };
         (0..count).for_each(|number| nats.run(number));
         Some(nats)
     }
@@ -116,6 +116,16 @@ impl Nats {
             answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
         answer
+    }
+
+    /// Where they store what they keep.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Puts a message to a stream of the first server, as anybody can.
+    pub(crate) fn put(&self, subject: &str, payload: &str) {
+        self.request("a:b", subject, payload);
     }
 
     /// Their URLs as a list of TOML.

@@ -3,6 +3,7 @@
 mod bans;
 mod bed;
 mod config;
+mod configuration;
 mod faults;
 mod members;
 #[path = "../shared_cache/origin.rs"]

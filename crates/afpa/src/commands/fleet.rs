@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use afpa_fleet::{Fate, FleetLook, MemberLook, OrderLook, Standing};
+use afpa_fleet::{Fate, FleetLook, MemberLook, OrderLook, Refused, Standing};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
+use super::fleet_configuration;
 use crate::control::Socket;
 
 /// The first and the longest time between two questions after an order.
@@ -101,10 +102,20 @@ pub(super) fn table(look: &FleetLook) -> String {
     text
 }
 
-const HEAD: [&str; 9] =
-    ["NAME", "REGION", "STATE", "ORDER", "LAG", "HITS", "ANSWERS/S", "CONFIGURATION", "VERSION"];
+const HEAD: [&str; 10] = [
+    "NAME",
+    "REGION",
+    "STATE",
+    "ORDER",
+    "LAG",
+    "HITS",
+    "ANSWERS/S",
+    "CONFIGURATION",
+    "REVISION",
+    "VERSION",
+];
 
-fn row(member: &MemberLook, look: &FleetLook) -> [String; 9] {
+fn row(member: &MemberLook, look: &FleetLook) -> [String; 10] {
     let beat = &member.beat;
     let state = match member.silent {
         Some(seconds) => format!("silent for {seconds} s"),
@@ -123,8 +134,24 @@ fn row(member: &MemberLook, look: &FleetLook) -> [String; 9] {
         format!("{}.{} %", beat.hits / 10, beat.hits % 10),
         beat.rate.to_string(),
         word(&beat.configuration),
+        revision(member, look),
         word(&beat.version),
     ]
+}
+
+/// The revision of the fleet's configuration that a member runs, and the one that it is to run.
+fn revision(member: &MemberLook, look: &FleetLook) -> String {
+    let rollout = look.configuration.as_ref().and_then(|one| one.rollout.as_ref());
+    let number = |revision: Option<u64>| revision.map_or("-".to_owned(), |one| one.to_string());
+    let runs = number(member.beat.revision);
+    let Some(rollout) = rollout.filter(|_| member.beat.takes) else { return runs };
+    let wanted = rollout.wanted(&member.beat.name);
+    let is_refused = |refused: &Refused| Some(refused.revision) == wanted;
+    match &member.beat.refused {
+        _ if wanted == member.beat.revision => runs,
+        Some(refused) if is_refused(refused) => format!("{runs}, cannot take {}", number(wanted)),
+        _ => format!("{runs}, takes {}", number(wanted)),
+    }
 }
 
 fn summary(look: &FleetLook) -> String {
@@ -146,6 +173,10 @@ fn summary(look: &FleetLook) -> String {
         text.push_str(&format!(
             "\ntwo machines are named {name}: give each its own `name` in [fleet]"
         ));
+    }
+    let rollout = look.configuration.as_ref().and_then(|one| one.rollout.as_ref());
+    if let Some(rollout) = rollout {
+        text.push_str(&format!("\n{}", fleet_configuration::state(rollout)));
     }
     let counts = look.counts;
     text.push_str(&format!(

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod doctor;
 pub mod explain;
 mod fleet;
+mod fleet_configuration;
 pub mod pause;
 mod probe;
 pub mod route;
@@ -19,8 +20,8 @@ use afpa_police::{NotAPrefix, Prefix};
 use anyhow::{Context as _, bail};
 
 use crate::cli::{
-    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Fleet, Health, Man, Order, Purge,
-    Server, Stats,
+    self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Fleet, FleetOrder, Health, Man,
+    Order, Purge, Server, Stats,
 };
 use crate::control::{self, Target};
 use crate::{fast_path, log_folder};
@@ -153,11 +154,27 @@ fn dns_name(options: &Purge) -> Option<(&'static str, &str)> {
     name.or(options.zone.as_deref().map(|zone| ("zone", zone)))
 }
 
-/// `afpa fleet`.
+/// `afpa fleet`, and its orders.
 ///
 /// # Errors
-/// When there is no process to ask, it is in no fleet, or it does not answer.
+/// When there is no process to ask, it is in no fleet, or it does not answer; when an order has not reached all machines.
 pub fn fleet(options: &Fleet) -> anyhow::Result<()> {
+    match &options.order {
+        Some(FleetOrder::Push(order)) => {
+            let socket = control::find(&target(&order.target))?;
+            return fleet_configuration::push(&socket, &order.path, order.no_wait);
+        }
+        Some(FleetOrder::Rollback(order)) => {
+            let socket = control::find(&target(&order.target))?;
+            let wait = Duration::from_secs_f64(order.wait);
+            return print(&fleet_configuration::roll_back(&socket, order.revision, wait)?);
+        }
+        Some(FleetOrder::Revisions(order)) => {
+            let socket = control::find(&target(&order.target))?;
+            return print(&fleet_configuration::revisions(&socket, order.json)?);
+        }
+        None => {}
+    }
     let socket = control::find(&target(&options.target))?;
     let answer = socket.get("/fleet").map_err(fleet::without_fleet)?;
     if options.json {

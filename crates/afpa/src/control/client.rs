@@ -30,7 +30,7 @@ impl Socket {
     /// When the process cannot be reached or does not answer in time; when the answer is not whole,
     /// or its status is not of class 2.
     pub fn get(&self, target: &str) -> anyhow::Result<String> {
-        self.ask("GET", target)
+        self.ask("GET", target, b"")
     }
 
     /// As [`get`](Self::get), for what changes something.
@@ -38,12 +38,21 @@ impl Socket {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn post(&self, target: &str) -> anyhow::Result<String> {
-        self.ask("POST", target)
+        self.ask("POST", target, b"")
     }
 
-    fn ask(&self, method: &str, target: &str) -> anyhow::Result<String> {
+    /// As [`post`](Self::post), with a content.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn post_content(&self, target: &str, content: &[u8]) -> anyhow::Result<String> {
+        self.ask("POST", target, content)
+    }
+
+    fn ask(&self, method: &str, target: &str, content: &[u8]) -> anyhow::Result<String> {
         let shown = self.path.display();
-        let answer = self.exchange(method, target).map_err(|error| explain(error, &shown))?;
+        let answer =
+            self.exchange(method, target, content).map_err(|error| explain(error, &shown))?;
         let answer = parse(&answer).with_context(|| format!("no valid answer from {shown}"))?;
         match answer.status {
             200..=299 => Ok(answer.content),
@@ -51,15 +60,19 @@ impl Socket {
         }
     }
 
-    fn exchange(&self, method: &str, target: &str) -> io::Result<Vec<u8>> {
+    fn exchange(&self, method: &str, target: &str, content: &[u8]) -> io::Result<Vec<u8>> {
         let mut stream = UnixStream::connect(&self.path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+        let length = match method {
+            "POST" => format!("Content-Length: {}\r\n", content.len()),
+            _ => String::new(),
+        };
         let head = format!(
             "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{length}Connection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes())?;
+        stream.write_all(content)?;
         let mut answer = Vec::new();
         stream.take(ANSWER_LIMIT).read_to_end(&mut answer)?;
         Ok(answer)

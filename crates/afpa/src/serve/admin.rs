@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use afpa_fleet::LONGEST_FILES;
 use afpa_framework::{
     Arguments, Cached, Client, ClientStream, Control, Derived, Diagram, Helpers, Miss, Module, Now,
     Offered, Operation, Outbox, Peer, Persistence, Protocol, Receipt, Refusal, Reply, Then,
@@ -122,7 +123,8 @@ fn start(
         helper_start: confinement.helpers_below([]),
         ..Settings::default()
     };
-    let largest_head = RequestLimits::default().head;
+    let is_control = matches!(listener.address, Address::Unix(_));
+    let largest_head = if is_control { LARGEST } else { RequestLimits::default().head };
     let mut engine = Engine::start(&settings, largest_head, move |_| {
         confinement.confine_worker();
         Admin { observed: Arc::clone(&observed) }
@@ -160,12 +162,13 @@ impl From<Result<Reply, Refusal>> for Answer {
 
 impl Admin {
     /// Carries out an operation: the first path segments are its name. `/` lists all that the client may ask for.
-    fn answer(&self, trusted: bool, request: &Request<'_, '_>) -> Answer {
+    fn answer(&self, trusted: bool, asked: &Asked<'_, '_>) -> Answer {
+        let Asked { request, content } = asked;
         let exposition = Exposition::wanted(request);
         let framework = Framework { observed: &self.observed, exposition };
         let serving = self.observed.serving.load();
         let fleet = self.observed.fleet.load_full();
-        let fleet = fleet.map(|fleet| FleetOperations { fleet, observed: &self.observed });
+        let fleet = fleet.map(|fleet| FleetOperations { fleet, observed: &self.observed, content });
         let mut owners: Vec<&dyn Control> =
             vec![&framework, &*serving.global, &*self.observed.zones];
         owners.extend(fleet.iter().map(|fleet| fleet as &dyn Control));
@@ -273,6 +276,33 @@ impl Framework<'_> {
     }
 }
 
+/// A request with its content.
+pub(crate) struct Asked<'s, 'b> {
+    request: Request<'s, 'b>,
+    content: &'b [u8],
+}
+
+/// More of it has to come.
+struct Partial;
+
+/// Bytes of a request to the control socket: the files of a configuration, as JSON.
+const LARGEST: usize = 2 * LONGEST_FILES;
+
+/// The content of a request; `None`: it is not taken. Only the operator has any.
+fn content<'b>(
+    request: &Request<'_, '_>,
+    input: &'b [u8],
+    trusted: bool,
+) -> Option<Result<&'b [u8], Partial>> {
+    let length = match request.body {
+        BodyLength::None => 0,
+        BodyLength::Length(length) if trusted => usize::try_from(length).ok()?,
+        _ => return None,
+    };
+    let end = request.head_len.checked_add(length).filter(|end| *end <= LARGEST)?;
+    Some(input.get(request.head_len..end).ok_or(Partial))
+}
+
 impl Protocol for Admin {
     type Table = Diagram;
 }
@@ -281,11 +311,11 @@ impl Module for Admin {
     type Connection = Trusted;
     type Slots<'b> = FieldSlots<'b>;
     type Request<'s, 'b>
-        = Request<'s, 'b>
+        = Asked<'s, 'b>
     where
         'b: 's;
     type Routed<'m, 's, 'b>
-        = (&'m Admin, Now, &'m Request<'s, 'b>)
+        = (&'m Admin, Now, &'m Asked<'s, 'b>)
     where
         'b: 's,
         's: 'm;
@@ -301,22 +331,25 @@ impl Module for Admin {
 
     fn derive_request<'s, 'b>(
         &mut self,
-        _: &mut Trusted,
+        trusted: &mut Trusted,
         now: Now,
         input: &'b [u8],
         slots: &'s mut FieldSlots<'b>,
         out: &mut Outbox,
-    ) -> Derived<Request<'s, 'b>> {
+    ) -> Derived<Asked<'s, 'b>> {
         if input.is_empty() {
             return Derived::Incomplete(Waiting::Idle);
         }
         let refusal = match request::parse(input, slots, &RequestLimits::default()) {
             Ok(None) => return Derived::Incomplete(Waiting::Head),
-            Ok(Some(parsed)) if parsed.body == BodyLength::None => {
-                let consumed = parsed.head_len;
-                return Derived::Request(parsed, consumed);
-            }
-            Ok(Some(_)) => Status::CONTENT_TOO_LARGE,
+            Ok(Some(request)) => match content(&request, input, trusted.0) {
+                Some(Ok(content)) => {
+                    let consumed = request.head_len + content.len();
+                    return Derived::Request(Asked { request, content }, consumed);
+                }
+                Some(Err(Partial)) => return Derived::Incomplete(Waiting::Head),
+                None => Status::CONTENT_TOO_LARGE,
+            },
             Err(refusal) => refusal.status(),
         };
         send(&Answer::error(refusal), now, true, Connection::Close, out);
@@ -327,7 +360,7 @@ impl Module for Admin {
         &'m mut self,
         _: &mut Trusted,
         now: Now,
-        request: &'m Request<'s, 'b>,
+        request: &'m Asked<'s, 'b>,
         _: &mut Outbox,
     ) -> Cached<Self::Routed<'m, 's, 'b>>
     where
@@ -338,13 +371,13 @@ impl Module for Admin {
     }
 
     fn derive_miss_response(
-        (admin, now, request): Self::Routed<'_, '_, '_>,
+        (admin, now, asked): Self::Routed<'_, '_, '_>,
         trusted: &mut Trusted,
         out: &mut Outbox,
     ) -> Miss<Infallible, Infallible> {
-        let answer = admin.answer(trusted.0, request);
+        let answer = admin.answer(trusted.0, asked);
         // One request for each connection: requests are too rare for more to matter.
-        send(&answer, now, request.method != Method::Head, Connection::Close, out);
+        send(&answer, now, asked.request.method != Method::Head, Connection::Close, out);
         Miss::Answered(Persistence::Close)
     }
 
@@ -392,7 +425,7 @@ impl Module for Admin {
         never: &'b mut Infallible,
         _: &'s mut FieldSlots<'b>,
         _: &mut Outbox,
-    ) -> Option<Request<'s, 'b>> {
+    ) -> Option<Asked<'s, 'b>> {
         match *never {}
     }
 

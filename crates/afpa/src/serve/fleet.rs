@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use afpa_config::{KeyError, fleet_credentials};
+use afpa_config::{KeyError, fleet_credentials, fleet_secret};
 use afpa_fleet::{
-    Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order, Readings,
+    Configure, Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order,
+    Readings, Secret,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
 use afpa_police::{ListedDeny, Origin};
 use afpa_shared_cache::{PassOn, Purge, Responses};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot};
 
-use super::observe::Observed;
+use super::observe::{Observed, p99_us};
 use crate::folder::own_folder;
 use crate::privileges::Identity;
 
@@ -21,11 +23,25 @@ use crate::privileges::Identity;
 const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The part in a fleet, while there is one.
-#[derive(Default)]
 pub(super) struct FleetState {
     running: Option<Running>,
     /// A check of the configuration in force.
     configuration: Arc<ArcSwap<String>>,
+    /// Orders about configurations of the fleet, for the thread that reloads.
+    configures: mpsc::UnboundedSender<ToConfigure>,
+    /// Where it gets them from.
+    pub(super) to_configure: Option<mpsc::UnboundedReceiver<ToConfigure>>,
+}
+
+/// An order about a configuration of the fleet, and where the answer goes.
+pub(super) type ToConfigure = (Configure, oneshot::Sender<Result<(), String>>);
+
+impl Default for FleetState {
+    fn default() -> Self {
+        let (configures, to_configure) = mpsc::unbounded_channel();
+        let configuration = Arc::default();
+        Self { running: None, configuration, configures, to_configure: Some(to_configure) }
+    }
 }
 
 struct Running {
@@ -37,13 +53,14 @@ struct Running {
 struct Wanted {
     settings: FleetSettings,
     credentials: Option<Credentials>,
+    secret: Option<Secret>,
 }
 
 /// Folder and credentials, for a configuration with a fleet, and a check of that configuration.
 pub(super) struct PreparedFleet {
     wanted: Option<Wanted>,
-    /// The user that serves may not read the credentials, as root could at the start.
-    denied: Option<KeyError>,
+    /// The user that serves may not read one of its files, as root could at the start.
+    denied: Option<(KeyError, &'static str)>,
     configuration: String,
 }
 
@@ -60,17 +77,32 @@ impl PreparedFleet {
         if !settings.is_on() {
             return Ok(Self { wanted: None, denied: None, configuration });
         }
-        let (credentials, denied) = match fleet_credentials(settings) {
-            Ok(credentials) => (credentials, None),
-            Err(error) if error.is_denied() => (None, Some(error)),
-            Err(error) => return Err(error).context("[fleet] credentials"),
-        };
+        let mut denied = None;
+        let credentials =
+            readable(fleet_credentials(settings), "[fleet] credentials", &mut denied)?;
+        let secret = readable(fleet_secret(settings), "[fleet] secret", &mut denied)?;
         if let Some(above) = settings.state.parent() {
             std::fs::create_dir_all(above).context("[fleet] state")?;
         }
         own_folder(&settings.state, owner).context("[fleet] state")?;
-        let wanted = Some(Wanted { settings: settings.clone(), credentials });
+        let wanted = Some(Wanted { settings: settings.clone(), credentials, secret });
         Ok(Self { wanted, denied, configuration })
+    }
+}
+
+/// The content of a file of the fleet; `None` as well if this user may not read it.
+fn readable<T>(
+    read: Result<Option<T>, KeyError>,
+    what: &'static str,
+    denied: &mut Option<(KeyError, &'static str)>,
+) -> anyhow::Result<Option<T>> {
+    match read {
+        Ok(content) => Ok(content),
+        Err(error) if error.is_denied() => {
+            *denied = Some((error, what));
+            Ok(None)
+        }
+        Err(error) => Err(error).context(what),
     }
 }
 
@@ -95,8 +127,8 @@ impl FleetState {
         if is_same {
             return Ok(());
         }
-        if let Some(denied) = prepared.denied {
-            return Err(denied).context("[fleet] credentials");
+        if let Some((denied, what)) = prepared.denied {
+            return Err(denied).context(what);
         }
         observed.fleet.store(None);
         responses.pass_purges_on(None);
@@ -111,10 +143,12 @@ impl FleetState {
             observed: Arc::clone(observed),
             responses: Arc::clone(responses),
             configuration: Arc::clone(&self.configuration),
+            configures: self.configures.clone(),
         };
-        let (settings, credentials) = (wanted.settings.clone(), wanted.credentials.clone());
+        let settings = wanted.settings.clone();
+        let proofs = (wanted.credentials.clone(), wanted.secret.clone());
         let (host, machine) = (host_name(), Arc::new(machine));
-        let fleet = Fleet::start(settings, credentials, (folder, kept), &host, machine)
+        let fleet = Fleet::start(settings, proofs, (folder, kept), &host, machine)
             .context("the thread of the fleet cannot be started")?;
         responses.pass_purges_on(Some(pass_on(fleet.view())));
         observed.fleet.store(Some(Arc::new(fleet.view())));
@@ -158,6 +192,7 @@ struct Local {
     observed: Arc<Observed>,
     responses: Arc<Responses>,
     configuration: Arc<ArcSwap<String>>,
+    configures: mpsc::UnboundedSender<ToConfigure>,
 }
 
 impl Machine for Local {
@@ -200,13 +235,17 @@ impl Machine for Local {
     }
 
     fn readings(&self) -> Readings {
-        let (answers, hits, connections) = self.observed.readings();
-        Readings {
-            answers,
-            hits,
-            connections,
-            configuration: self.configuration.load().to_string(),
-        }
+        let configuration = self.configuration.load().to_string();
+        Readings { configuration, ..self.observed.readings() }
+    }
+
+    fn p99_us(&self, times: &[u64]) -> u64 {
+        p99_us(times)
+    }
+
+    fn configure(&self, what: Configure, answer: oneshot::Sender<Result<(), String>>) {
+        // When nobody is there any more, the answer is dropped, which is one.
+        let _ = self.configures.send((what, answer));
     }
 }
 

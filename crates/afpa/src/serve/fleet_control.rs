@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use afpa_fleet::{FleetView, Order};
+use afpa_fleet::{Asked, Files, FleetView, LONGEST_FILES, Order};
 use afpa_framework::{Arguments, Control, Operation, Refusal, Reply};
 use serde_json::json;
 
@@ -13,6 +13,8 @@ use super::observe::Observed;
 pub(super) struct FleetOperations<'o> {
     pub(super) fleet: Arc<FleetView>,
     pub(super) observed: &'o Arc<Observed>,
+    /// The content of the request.
+    pub(super) content: &'o [u8],
 }
 
 const OPERATIONS: &[Operation] = &[
@@ -29,6 +31,9 @@ const OPERATIONS: &[Operation] = &[
         "refuses the clients of a prefix everywhere",
     ),
     Operation::change("fleet/deny/del", "prefix=PREFIX", "takes such an order back everywhere"),
+    Operation::change("fleet/push", "", "checks the files in the content, and rolls them out"),
+    Operation::change("fleet/rollback", "[revision=NUMBER]", "goes back to a revision everywhere"),
+    Operation::look("fleet/outcome", "number=NUMBER", "the outcome of such an order, as JSON"),
 ];
 
 impl Control for FleetOperations<'_> {
@@ -43,6 +48,20 @@ impl Control for FleetOperations<'_> {
             "fleet/purge" => self.purge(arguments),
             "fleet/deny/add" => self.deny(arguments, true),
             "fleet/deny/del" => self.deny(arguments, false),
+            "fleet/push" => self.push(),
+            "fleet/rollback" => {
+                let revision = arguments.text("revision").map(|text| text.parse());
+                let revision = revision.transpose();
+                self.ask(Asked::RollBack(revision.map_err(|_| {
+                    Refusal::Invalid("a revision is a number of `afpa fleet revisions`".to_owned())
+                })?))
+            }
+            "fleet/outcome" => {
+                let number = number(arguments)?;
+                let outcome = self.fleet.outcome(number);
+                let absent = || Refusal::Absent(format!("there is no order {number}"));
+                json_of(&outcome.ok_or_else(absent)?)
+            }
             _ => Err(Refusal::Failed),
         }
     }
@@ -50,12 +69,33 @@ impl Control for FleetOperations<'_> {
 
 impl FleetOperations<'_> {
     fn order(&self, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
-        let number = arguments.text("number").and_then(|number| number.parse().ok());
-        let number =
-            number.ok_or_else(|| Refusal::Invalid("this needs number=NUMBER".to_owned()))?;
+        let number = number(arguments)?;
         let order = self.fleet.order(number);
         let order = order.ok_or_else(|| Refusal::Absent(format!("there is no order {number}")))?;
         json_of(&order)
+    }
+
+    fn push(&self) -> Result<Reply, Refusal> {
+        let files = Files::decode(self.content).map_err(|_| {
+            Refusal::Invalid(format!(
+                "these are no files of at most {} KiB together: give them to `afpa fleet push`",
+                LONGEST_FILES / 1024
+            ))
+        })?;
+        self.ask(Asked::Push(Arc::new(files)))
+    }
+
+    /// An order about the configuration does not wait for servers: it would come as a surprise.
+    fn ask(&self, asked: Asked) -> Result<Reply, Refusal> {
+        let look = self.fleet.look();
+        if look.configuration.is_none() {
+            let why = "this machine takes no configuration of the fleet: write `configuration = true` in [fleet]";
+            return Err(Refusal::Invalid(why.to_owned()));
+        }
+        let number = self.fleet.ask(asked).ok_or_else(|| {
+            Refusal::Invalid("no server of the fleet can be reached: try again later".to_owned())
+        })?;
+        Ok(Reply::json(json!({ "number": number }).to_string()))
     }
 
     fn purge(&self, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
@@ -83,6 +123,11 @@ impl FleetOperations<'_> {
         let number = self.fleet.send(order).map_err(|full| Refusal::Invalid(full.to_string()))?;
         Ok(Reply::json(json!({ "number": number, "here": here.trim_end() }).to_string()))
     }
+}
+
+fn number(arguments: &Arguments<'_>) -> Result<u64, Refusal> {
+    let number = arguments.text("number").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Refusal::Invalid("this needs number=NUMBER".to_owned()))
 }
 
 fn json_of(value: &impl serde::Serialize) -> Result<Reply, Refusal> {

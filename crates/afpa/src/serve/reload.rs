@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use afpa_config::{Config, Datagrams, Known, Loaded};
+use afpa_config::{Config, Datagrams, Known, Loaded, Pushed};
+use afpa_fleet::{Configure, FleetFolder};
 use afpa_server::Address;
 
 use super::Server;
@@ -18,34 +19,62 @@ use crate::upgrade::Inherited;
 impl Server {
     /// Reads the configuration again. If it has an error, nothing changes.
     pub(super) fn reload(&mut self, options: &Serve) {
-        self.notifier.reloading();
-        match self.build(options) {
-            Ok(next) => {
-                for failure in self.adopt(next, Moment::Reload) {
-                    tracing::error!("not everything is as configured: {failure:#}");
-                }
-                tracing::info!("reloaded");
-            }
-            Err(error) => {
-                afpa_say::error(&commands::words(&error));
-                tracing::error!(
-                    "the reload failed, the running configuration stays: mend the error above, and reload again"
-                );
-            }
+        if let Err(error) = self.reload_with(options, Pushed::Kept) {
+            afpa_say::error(&commands::words(&error));
+            tracing::error!(
+                "the reload failed, the running configuration stays: mend the error above, and reload again"
+            );
         }
-        self.notifier.ready();
     }
 
-    fn build(&mut self, options: &Serve) -> anyhow::Result<Next> {
+    /// Checks a configuration of the fleet, or takes it into use as at a reload. The error is for people.
+    pub(super) fn configure(&mut self, options: &Serve, what: &Configure) -> Result<(), String> {
+        let outcome = match what {
+            Configure::Check(files) => {
+                self.load(options, Pushed::These(Some(files)), false).map(|_| ())
+            }
+            Configure::Take(kept) => {
+                let files = kept.as_ref().map(|kept| &kept.files);
+                self.reload_with(options, Pushed::These(files)).map(|()| {
+                    let folder = FleetFolder::new(&self.config.fleet.state);
+                    if let Err(error) = folder.keep_configuration(kept.as_deref()) {
+                        tracing::error!(%error, "the next start has another configuration of the fleet than this process: is [fleet] state writable?");
+                    }
+                })
+            }
+        };
+        outcome.map_err(|error| commands::words(&error).trim_end().to_owned())
+    }
+
+    fn reload_with(&mut self, options: &Serve, pushed: Pushed<'_>) -> anyhow::Result<()> {
+        self.notifier.reloading();
+        let built = self.build(options, pushed);
+        let reloaded = built.map(|next| {
+            for failure in self.adopt(next, Moment::Reload) {
+                tracing::error!("not everything is as configured: {failure:#}");
+            }
+            tracing::info!("reloaded");
+        });
+        self.notifier.ready();
+        reloaded
+    }
+
+    fn load(&self, options: &Serve, pushed: Pushed<'_>, tells: bool) -> anyhow::Result<Loaded> {
         let known = Known {
             read: &|files| self.tls.read(files),
             listeners: self.numbers.clone(),
             datagrams: &|address| self.datagrams_at(address),
             before: Some(&*self.config),
             runs: true,
+            pushed,
             ..Known::default()
         };
-        let loaded = super::load(options, known)?;
+        // A check says nothing in the log: the reload does.
+        if tells { super::load(options, known) } else { Ok(options.configuration_by(known)?) }
+    }
+
+    fn build(&mut self, options: &Serve, pushed: Pushed<'_>) -> anyhow::Result<Next> {
+        let loaded = self.load(options, pushed, true)?;
         let mut config = keep_what_stays(loaded.config, &self.config);
         let (new, old) = (&mut config.engine.confine, &self.config.engine.confine);
         keep("[engine] confine", new, old);

@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nix::sys::signal::{SigSet, Signal as Number};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::Server;
+use super::fleet::ToConfigure;
 use super::upgrade::Upgrade;
 use crate::cli::Serve;
 
@@ -78,6 +80,7 @@ impl Signals {
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut calm = tokio::time::interval(GIVE_BACK);
         calm.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut to_configure = server.fleet.to_configure.take();
         let demand = server.acme.demand();
         let beat = server.notifier.watchdog_interval().map(|interval| interval / 2);
         let mut upgraded = Upgrade::default();
@@ -93,6 +96,11 @@ impl Signals {
                 }
                 _ = hangup.recv() => {
                     server.reload(options);
+                    look.reset_immediately();
+                }
+                Some((what, answer)) = next_of(&mut to_configure) => {
+                    // Nobody waits for it when the fleet has ended meanwhile.
+                    let _ = answer.send(server.configure(options, &what));
                     look.reset_immediately();
                 }
                 _ = look.tick() => {
@@ -141,6 +149,14 @@ impl Signals {
         }
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// The next order about a configuration of the fleet.
+async fn next_of(orders: &mut Option<UnboundedReceiver<ToConfigure>>) -> Option<ToConfigure> {
+    match orders {
+        Some(orders) => orders.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -2,20 +2,41 @@
 
 use std::fmt;
 
-use afpa_fleet::FleetView;
+use afpa_fleet::{FleetView, Phase, Readings};
+use afpa_proxy::observe::{BUCKETS, Histogram};
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
 
 use super::Observed;
-use super::families::{by, counters, gauge, gauges};
+use super::families::{by, counter, counters, gauge, gauges};
 
 impl Observed {
-    /// Sums for heartbeats: answers, hits, and connections that are open.
-    pub(in crate::serve) fn readings(&self) -> (u64, u64, u64) {
+    /// Sums for heartbeats.
+    pub(in crate::serve) fn readings(&self) -> Readings {
         let kernel = self.answers_in_kernel();
         let answers = self.http.iter().map(|counters| counters.responses()).sum::<u64>();
         let hits = self.http(|c| &c.hits) + self.http(|c| &c.shared_hits);
-        (answers + kernel, hits + kernel, self.engine(|c| &c.open))
+        let statuses = self.by_status().into_iter();
+        Readings {
+            answers: answers + kernel,
+            hits: hits + kernel,
+            connections: self.engine(|c| &c.open),
+            failed: statuses.filter(|(code, _)| *code >= 500).map(|(_, count)| count).sum(),
+            times: self.times().buckets().map(|(_, count)| count).collect(),
+            configuration: String::new(),
+        }
+    }
+
+    /// The times of all distributed requests.
+    fn times(&self) -> Histogram {
+        let mut times = Histogram::default();
+        for table in self.http.iter().map(|counters| counters.scopes()) {
+            let sites = table.iter().filter(|scope| scope.set.is_none());
+            for report in sites.filter_map(|scope| scope.report().duration) {
+                times.add_all(&report);
+            }
+        }
+        times
     }
 
     /// `null` without a fleet.
@@ -35,6 +56,9 @@ impl Observed {
             "flushes": look.counts.flushes,
             "softened": look.counts.softened,
             "failed": look.counts.failed,
+            "revision": look.configuration.as_ref().and_then(|configuration| configuration.runs),
+            "wanted_revision": look.configuration.as_ref().and_then(|one| one.wanted),
+            "taken_revisions": view.takes(),
         })
     }
 
@@ -52,6 +76,20 @@ impl Observed {
         gauge(out, "fleet_lag", help, usize::try_from(lag(&view)).unwrap_or(usize::MAX), None)?;
         let help = "Orders of this machine that wait for the servers";
         gauge(out, "fleet_waiting_orders", help, look.waiting, None)?;
+        if let Some(configuration) = &look.configuration {
+            let number =
+                |revision: Option<u64>| usize::try_from(revision.unwrap_or(0)).unwrap_or(0);
+            let help = "The revision of the fleet's configuration that runs here, or 0";
+            gauge(out, "fleet_revision", help, number(configuration.runs), None)?;
+            let help = "The revision that is to run here, or 0";
+            gauge(out, "fleet_wanted_revision", help, number(configuration.wanted), None)?;
+            let phase = configuration.rollout.as_ref().map(|rollout| &rollout.phase);
+            let is_back = matches!(phase, Some(Phase::Back { .. }));
+            let help = "Whether the last revision was rolled back";
+            gauge(out, "fleet_rolled_back", help, usize::from(is_back), None)?;
+            let help = "Configurations of the fleet that were taken";
+            counter(out, "fleet_taken_revisions", help, view.takes())?;
+        }
         let counts = look.counts;
         let done = [
             ("purge", counts.purges),
@@ -62,6 +100,13 @@ impl Observed {
         ];
         counters(out, ("fleet_orders", "Orders of the fleet by their effect"), by("effect", done))
     }
+}
+
+/// Microseconds that 99 of 100 times did not exceed, by their counts in the buckets of [`Histogram`].
+pub(in crate::serve) fn p99_us(times: &[u64]) -> u64 {
+    let mut buckets = [0; BUCKETS];
+    buckets.iter_mut().zip(times).for_each(|(bucket, count)| *bucket = *count);
+    Histogram::counted(buckets, 0).percentile_us(99).unwrap_or(0)
 }
 
 fn lag(view: &FleetView) -> u64 {

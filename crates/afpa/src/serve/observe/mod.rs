@@ -38,6 +38,7 @@ use crate::span_export::SpanExport;
 use certificates::OrderedCertificates;
 use dns::AnsweredNames;
 pub(super) use exposition::Exposition;
+pub(super) use fleet::p99_us;
 use groups::Groups;
 use police::Refused;
 use sites::Sites;
