@@ -46,6 +46,7 @@ impl Config {
         );
         let engine = Engine::read(reader.section("engine"));
         let limits = Limits::read(reader.section("limits"));
+        let tls = Tls::read(reader.section("tls"));
         let mut config = Config {
             workers: workers.unwrap_or(machine.cores),
             user,
@@ -56,10 +57,10 @@ impl Config {
             limits,
             police: Police::read(reader),
             timeouts: Timeouts::read(reader.section("timeouts")),
-            tls: Tls::read(reader.section("tls")),
             certificates: Vec::new(),
             acme: acme::read(reader.section("acme")),
-            fleet: fleet::read(reader.section("fleet")),
+            fleet: fleet::read(reader.section("fleet"), tls.ticket_lifetime),
+            tls,
             cache: Cache::read(reader.section("cache"), machine.memory),
             shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),
             coherency: Coherency::read(reader.section("coherency")),

@@ -18,8 +18,8 @@ pub(crate) const STATE: &str = "/var/lib/afpa/fleet";
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// `[fleet]`.
-pub(crate) fn read(mut s: Section<'_, '_>) -> FleetSettings {
+/// `[fleet]`, with the time after which shared keys are replaced.
+pub(crate) fn read(mut s: Section<'_, '_>, key_period: Duration) -> FleetSettings {
     FleetSettings {
         servers: s.texts("servers", "URLs of NATS servers", Vec::new(), server),
         credentials: s.optional_path("credentials"),
@@ -33,6 +33,7 @@ pub(crate) fn read(mut s: Section<'_, '_>) -> FleetSettings {
         configuration: s.flag("configuration", false),
         bounds: bounds(&mut s),
         state: PathBuf::from(s.path_or("state", "path", &[], STATE)),
+        key_period,
     }
 }
 

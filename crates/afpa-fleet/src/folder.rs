@@ -4,6 +4,7 @@
 //! STATE/place    how far the orders to purge were carried out, for the snapshot of the shared cache that was written then
 //! STATE/queue    orders that wait for the servers, a line each
 //! STATE/configuration  the files of the fleet that this machine runs
+//! STATE/keys     seeds of shared keys, sealed
 //! STATE/queue.*  those of a process that has handed over to the next one, which takes them in when the file is not locked
 //! ```
 //!
@@ -69,6 +70,18 @@ impl FleetFolder {
     /// When the system refuses.
     pub fn leave_place(&self, kept: &Kept) -> io::Result<()> {
         self.replace("place", &serde_json::to_vec(kept)?)
+    }
+
+    /// The seeds of shared keys, sealed; `None`: there are none yet.
+    pub(crate) fn seeds(&self) -> Option<Vec<u8>> {
+        let path = self.0.join("keys");
+        let is_short = fs::metadata(&path).is_ok_and(|found| found.len() <= LONGEST);
+        fs::read(&path).ok().filter(|_| is_short)
+    }
+
+    /// Keeps them.
+    pub(crate) fn keep_seeds(&self, sealed: &[u8]) -> io::Result<()> {
+        self.replace("keys", sealed)
     }
 
     /// Orders that wait.

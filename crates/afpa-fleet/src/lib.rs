@@ -16,11 +16,15 @@
 //! | `rollout.rs`, `driver.rs` | a configuration on its way to all machines, and the lease of whoever drives it |
 //! | `configuring.rs`, `configure.rs` | orders about it, and the conversation with the servers |
 //! | `folder.rs` | files that outlive the process |
+//! | `lease.rs` | a lease that one of all machines holds |
+//! | `keyring.rs` | seeds of keys that all machines have, which the holder of a lease makes |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
-//! | `agent.rs`, `nats.rs`, `send.rs` | the thread, and its conversation with the servers |
+//! | `agent.rs`, `nats.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
 //!
 //! The first five read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
+//! The first four, and the two about keys, read no clock and no socket, and tests run them in a network that loses, doubles
+//! and reorders.
 
 mod agent;
 mod configure;
@@ -30,6 +34,9 @@ mod files;
 mod folder;
 mod follower;
 mod load;
+mod keep;
+mod keyring;
+mod lease;
 mod machine;
 mod members;
 mod message;
@@ -51,6 +58,9 @@ pub use folder::{FleetFolder, Kept};
 pub use follower::{Begun, Due, Follower, Found, Log, Position, Unflushed};
 pub use load::Load;
 pub use machine::{Configure, Machine, Readings};
+pub use keyring::{Foreign, Keyring, SEED, Seed, Seeds, Write};
+pub use lease::{Lease, TERM};
+pub use machine::{Machine, Readings};
 pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order, Refused};
 pub use orders::{Fate, Full, Orders, Queued};

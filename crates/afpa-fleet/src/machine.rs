@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::files::{Files, KeptFiles};
+use crate::keyring::Seeds;
 use crate::message::Order;
 
 /// Its caches and its police. Calls come from the thread of the fleet, and may not wait for it.
@@ -20,6 +21,9 @@ pub trait Machine: Send + Sync {
 
     /// Makes all kept answers stale: each is validated before it is used again.
     fn soften(&self);
+
+    /// Uses the keys of these seeds from now on.
+    fn take_seeds(&self, seeds: &Seeds);
 
     /// Sums since the start.
     fn readings(&self) -> Readings;

@@ -110,6 +110,10 @@ pub struct Heartbeat {
     pub purges: Option<Position>,
     /// Likewise, orders to deny.
     pub bans: Option<Position>,
+    /// The turn of the shared keys that it uses; `None`: it has its own.
+    pub keys: Option<u64>,
+    /// It makes the next shared keys.
+    pub turns_keys: bool,
     /// It has just come, and wants to know who is there.
     pub asks: bool,
     /// This is its last one.

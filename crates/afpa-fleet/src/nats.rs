@@ -6,6 +6,7 @@
 //!      ├─ send(Purges)     orders that wait, until the log has each: send.rs
 //!      ├─ send(Bans)       likewise
 //!      ├─ configure        the configuration of the fleet: configure.rs
+//!      ├─ keep_keys        keys that all machines have: keep.rs
 //!      ├─ listen           heartbeats of the others
 //!      └─ beat             our own; and whether there was no word for too long
 //! ```
@@ -97,6 +98,7 @@ impl Agent {
             never = self.send(Log::Purges, &streams) => match never {},
             never = self.send(Log::Bans, &streams) => match never {},
             never = self.configure_on(&streams) => match never {},
+            never = self.keep_keys(&streams) => match never {},
             never = self.listen(&client) => match never {},
             never = self.beat(&client) => match never {},
             () = self.shared.ends.notified() => {}

@@ -54,6 +54,11 @@ impl Secret {
         }
     }
 
+    /// Of random bytes that machines share.
+    pub(crate) fn of_seed(seed: &[u8; LEAST]) -> Self {
+        Self(seed.to_vec())
+    }
+
     /// Seals a value for a purpose. Without random numbers it is empty, and nobody opens that.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
         self.try_seal(context, plain).unwrap_or_default()

@@ -32,6 +32,8 @@ pub struct FleetSettings {
     pub bounds: Bounds,
     /// The folder for what outlives the process.
     pub state: PathBuf,
+    /// How long shared keys are the current ones: `ticket_lifetime` in `[tls]`.
+    pub key_period: Duration,
 }
 
 impl FleetSettings {

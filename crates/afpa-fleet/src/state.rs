@@ -53,6 +53,8 @@ pub(crate) struct State {
     /// Names that two live machines have.
     pub(crate) twins: BTreeSet<String>,
     pub(crate) trouble: Option<String>,
+    /// Why there are no shared keys.
+    pub(crate) key_trouble: Option<String>,
     pub(crate) logs: [LogState; 2],
     pub(crate) counts: Counts,
     pub(crate) configuring: Configuring,
@@ -90,6 +92,12 @@ pub struct FleetLook {
     pub connected: bool,
     /// The reason for which it cannot take part.
     pub trouble: Option<String>,
+    /// The turn of the shared keys; `None`: this machine has its own.
+    #[serde(default)]
+    pub keys: Option<u64>,
+    /// Why it has not got them.
+    #[serde(default)]
+    pub key_trouble: Option<String>,
     /// Milliseconds since the last word about orders to purge; `None`: there was none yet.
     pub word_ms: Option<u64>,
     /// The number of the last order to purge, as far as it is known.
@@ -140,6 +148,7 @@ impl Shared {
             forbidden: VecDeque::new(),
             twins: BTreeSet::new(),
             trouble: None,
+            key_trouble: None,
             logs: [LogState::default(); 2],
             counts: Counts::default(),
             configuring: Configuring::default(),
@@ -246,6 +255,8 @@ impl Shared {
         FleetLook {
             connected: state.connected,
             trouble: state.trouble.clone().or_else(|| state.held.iter().flatten().next().cloned()),
+            keys: state.beat.keys,
+            key_trouble: state.key_trouble.clone(),
             word_ms: state.log(Log::Purges).word.and_then(ms),
             last_purge: state.log(Log::Purges).last,
             last_ban: state.log(Log::Bans).last,

@@ -63,8 +63,11 @@ pub struct Engine<M: Module> {
     left: Vec<Weak<UdpSocket>>,
     /// Of the datagrams of HTTP/3, once there are any, and until then its parts.
     steering: Option<Steering>,
-    to_steer: (Option<Secret>, Vec<OwnedFd>),
+    to_steer: (Secrets, Vec<OwnedFd>),
 }
+
+/// That of ids and resets, and one of tokens alone.
+type Secrets = (Option<Secret>, Option<Secret>);
 
 #[derive(Debug)]
 struct Handle<M> {
@@ -118,7 +121,7 @@ impl<M: Module> Engine<M> {
             next_listener: AtomicU64::new(0),
             left: Vec::new(),
             steering: None,
-            to_steer: (None, Vec::new()),
+            to_steer: Default::default(),
         };
         for (index, orders) in orders.into_iter().enumerate() {
             let counters = Arc::new(WorkerCounters::default());
@@ -148,15 +151,19 @@ impl<M: Module> Engine<M> {
     }
 
     /// Steers datagrams of HTTP/3 by this secret from the first address on where they come; by that of the process before
-    /// if it is `None`, or by a new one. `inherited` are the [`ways`](Self::steering_sockets) to processes before.
-    pub fn steer_by(&mut self, secret: Option<Secret>, inherited: Vec<OwnedFd>) {
-        self.to_steer = (secret, inherited);
+    /// if it is `None`, or by a new one. `tokens` is a secret of tokens alone, which other machines may have. `inherited` are the [`ways`](Self::steering_sockets) to processes before.
+    pub fn steer_by(
+        &mut self,
+        (secret, tokens): (Option<Secret>, Option<Secret>),
+        inherited: Vec<OwnedFd>,
+    ) {
+        self.to_steer = ((secret, tokens), inherited);
     }
 
     fn steer(&mut self, listener: &BoundListener) -> io::Result<()> {
         if self.steering.is_none() {
-            let (secret, inherited) = std::mem::take(&mut self.to_steer);
-            let (steering, parts) = Steering::start(secret, inherited, self.workers.len())?;
+            let (secrets, inherited) = std::mem::take(&mut self.to_steer);
+            let (steering, parts) = Steering::start(secrets, inherited, self.workers.len())?;
             for (worker, part) in self.workers.iter().zip(parts) {
                 worker.order(Command::Steer(Box::new(part)));
             }

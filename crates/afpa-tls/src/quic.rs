@@ -239,7 +239,14 @@ impl Secret {
         expand(&all, &[b"ids of retry"], &mut retry_ids);
         expand(&all, &[b"tokens"], &mut tokens);
         let sealed = Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&tokens));
-        QuicKeys { ids, retry_ids, sealed, all }
+        QuicKeys { ids, retry_ids, sealed, tokens: all.clone(), all }
+    }
+
+    /// The keys, with those of tokens from another secret: machines that share that one accept each other's tokens, and nobody
+    /// takes an id or a reset of another machine for one of its own.
+    pub fn keys_with_tokens_of(&self, tokens: &Self) -> QuicKeys {
+        let QuicKeys { sealed, tokens, .. } = tokens.keys();
+        QuicKeys { sealed, tokens, ..self.keys() }
     }
 }
 
@@ -259,6 +266,8 @@ pub struct QuicKeys {
     pub retry_ids: [u8; 16],
     /// Of tokens that only user mode opens (RFC 9000 section 8.1).
     sealed: Arc<dyn HandshakeTokenKey>,
+    /// From which those of tokens come that the kernel makes.
+    tokens: Prk,
     /// From which further ones come.
     all: Prk,
 }
@@ -287,7 +296,7 @@ impl QuicKeys {
     /// The key of the tokens that the kernel makes in a [period](period_of), for SipHash. All who have the secret have it.
     pub fn token_key(&self, period: u64) -> [u8; 16] {
         let mut key = [0; 16];
-        expand(&self.all, &[b"retry", &period.to_be_bytes()], &mut key);
+        expand(&self.tokens, &[b"retry", &period.to_be_bytes()], &mut key);
         key
     }
 }
@@ -374,5 +383,27 @@ mod tests {
         };
         assert_eq!(open(&one), Some(b"a token".to_vec()));
         assert_eq!(open(&other), None);
+    }
+
+    #[test]
+    fn machines_that_share_a_secret_of_tokens_share_tokens_alone() {
+        let tokens = Secret::of([3; SECRET]);
+        let [one, other] = [1, 2].map(|n| Secret::of([n; SECRET]).keys_with_tokens_of(&tokens));
+        assert_eq!(one.token_key(5), other.token_key(5));
+        assert_ne!(one.token_key(5), one.token_key(6));
+        assert_ne!(one.token_key(5), Secret::of([1; SECRET]).keys().token_key(5));
+        assert_ne!((one.ids, one.retry_ids), (other.ids, other.retry_ids));
+        let address = "192.0.2.1:443".parse().expect("an address");
+        let reset = |keys: &QuicKeys| {
+            let mut signature = [0; 32];
+            keys.reset_at(address).sign(b"an id", &mut signature);
+            signature
+        };
+        assert_ne!(reset(&one), reset(&other));
+        assert_eq!(reset(&one), reset(&Secret::of([1; SECRET]).keys()));
+        let mut sealed = b"a token".to_vec();
+        one.tokens_at(address).aead_from_hkdf(b"salt").seal(&mut sealed, &[]).expect("sealed");
+        let key = other.tokens_at(address).aead_from_hkdf(b"salt");
+        assert_eq!(key.open(&mut sealed, &[]).expect("opened"), b"a token");
     }
 }

@@ -109,6 +109,13 @@ impl TicketKeys {
         Ok(())
     }
 
+    /// Takes keys that machines share: the first makes tickets, and all of them open tickets. `lifetime`: seconds for which
+    /// tickets are good.
+    pub fn take(&self, secrets: impl IntoIterator<Item = [u8; KEY]>, lifetime: u32) {
+        let list = secrets.into_iter().map(TicketKey::new).collect();
+        self.keys.store(Arc::new(Keys { list, lifetime }));
+    }
+
     /// Whether there is any key.
     pub fn is_empty(&self) -> bool {
         self.keys.load().list.is_empty()
@@ -293,6 +300,21 @@ mod tests {
         assert_eq!(tickets.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
         keys.rotate(3600);
         assert_eq!(tickets.decrypt(&ticket), None);
+    }
+
+    #[test]
+    fn machines_that_take_the_same_keys_open_each_others_tickets() {
+        let [one, other] = [(); 2].map(|()| Arc::new(TicketKeys::default()));
+        one.take([[2; KEY], [3; KEY], [1; KEY]], 3600);
+        // It has missed the last turn.
+        other.take([[1; KEY], [2; KEY]], 3600);
+        let (here, there) = (one.for_context(b""), other.for_context(b""));
+        let ticket = here.encrypt(b"state").unwrap();
+        assert_eq!(there.decrypt(&ticket).as_deref(), Some(&b"state"[..]), "the next key");
+        let ticket = there.encrypt(b"state").unwrap();
+        assert_eq!(here.decrypt(&ticket).as_deref(), Some(&b"state"[..]), "the previous key");
+        one.take([[4; KEY], [5; KEY], [3; KEY]], 3600);
+        assert_eq!(here.decrypt(&ticket), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod bed;
 mod config;
 mod configuration;
 mod faults;
+mod keys;
 mod members;
 #[path = "../shared_cache/origin.rs"]
 #[allow(dead_code)] // each program uses its part

@@ -169,6 +169,15 @@ fn summary(look: &FleetLook) -> String {
     if look.waiting > 0 {
         text.push_str(&format!("\n{} orders wait for the servers", look.waiting));
     }
+    if let Some(turn) = look.keys {
+        let of = |member: &MemberLook| member.beat.turns_keys && member.silent.is_none();
+        let maker = look.members.iter().find(|member| of(member));
+        let maker = maker.map_or("nobody now", |member| &member.beat.name);
+        text.push_str(&format!("\nshared keys of turn {turn}; the next ones come from {maker}"));
+    }
+    if let Some(why) = &look.key_trouble {
+        text.push_str(&format!("\nno shared keys come: {why}"));
+    }
     for name in &look.twins {
         text.push_str(&format!(
             "\ntwo machines are named {name}: give each its own `name` in [fleet]"

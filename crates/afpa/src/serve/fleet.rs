@@ -6,7 +6,7 @@ use std::time::Duration;
 use afpa_config::{KeyError, fleet_credentials, fleet_secret};
 use afpa_fleet::{
     Configure, Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order,
-    Readings, Secret,
+    Readings, Secret, Seeds,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
 use afpa_police::{ListedDeny, Origin};
@@ -135,6 +135,10 @@ impl FleetState {
         let before = self.running.take();
         let is_first = before.is_none();
         let place = before.and_then(|running| running.fleet.stop());
+        let shares_keys = prepared.wanted.as_ref().is_some_and(|wanted| wanted.secret.is_some());
+        if !shares_keys {
+            observed.seeds.store(None);
+        }
         let Some(wanted) = prepared.wanted else { return Ok(()) };
         let folder = FleetFolder::new(&wanted.settings.state);
         let left = folder.take_place().context("[fleet] state")?;
@@ -232,6 +236,10 @@ impl Machine for Local {
 
     fn soften(&self) {
         self.responses.purge(&Purge::All, true);
+    }
+
+    fn take_seeds(&self, seeds: &Seeds) {
+        self.observed.seeds.store(Some(Arc::new(seeds.clone())));
     }
 
     fn readings(&self) -> Readings {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use afpa_cache::root::RootHandles;
 use afpa_cache::watch::WatchThread;
 use afpa_cache::{Arena, Heap};
-use afpa_config::{Config, Io, ListenerNumbers, Loaded, human_size};
+use afpa_config::{Config, Io, ListenerNumbers, Loaded, fleet_secret, human_size};
 use afpa_fast_path::{
     AttachedPrograms, Availability, FastPathView, FloodShield, RunningFastPath, has_work,
 };
@@ -138,6 +138,7 @@ impl Server {
             rings,
             snapshot,
             secret,
+            tokens,
             ways,
             ..
         } = privileged;
@@ -188,6 +189,7 @@ impl Server {
             dns: ArcSwap::default(),
             zones: dns_state.operations(),
             fleet: ArcSwapOption::default(),
+            seeds: tls_state.seeds(),
         });
         let mut server = Self {
             config,
@@ -219,7 +221,7 @@ impl Server {
         };
         // Without sockets of theirs, processes before have to go on receiving.
         let has_datagrams = next.listeners.new.iter().any(BoundListener::has_datagrams);
-        server.engine.steer_by(secret, if has_datagrams { ways } else { Vec::new() });
+        server.engine.steer_by((secret, tokens), if has_datagrams { ways } else { Vec::new() });
         let moment = Moment::of(predecessor.as_ref());
         if let Some(failure) = server.adopt(next, moment).into_iter().next() {
             return Err(failure);
@@ -261,6 +263,8 @@ struct Privileged {
     snapshot: PreparedSnapshot,
     /// Of HTTP/3, from a file.
     secret: Option<Secret>,
+    /// Of the fleet, for tokens of HTTP/3.
+    tokens: Option<Secret>,
     /// To the workers of the processes before.
     ways: Vec<OwnedFd>,
     starter: Option<Starter>,
@@ -277,6 +281,9 @@ impl Privileged {
         let identity = Identity::find(config.user.as_deref(), config.group.as_deref())?;
         let owner = identity.as_ref();
         let secret = config.http3.secret()?;
+        // Its faults are those of the fleet.
+        let tokens = fleet_secret(&config.fleet).ok().flatten();
+        let tokens = tokens.map(|fleet| Secret::of(fleet.derive("tokens of HTTP/3")));
         let arena = Arena::new(config.cache.pinned_limit).with_context(|| {
             let size = human_size(config.cache.pinned_limit as u64);
             format!("cannot reserve {size} for the cache: lower [cache] pinned_limit")
@@ -331,6 +338,7 @@ impl Privileged {
             rings,
             snapshot,
             secret,
+            tokens,
             ways,
             starter: starter.ok(),
         })

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
 use afpa_config::{CertificateFiles, Config, Listen, TlsFileError, TlsProfile};
+use afpa_fleet::Seeds;
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
@@ -20,6 +21,7 @@ use afpa_tls::{
     ServerSettings, ServerTls, Sessions, TicketKeys,
 };
 use anyhow::{Context as _, bail};
+use arc_swap::ArcSwapOption;
 
 use super::certificate_store::{CertificateStore, Versions, files_of};
 use super::tls_of_groups::TlsOfGroups;
@@ -50,6 +52,10 @@ pub(super) struct TlsState {
     on_demand: Vec<ManagedFile>,
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
+    /// Those of the fleet, while there are some.
+    seeds: Arc<ArcSwapOption<Seeds>>,
+    /// Those whose ticket keys are in use, and the lifetime of tickets.
+    taken: Option<(Arc<Seeds>, Duration)>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
     store: CertificateStore,
@@ -104,6 +110,11 @@ impl TlsState {
         let state = Self { store, ..Self::default() };
         state.certificates.answer_challenges(Some(challenges));
         state
+    }
+
+    /// The place for seeds of keys that machines share.
+    pub(super) fn seeds(&self) -> Arc<ArcSwapOption<Seeds>> {
+        Arc::clone(&self.seeds)
     }
 
     /// Has files that root alone may read be read for the user that this process is going to be. To be called while it
@@ -206,7 +217,8 @@ impl TlsState {
             tracing::info!("a certificate that has come is in use");
         }
         let lifetime = config.tls.ticket_lifetime;
-        if config.tls.ticket_keys.is_none()
+        if !self.take_seeds(config)
+            && config.tls.ticket_keys.is_none()
             && self.rotated.is_some_and(|at| at.elapsed() >= lifetime)
         {
             self.rotate(lifetime);
@@ -303,10 +315,34 @@ impl TlsState {
             self.ticket_file = None;
             return self.reread_ticket_keys(config);
         }
-        if self.tickets.is_empty() || self.ticket_file.take().is_some() {
+        let was_file = self.ticket_file.take().is_some();
+        if !self.take_seeds(config) && (self.tickets.is_empty() || was_file) {
             self.rotate(config.tls.ticket_lifetime);
         }
         Ok(())
+    }
+
+    /// Takes the ticket keys of the fleet, if there are some and no file has others. Whether those in use are settled.
+    fn take_seeds(&mut self, config: &Config) -> bool {
+        if config.tls.tickets == 0 || config.tls.ticket_keys.is_some() {
+            self.taken = None;
+            return false;
+        }
+        let lifetime = config.tls.ticket_lifetime;
+        match self.seeds.load_full().map(|seeds| (seeds, lifetime)) {
+            Some(found) if self.taken.as_ref() != Some(&found) => {
+                self.tickets.take(found.0.keys("TLS tickets"), seconds(lifetime));
+                self.taken = Some(found);
+                true
+            }
+            Some(_) => true,
+            // There is no fleet any more: others go on with its keys.
+            None if self.taken.take().is_some() => {
+                self.rotate(lifetime);
+                true
+            }
+            None => false,
+        }
     }
 
     fn rotate(&mut self, lifetime: Duration) {

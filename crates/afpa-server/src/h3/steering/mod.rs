@@ -54,12 +54,12 @@ pub(crate) struct Steering {
 
 impl Steering {
     /// For so many workers, after the processes that `inherited` leads to. Without a secret, that of the process before is
-    /// taken, or a new one.
+    /// taken, or a new one. `tokens`: a secret of tokens alone.
     ///
     /// # Errors
     /// When the system refuses sockets or random numbers, or there are too many processes.
     pub(crate) fn start(
-        secret: Option<Secret>,
+        (secret, tokens): (Option<Secret>, Option<Secret>),
         inherited: Vec<OwnedFd>,
         workers: usize,
     ) -> io::Result<(Self, Vec<WorkerPart>)> {
@@ -70,7 +70,10 @@ impl Steering {
         };
         let generation = process::free_generation(&before)
             .ok_or_else(|| io::Error::other("too many processes before have not ended yet"))?;
-        let keys = secret.keys();
+        let keys = match tokens {
+            Some(tokens) => secret.keys_with_tokens_of(&tokens),
+            None => secret.keys(),
+        };
         let key = IdKey(keys.ids);
         let (mailboxes, received): (Vec<_>, Vec<_>) =
             (0..workers).map(|_| mpsc::channel(MOST_WAITING)).unzip();

@@ -51,6 +51,7 @@ impl Observed {
             "word_ms": look.word_ms,
             "lag": lag(&view),
             "waiting_orders": look.waiting,
+            "keys": look.keys,
             "purges": look.counts.purges,
             "bans": look.counts.bans,
             "flushes": look.counts.flushes,
@@ -89,6 +90,10 @@ impl Observed {
             gauge(out, "fleet_rolled_back", help, usize::from(is_back), None)?;
             let help = "Configurations of the fleet that were taken";
             counter(out, "fleet_taken_revisions", help, view.takes())?;
+        }
+        if let Some(turn) = look.keys {
+            let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+            gauge(out, "fleet_keys_turn", "The turn of the shared keys in use", turn, None)?;
         }
         let counts = look.counts;
         let done = [

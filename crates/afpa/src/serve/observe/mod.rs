@@ -22,7 +22,7 @@ use std::time::Instant;
 use afpa_acme::Statuses;
 use afpa_cache::CacheStats;
 use afpa_fast_path::{FastPathView, ShieldView};
-use afpa_fleet::FleetView;
+use afpa_fleet::{FleetView, Seeds};
 use afpa_framework::Counter;
 use afpa_module_dns::DnsCounters;
 use afpa_module_http::{CompressorStats, HttpCounters};
@@ -63,6 +63,8 @@ pub(crate) struct Observed {
     pub(super) zones: Arc<ZoneOperations>,
     /// The fleet, while there is one.
     pub(super) fleet: ArcSwapOption<FleetView>,
+    /// The seeds of its shared keys.
+    pub(super) seeds: Arc<ArcSwapOption<Seeds>>,
 }
 
 impl Observed {
