@@ -145,7 +145,7 @@ mod tests {
     fn a_secret_is_long_and_nobody_sees_it() {
         assert_eq!(Secret::of(b""), Err(NotASecret::Short(0)));
         assert_eq!(Secret::of(&[7; 31]), Err(NotASecret::Short(31)));
-        assert_eq!(Secret::of(&[b"\n"[..], &[7; 30], b"\n"].concat()), Err(NotASecret::Short(31)));
+        assert_eq!(Secret::of(&[&b"\n"[..], &[7; 30], b"\n"].concat()), Err(NotASecret::Short(31)));
         assert_eq!(Secret::of(&[7; 4097]), Err(NotASecret::Long));
         let written = Secret::of(&[&[7; 32][..], b"\n"].concat()).unwrap();
         assert_eq!(written, secret(7));
