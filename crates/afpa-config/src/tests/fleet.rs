@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use afpa_fleet::{FleetSettings, Secret};
+use afpa_fleet::{
+    Bounds, Files, FleetFolder, FleetSettings, KeptFiles, NamedText, Revision, Secret,
+};
 
 use super::*;
 
@@ -127,4 +129,108 @@ fn the_secret_is_long_and_not_for_others() {
     assert_eq!(crate::fleet_secret(&fleet).unwrap(), Some(Secret::of(&[b'x'; 32]).unwrap()));
     let off = FleetSettings { servers: Vec::new(), ..fleet };
     assert_eq!(crate::fleet_secret(&off).unwrap(), None);
+}
+
+#[test]
+fn a_machine_takes_configurations_with_the_secret_alone() {
+    let servers = "servers = [\"nats://10.0.0.5\"]\n";
+    let message = refused(&format!("[fleet]\n{servers}configuration = true\n{SITE}"));
+    assert!(message.contains("without its secret") && message.contains("afpa.toml:3"), "{message}");
+    let text = format!(
+        "[fleet]\n{servers}secret = \"/s\"\nconfiguration = true\nrollout_wait = \"2m\"\nrollout_errors = 3\nrollout_p99 = \"1s\"\n{SITE}"
+    );
+    let fleet = parsed(&text).unwrap().config.fleet;
+    let bounds = Bounds { wait_ms: 120_000, errors: 3, p99_us: 1_000_000 };
+    assert_eq!((fleet.configuration, fleet.bounds), (true, bounds));
+    let fleet = parsed(SITE).unwrap().config.fleet;
+    let bounds = Bounds { wait_ms: 30_000, errors: 1, p99_us: 500_000 };
+    assert_eq!((fleet.configuration, fleet.bounds), (false, bounds));
+    for (line, remedy) in [
+        ("rollout_errors = 101", "100"),
+        ("rollout_p99 = \"0ms\"", "1ms"),
+        ("rollout_wait = \"25h\"", "24h"),
+    ] {
+        let message = refused(&format!("[fleet]\n{servers}{line}\n{SITE}"));
+        assert!(message.contains("afpa.toml:3") && message.contains(remedy), "{message}");
+    }
+}
+
+/// A machine that takes configurations, and its file.
+fn taker(own: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, secret) = (folder.path().join("afpa.toml"), folder.path().join("secret"));
+    fs::write(&secret, "x".repeat(32)).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(folder.path().join("state")).unwrap();
+    let text = format!(
+        "{own}[fleet]\nservers = [\"nats://127.0.0.1\"]\nsecret = \"secret\"\nconfiguration = true\nstate = \"state\"\n[[site]]\nroot = \"/\"\n"
+    );
+    fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+fn files(text: &str) -> Files {
+    Files { files: vec![NamedText { name: "shared.toml".to_owned(), text: text.to_owned() }] }
+}
+
+#[test]
+fn files_of_the_fleet_stand_behind_the_own_ones() {
+    let (folder, file) = taker("");
+    let with = |pushed: Pushed<'_>| {
+        let known = Known { pushed, ..Known::default() };
+        load_by(known, Some(&file), &Overrides::default(), &machine())
+    };
+    fs::create_dir(folder.path().join("www")).unwrap();
+    let shared = files("workers = 1\n[[site]]\nhosts = [\"pushed.test\"]\nroot = \"www\"\n");
+    let config = with(Pushed::These(Some(&shared))).unwrap().config;
+    assert_eq!(
+        (config.workers, config.sites[1].root.clone()),
+        (1, Some(folder.path().join("www")))
+    );
+
+    // From the disk, when nobody says otherwise.
+    let state = FleetFolder::new(&folder.path().join("state"));
+    let revision = Revision { bucket: 1, number: 1 };
+    state.keep_configuration(Some(&KeptFiles { revision, files: shared })).unwrap();
+    assert_eq!(with(Pushed::Kept).unwrap().config.workers, 1);
+    assert_eq!(with(Pushed::These(None)).unwrap().config.sites.len(), 1);
+    fs::write(state.configuration_path(), "{").unwrap();
+    let message = with(Pushed::Kept).unwrap_err().to_string();
+    assert!(message.contains("afpa.toml:4") && message.contains("takes it anew"), "{message}");
+
+    for (text, at, why) in [
+        ("[fleet]\nregion = \"x\"\n", "fleet:shared.toml:1", "each machine's own"),
+        ("\nworkers = \"x\"\n", "fleet:shared.toml:2", "workers"),
+        ("workers =\n", "fleet:shared.toml:1", "="),
+    ] {
+        let message = with(Pushed::These(Some(&files(text)))).unwrap_err().to_string();
+        assert!(message.contains(at) && message.contains(why), "{text}: {message}");
+    }
+    let (_folder, file) = taker("workers = 2\n");
+    let twice = files("workers = 1\n");
+    let known = Known { pushed: Pushed::These(Some(&twice)), ..Known::default() };
+    let message =
+        load_by(known, Some(&file), &Overrides::default(), &machine()).unwrap_err().to_string();
+    assert!(message.contains("`workers` is set in two files"), "{message}");
+}
+
+#[test]
+fn files_go_to_the_fleet_as_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("sites")).unwrap();
+    fs::write(path("all.toml"), "include = [\"sites/*.toml\"]\n").unwrap();
+    fs::write(path("sites/a.toml"), "[[site]]\nlisten = [\"${NOWHERE_AT_ALL}\"]\n").unwrap();
+    fs::write(path("sites/b.toml"), "").unwrap();
+    let texts = |path: &std::path::Path| {
+        let files = files_of(path).unwrap().files;
+        files.into_iter().map(|file| file.text).collect::<Vec<_>>()
+    };
+    let a = "[[site]]\nlisten = [\"${NOWHERE_AT_ALL}\"]\n";
+    assert_eq!(texts(&path("all.toml")), ["include = [\"sites/*.toml\"]\n", a, ""]);
+    assert_eq!(texts(&path("sites")), [a, ""]);
+    fs::write(path("sites/b.toml"), "x =\n").unwrap();
+    let message = files_of(&path("all.toml")).unwrap_err().to_string();
+    assert!(message.contains("sites/b.toml:1"), "{message}");
+    assert!(files_of(&path("none.toml")).is_err());
 }
