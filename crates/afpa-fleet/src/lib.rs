@@ -67,5 +67,6 @@ pub use orders::{Fate, Full, Orders, Queued};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use owners::{Decision, Heat, Hot, Owner, Roster, Shed};
+pub use owners::{Decision, Footing, Heat, Hot, Owner, Roster, Shed};
 pub use settings::{Credentials, FleetSettings, NotCredentials};
 pub use state::{Counts, FleetLook, OrderLook};

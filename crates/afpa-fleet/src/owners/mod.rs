@@ -9,14 +9,16 @@
 //! uses ([`Heat`]), and asks for another one while they are too many, as LARD with replication does (Pai and others, ASPLOS 1998).
 //! An owner that has too much to do for the others gives up keys to the machines behind it ([`Shed`]): a bounded load (Mirrokni
 //! and others, SODA 2018), with the loads that machines tell of themselves. All machines hear the same words, so all name the
-//! same owners.
+//! same owners. A machine asks another one only where no purge can be missed ([`Footing`]).
 
+mod footing;
 mod heat;
 mod order;
 mod shed;
 
 use std::collections::HashMap;
 
+pub use footing::Footing;
 pub use heat::{Heat, Hot};
 pub use shed::Shed;
 
