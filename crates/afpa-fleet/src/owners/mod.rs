@@ -201,6 +201,22 @@ mod tests {
         assert!((0.72..0.78).contains(&kept), "{kept}");
     }
 
+    #[test]
+    fn a_decision_and_a_use_allocate_nothing() {
+        let mut all = fleet(MOST_MACHINES);
+        all[0].hot = (0..64).map(|key| Hot { key, owners: 255 }).collect();
+        let (roster, mut heat) = (Roster::new("m1", all), Heat::new(std::time::Duration::ZERO));
+        let mut asks = 0;
+        let counted = allocation_counter::measure(|| {
+            for key in 0..1_000 {
+                asks += u32::from(roster.decide(key) != Decision::Server);
+                heat.used(key);
+            }
+        });
+        assert_eq!(counted.count_total, 0);
+        assert!(asks > 900);
+    }
+
     proptest! {
         /// From any words of any machines: all machines that have heard the same name the same owners, each once, and
         /// exactly one of them asks its server.
