@@ -64,6 +64,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("glossary.md", "words"),
     ("http3.md", "tests/tests/http3, with quic-go and Chromium"),
     ("install.md", "packaging/check and packaging/test-install"),
+    ("kubernetes.md", "packaging/kubernetes/check"),
     ("mirroring.md", "tests/tests/proxy/mirror.rs"),
     ("rules/README.md", "rules, each with its tests"),
     ("scenarios/README.md", "tests/tests/proxy/deployment.rs"),
