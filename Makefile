@@ -93,7 +93,7 @@ docs: ## build the site of the pages into build/site/html, with search, and foll
 	@scripts/setup docs
 	@docs/site/build
 
-fuzz: ## fuzz one target for a minute (TARGET=name SECONDS=60)
+fuzz: ## fuzz one target for a minute (TARGET=name SECONDS=60), or each (TARGET=all)
 	@scripts/fuzz '$(TARGET)' '$(or $(SECONDS),60)'
 
 clean: ## remove everything that was built or generated
