@@ -158,6 +158,12 @@ pub trait Module: Protocol {
     /// A request whose response is derived again, with what a state of the thread context has found out about the client.
     type Checked: 'static;
 
+    /// Whether its connections may be of TLS. For a module without them, the engine's code for them is left out.
+    const TAKES_TLS: bool = true;
+
+    /// Whether its requests may come over streams (`has_streams`); likewise.
+    const TAKES_STREAMS: bool = true;
+
     /// The answer to a client that sends plain bytes where a handshake of TLS is due.
     const TO_PLAIN_CLIENTS: &'static [u8] = b"";
 

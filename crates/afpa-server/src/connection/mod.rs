@@ -120,7 +120,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// The first bytes of the client tell whether it speaks HTTP/2.
     pub(crate) fn that_may_be_h2(mut self, may_be: bool) -> Self {
-        self.may_be_h2 = may_be;
+        self.may_be_h2 = M::TAKES_STREAMS && may_be;
         self
     }
 
@@ -128,7 +128,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
     pub(crate) async fn run(mut self) {
         let end = match self.serve().await {
             // In a box, as all that few connections need: the task of a connection has the size of its longest branch.
-            End::IsH2 => return Box::pin(H2::new(self).run()).await,
+            End::IsH2 if M::TAKES_STREAMS => return Box::pin(H2::new(self).run()).await,
             end => end,
         };
         self.end(end).await;

@@ -51,7 +51,10 @@ impl Accepting {
             let task = tokio::task::spawn_local(async move {
                 let (socket, preference) = match socket {
                     WorkerSocket::Udp(sockets) => {
-                        return crate::h3::serve(worker, sockets, shared, stopped).await;
+                        if M::TAKES_STREAMS {
+                            crate::h3::serve(worker, sockets, shared, stopped).await;
+                        }
+                        return;
                     }
                     WorkerSocket::Tcp(socket) => {
                         let now_ms = worker.clock.cached_now().steady_ms();
@@ -308,13 +311,15 @@ fn begin<M: Module, T: Transport + 'static>(
                 drop((admission, place));
             }));
         }
-        Some(settings) => {
+        Some(settings) if M::TAKES_TLS => {
             let worker = Rc::clone(worker);
             tokio::task::spawn_local(pinned(|| async move {
                 handshake::serve(worker, stream, from, settings, input).await;
                 drop((admission, place));
             }));
         }
+        // Closed: never served without the TLS that was asked for.
+        Some(_) => {}
     }
 }
 
