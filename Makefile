@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run build static packages check test prebuilt test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3
+.PHONY: help docs run build static packages check test prebuilt test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3 bench-dns
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -84,6 +84,9 @@ bench-cores: lab ## how rates grow with the cores of the server, as root (ARGS="
 bench-http3: lab ## HTTP/3 beside nginx, HAProxy and Caddy, as root, seven minutes (ARGS="--quick")
 	@$(TARGET_DIR)/release/afpa-lab debian13
 	@$(TARGET_DIR)/release/afpa-lab http3 $(ARGS)
+
+bench-dns: lab ## DNS before and beside NSD, Knot and BIND, as root, ten minutes (ARGS="--quick")
+	@$(TARGET_DIR)/release/afpa-lab dns $(ARGS)
 
 site: ## generate the sample site into site/generated
 	@scripts/setup build

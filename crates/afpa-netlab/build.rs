@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use anyhow::{Context, Result};
 
-const PROGRAMS: [&str; 2] = ["generator", "reflector"];
+const PROGRAMS: [&str; 3] = ["generator", "queries", "reflector"];
 
 fn main() -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/generator");

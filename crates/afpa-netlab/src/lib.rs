@@ -5,6 +5,7 @@
 //! - [`Star`]: a server with several clients, for servers of several cores.
 //! - [`inject`]: a packet forwarder that loses, delays, reorders, duplicates and limits.
 //! - [`load`]: a closed-loop HTTP/1.1 client in TC that saturates any server from one core.
+//! - [`queries`]: the same for DNS.
 //! - [`reflect`]: the upper bound, a TC program that answers every request by a constant.
 //! - [`contest`]: servers side by side on a bed, with the server core's time for each request.
 //!
@@ -22,6 +23,7 @@ pub mod load;
 mod namespace;
 mod object;
 mod privilege;
+pub mod queries;
 mod reaper;
 pub mod reflect;
 mod star;

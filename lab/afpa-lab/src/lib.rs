@@ -15,6 +15,7 @@ pub mod choice;
 pub mod cores;
 pub mod debian13;
 pub mod diff;
+pub mod dns;
 pub mod environment;
 pub mod fast_path;
 pub mod figures;

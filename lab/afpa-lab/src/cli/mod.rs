@@ -6,6 +6,7 @@ mod bench;
 mod compare;
 mod cores;
 mod debian13;
+mod dns;
 mod fast_path;
 mod hold;
 mod http3;
@@ -45,6 +46,7 @@ enum Command {
     Cores(cores::Cores),
     Proxy(proxy::Proxy),
     Http3(http3::Http3),
+    Dns(dns::Dns),
     Sites(sites::Sites),
     Debian13(debian13::Debian13),
     List(list::List),
@@ -63,6 +65,7 @@ impl Cli {
             Command::Compare(compare) => return compare.run(),
             Command::Proxy(proxy) => return proxy.run(),
             Command::Http3(bench) => return bench.run(),
+            Command::Dns(bench) => return bench.run(),
             Command::Sites(sites) => sites.run()?,
             Command::Debian13(debian13) => debian13.run()?,
             Command::Cores(cores) => cores.run()?,

@@ -9,6 +9,7 @@ mod backends;
 mod balancers;
 mod caches;
 pub(crate) mod control;
+pub mod dns;
 pub(crate) mod fast_path;
 mod files;
 pub mod http3;
