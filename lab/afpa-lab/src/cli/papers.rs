@@ -73,8 +73,8 @@ pub(super) struct Papers {
     /// Load before each measurement
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     warm_up: Duration,
-    /// Make what is not in the folder yet fit: shorter measurements first, then fewer experiments;
-    /// and end then
+    /// Make what is not in the folder yet fit: shorter measurements first, then fewer rounds, experiments, looks
+    /// inside and servers; and end then
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     within: Option<Duration>,
     /// How long each server may wait until both cores have nothing else to do
@@ -270,7 +270,7 @@ impl Papers {
             method: Method {
                 command: command_line(),
                 beds: beds.collect(),
-                rounds: wish.rounds,
+                rounds: plan.rounds,
                 warm_up: wish.warm_up.as_secs_f64(),
                 seconds: tasks()
                     .map(|t| t.load.duration.as_secs_f64())

@@ -109,3 +109,49 @@ fn who_closes_does_nothing_over_persistent_connections() {
     assert_eq!(session("howl").lasts(&done), Duration::ZERO);
     assert_eq!(session("a").lasts(&done).as_millis(), 3600);
 }
+
+#[test]
+fn rounds_go_before_experiments_and_no_further_than_three() {
+    let mut plan = Plan { rounds: 5, ..plan() };
+    // Four sessions of a second and 900 ms in each round.
+    plan.fit(Duration::from_millis(4 * 2600 * 3 + 100), Duration::from_millis(900)).unwrap();
+    assert_eq!((plan.rounds, plan.groups.len()), (3, 2));
+    assert_eq!(plan.left_out, ["3 rounds of 5: no time for more"]);
+    let mut short = Plan { rounds: 5, ..self::plan() };
+    short.fit(Duration::from_millis(4 * 2000 * 3), Duration::from_millis(900)).unwrap();
+    assert_eq!((short.rounds, short.groups.len()), (3, 1));
+}
+
+#[test]
+fn the_last_experiment_loses_its_looks_and_then_its_last_servers() {
+    let only = group("only", &["a", "b", "c", "d", "a (again)"], 2);
+    let look_inside = true;
+    let mut plan =
+        Plan { groups: vec![only], axes: vec![group("held", &["a"], 2)], look_inside, ..plan() };
+    let session = 1600 + 900;
+    plan.fit(Duration::from_millis(session * 4 * 2 + 1), Duration::from_millis(900)).unwrap();
+    assert_eq!(plan.groups[0].servers, ["a", "b", "c", "a (again)"]);
+    assert!(plan.axes.is_empty() && !plan.look_inside);
+    let expected = ["looks inside at held rates", "looks inside", "d in only"];
+    assert_eq!(
+        plan.left_out,
+        expected.map(|what| {
+            let it = if what.starts_with("looks") { "them" } else { "it" };
+            format!("{what}: no time for {it}")
+        })
+    );
+    assert!(plan.fit(Duration::from_secs(5), Duration::from_millis(900)).is_err());
+    assert_eq!(plan.groups[0].servers, ["a", "b", "a (again)"], "two are what is compared");
+}
+
+#[test]
+fn the_usual_servers_stay_longest_and_the_one_that_tells_the_noise_stays() {
+    let servers = ["afpa", "afpa-copy", "afpa-kernel", "nginx", "sped", "mp", "nginx (again)"];
+    let mut only = group("only", &servers, 2);
+    let mut gone = Vec::new();
+    while let Some(place) = super::time::least_important(&only.servers) {
+        gone.push(only.servers.remove(place));
+    }
+    assert_eq!(gone, ["mp", "afpa-copy", "sped", "afpa-kernel"]);
+    assert_eq!(only.servers, ["afpa", "nginx", "nginx (again)"]);
+}

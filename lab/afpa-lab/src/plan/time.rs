@@ -6,9 +6,13 @@ use anyhow::{Result, bail};
 
 use super::{Group, Plan, Session, Task};
 use crate::bed::BedPlan;
+use crate::presets::FEW;
+use crate::results::AGAIN;
 use crate::results_folder::Done;
 use crate::whitebox;
 
+/// Fewer rounds would not tell a difference from noise.
+const FEWEST_ROUNDS: u32 = 3;
 /// A server's start and end take about this long.
 const SESSION: Duration = Duration::from_millis(1200);
 /// Bytes a second that are fetched and compared before a measurement.
@@ -53,32 +57,60 @@ impl Plan {
         groups.iter().map(lasts).sum()
     }
 
-    /// Shortens the plan until it fits: measurements first, down to `shortest`, then the least
-    /// important groups as a whole. `left_out` names the groups that go. A point that has been begun
-    /// keeps its length.
+    /// Shortens the plan until it fits: measurements first, down to `shortest`, then rounds down to [`FEWEST_ROUNDS`], then the
+    /// least important groups as a whole. Of the last group its looks inside go, and then servers. `left_out` names
+    /// all that goes. A point that has been begun keeps its length.
     ///
     /// # Errors
     ///
-    /// When there is no time for the first unfinished group.
+    /// When there is no time for two servers of the first unfinished group.
     pub fn fit(&mut self, within: Duration, shortest: Duration) -> Result<()> {
         self.keep_lengths();
         let first = self.groups.iter().flat_map(|group| &group.tasks);
         let longest = first.map(|task| task.load.duration).max().unwrap_or_default();
+        let rounds = self.rounds;
         loop {
             self.shorten(within, shortest);
             let lasts = self.lasts();
             if lasts <= within {
-                return Ok(());
+                break;
             }
-            let unfinished: Vec<usize> =
-                (0..self.groups.len()).filter(|place| self.is_unfinished(*place)).collect();
-            let [_, .., last] = unfinished[..] else {
+            if self.rounds > FEWEST_ROUNDS {
+                self.rounds -= 1;
+            } else if let Some(line) = self.leave_out() {
+                self.left_out.push(line);
+            } else {
                 bail!("{within:?} is not enough: about {lasts:?}");
-            };
-            let group = self.groups.remove(last);
-            self.left_out.push(format!("{}: no time for it", group.title));
+            }
             self.lengthen(longest);
         }
+        if self.rounds < rounds {
+            let (left, wanted) = (self.rounds, rounds);
+            self.left_out.push(format!("{left} rounds of {wanted}: no time for more"));
+        }
+        Ok(())
+    }
+
+    /// Takes the least important part out: its name, or `None` when nothing can go any more.
+    fn leave_out(&mut self) -> Option<String> {
+        let unfinished: Vec<usize> =
+            (0..self.groups.len()).filter(|place| self.is_unfinished(*place)).collect();
+        if let [_, .., last] = unfinished[..] {
+            let group = self.groups.remove(last);
+            return Some(format!("{}: no time for it", group.title));
+        }
+        if !self.axes.is_empty() {
+            self.axes.clear();
+            return Some("looks inside at held rates: no time for them".into());
+        }
+        if self.look_inside {
+            self.look_inside = false;
+            return Some("looks inside: no time for them".into());
+        }
+        let group = self.groups.get_mut(*unfinished.first()?)?;
+        let last = least_important(&group.servers)?;
+        let server = group.servers.remove(last);
+        Some(format!("{server} in {}: no time for it", group.title))
     }
 
     fn is_unfinished(&self, group: usize) -> bool {
@@ -139,6 +171,19 @@ impl Plan {
     fn is_begun(&self, task: &Task, bed: &BedPlan) -> bool {
         self.done.length(&task.point(bed)).is_some()
     }
+}
+
+/// The server of a group that goes next: those of a quick run stay longest, and of all others the last one goes. `None` where
+/// two are left, or those that are measured twice, which tell the noise.
+pub(super) fn least_important(servers: &[String]) -> Option<usize> {
+    let is_second = |name: &String| name.ends_with(AGAIN);
+    let first = servers.first()?;
+    let goes = |name: &String| {
+        name != first && !is_second(name) && !servers.contains(&format!("{name}{AGAIN}"))
+    };
+    let others = servers.iter().rposition(|name| goes(name) && !FEW.contains(&name.as_str()));
+    let next = others.or_else(|| servers.iter().rposition(goes));
+    next.filter(|_| servers.iter().filter(|name| !is_second(name)).count() > 2)
 }
 
 impl Session<'_> {
