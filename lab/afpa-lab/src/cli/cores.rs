@@ -82,6 +82,7 @@ impl Cores {
             let _ = writeln!(std::io::stderr(), "{line}");
         })?;
         println!("{}", results.table());
+        results.findings().iter().for_each(|line| println!("{line}"));
         if let Some(file) = &self.json {
             std::fs::write(file, serde_json::to_string_pretty(&results)?)?;
         }

@@ -7,6 +7,7 @@
 
 mod servers;
 mod table;
+mod verdict;
 
 use std::fs;
 use std::net::SocketAddr;
