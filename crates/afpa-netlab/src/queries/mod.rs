@@ -3,7 +3,7 @@
 //! [`Queries::start`] asks for some names by a socket, reads the answers, and hands the rest over to an eBPF program on the
 //! client's interface: each answer becomes the next query in softirq, in its own packet. The program compares the id, the
 //! flags with the code, the length, and the address, which is another one for each name. User mode asks again
-//! what was not answered within [`PATIENCE`].
+//! a query that got no answer within 200 ms.
 
 mod message;
 

@@ -164,6 +164,13 @@ impl<'b> Started<'b> {
     }
 }
 
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        // A process that is stopped does not end in good order; one that has ended needs nothing.
+        let _ = self.signal(Signal::CONT);
+    }
+}
+
 /// Everything that is there before the first measurement, and stays.
 struct Run<'r> {
     setup: &'r Setup<'r>,

@@ -57,7 +57,7 @@ impl Plan {
         groups.iter().map(lasts).sum()
     }
 
-    /// Shortens the plan until it fits: measurements first, down to `shortest`, then rounds down to [`FEWEST_ROUNDS`], then the
+    /// Shortens the plan until it fits: measurements first, down to `shortest`, then rounds down to three, then the
     /// least important groups as a whole. Of the last group its looks inside go, and then servers. `left_out` names
     /// all that goes. A point that has been begun keeps its length.
     ///
