@@ -710,3 +710,33 @@ fn a_hit_by_http3_reads_no_empty_socket() {
     let (reads, waits) = (sum(&counts, &["recvmmsg"]), sum(&counts, &WAITS));
     assert!((HITS..=waits + slack).contains(&reads), "{reads} reads, {waits} waits: {counts:?}");
 }
+
+/// Files that are longer than what is pinned are read in pieces of 64 KiB, less at the beginning, at the end, and where the client
+/// is waited for.
+#[test]
+fn a_long_answer_by_http3_reads_its_file_in_long_pieces() {
+    const TIMES: u64 = 20;
+    const LENGTH: usize = 1024 * 1024;
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("long.bin", "x".repeat(LENGTH));
+    let launch = |launch: &mut Launch| {
+        launch.arg("--workers").arg("1");
+    };
+    let plan = tls::Plan { launch: Box::new(launch), ..tls::Plan::default() };
+    let server = TlsServer::with(&authority, tree.path(), plan);
+    let mut client = match afpa_tests::quic::QuicClient::start(&authority, server.tls) {
+        Ok(client) => client,
+        Err(why) => skip!("{why}"),
+    };
+    for _ in 0..5 {
+        assert_eq!(client.get("/long.bin")["length"], LENGTH);
+    }
+    let strace = trace!(server.server);
+    for _ in 0..TIMES {
+        assert_eq!(client.get("/long.bin")["length"], LENGTH);
+    }
+    let counts = strace.counts();
+    figure!("system calls of {TIMES} answers of 1 MiB by HTTP/3: {counts:?}");
+    let reads = sum(&counts, &["pread64"]);
+    assert!((17 * TIMES..=40 * TIMES).contains(&reads), "{reads} reads: {counts:?}");
+}

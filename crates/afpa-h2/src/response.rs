@@ -87,6 +87,14 @@ impl<C: FieldCode> CodedReader<C> {
         };
     }
 
+    /// Bytes of content that are left, if the head has told the length.
+    pub fn left(&self) -> Option<u64> {
+        match self.message.state {
+            State::Length(left) => Some(left),
+            _ => None,
+        }
+    }
+
     /// Content of a known length was sent by another way.
     pub fn skip(&mut self, bytes: u64) {
         self.message.skip(bytes);

@@ -20,6 +20,8 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+
 pub use crate::io::Leaving;
 pub(crate) use registration::{Direction, Exhausted, Socket};
 pub(crate) use stream::{Stream, send};
@@ -34,6 +36,9 @@ mod tls;
 pub trait Transport: Unpin {
     /// Whether it sends pages of files without copying them, so that it is worth while to hold them in a pipe.
     const SENDS_PAGES: bool = true;
+
+    /// Whether it keeps bytes that others hold as well, and no copy of them.
+    const KEEPS_BYTES: bool = false;
 
     /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
@@ -54,6 +59,16 @@ pub trait Transport: Unpin {
         bytes: &mut Vec<u8>,
         more: bool,
     ) -> Poll<io::Result<usize>>;
+
+    /// Sends from the front of `bytes`, of which the rest is left. They are kept as they are until the client has them: only
+    /// for a transport that [keeps bytes](Transport::KEEPS_BYTES).
+    fn poll_send_kept(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
 
     /// So many bytes at the front of what is sent next are a response's head in the form that connections with streams
     /// send, and so many bytes of content follow. A module leaves such a head for requests of this transport alone

@@ -79,6 +79,39 @@ fn conditions_ranges_and_codings_are_those_of_http_1() {
     assert!(coded["length"].as_u64().expect("a length") < 1000, "{coded}");
 }
 
+/// Content is copied behind its head, kept where it lies, or read from its file: each way has edges.
+#[test]
+fn content_of_every_length_comes_whole_and_in_parts() {
+    const KIB: usize = 1024;
+    let (tree, authority) = (site(), Authority::new());
+    let edges = [16 * KIB, 32 * KIB, 64 * KIB, 80 * KIB, 144 * KIB, 1024 * KIB];
+    let lengths: Vec<usize> = edges.into_iter().flat_map(|edge| edge - 1..=edge + 1).collect();
+    for length in &lengths {
+        tree.file(format!("{length}.bin"), patterned(*length));
+    }
+    let Some((server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
+    for length in lengths {
+        let (path, content) = (format!("/{length}.bin"), patterned(length));
+        // The second time it is in memory.
+        for _ in 0..2 {
+            let got = client.get(&path);
+            assert_eq!((&got["status"], &got["error"]), (&json!(200), &json!("")), "{path}: {got}");
+            assert_eq!(got["sum"], sum(&content), "{path}");
+        }
+        let mut part = |range: String| {
+            let fields = json!({ "Range": range });
+            client.one(&json!({"do": "ask", "on": "a", "path": path, "fields": fields}))
+        };
+        let got = part(format!("bytes=1-{}", length - 2));
+        assert_eq!((&got["status"], &got["error"]), (&json!(206), &json!("")), "{path}: {got}");
+        assert_eq!(got["sum"], sum(&content[1..length - 1]), "{path}");
+        let got = part(format!("bytes=0-0,2-{}", length - 3));
+        assert_eq!((&got["status"], &got["error"]), (&json!(206), &json!("")), "{path}: {got}");
+        assert_eq!(got["length"].to_string(), field(&got, "Content-Length"), "{path}");
+    }
+    assert_eq!(server.number("/connections/http3_faults"), 0);
+}
+
 #[test]
 fn many_requests_at_once_are_answered_by_one_connection() {
     let (tree, authority) = (site(), Authority::new());

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use afpa_framework::{Client, Context as RunsIn, Module, Outbox, Part, State, Table, extended};
+use bytes::Bytes;
 
 use super::{Connection, End, millis};
 use crate::transport::{Leaving, Transport};
@@ -115,6 +116,19 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Ok(())
     }
 
+    /// As `send_long`, without a copy.
+    async fn send_kept(&mut self, mut bytes: Bytes) -> Result<(), (End, u64)> {
+        let length = bytes.len();
+        self.write_until_ms = None;
+        while !bytes.is_empty() {
+            let left = bytes.len();
+            self.in_turn(left as u64, |transport, cx| transport.poll_send_kept(cx, &mut bytes))
+                .await
+                .map_err(|end| (end, (length - left) as u64))?;
+        }
+        Ok(())
+    }
+
     /// Sends the parts in order. An error tells how many of their bytes were sent before.
     async fn send_parts(&mut self, mut parts: VecDeque<Part>) -> Result<(), (End, u64)> {
         let mut before = 0;
@@ -128,6 +142,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 Part::Shared(bytes, range) => {
                     let bytes = (*bytes).as_ref();
                     self.send_long(bytes.get(range).unwrap_or_default(), more).await
+                }
+                Part::Pinned(object, range) if T::KEEPS_BYTES => {
+                    let range = range.start.min(object.len())..range.end.min(object.len());
+                    self.send_kept(Bytes::from_owner(object).slice(range)).await
                 }
                 Part::Pinned(object, range) => {
                     self.send_long(object.get(range).unwrap_or_default(), more).await

@@ -10,8 +10,10 @@
 //!
 //! The transport is quinn-proto, sans-IO; `endpoint` gives it the socket, the clock and timers. A request's stream carries
 //! the head and content of HTTP/1.1 to a [`Connection`](crate::connection::Connection) of its own, and takes its answer:
-//! so all that holds for a request of HTTP/1.1 (limits, time-outs, uploads, tunnels) holds for one of HTTP/3.
+//! so all that holds for a request of HTTP/1.1 (limits, time-outs, uploads, tunnels) holds for one of HTTP/3. Content of files goes
+//! through `buffers`, which the transport keeps until the client has it, and pinned content is kept where it lies.
 
+mod buffers;
 mod endpoint;
 mod peer;
 mod settings;
@@ -20,6 +22,7 @@ mod steering;
 mod stream;
 mod tokens;
 
+pub(crate) use buffers::Buffers;
 pub(crate) use endpoint::serve;
 pub use steering::KernelKeys;
 pub(crate) use steering::{Steering, WorkerPart, WorkerSteering};

@@ -16,9 +16,10 @@ use afpa_h2::{CodedReader, ResponseEvent};
 use afpa_h3::frame::{HEADER, kind, put_header, size};
 use afpa_h3::request::Fault;
 use afpa_h3::{ErrorCode, Event, Qpack, RequestStream};
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use quinn_proto::{ReadError, StreamId, WriteError};
 
+use super::buffers;
 use super::peer::{Peer, code_of};
 use crate::h2::Upload;
 use crate::transport::{Leaving, Transport};
@@ -43,8 +44,10 @@ pub(super) struct Stream<M: Module> {
     section: Option<(usize, u64)>,
     /// Frames that are being put together.
     out: Vec<u8>,
-    /// Frames that the connection could not take yet.
-    waiting: Bytes,
+    /// Frames that the connection could not take yet, and content behind them.
+    waiting: [Bytes; 2],
+    /// The connection took all of the last long piece: the next one may be longer.
+    flows: bool,
     /// The end of the answer, or of the stream, was sent.
     is_finished: bool,
     /// The answer breaks off.
@@ -76,7 +79,8 @@ impl<M: Module> Stream<M> {
             reader: CodedReader::new(false, false),
             section: None,
             out: Vec::new(),
-            waiting: Bytes::new(),
+            waiting: [Bytes::new(), Bytes::new()],
+            flows: false,
             is_finished: false,
             is_broken: false,
         }
@@ -214,13 +218,12 @@ impl<M: Module> Stream<M> {
         if peer.is_lost {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        if self.waiting.is_empty() && !self.out.is_empty() {
+        if self.is_taken() && !self.out.is_empty() {
             // The connection keeps them until the client has acknowledged them: without another copy.
-            self.waiting = Bytes::from(std::mem::take(&mut self.out));
+            self.waiting[0] = Bytes::from(std::mem::take(&mut self.out));
         }
-        while !self.waiting.is_empty() {
-            let frames = std::slice::from_mut(&mut self.waiting);
-            match peer.quic.send_stream(self.id).write_chunks(frames) {
+        while !self.is_taken() {
+            match peer.quic.send_stream(self.id).write_chunks(&mut self.waiting) {
                 Ok(_) => {
                     let handle = peer.handle;
                     peer.touched.touch(handle);
@@ -243,6 +246,23 @@ impl<M: Module> Stream<M> {
             peer.finish(self.id);
         }
         Ok(true)
+    }
+
+    /// Whether the connection has all frames that were complete.
+    fn is_taken(&self) -> bool {
+        self.waiting.iter().all(Bytes::is_empty)
+    }
+
+    /// Content of the answer's known length is sent that stands in `waiting`, framed.
+    fn send_framed(&mut self, content: usize) -> io::Result<usize> {
+        self.reader.skip(content as u64);
+        self.flows = self.flush(None)?;
+        Ok(content)
+    }
+
+    /// Whether the answer has so much content left, of the length that its head has told.
+    fn announces(&self, content: usize) -> bool {
+        self.section.is_none() && self.reader.left().is_some_and(|left| left >= content as u64)
     }
 
     /// Takes bytes of the answer, as frames, as long as the connection takes these. Returns how many.
@@ -317,6 +337,7 @@ impl<M: Module> Stream<M> {
 
 impl<M: Module> Transport for Stream<M> {
     const SENDS_PAGES: bool = false;
+    const KEEPS_BYTES: bool = true;
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self.look()? {
@@ -362,6 +383,26 @@ impl<M: Module> Transport for Stream<M> {
         Poll::Ready(self.put(bytes, None))
     }
 
+    fn poll_send_kept(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
+        if !self.flush(Some(cx))? {
+            return Poll::Pending;
+        }
+        let n = bytes.len().min(buffers::CONTENT);
+        if !self.announces(n) {
+            let taken = self.put(bytes, Some(cx))?;
+            bytes.advance(taken);
+            return if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) };
+        }
+        let mut header = Vec::with_capacity(size(kind::DATA, n) - n);
+        put_header(&mut header, kind::DATA, n as u64);
+        self.waiting = [header.into(), bytes.split_to(n)];
+        Poll::Ready(self.send_framed(n))
+    }
+
     fn begin_section(&mut self, section: usize, content: u64) {
         self.section = Some((section, content));
     }
@@ -384,14 +425,23 @@ impl<M: Module> Transport for Stream<M> {
         if !self.flush(Some(cx))? {
             return Poll::Pending;
         }
-        let mut bytes = vec![0; len.min(PIECE)];
-        let n = file.read_at(&mut bytes, offset)?;
-        bytes.truncate(n);
-        Poll::Ready(self.put(&bytes, Some(cx)))
+        let most = len.min(if self.flows { buffers::CONTENT } else { PIECE });
+        if !self.announces(most) {
+            let mut bytes = vec![0; most];
+            let n = file.read_at(&mut bytes, offset)?;
+            bytes.truncate(n);
+            return Poll::Ready(self.put(&bytes, Some(cx)));
+        }
+        let (n, frame) = self.worker.h3_buffers.read(file, offset, most)?;
+        if n == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        self.waiting[0] = frame;
+        Poll::Ready(self.send_framed(n))
     }
 
     fn is_flushed(&self) -> bool {
-        self.out.is_empty() && self.waiting.is_empty()
+        self.out.is_empty() && self.is_taken()
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

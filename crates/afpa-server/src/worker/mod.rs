@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
-use crate::h3::WorkerSteering;
+use crate::h3::{Buffers, WorkerSteering};
 use crate::io::WorkerIo;
 use crate::limits::Limits;
 use crate::pipe::SparePipe;
@@ -74,6 +74,8 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) turns: Rc<Turns>,
     /// Buffers that connections of TLS share.
     pub(crate) tls: Rc<TlsBuffers>,
+    /// Buffers of its connections of HTTP/3.
+    pub(crate) h3_buffers: Arc<Buffers>,
     /// Which handshake goes on next.
     pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
@@ -120,6 +122,7 @@ impl<M: Module> Worker<M> {
             table: Table::default(),
             turns: Rc::default(),
             tls: Rc::default(),
+            h3_buffers: Arc::default(),
             handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
             hands_over: Cell::new(None),

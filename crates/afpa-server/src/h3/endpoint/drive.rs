@@ -14,7 +14,7 @@ use afpa_tls::{EarlyData, Facts, Reason};
 use quinn_proto::{ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, StreamId};
 
 use super::Served;
-use crate::connection::{Connection, millis};
+use crate::connection::{Connection, millis, pinned};
 use crate::h3::peer::Peer;
 use crate::h3::stream::Stream;
 use crate::worker::early::Early;
@@ -60,6 +60,9 @@ impl<M: Module> Served<M> {
         }
         if is_drained {
             self.peers.remove(&handle);
+            if self.peers.is_empty() {
+                self.worker.h3_buffers.shrink();
+            }
             return;
         }
         if let Some(next) = timeout.into_iter().flatten().min() {
@@ -213,7 +216,7 @@ impl<M: Module> Served<M> {
             connection.early = early
                 .as_ref()
                 .map(|(deadline_ms, facts, _)| Early::of_stream(*deadline_ms, facts.clone()));
-            begin(Box::pin(connection.run()), cx);
+            begin(pinned(|| connection.run()), cx);
         }
     }
 }

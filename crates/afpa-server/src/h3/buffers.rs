@@ -1,0 +1,127 @@
+//! Buffers for content of files, which the transport keeps until the client has acknowledged it.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afpa_h3::frame::{HEADER, kind, put_header};
+use bytes::Bytes;
+
+/// The spare buffers of a worker. A buffer comes back when the last of its bytes was acknowledged, so long answers do not
+/// ask the system for memory again and again.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    spare: Mutex<Vec<Box<[u8]>>>,
+}
+
+/// Content that a buffer holds at most.
+pub(super) const CONTENT: usize = 64 * 1024;
+
+/// Spare buffers at most: 1 MiB.
+const SPARES: usize = 16;
+
+impl Buffers {
+    /// Reads up to `most` bytes of a file, as a frame of content. Returns their number, which is 0 at the end of the file.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        file: &File,
+        offset: u64,
+        most: usize,
+    ) -> io::Result<(usize, Bytes)> {
+        let mut buffer = self.take();
+        let place = buffer.bytes.get_mut(HEADER..).unwrap_or_default();
+        let most = most.min(place.len());
+        let n = file.read_at(place.get_mut(..most).unwrap_or_default(), offset)?;
+        let mut header = Vec::with_capacity(HEADER);
+        put_header(&mut header, kind::DATA, n as u64);
+        let start = HEADER - header.len();
+        buffer.bytes.get_mut(start..HEADER).unwrap_or_default().copy_from_slice(&header);
+        Ok((n, Bytes::from_owner(buffer).slice(start..HEADER + n)))
+    }
+
+    /// Gives the memory of spare buffers back.
+    pub(super) fn shrink(&self) {
+        *self.spare() = Vec::new();
+    }
+
+    fn take(self: &Arc<Self>) -> Buffer {
+        let spare = self.spare().pop();
+        let bytes = spare.unwrap_or_else(|| vec![0; HEADER + CONTENT].into_boxed_slice());
+        Buffer { bytes, home: Arc::clone(self) }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Buffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Buffers")
+    }
+}
+
+/// A buffer in use.
+struct Buffer {
+    bytes: Box<[u8]>,
+    home: Arc<Buffers>,
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut spare = self.home.spare();
+        if spare.len() < SPARES {
+            spare.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use afpa_h3::frame::read_header;
+
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_a_frame_and_comes_back() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let content: Vec<u8> = (0..100_000_u32).map(|at| at as u8).collect();
+        file.write_all(&content).expect("written");
+        let buffers = Arc::new(Buffers::default());
+        for (offset, most, expected) in [
+            (0, CONTENT, CONTENT),
+            (0, usize::MAX, CONTENT),
+            (10, 63, 63),
+            (10, 64, 64),
+            (99_990, CONTENT, 10),
+            (100_000, 5, 0),
+        ] {
+            let (n, frame) = buffers.read(&file, offset, most).expect("read");
+            assert_eq!(n, expected);
+            let (kind, length, header) = read_header(&frame).expect("a header");
+            assert_eq!((kind, length), (kind::DATA, n as u64));
+            assert_eq!(frame[header..], content[offset as usize..offset as usize + n]);
+            assert_eq!(buffers.spare().len(), 0);
+            let second = frame.slice(1..);
+            drop(frame);
+            assert_eq!(buffers.spare().len(), 0, "some of it is in use");
+            drop(second);
+            assert_eq!(buffers.spare().len(), 1, "the same one");
+        }
+        let many: Vec<_> = (0..50).map(|_| buffers.read(&file, 0, 1).expect("read")).collect();
+        drop(many);
+        assert_eq!(buffers.spare().len(), SPARES);
+        buffers.shrink();
+        assert_eq!(buffers.spare().len(), 0);
+    }
+}
