@@ -106,8 +106,11 @@ struct Served<M: Module> {
 /// The outcome of a datagram, with the bytes of an answer that is sent without a connection.
 type Outcome = (DatagramEvent, Vec<u8>);
 
-/// How often datagrams are received before other connections of the core get their turn.
-const ROUNDS: u32 = 8;
+/// How often datagrams are received before their connections answer.
+const READS: u32 = 4;
+
+/// How often that is done before other connections of the core get their turn.
+const ROUNDS: u32 = 4;
 
 /// Datagrams of others that are looked at before the sockets are.
 const MOST_PASSED: usize = 64;
@@ -249,7 +252,7 @@ impl<M: Module> Served<M> {
             }
             self.take_passed(now);
             let received = match self.reads() {
-                true => self.receive(cx, now),
+                true => self.receive_some(cx, now),
                 false => Poll::Pending,
             };
             self.expire(now);
@@ -284,6 +287,15 @@ impl<M: Module> Served<M> {
             self.sleep.as_mut().reset(first.into());
         }
         self.sleep.as_mut().poll(cx).is_pending()
+    }
+
+    /// Receives all that has come, within bounds, before any connection answers: those of which several datagrams have come
+    /// send more by one call, and in fuller packets. Ready if more may be there.
+    fn receive_some(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        for _ in 0..READS {
+            std::task::ready!(self.receive(cx, now));
+        }
+        Poll::Ready(())
     }
 
     fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
