@@ -108,7 +108,9 @@ impl Agent {
             let takers = self.takers();
             let next = driver.step((*number, rollout), takers.as_deref(), self.shared.now());
             let Some(next) = next else { continue };
-            if self.write(&next, *number, &buckets, secret).await? && next.phase != rollout.phase {
+            if self.write_rollout(&next, *number, &buckets, secret).await?
+                && next.phase != rollout.phase
+            {
                 tell(&next);
             }
         }
@@ -143,7 +145,7 @@ impl Agent {
             Err(why) => return Outcome::Refused { why },
         };
         let revision = if next.is_over() { next.running() } else { Some(next.target) };
-        match self.write(&next, seen.number, buckets, secret).await {
+        match self.write_rollout(&next, seen.number, buckets, secret).await {
             Ok(true) => {
                 tell(&next);
                 // The next look reads its number.
@@ -208,7 +210,7 @@ impl Agent {
     }
 
     /// Writes the record in the place of the one with a number. Whether nobody else has changed it.
-    async fn write(
+    async fn write_rollout(
         &self,
         rollout: &Rollout,
         number: u64,
@@ -334,7 +336,7 @@ impl Buckets {
 
 impl Way {
     /// A bucket as the tools of NATS make it. One that is there stays as somebody has made it.
-    fn bucket(&self, what: &str, history: i64) -> Config {
+    pub(super) fn bucket(&self, what: &str, history: i64) -> Config {
         let name = format!("{}-{what}", self.settings.prefix);
         Config {
             subjects: vec![format!("$KV.{name}.>")],

@@ -38,7 +38,7 @@ impl Agent {
         ring: &mut Keyring,
         streams: &Context,
     ) -> Result<Infallible, Fault> {
-        let bucket = streams.get_or_create_stream(self.way.bucket()).await?;
+        let bucket = streams.get_or_create_stream(self.way.bucket("keys", 1)).await?;
         loop {
             let found = self.record(&bucket).await?;
             let now = self.shared.now();
@@ -52,7 +52,7 @@ impl Agent {
             }
             let (now, period) = (self.shared.now(), self.way.settings.key_period);
             if let Some(write) = ring.attempt((now, unix()), period, random) {
-                self.write(ring, write, streams).await?;
+                self.write_keys(ring, write, streams).await?;
             }
             sleep(BEAT).await;
         }
@@ -67,7 +67,7 @@ impl Agent {
         }
     }
 
-    async fn write(
+    async fn write_keys(
         &self,
         ring: &mut Keyring,
         write: Write,
@@ -125,20 +125,6 @@ impl Way {
     /// The subject of the record.
     fn keys(&self) -> String {
         format!("$KV.{}-keys.seeds", self.settings.prefix)
-    }
-
-    /// The bucket, as the tools of NATS know one. One that is there stays as somebody has made it.
-    fn bucket(&self) -> Config {
-        let prefix = &self.settings.prefix;
-        Config {
-            name: format!("KV_{prefix}-keys"),
-            subjects: vec![format!("$KV.{prefix}-keys.>")],
-            max_messages_per_subject: 1,
-            allow_rollup: true,
-            deny_delete: true,
-            num_replicas: self.settings.replicas(),
-            ..Config::default()
-        }
     }
 }
 
