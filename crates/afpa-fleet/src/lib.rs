@@ -22,9 +22,8 @@
 //! | `machine.rs` | the machine itself, for the thread |
 //! | `agent.rs`, `nats.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
 //!
-//! The first five read no clock and no socket, and a test runs them in a network that loses, doubles and reorders.
-//! The first four, and the two about keys, read no clock and no socket, and tests run them in a network that loses, doubles
-//! and reorders.
+//! The cores read no clock and no socket, and tests run them in a network that loses, doubles and reorders: those of orders, of
+//! members, of owners, of a roll-out, of the lease and of the keys.
 
 mod agent;
 mod configure;

@@ -67,7 +67,9 @@ impl Balancer {
     fn template(&self) -> (&'static str, &'static str) {
         match self.kind {
             Kind::Afpa { .. } => ("afpa.toml", include_str!("../../../servers/balancer-afpa.toml")),
-            Kind::HaProxy(_) => ("haproxy.cfg", include_str!("../../../servers/balancer-haproxy.cfg")),
+            Kind::HaProxy(_) => {
+                ("haproxy.cfg", include_str!("../../../servers/balancer-haproxy.cfg"))
+            }
             Kind::Nginx(_) => ("nginx.conf", include_str!("../../../servers/balancer-nginx.conf")),
         }
     }
@@ -132,9 +134,7 @@ impl Server for Balancer {
                 .arg(setup.folder.join("control.sock"))
                 .args(["--io", io, "--fast-path", if fast_path { "on" } else { "off" }]),
             Kind::HaProxy(origin) => Launch::of(origin, "haproxy")?.args(["-db", "-f"]).arg(&file),
-            Kind::Nginx(origin) => {
-                files::nginx(Launch::of(origin, "nginx")?, setup.folder, &file)
-            }
+            Kind::Nginx(origin) => files::nginx(Launch::of(origin, "nginx")?, setup.folder, &file),
         };
         Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
     }
