@@ -18,8 +18,8 @@ picture() {
     printf %s "$@"
     head -c 64 /dev/zero
 }
-picture avif avif mif1 miaf >avif
-picture mif1 mif1 avif miaf >mif1
+picture avif avif mif1 miaf >one.avif
+picture mif1 mif1 avif miaf >two.avif
 {
     printf 'wOF2\0\1\0\0'
     head -c 64 /dev/zero
@@ -36,12 +36,12 @@ import sys, filetype, puremagic
 data = open(sys.argv[2], "rb").read()
 print(filetype.guess_mime(data) if sys.argv[1] == "filetype" else puremagic.from_string(data, mime=True))' "$1" "$2"
 }
-seen 'file-type: avif' image/avif "$(node_type avif)"
-seen 'file-type: mif1, and avif among others' image/heif "$(node_type mif1)"
+seen 'file-type: avif' image/avif "$(node_type one.avif)"
+seen 'file-type: mif1, and avif among others' image/heif "$(node_type two.avif)"
 for library in filetype puremagic; do
     case $library in filetype) was=image/avif ;; *) was=video/mp4 ;; esac
-    seen "$library: avif" $was "$(python_type $library avif)"
-    seen "$library: mif1, and avif among others" $was "$(python_type $library mif1)"
+    seen "$library: avif" $was "$(python_type $library one.avif)"
+    seen "$library: mif1, and avif among others" $was "$(python_type $library two.avif)"
 done
 seen 'filetype: WOFF 2' application/font-woff "$(python_type filetype woff2)"
 seen 'puremagic: WOFF 2' font/woff2 "$(python_type puremagic woff2)"

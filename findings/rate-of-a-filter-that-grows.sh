@@ -7,6 +7,7 @@
 # Seen: ScalableBloomFilter of pybloom_live 4.0.0 (Python) begins with 0.9 percent for 1 percent asked, so that 10000 elements in a
 # filter that began with 100 have 3.1 percent. BloomFilter of bloom-filters 3.0.4 (npm) keeps 1 percent, and its rate() says 0.18.
 # pyprobables 0.7.0 (Python) says 1.0 and keeps it.
+# shellcheck disable=SC2016 # templates of JavaScript
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 pip_install pybloom_live==4.0.0 pyprobables==0.7.0

@@ -7,6 +7,7 @@
 # Seen: bloom-filters 3.0.4 (npm) counts one element as 0, ten as 2, 100 as 42 and 1000 as 504, and 10000 within 5 percent; it names an
 # accuracy of 3.25 percent. datasketch 2.0.0 (Python) counts 1, 10, 100 and 1000 within 5 percent.
 # Visitors of a small site seem to be half of what they are, and visitors of a page none.
+# shellcheck disable=SC2016 # templates of JavaScript
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install bloom-filters@3.0.4

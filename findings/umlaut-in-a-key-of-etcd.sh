@@ -7,6 +7,7 @@
 # (npm) and etcdctl write and look for UTF-8: they do not find the key, and list it with a byte that is no UTF-8. aetcd 1.0.0
 # (Python) takes bytes alone.
 # A fleet with programs in two languages has two settings of one name, and neither program sees an error.
+# shellcheck disable=SC2016 # templates of JavaScript
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 debian_install etcd-server etcd-client
