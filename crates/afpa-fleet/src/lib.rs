@@ -6,7 +6,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `message.rs` | orders and heartbeats as bytes |
+//! | `message.rs`, `proof.rs` | orders and heartbeats as bytes; the part of these that is sealed |
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
 //! | `orders.rs` | orders on their way to the log, and their fate |
@@ -42,6 +42,7 @@ mod message;
 mod nats;
 mod orders;
 mod owners;
+mod proof;
 mod rollout;
 mod seal;
 mod send;

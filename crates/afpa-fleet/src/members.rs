@@ -89,13 +89,20 @@ impl Members {
     /// A member has said something. Whether it wants to know who is there.
     pub fn heard(&mut self, beat: Heartbeat, now: Duration) -> bool {
         self.forget(now);
+        let known = self.known.get(&beat.instance);
+        // Nobody without the secret speaks for a machine that has it.
+        if known.is_some_and(|member| member.beat.proven && !beat.proven) {
+            return false;
+        }
         if beat.leaves {
             self.known.remove(&beat.instance);
             return false;
         }
         let asks = beat.asks && beat.instance != self.own;
         let known = self.known.get(&beat.instance);
-        let is_late = known.is_some_and(|member| member.beat.number >= beat.number);
+        let is_late = known.is_some_and(|Member { beat: last, .. }| {
+            last.proven == beat.proven && last.number >= beat.number
+        });
         if is_late || known.is_none() && self.known.len() >= MOST {
             return false;
         }
@@ -244,6 +251,23 @@ mod tests {
         assert_eq!(silent(&members, 9), [("b".to_owned(), 9)]);
         members.heard(beat("a-1", 2, 5), seconds(3601));
         assert_eq!(members.count(seconds(3601)), (1, 0), "forgotten");
+    }
+
+    #[test]
+    fn nobody_without_the_secret_speaks_for_a_machine_that_has_it() {
+        let mut members = Members::new("a-1".to_owned());
+        members.listen(true, seconds(0));
+        // A stranger was first, with the greatest number.
+        members.heard(beat("b-1", u64::MAX, 9), seconds(1));
+        let proven = |number| Heartbeat { proven: true, ..beat("b-1", number, 5) };
+        members.heard(proven(1), seconds(1));
+        members.heard(beat("b-1", u64::MAX, 9), seconds(2));
+        members.heard(Heartbeat { leaves: true, ..beat("b-1", u64::MAX, 9) }, seconds(2));
+        members.heard(proven(2), seconds(3));
+        let look = members.look(seconds(3));
+        assert_eq!(look.iter().map(|one| one.beat.number).collect::<Vec<_>>(), [2]);
+        members.heard(Heartbeat { leaves: true, ..proven(3) }, seconds(4));
+        assert!(members.look(seconds(4)).is_empty());
     }
 
     #[test]

@@ -128,6 +128,12 @@ pub struct Heartbeat {
     pub refused: Option<Refused>,
     /// Its answers since it runs that revision.
     pub load: Load,
+    /// The last four, sealed: proof.rs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<String>,
+    /// They were: a machine with the secret has said them.
+    #[serde(skip)]
+    pub proven: bool,
 }
 
 /// A revision that a machine could not take.

@@ -23,6 +23,7 @@ use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{Context, Message};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
@@ -109,7 +110,7 @@ impl Agent {
         }
         let leaves = Heartbeat { leaves: true, ..self.shared.next_beat() };
         let said = async {
-            let _ = client.publish(self.way.subject("member"), leaves.encode().into()).await;
+            let _ = client.publish(self.way.subject("member"), self.spoken(&leaves)).await;
             let _ = client.flush().await;
         };
         let _ = timeout(GOOD_BYE, said).await;
@@ -218,12 +219,17 @@ impl Agent {
         tracing::info!("all kept answers are dropped, because {why}");
     }
 
+    fn spoken(&self, beat: &Heartbeat) -> Bytes {
+        beat.encode_by(self.way.secret.as_ref()).into()
+    }
+
     /// Hears the others, for ever.
     async fn listen(&self, client: &Client) -> Infallible {
         loop {
             if let Ok(mut beats) = client.subscribe(self.way.subject("member")).await {
                 while let Some(message) = beats.next().await {
-                    let Ok(beat) = Heartbeat::decode(&message.payload) else { continue };
+                    let heard = Heartbeat::decode_by(&message.payload, self.way.secret.as_ref());
+                    let Ok(beat) = heard else { continue };
                     if self.shared.lock().members.heard(beat, self.shared.now()) {
                         self.shared.moved.notify_one();
                     }
@@ -257,7 +263,7 @@ impl Agent {
             if is_connected {
                 let asks = !was_connected;
                 let beat = Heartbeat { asks, ..self.shared.next_beat() };
-                let _ = client.publish(self.way.subject("member"), beat.encode().into()).await;
+                let _ = client.publish(self.way.subject("member"), self.spoken(&beat)).await;
             }
             was_connected = is_connected;
         }

@@ -242,7 +242,8 @@ impl Shared {
         let mut state = self.lock();
         state.beat.number += 1;
         let beat = state.beat.clone();
-        state.members.heard(beat.clone(), now);
+        // Its own word needs no proof; where it takes configurations, those of others about it do.
+        state.members.heard(Heartbeat { proven: beat.takes, ..beat.clone() }, now);
         beat
     }
 

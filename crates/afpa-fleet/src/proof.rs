@@ -1,0 +1,117 @@
+//! The part of a heartbeat that decides about configurations. It is sealed with the secret of the fleet, so that nobody without
+//! it passes for a machine, and no reason of a refusal, which may quote a configuration, is read at the servers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::keyring::{hex, unhex};
+use crate::load::Load;
+use crate::message::{Heartbeat, NotUnderstood, Refused};
+use crate::seal::Secret;
+
+#[derive(Serialize, Deserialize)]
+struct Told {
+    name: String,
+    revision: Option<u64>,
+    refused: Option<Refused>,
+    load: Load,
+    hands_over: bool,
+    leaves: bool,
+}
+
+impl Heartbeat {
+    /// As bytes for the servers. A machine that takes configurations has the secret.
+    pub fn encode_by(&self, secret: Option<&Secret>) -> Vec<u8> {
+        let Some(secret) = secret.filter(|_| self.takes) else { return self.encode() };
+        let told = Told {
+            name: self.name.clone(),
+            revision: self.revision,
+            refused: self.refused.clone(),
+            load: self.load,
+            hands_over: self.hands_over,
+            leaves: self.leaves,
+        };
+        let told = serde_json::to_vec(&told).unwrap_or_default();
+        let sealed = Some(hex(&secret.seal(&self.purpose(), &told)));
+        Self { sealed, ..self.without_claims() }.encode()
+    }
+
+    /// From bytes of the servers. Without a proof a heartbeat says nothing about configurations.
+    ///
+    /// # Errors
+    /// When they are none, or what is sealed is of another machine.
+    pub fn decode_by(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, NotUnderstood> {
+        let beat = Self::decode(bytes)?;
+        let sealed = beat.sealed.as_deref().and_then(unhex);
+        let opened = sealed.and_then(|sealed| secret?.open(&beat.purpose(), &sealed));
+        let beat = beat.without_claims();
+        let Some(opened) = opened else { return Ok(beat) };
+        let told: Told = serde_json::from_slice(&opened).map_err(|_| NotUnderstood)?;
+        if told.name != beat.name {
+            return Err(NotUnderstood);
+        }
+        let Told { revision, refused, load, hands_over, leaves, .. } = told;
+        let refused = refused.map(|refused| Refused::new(refused.revision, &refused.why));
+        Ok(Self { takes: true, proven: true, revision, refused, load, hands_over, leaves, ..beat })
+    }
+
+    /// For this process and this number alone: nobody can repeat it as another one.
+    fn purpose(&self) -> String {
+        format!("heartbeat {} {}", self.instance, self.number)
+    }
+
+    fn without_claims(&self) -> Self {
+        let (load, refused) = (Load::default(), None);
+        let mut beat = Self { takes: false, revision: None, refused, load, ..self.clone() };
+        (beat.sealed, beat.proven) = (None, false);
+        beat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat() -> Heartbeat {
+        Heartbeat {
+            instance: "x1".to_owned(),
+            number: 7,
+            name: "a".to_owned(),
+            takes: true,
+            revision: Some(3),
+            refused: Some(Refused::new(4, "line 1: password = \"p\"")),
+            ..Heartbeat::default()
+        }
+    }
+
+    fn secret(byte: u8) -> Secret {
+        Secret::of(&[byte; 32]).expect("a secret")
+    }
+
+    #[test]
+    fn a_heartbeat_decides_only_with_the_secret() {
+        let sent = beat().encode_by(Some(&secret(1)));
+        let text = String::from_utf8(sent.clone()).expect("JSON");
+        assert!(!text.contains("password") && !text.contains("\"revision\":3"), "{text}");
+        let heard = Heartbeat::decode_by(&sent, Some(&secret(1))).expect("a heartbeat");
+        assert_eq!(heard, Heartbeat { proven: true, ..beat() });
+        for other in [None, Some(&secret(2))] {
+            let heard = Heartbeat::decode_by(&sent, other).expect("a heartbeat");
+            assert!(!heard.takes && !heard.proven && heard.revision.is_none());
+            assert!(heard.refused.is_none());
+        }
+    }
+
+    #[test]
+    fn a_claim_without_a_proof_or_with_that_of_another_number_is_none() {
+        let claimed = Heartbeat::decode_by(&beat().encode(), Some(&secret(1))).expect("read");
+        assert!(!claimed.takes && claimed.revision.is_none());
+        let sent = beat().encode_by(Some(&secret(1)));
+        let mut repeated = Heartbeat::decode(&sent).expect("read");
+        repeated.number = 8;
+        let heard = Heartbeat::decode_by(&repeated.encode(), Some(&secret(1))).expect("read");
+        assert!(!heard.takes && !heard.proven);
+        repeated.number = 7;
+        repeated.name = "b".to_owned();
+        assert!(Heartbeat::decode_by(&repeated.encode(), Some(&secret(1))).is_err());
+    }
+}
