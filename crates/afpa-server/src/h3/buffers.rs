@@ -19,6 +19,9 @@ pub(crate) struct Buffers {
 /// Content that a buffer holds at most.
 pub(super) const CONTENT: usize = 64 * 1024;
 
+/// Up to this much content has a buffer of its own length.
+const SMALL: usize = CONTENT / 4;
+
 /// Spare buffers at most: 1 MiB.
 const SPARES: usize = 16;
 
@@ -30,7 +33,8 @@ impl Buffers {
         offset: u64,
         most: usize,
     ) -> io::Result<(usize, Bytes)> {
-        let mut buffer = self.take();
+        // Little content does not hold a large buffer until the client has it.
+        let mut buffer = if most > SMALL { self.take() } else { self.of(HEADER + most) };
         let place = buffer.bytes.get_mut(HEADER..).unwrap_or_default();
         let most = most.min(place.len());
         let n = file.read_at(place.get_mut(..most).unwrap_or_default(), offset)?;
@@ -48,8 +52,14 @@ impl Buffers {
 
     fn take(self: &Arc<Self>) -> Buffer {
         let spare = self.spare().pop();
-        let bytes = spare.unwrap_or_else(|| vec![0; HEADER + CONTENT].into_boxed_slice());
-        Buffer { bytes, home: Arc::clone(self) }
+        match spare {
+            Some(bytes) => Buffer { bytes, home: Arc::clone(self) },
+            None => self.of(HEADER + CONTENT),
+        }
+    }
+
+    fn of(self: &Arc<Self>, bytes: usize) -> Buffer {
+        Buffer { bytes: vec![0; bytes].into_boxed_slice(), home: Arc::clone(self) }
     }
 
     fn spare(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
@@ -78,7 +88,7 @@ impl AsRef<[u8]> for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut spare = self.home.spare();
-        if spare.len() < SPARES {
+        if self.bytes.len() == HEADER + CONTENT && spare.len() < SPARES {
             spare.push(std::mem::take(&mut self.bytes));
         }
     }
@@ -111,14 +121,15 @@ mod tests {
             let (kind, length, header) = read_header(&frame).expect("a header");
             assert_eq!((kind, length), (kind::DATA, n as u64));
             assert_eq!(frame[header..], content[offset as usize..offset as usize + n]);
-            assert_eq!(buffers.spare().len(), 0);
+            let was = buffers.spare().len();
             let second = frame.slice(1..);
             drop(frame);
-            assert_eq!(buffers.spare().len(), 0, "some of it is in use");
+            assert_eq!(buffers.spare().len(), was, "some of it is in use");
             drop(second);
-            assert_eq!(buffers.spare().len(), 1, "the same one");
+            assert_eq!(buffers.spare().len(), 1, "the same one, and none of another length");
         }
-        let many: Vec<_> = (0..50).map(|_| buffers.read(&file, 0, 1).expect("read")).collect();
+        let many: Vec<_> =
+            (0..50).map(|_| buffers.read(&file, 0, CONTENT).expect("read")).collect();
         drop(many);
         assert_eq!(buffers.spare().len(), SPARES);
         buffers.shrink();
