@@ -32,15 +32,22 @@ use crate::seal::Secret;
 /// A push waits so long until all machines that are there have been heard.
 const HEARD: Duration = Duration::from_secs(5);
 
+/// A revision that could not be taken is tried again after this time, where no roll-out waits for it.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Names of a revision's files in the record: with 32 revisions and a thousand machines it fits into one message.
+const MOST_NAMES: usize = 8;
+
 /// Revisions that a bucket keeps; NATS allows no more of a key.
 const KEPT: i64 = 64;
 
 /// The buckets, while the servers answer.
 struct Buckets {
     files: Bucket,
-    /// When that of the files was made: a sealed value is opened for its own bucket and number alone.
-    made: u64,
     record: Bucket,
+    /// When both were made: a sealed value is opened for its own bucket and number alone.
+    made: u64,
+    record_made: u64,
     streams: Context,
 }
 
@@ -86,9 +93,8 @@ impl Agent {
     ) -> Result<Infallible, Fault> {
         let files = streams.get_or_create_stream(self.way.bucket("config", KEPT)).await?;
         let record = streams.get_or_create_stream(self.way.bucket("rollout", 1)).await?;
-        let made = files.get_info().await?.created.unix_timestamp_nanos();
-        let made = u64::try_from(made).unwrap_or(0);
-        let buckets = Buckets { files, made, record, streams: streams.clone() };
+        let (made, record_made) = (made(&files).await?, made(&record).await?);
+        let buckets = Buckets { files, record, made, record_made, streams: streams.clone() };
         let mut look = interval(BEAT);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -97,10 +103,13 @@ impl Agent {
                 () = self.shared.asked.notified() => {}
             }
             let mut seen = buckets.read(&self.way.key("rollout", "state"), secret).await?;
-            let waiting = self.shared.lock().configuring.take();
-            for (number, asked) in waiting {
+            self.note_newest(&buckets, seen.number)?;
+            // One order a look: the next one needs the record that this one writes.
+            let asked = self.shared.lock().configuring.next();
+            if let Some((number, asked)) = asked {
                 let outcome = self.obey(asked, &mut seen, &buckets, secret).await;
                 self.shared.lock().configuring.settle(number, outcome);
+                self.shared.asked.notify_one();
             }
             let Seen { number, rollout: Some(rollout) } = &seen else { continue };
             self.shared.lock().configuring.rollout = Some(rollout.clone());
@@ -114,6 +123,20 @@ impl Agent {
                 tell(&next);
             }
         }
+    }
+
+    /// Servers that were restored from a copy have an older record, which is no order.
+    fn note_newest(&self, buckets: &Buckets, number: u64) -> Result<(), Fault> {
+        let newest = &mut self.shared.lock().configuring.newest;
+        if newest.0 == buckets.record_made && number < newest.1 {
+            let bucket = format!("{}-rollout", self.way.settings.prefix);
+            return Err(format!(
+                "they have an older record than before: delete the bucket {bucket}, and push again"
+            )
+            .into());
+        }
+        *newest = (buckets.record_made, number);
+        Ok(())
     }
 
     /// All that take configurations; `None`: not all of them can have been heard yet.
@@ -150,7 +173,6 @@ impl Agent {
                 tell(&next);
                 // The next look reads its number.
                 seen.rollout = None;
-                self.shared.asked.notify_one();
                 Outcome::Done { revision }
             }
             Ok(false) => {
@@ -191,11 +213,19 @@ impl Agent {
             revision,
             by: name,
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-            files: files.files.iter().map(|file| file.name.clone()).collect(),
+            files: files.files.iter().map(|file| file.name.clone()).take(MOST_NAMES).collect(),
             bytes: files.bytes() as u64,
         };
         let driver = (instance.as_str(), self.way.settings.bounds);
-        Rollout::begin(before, pushed, driver, &takers).map_err(|why| why.to_string())
+        let begun = Rollout::begin(before, pushed, driver, &takers);
+        let mut rollout = begun.map_err(|why| why.to_string())?;
+        if before.is_none() {
+            // The servers have lost the record, and not the files.
+            let runs = self.shared.lock().configuring.runs;
+            let runs = runs.filter(|runs| runs.bucket == buckets.made);
+            rollout.base = runs.map(|runs| runs.number);
+        }
+        Ok(rollout)
     }
 
     /// The next revision. Its number is known before, so that it is sealed for that.
@@ -236,14 +266,26 @@ impl Agent {
         buckets: &Buckets,
         secret: &Secret,
     ) -> Result<(), Fault> {
-        let (name, runs, refused) = {
+        let (name, runs, refused, refused_at) = {
             let state = self.shared.lock();
             let refused = state.beat.refused.as_ref().map(|refused| refused.revision);
-            (state.beat.name.clone(), state.configuring.runs, refused)
+            let (runs, refused_at) = (state.configuring.runs, state.configuring.refused_at);
+            (state.beat.name.clone(), runs, refused, refused_at)
         };
         let wanted = rollout.wanted(&name);
         let revision = wanted.map(|number| Revision { bucket: buckets.made, number });
-        if revision == runs || refused == Some(wanted.unwrap_or_default()) {
+        let is_of_record = |runs: Revision| {
+            let mut listed = rollout.revisions.iter().map(|listed| listed.revision);
+            runs.bucket == buckets.made && listed.any(|number| number == runs.number)
+        };
+        // The servers have lost the record of a revision that runs: that is no order to run none.
+        if revision == runs || revision.is_none() && !runs.is_some_and(is_of_record) {
+            return Ok(());
+        }
+        // A roll-out that is under way goes back by a refusal; afterwards its reason may pass.
+        let is_refused = refused == Some(wanted.unwrap_or_default());
+        let since = self.shared.now().saturating_sub(refused_at);
+        if is_refused && !(rollout.is_over() && since >= AGAIN) {
             return Ok(());
         }
         let kept = match revision {
@@ -272,7 +314,10 @@ impl Agent {
     fn refuse(&self, revision: u64, why: &str) {
         let refused = Refused::new(revision, why);
         tracing::error!("revision {revision} of the fleet cannot be taken: {}", refused.why);
-        self.shared.lock().beat.refused = Some(refused);
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        state.beat.refused = Some(refused);
+        state.configuring.refused_at = now;
     }
 
     /// From now on this machine runs a revision, and its answers count anew.
@@ -294,11 +339,17 @@ impl Agent {
 
     fn refuse_waiting(&self, why: &str) {
         let mut state = self.shared.lock();
-        for (number, _) in state.configuring.take() {
+        while let Some((number, _)) = state.configuring.next() {
             let why = format!("the servers of the fleet do not answer: {why}");
             state.configuring.settle(number, Outcome::Refused { why });
         }
     }
+}
+
+/// When a bucket was made, in nanoseconds.
+async fn made(bucket: &Bucket) -> Result<u64, Fault> {
+    let created = bucket.get_info().await?.created;
+    Ok(u64::try_from(created.unix_timestamp_nanos()).unwrap_or(0))
 }
 
 impl Buckets {
@@ -309,7 +360,7 @@ impl Buckets {
 
     /// Likewise, the record.
     fn record_context(&self, number: u64) -> String {
-        format!("rollout {} {number}", self.made)
+        format!("rollout {} {} {number}", self.made, self.record_made)
     }
 
     async fn read(&self, key: &str, secret: &Secret) -> Result<Seen, Fault> {

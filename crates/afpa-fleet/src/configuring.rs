@@ -1,7 +1,8 @@
 //! Orders of this machine about the configuration of the fleet, and what is known of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,9 @@ use crate::rollout::Rollout;
 
 /// Outcomes that are remembered.
 const MOST_OUTCOMES: usize = 64;
+
+/// Orders that wait; each may have the files of a configuration.
+const MOST_WAITING: usize = 8;
 
 /// An order of this machine about the configuration of the fleet.
 #[derive(Clone, Debug)]
@@ -52,11 +56,15 @@ pub struct ConfigurationLook {
 /// The part that thread and control socket have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Configuring {
-    waiting: Vec<(u64, Asked)>,
+    waiting: VecDeque<(u64, Asked)>,
     outcomes: BTreeMap<u64, Outcome>,
     number: u64,
     pub(crate) rollout: Option<Rollout>,
     pub(crate) runs: Option<Revision>,
+    /// The bucket of the newest record, and its number there.
+    pub(crate) newest: (u64, u64),
+    /// When a revision was refused last.
+    pub(crate) refused_at: Duration,
     /// How often a revision was taken.
     pub(crate) takes: u64,
 }
@@ -64,8 +72,14 @@ pub(crate) struct Configuring {
 impl Configuring {
     pub(crate) fn ask(&mut self, asked: Asked) -> u64 {
         self.number += 1;
-        self.waiting.push((self.number, asked));
-        self.outcomes.insert(self.number, Outcome::Waiting);
+        let outcome = if self.waiting.len() < MOST_WAITING {
+            self.waiting.push_back((self.number, asked));
+            Outcome::Waiting
+        } else {
+            let why = format!("{MOST_WAITING} orders wait already: try again");
+            Outcome::Refused { why }
+        };
+        self.outcomes.insert(self.number, outcome);
         while self.outcomes.len() > MOST_OUTCOMES {
             self.outcomes.pop_first();
         }
@@ -76,9 +90,9 @@ impl Configuring {
         self.outcomes.get(&number).cloned()
     }
 
-    /// Those that wait.
-    pub(crate) fn take(&mut self) -> Vec<(u64, Asked)> {
-        std::mem::take(&mut self.waiting)
+    /// The one that has waited longest.
+    pub(crate) fn next(&mut self) -> Option<(u64, Asked)> {
+        self.waiting.pop_front()
     }
 
     pub(crate) fn settle(&mut self, number: u64, outcome: Outcome) {

@@ -77,7 +77,7 @@ pub struct Listed {
     pub by: String,
     /// When, in seconds since the Unix epoch.
     pub at: u64,
-    /// The names of its files.
+    /// The names of its files, the first ones of many.
     pub files: Vec<String>,
     /// Bytes of them.
     pub bytes: u64,
@@ -280,7 +280,11 @@ impl Rollout {
 
     /// How errors or times have risen beyond the bounds.
     fn excess(&self, load: Load) -> Option<String> {
-        let (now, before) = (load.errors(), self.before.errors());
+        // Of few answers before, none of which says much, nothing is excused.
+        let enough = |count: u64, value: u64| if count >= LEAST { value } else { 0 };
+        let now = load.errors();
+        let before = enough(self.before.answers, self.before.errors());
+        let p99_us = enough(self.before.timed, self.before.p99_us);
         if load.answers >= LEAST && now > before.saturating_add(self.bounds.errors * 10) {
             return Some(format!(
                 "{} % of {} answers are errors, before {} %",
@@ -289,12 +293,12 @@ impl Rollout {
                 tenths(before)
             ));
         }
-        let most = self.before.p99_us.saturating_add(self.bounds.p99_us);
+        let most = p99_us.saturating_add(self.bounds.p99_us);
         (load.timed >= LEAST && load.p99_us > most).then(|| {
             format!(
                 "99 of 100 answers of servers took up to {} ms, before {} ms",
                 load.p99_us / 1000,
-                self.before.p99_us / 1000
+                p99_us / 1000
             )
         })
     }

@@ -16,6 +16,9 @@ const ASK: Duration = Duration::from_millis(100);
 /// The longest time that a check and the servers may take.
 const CHECKED: Duration = Duration::from_secs(120);
 
+/// The servers show a new record within this time.
+const SEEN: Duration = Duration::from_secs(10);
+
 /// Pushes a file, with all that it includes, or the files of a folder, and tells how far the machines are.
 ///
 /// # Errors
@@ -42,10 +45,14 @@ pub(super) fn push(socket: &Socket, path: &Path, no_wait: bool) -> anyhow::Resul
     if no_wait {
         return Ok(());
     }
-    let mut told = String::new();
+    let (mut told, begun) = (String::new(), Instant::now());
     loop {
         let look = look(socket)?;
         let rollout = look.configuration.and_then(|one| one.rollout);
+        let other = rollout.as_ref().filter(|rollout| rollout.target != revision);
+        if let Some(other) = other.filter(|_| !told.is_empty() || begun.elapsed() > SEEN) {
+            bail!("another order came: revision {} is to run now", other.target);
+        }
         let Some(rollout) = rollout.filter(|rollout| rollout.target == revision) else {
             // The record is read once a second.
             std::thread::sleep(ASK);

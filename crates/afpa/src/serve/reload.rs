@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use afpa_config::{Config, Datagrams, Known, Loaded, Pushed};
 use afpa_fleet::{Configure, FleetFolder};
 use afpa_server::Address;
+use anyhow::{Context as _, ensure};
 
 use super::Server;
 use super::build::{Bound, Next, Opened};
@@ -19,7 +20,7 @@ use crate::upgrade::Inherited;
 impl Server {
     /// Reads the configuration again. If it has an error, nothing changes.
     pub(super) fn reload(&mut self, options: &Serve) {
-        if let Err(error) = self.reload_with(options, Pushed::Kept) {
+        if let Err(error) = self.reload_with(options, Pushed::Kept, |_| Ok(())) {
             afpa_say::error(&commands::words(&error));
             tracing::error!(
                 "the reload failed, the running configuration stays: mend the error above, and reload again"
@@ -31,24 +32,33 @@ impl Server {
     pub(super) fn configure(&mut self, options: &Serve, what: &Configure) -> Result<(), String> {
         let outcome = match what {
             Configure::Check(files) => {
-                self.load(options, Pushed::These(Some(files)), false).map(|_| ())
+                let loaded = self.load(options, Pushed::These(Some(files)), false);
+                loaded.and_then(|mut loaded| self.only_what_a_reload_takes(&mut loaded.config))
             }
             Configure::Take(kept) => {
                 let files = kept.as_ref().map(|kept| &kept.files);
-                self.reload_with(options, Pushed::These(files)).map(|()| {
-                    let folder = FleetFolder::new(&self.config.fleet.state);
-                    if let Err(error) = folder.keep_configuration(kept.as_deref()) {
-                        tracing::error!(%error, "the next start has another configuration of the fleet than this process: is [fleet] state writable?");
-                    }
+                // The next start has it, or this process does not take it.
+                self.reload_with(options, Pushed::These(files), |next| {
+                    let folder = FleetFolder::new(&next.fleet.state);
+                    let folder_said = next.fleet.state.display();
+                    let kept = folder.keep_configuration(kept.as_deref());
+                    kept.with_context(|| format!("it cannot be kept in {folder_said}"))
                 })
             }
         };
         outcome.map_err(|error| commands::words(&error).trim_end().to_owned())
     }
 
-    fn reload_with(&mut self, options: &Serve, pushed: Pushed<'_>) -> anyhow::Result<()> {
+    /// `before`: the last thing that can fail, when all else is ready.
+    fn reload_with(
+        &mut self,
+        options: &Serve,
+        pushed: Pushed<'_>,
+        before: impl FnOnce(&Config) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         self.notifier.reloading();
         let built = self.build(options, pushed);
+        let built = built.and_then(|next| before(&next.config).map(|()| next));
         let reloaded = built.map(|next| {
             for failure in self.adopt(next, Moment::Reload) {
                 tracing::error!("not everything is as configured: {failure:#}");
@@ -75,11 +85,13 @@ impl Server {
 
     fn build(&mut self, options: &Serve, pushed: Pushed<'_>) -> anyhow::Result<Next> {
         let loaded = self.load(options, pushed, true)?;
-        let mut config = keep_what_stays(loaded.config, &self.config);
-        let (new, old) = (&mut config.engine.confine, &self.config.engine.confine);
-        keep("[engine] confine", new, old);
-        if !self.has_rings {
-            keep("[engine] io", &mut config.engine, &self.config.engine);
+        let mut config = loaded.config;
+        let later = self.keep_what_stays(&mut config);
+        if matches!(pushed, Pushed::These(Some(_))) {
+            only_at_a_start(&later)?;
+        }
+        for name in later {
+            tracing::warn!("{name} takes effect at the next start");
         }
         let listeners: Vec<Address> = self.engine.addresses().cloned().collect();
         let bound = Bound { listeners, dns: self.dns.addresses(), moment: Moment::Reload };
@@ -104,32 +116,63 @@ impl Server {
             Datagrams::Refused
         }
     }
+
+    fn only_what_a_reload_takes(&self, new: &mut Config) -> anyhow::Result<()> {
+        only_at_a_start(&self.keep_what_stays(new))
+    }
+
+    /// Some settings take effect only at the start. They keep their value; their names.
+    fn keep_what_stays(&self, new: &mut Config) -> Vec<&'static str> {
+        let old = &*self.config;
+        let mut stays = Stays::default();
+        stays.keep("workers", &mut new.workers, &old.workers);
+        stays.keep("user", &mut new.user, &old.user);
+        stays.keep("group", &mut new.group, &old.group);
+        stays.keep("[http3] enabled", &mut new.http3.enabled, &old.http3.enabled);
+        stays.keep("[http3] key", &mut new.http3.key, &old.http3.key);
+        stays.keep("[limits] head", &mut new.limits.head, &old.limits.head);
+        let (now, before) = (&mut new.cache, &old.cache);
+        stays.keep("[cache] pinned_limit", &mut now.pinned_limit, &before.pinned_limit);
+        stays.keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
+        let (now, before) = (&mut new.fast_path, &old.fast_path);
+        stays.keep("[fast_path] memory", &mut now.memory, &before.memory);
+        stays.keep("[fast_path] answer_max", &mut now.answer_max, &before.answer_max);
+        stays.keep(
+            "[fast_path] survive_restart",
+            &mut now.survive_restart,
+            &before.survive_restart,
+        );
+        stays.keep("[admin] listen", &mut new.admin, &old.admin);
+        stays.keep("[control] path", &mut new.control, &old.control);
+        stays.keep("[log] level", &mut new.log.level, &old.log.level);
+        stays.keep("[log] format", &mut new.log.format, &old.log.format);
+        stays.keep("[engine] confine", &mut new.engine.confine, &old.engine.confine);
+        if !self.has_rings {
+            stays.keep("[engine] io", &mut new.engine, &old.engine);
+        }
+        stays.0
+    }
 }
 
-/// Some settings take effect only at the start. They keep their value, and the log says so.
-fn keep_what_stays(mut new: Config, old: &Config) -> Config {
-    keep("workers", &mut new.workers, &old.workers);
-    keep("user", &mut new.user, &old.user);
-    keep("group", &mut new.group, &old.group);
-    keep("[http3] enabled", &mut new.http3.enabled, &old.http3.enabled);
-    keep("[http3] key", &mut new.http3.key, &old.http3.key);
-    keep("[limits] head", &mut new.limits.head, &old.limits.head);
-    keep("[cache] pinned_limit", &mut new.cache.pinned_limit, &old.cache.pinned_limit);
-    keep("[shared_cache]", &mut new.shared_cache, &old.shared_cache);
-    let (now, before) = (&mut new.fast_path, &old.fast_path);
-    keep("[fast_path] memory", &mut now.memory, &before.memory);
-    keep("[fast_path] answer_max", &mut now.answer_max, &before.answer_max);
-    keep("[fast_path] survive_restart", &mut now.survive_restart, &before.survive_restart);
-    keep("[admin] listen", &mut new.admin, &old.admin);
-    keep("[control] path", &mut new.control, &old.control);
-    keep("[log] level", &mut new.log.level, &old.log.level);
-    keep("[log] format", &mut new.log.format, &old.log.format);
-    new
+/// A roll-out would not see the effect of such settings in a pushed configuration, and each machine would at its next start.
+fn only_at_a_start(names: &[&str]) -> anyhow::Result<()> {
+    let said = names.join(", ");
+    ensure!(
+        names.is_empty(),
+        "{said} takes effect at a start: write it in each machine's own file, and start that machine again"
+    );
+    Ok(())
 }
 
-fn keep<T: PartialEq + Clone>(name: &str, new: &mut T, old: &T) {
-    if new != old {
-        tracing::warn!("{name} takes effect at the next start");
-        *new = old.clone();
+/// Names of settings that keep their value.
+#[derive(Default)]
+struct Stays(Vec<&'static str>);
+
+impl Stays {
+    fn keep<T: PartialEq + Clone>(&mut self, name: &'static str, new: &mut T, old: &T) {
+        if new != old {
+            self.0.push(name);
+            *new = old.clone();
+        }
     }
 }

@@ -99,7 +99,10 @@ impl Signals {
                     look.reset_immediately();
                 }
                 Some((what, answer)) = next_of(&mut to_configure) => {
-                    // Nobody waits for it when the fleet has ended meanwhile.
+                    // The fleet may have ended meanwhile, by a reload with another one.
+                    if answer.is_closed() {
+                        continue;
+                    }
                     let _ = answer.send(server.configure(options, &what));
                     look.reset_immediately();
                 }
