@@ -335,6 +335,9 @@ fn few_answers_say_nothing_and_errors_of_before_count() {
     assert_eq!(why, "1.2 % of 1000 answers are errors, before 0.1 %");
     let before = Rollout { before: load(100, 50), ..watching.clone() };
     assert_eq!(next(&before, &takers, load(1000, 500)), None);
+    let seldom = Rollout { before: load(2, 1), ..watching.clone() };
+    let next_of = next(&seldom, &takers, load(1000, 500));
+    assert!(matches!(next_of, Some(Phase::Back { .. })), "one of two excuses no half: {next_of:?}");
     let slow = |p99_us| Load { timed: 20, p99_us, ..Load::default() };
     assert_eq!(next(&watching, &takers, slow(11_000)), None);
     let Some(Phase::Back { why }) = next(&watching, &takers, slow(11_001)) else {

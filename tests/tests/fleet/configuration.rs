@@ -161,6 +161,35 @@ fn a_push_reaches_all_machines_and_a_bad_one_none() {
 }
 
 #[test]
+fn servers_that_lose_the_record_take_no_site_away() {
+    let Some((nats, _application, desk, takers)) = three("") else { return };
+    let [a, b, _] = &takers;
+    a.pushes(&desk.site("one"));
+    let gone = nats.request("a:b", "$JS.API.STREAM.DELETE.KV_afpa-rollout", "");
+    assert!(gone.contains("\"success\":true"), "{gone}");
+    eventually_within(SOON, "the record is asked for again", || {
+        let (_, text) = said(&a.server, &["fleet", "revisions"]);
+        !text.contains("no answer")
+    });
+    // The first machine takes it, and goes back to what ran; the others are never without.
+    let failing = desk.write("shared.toml", &site("status = 503\nbody = \"ill\""));
+    eventually_within(SOON, "it is pushed", || a.push(&failing, &["--no-wait"]).0);
+    eventually_within(SOON, "b has it, and is asked", || {
+        (0..10).for_each(|_| drop(b.word()));
+        let others = [&takers[0], &takers[2]].map(Taker::word);
+        assert!(others.iter().all(|word| word.as_deref() == Some("one")), "{others:?}");
+        a.rollout()["phase"] == "back"
+    });
+    eventually_within(SOON, "all have the one before", || words(&takers) == all("one"));
+    // What only a start takes into use cannot be watched.
+    let text = std::fs::read_to_string(desk.site("two")).expect("read");
+    let later = desk.write("later.toml", &format!("workers = 7\n{text}"));
+    let (is_well, text) = a.push(&later, &[]);
+    assert!(!is_well && text.contains("workers takes effect at a start"), "{text}");
+    assert_eq!(words(&takers), all("one"));
+}
+
+#[test]
 fn one_whose_errors_rise_is_rolled_back_by_itself() {
     let Some((_nats, _application, desk, takers)) = three("") else { return };
     let [a, b, _] = &takers;
