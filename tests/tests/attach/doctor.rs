@@ -87,7 +87,7 @@ fn a_host_that_changes_is_looked_at_again() {
     if !add("vpn0") {
         skip!("the kernel has no tun devices");
     }
-    // What comes in by it is answered, so only a route by it is worth a word.
+    // Requests that come in by it are answered, so only a route by it is worth a word.
     let (good, findings) = doctor(&lab, &[]);
     assert!(good, "{findings:#?}");
     has(&findings, "in use vpn0: tun without Ethernet headers: requests over TCP");

@@ -181,7 +181,7 @@ fn servers_that_lose_the_record_take_no_site_away() {
         a.rollout()["phase"] == "back"
     });
     eventually_within(SOON, "all have the one before", || words(&takers) == all("one"));
-    // What only a start takes into use cannot be watched.
+    // A setting that only a start takes into use cannot be watched.
     let text = std::fs::read_to_string(desk.site("two")).expect("read");
     let later = desk.write("later.toml", &format!("workers = 7\n{text}"));
     let (is_well, text) = a.push(&later, &[]);
