@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -46,6 +46,8 @@ pub type Loaded = Result<Arc<Object<Header>>, Status>;
 pub struct Content {
     root: DocumentRoot,
     cache: Arc<Cache<Header>>,
+    /// Held for each look at the cache, where it has one lock.
+    one_lock: Option<Mutex<()>>,
 }
 
 /// How often a load begins again because the file changed meanwhile.
@@ -66,13 +68,19 @@ impl Content {
         };
         let arena = Arena::new(options.pinned_limit / shares.max(1))?;
         let root = DocumentRoot::open(&options.root, RootSettings::default())?;
-        Ok(Arc::new(Self { root, cache: Cache::new(settings, arena) }))
+        let one_lock = options.one_lock.then(Mutex::default);
+        Ok(Arc::new(Self { root, cache: Cache::new(settings, arena), one_lock }))
     }
 
     /// A look at the cache for one thread of control.
     pub fn view(&self) -> View<Header> {
         // Nothing is invalidated here: objects go by age, and a look finds that out.
         self.cache.view(Box::new(|| {}))
+    }
+
+    /// The lock of the whole cache, if it has one: to be held while a view is looked at.
+    pub fn lock(&self) -> Option<MutexGuard<'_, ()>> {
+        self.one_lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Loads the file that `path` names, or waits for the thread that is loading it. Reads files.

@@ -40,6 +40,9 @@ pub struct Options {
     /// Protocol optimisations to do without
     #[arg(long, value_name = "WHICH,...", value_delimiter = ',')]
     pub without: Vec<Without>,
+    /// Lock the whole cache for each look at it, as JAWS did first; without it only the entry is locked
+    #[arg(long)]
+    pub one_lock: bool,
     /// Close each connection after its first answer
     #[arg(long)]
     pub close: bool,

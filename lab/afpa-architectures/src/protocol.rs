@@ -108,16 +108,21 @@ impl Handler {
         let mut scratch = std::mem::take(&mut self.scratch);
         let step = match target::normalise(path, &mut scratch) {
             Err(error) => self.fail(request, error.status(), head),
-            Ok(path) => match self.view.get(0, path, clock::now()) {
-                Lookup::Miss | Lookup::Recheck(_) => Step::Miss(path.to_vec()),
-                Lookup::Hit(object) => {
-                    let object = Arc::clone(object);
-                    self.respond(request, &object, head)
-                }
+            Ok(path) => match self.find(path) {
+                None => Step::Miss(path.to_vec()),
+                Some(object) => self.respond(request, &object, head),
             },
         };
         self.scratch = scratch;
         step
+    }
+
+    fn find(&mut self, path: &[u8]) -> Option<Arc<Object<Header>>> {
+        let _whole = self.content.lock();
+        match self.view.get(0, path, clock::now()) {
+            Lookup::Hit(object) => Some(Arc::clone(object)),
+            Lookup::Miss | Lookup::Recheck(_) => None,
+        }
     }
 
     fn respond(

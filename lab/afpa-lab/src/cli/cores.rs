@@ -9,7 +9,7 @@ use afpa_lab::work::Work;
 use anyhow::{Result, bail};
 use clap::Args;
 
-/// Measure how rates grow with the cores of the server: user mode, the kernel, and nginx if it is here.
+/// Measure how rates grow with the cores of the server: user mode, the kernel, nginx if it is here, and a pool of threads.
 ///
 /// Each core of the server has a client of its own behind a veth pair, on another core, that asks from softirq. Progress
 /// goes to stderr, the table to stdout.
@@ -18,7 +18,8 @@ pub(super) struct Cores {
     /// Cores of the server, one measurement for each [default: 1,2,4,8, as far as this machine has them]
     #[arg(long, value_delimiter = ',', value_name = "K,...")]
     cores: Vec<usize>,
-    /// Servers: user, kernel, nginx, before (user mode of --before), kernel-before [default: all that are here]
+    /// Servers: user, kernel, nginx, pool (threads that share a cache), pool-one-lock (its cache with one lock), before
+    /// (user mode of --before), kernel-before [default: all that are here]
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     servers: Vec<String>,
     /// Rounds, in each of which every server is measured with each number of cores
@@ -58,9 +59,9 @@ impl Cores {
         if let Some(reason) = afpa_netlab::missing_privilege() {
             bail!("it needs namespaces: {reason}");
         }
-        let beside = || Ok::<_, anyhow::Error>(std::env::current_exe()?.with_file_name("afpa"));
-        let afpa = self.afpa.clone().map_or_else(beside, Ok)?;
-        let here = Candidate::all(&afpa, self.before.as_deref(), &self.nginx);
+        let lab = std::env::current_exe()?;
+        let afpa = self.afpa.clone().unwrap_or_else(|| lab.with_file_name("afpa"));
+        let here = Candidate::all(&afpa, self.before.as_deref(), &self.nginx, &lab);
         let is_chosen = |candidate: &Candidate| {
             self.servers.is_empty() || self.servers.contains(&candidate.name)
         };

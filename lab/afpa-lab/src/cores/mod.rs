@@ -188,7 +188,8 @@ fn once(
     let _ = fs::remove_dir_all(&folder); // that of the turn before
     fs::create_dir_all(&folder)?;
     let own: Vec<usize> = lanes.iter().map(|lane| lane.server).collect();
-    let server = Process::start(candidate, &star, &own, &work.join("root"), &folder, PORT)?;
+    let load = (&own[..], settings.connections);
+    let server = Process::start(candidate, &star, load, &work.join("root"), &folder, PORT)?;
     server.until_ready(&star, &format!("/{FILE}"))?;
     let begin = Barrier::new(cores);
     let counts: Vec<Result<Counts>> = std::thread::scope(|scope| {

@@ -29,11 +29,15 @@ enum Kind {
     User,
     Kernel,
     Nginx,
+    /// The lab's pool of threads, which share a cache with one lock, or a lock for each entry.
+    Pool {
+        one_lock: bool,
+    },
 }
 
 impl Candidate {
-    /// Those whose programs are here.
-    pub fn all(afpa: &Path, before: Option<&Path>, nginx: &Path) -> Vec<Self> {
+    /// Those whose programs are here; `lab` is this program.
+    pub fn all(afpa: &Path, before: Option<&Path>, nginx: &Path, lab: &Path) -> Vec<Self> {
         let one = |name: &str, program: &Path, kind| Self {
             name: name.to_owned(),
             program: program.to_owned(),
@@ -44,6 +48,8 @@ impl Candidate {
         all.push(one("kernel", afpa, Kind::Kernel));
         all.extend(before.map(|before| one("kernel-before", before, Kind::Kernel)));
         all.push(one("nginx", nginx, Kind::Nginx));
+        all.push(one("pool", lab, Kind::Pool { one_lock: false }));
+        all.push(one("pool-one-lock", lab, Kind::Pool { one_lock: true }));
         all.retain(|candidate| candidate.program.is_file());
         all
     }
@@ -61,28 +67,35 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Process {
-    /// Starts it in the server's namespace, on these cores and no others.
+    /// Starts it in the server's namespace, on these cores and no others, for so many connections of each client.
     pub(super) fn start(
         candidate: &Candidate,
         star: &Star,
-        cores: &[usize],
+        (cores, connections): (&[usize], u32),
         root: &Path,
         folder: &Path,
         port: u16,
     ) -> Result<Self> {
         let configuration = folder.join("configuration");
-        let text = match candidate.kind {
-            Kind::Nginx => nginx(cores, root, folder, port),
-            kind => afpa(kind, cores.len(), root, folder, port),
-        };
-        fs::write(&configuration, text)?;
         let mut command = Command::new(&candidate.program);
         match candidate.kind {
-            Kind::Nginx => command.arg("-c").arg(&configuration).arg("-p").arg(folder),
-            Kind::User | Kind::Kernel => {
-                command.args(["serve", "--user", "root", "--config"]).arg(&configuration)
+            Kind::Nginx => {
+                fs::write(&configuration, nginx(cores, root, folder, port))?;
+                command.arg("-c").arg(&configuration).arg("-p").arg(folder);
             }
-        };
+            Kind::User | Kind::Kernel => {
+                let text = afpa(candidate.kind, cores.len(), root, folder, port);
+                fs::write(&configuration, text)?;
+                command.args(["serve", "--user", "root", "--config"]).arg(&configuration);
+            }
+            Kind::Pool { one_lock } => {
+                let threads = (cores.len() as u32).saturating_mul(connections);
+                command.args(["serve", "--architecture", "thread-pool"]).arg(root);
+                command.args(["--pool", &threads.to_string()]);
+                command.args(["--listen", &format!("0.0.0.0:{port}")]);
+                command.args(one_lock.then_some("--one-lock"));
+            }
+        }
         let log = File::create(folder.join(LOG))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // From a thread inside, on those cores: a process inherits both.

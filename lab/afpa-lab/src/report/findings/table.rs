@@ -143,9 +143,9 @@ pub(super) const FINDINGS: &[Finding] = &[
     Finding {
         paper: "Locking an entry of the cache and not all of it gains up to 40 %.",
         source: "JAWS, 3.2.4",
-        run: "nothing",
+        run: "`make bench-cores`",
         rule: Rule::Figures(|_, _| {
-            Err("a cache with one lock, and threads of the server on several cores")
+            Err("threads of a server on several cores, and clients beside it: `afpa-lab cores`")
         }),
     },
     Finding {
