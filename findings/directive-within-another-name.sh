@@ -10,14 +10,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 caches
-# ask SERVER FIELDS: whether its second answer is the one that it kept
-ask() {
-    local address=http://a.example/$1%7C${2// /%20}
-    address=${address//\"/%22}
-    curl -s --unix-socket "$1" "${address//|/%7C}" >first
-    sleep 1
-    curl -s --unix-socket "$1" "${address//|/%7C}" | sed 's/^1$/kept/; s/^2$/asked again/'
-}
 seen 'nginx: a=60' 'asked again' "$(ask nginx 'Cache-Control: a=60')"
 seen 'nginx: x-max-age=60' kept "$(ask nginx 'Cache-Control: x-max-age=60')"
 seen 'haproxy: x-max-age=60' 'asked again' "$(ask haproxy 'Cache-Control: x-max-age=60')"

@@ -9,14 +9,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 caches
-# ask SERVER FIELDS: whether its second answer is the one that it kept
-ask() {
-    local address=http://a.example/$1%7C${2// /%20}
-    address=${address//\"/%22}
-    curl -s --unix-socket "$1" "${address//|/%7C}" >first
-    sleep 1
-    curl -s --unix-socket "$1" "${address//|/%7C}" | sed 's/^1$/kept/; s/^2$/asked again/'
-}
 for server in nginx haproxy varnish; do
     seen "$server: a date that is past" 'asked again' "$(ask $server 'Expires: Sun, 06 Nov 1994 08:49:37 GMT')"
 done

@@ -359,3 +359,12 @@ CONF
     done
     until [[ $(curl -s --unix-socket varnish http://a.example/begin) == 1 ]]; do sleep 0.1; done
 }
+
+# ask SERVER FIELDS: whether the second answer of one of these caches, to an answer with these fields, is the one that it kept
+ask() {
+    local address=http://a.example/$1%7C${2// /%20}
+    address=${address//\"/%22}
+    curl -s --unix-socket "$1" "${address//|/%7C}" >first
+    sleep 1
+    curl -s --unix-socket "$1" "${address//|/%7C}" | sed 's/^1$/kept/; s/^2$/asked again/'
+}
