@@ -564,7 +564,7 @@ fn a_lone_hit_by_http3_costs_a_few_reads_and_a_write_or_two() {
 
 /// Allocations of a hit. The transport has most of them: it keeps a stream, the frames that it may have to send again, and
 /// each packet that came or went.
-const HTTP3_ALLOCATIONS: u64 = 14;
+const HTTP3_ALLOCATIONS: u64 = 7;
 
 #[test]
 fn a_hit_by_http3_allocates_for_its_stream_and_packets_and_not_for_its_head() {

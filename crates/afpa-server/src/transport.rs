@@ -118,6 +118,11 @@ pub trait Transport: Unpin {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether nothing more comes and nothing more is sent: a stream whose request and answer are whole.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Whether the handshake is not complete: received bytes are early data then, which may be a replay.
     fn is_early(&self) -> bool {
         false

@@ -4,6 +4,7 @@
 //! data and answers it from the cache. `send` sends the gathered answers. A request that the cache cannot
 //! answer goes through the *thread context* (`thread`) first.
 
+mod at_once;
 mod early;
 mod file;
 mod hand_over;
@@ -65,7 +66,12 @@ pub(crate) struct Connection<M: Module, T> {
     may_be_h2: bool,
     /// The handshake is not complete, and the bytes that have arrived are early data.
     pub(crate) early: Option<Box<Early<M>>>,
+    /// The first request was derived before the connection became a task, and this comes next.
+    begun: Option<Box<Begun<M>>>,
 }
+
+/// The next thing that a connection does.
+struct Begun<M: Module>(Next<M>);
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +121,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
             head_deadline,
             may_be_h2: false,
             early: None,
+            begun: None,
         }
     }
 
@@ -156,18 +163,23 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     async fn serve(&mut self) -> End {
         loop {
-            let arrived = match self.receive().await {
-                Received::Data(arrived) => arrived,
-                Received::TimedOut(why) => return self.time_out(why).await,
-                Received::Draining => return End::Idle,
-                // The client may still want to know that nothing more comes.
-                Received::Ended if self.early.is_none() => return End::Idle,
-                Received::Ended | Received::Gone => return End::Gone,
+            let next = match self.begun.take() {
+                Some(begun) => begun.0,
+                None => {
+                    let arrived = match self.receive().await {
+                        Received::Data(arrived) => arrived,
+                        Received::TimedOut(why) => return self.time_out(why).await,
+                        Received::Draining => return End::Idle,
+                        // The client may still want to know that nothing more comes.
+                        Received::Ended if self.early.is_none() => return End::Idle,
+                        Received::Ended | Received::Gone => return End::Gone,
+                    };
+                    if self.may_be_h2 && self.is_h2(arrived) {
+                        return End::IsH2;
+                    }
+                    self.interrupt_context(arrived)
+                }
             };
-            if self.may_be_h2 && self.is_h2(arrived) {
-                return End::IsH2;
-            }
-            let next = self.interrupt_context(arrived);
             let waited = matches!(next, Next::Thread(_));
             let persistence = match next {
                 Next::Receive => Persistence::Keep,

@@ -81,7 +81,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 || self.seems_new() && self.since_kernel_answer().is_some())
     }
 
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+    pub(super) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let kept = self.restore_input();
         let worker = &self.worker;
         let mut scratch = worker.scratch.borrow_mut();

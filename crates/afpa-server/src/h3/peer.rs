@@ -371,10 +371,14 @@ impl Peer {
                 continue;
             }
             self.next_request = self.next_request.max(VarInt::from(id).into_inner() + 4);
-            let urgency = self.early_priorities.remove(&id);
-            let has_priority = urgency.is_some();
+            // One that no frame has told comes with the request, before anything is sent.
+            let told = match self.early_priorities.is_empty() {
+                true => None,
+                false => self.early_priorities.remove(&id),
+            };
+            let has_priority = told.is_some();
             self.streams.insert(id, Waiting { has_priority, ..Waiting::default() });
-            self.set_priority(id, urgency.unwrap_or_default());
+            told.into_iter().for_each(|urgency| self.set_priority(id, urgency));
             opened.push(id);
         }
     }

@@ -31,8 +31,10 @@ pub(super) struct Stream<M: Module> {
     peer: Rc<RefCell<Peer>>,
     id: StreamId,
     request: RequestStream,
-    /// Bytes of HTTP/1.1 that wait to be taken: the head.
+    /// Bytes of HTTP/1.1 that wait to be taken: a head for which there was no room when it came.
     arrived: Vec<u8>,
+    /// Bytes that are in the room of the present receive.
+    received: usize,
     /// The content behind it, once the head has come.
     upload: Option<Upload>,
     /// The client has sent all.
@@ -73,6 +75,7 @@ impl<M: Module> Stream<M> {
             id,
             request: RequestStream::default(),
             arrived: Vec::new(),
+            received: 0,
             upload: None,
             is_whole: false,
             is_tunnel: false,
@@ -90,11 +93,11 @@ impl<M: Module> Stream<M> {
         !self.arrived.is_empty() || self.upload.as_ref().is_some_and(Upload::has_arrived)
     }
 
-    /// Reads what the connection has for the stream, until there is something to take.
-    fn look(&mut self) -> io::Result<Looked> {
+    /// Reads what the connection has for the stream, until there is something to take. A head is put in the room.
+    fn look(&mut self, room: &mut [u8]) -> io::Result<Looked> {
         let peer = Rc::clone(&self.peer);
         let peer = &mut *peer.borrow_mut();
-        while !self.has_bytes() {
+        while self.received == 0 && !self.has_bytes() {
             if peer.is_lost || peer.streams.get(&self.id).is_some_and(|stream| stream.is_stopped) {
                 self.is_finished = true;
                 return Err(io::ErrorKind::ConnectionReset.into());
@@ -111,11 +114,18 @@ impl<M: Module> Stream<M> {
                 return Err(io::ErrorKind::ConnectionReset.into());
             };
             let chunk = chunks.next(PIECE);
+            // The client may have said that nothing follows: as a rule, nothing follows a head.
+            let is_last = matches!(chunk, Ok(Some(_))) && matches!(chunks.next(0), Ok(None));
             if chunks.finalize().should_transmit() {
                 peer.touched.touch(peer.handle);
             }
             match chunk {
-                Ok(Some(chunk)) => self.take(peer, &chunk.bytes)?,
+                Ok(Some(chunk)) => {
+                    self.take(peer, (&chunk.bytes, is_last), room)?;
+                    if is_last && !self.is_whole {
+                        self.end(peer)?;
+                    }
+                }
                 Ok(None) => self.end(peer)?,
                 Err(ReadError::Blocked) => return Ok(Looked::Nothing),
                 Err(ReadError::Reset(_)) => {
@@ -130,8 +140,13 @@ impl<M: Module> Stream<M> {
         Ok(Looked::Ready)
     }
 
-    /// Reads bytes of the stream.
-    fn take(&mut self, peer: &mut Peer, mut bytes: &[u8]) -> io::Result<()> {
+    /// Reads bytes of the stream, which may be its last ones.
+    fn take(
+        &mut self,
+        peer: &mut Peer,
+        (mut bytes, is_last): (&[u8], bool),
+        room: &mut [u8],
+    ) -> io::Result<()> {
         let worker = Rc::clone(&self.worker);
         let mut head = worker.h2_head.borrow_mut();
         let now_ms = worker.clock.cached_now().steady_ms();
@@ -141,8 +156,7 @@ impl<M: Module> Stream<M> {
             bytes = bytes.get(n..).unwrap_or_default();
             match event {
                 Some(Event::Head) => {
-                    // The client may have said that there is no content: its end then stands right behind the head.
-                    let end = bytes.is_empty() && self.ends_here(peer);
+                    let end = bytes.is_empty() && is_last;
                     let malformed = Fault::Stream(ErrorCode::Message);
                     let asked = head.finish(end).map_err(|_| self.fail(peer, malformed))?;
                     let framing = head.framing();
@@ -150,7 +164,13 @@ impl<M: Module> Stream<M> {
                     self.request.expect(asked.content_length, self.is_tunnel);
                     self.reader = CodedReader::new(head.asks_head(), self.is_tunnel);
                     peer.ask_priority(self.id, asked.priority);
-                    self.arrived.extend_from_slice(head.text());
+                    match room.get_mut(..head.text().len()) {
+                        Some(place) => {
+                            place.copy_from_slice(head.text());
+                            self.received = place.len();
+                        }
+                        None => self.arrived.extend_from_slice(head.text()),
+                    }
                     self.upload = Some(Upload::new(framing, end));
                     self.is_whole = end;
                 }
@@ -170,15 +190,6 @@ impl<M: Module> Stream<M> {
             }
         }
         Ok(())
-    }
-
-    /// Whether the client's end has come, with nothing before it.
-    fn ends_here(&self, peer: &mut Peer) -> bool {
-        let mut stream = peer.quic.recv_stream(self.id);
-        let Ok(mut chunks) = stream.read(true) else { return false };
-        let ends = matches!(chunks.next(0), Ok(None));
-        let _ = chunks.finalize();
-        ends
     }
 
     /// The client has sent all.
@@ -340,7 +351,10 @@ impl<M: Module> Transport for Stream<M> {
     const KEEPS_BYTES: bool = true;
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        match self.look()? {
+        let looked = self.look(buffer);
+        let received = std::mem::take(&mut self.received);
+        match looked? {
+            Looked::Ready if received > 0 => return Poll::Ready(Ok(received)),
             Looked::Ready => {}
             Looked::Nothing => {
                 if let Some(waiting) = self.peer.borrow_mut().streams.get_mut(&self.id) {
@@ -450,6 +464,10 @@ impl<M: Module> Transport for Stream<M> {
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_whole && self.is_finished && !self.has_bytes()
     }
 
     fn is_early(&self) -> bool {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Instant;
 
 use afpa_framework::Module;
@@ -216,17 +216,30 @@ impl<M: Module> Served<M> {
             connection.early = early
                 .as_ref()
                 .map(|(deadline_ms, facts, _)| Early::of_stream(*deadline_ms, facts.clone()));
-            begin(pinned(|| connection.run()), cx);
+            begin(cx, |cx| {
+                // One with early data may have to wait for the handshake.
+                let connection = match connection.early {
+                    None => connection.answer_at_once(cx)?,
+                    Some(_) => connection,
+                };
+                Some(pinned(|| connection.run()))
+            });
         }
     }
 }
 
-/// Polls a request, which goes on as a task if it is not done. One that panics ends its own stream alone, as a task's panic
-/// ends that task.
-fn begin(mut request: Pin<Box<impl Future<Output = ()> + 'static>>, cx: &mut Context<'_>) {
-    let polled = catch_unwind(AssertUnwindSafe(|| request.as_mut().poll(cx)));
-    if let Ok(Poll::Pending) = polled {
-        tokio::task::spawn_local(request);
+/// Begins a request, and polls what is left of it, which goes on as a task if it is not done. One that panics ends its own
+/// stream alone, as a task's panic ends that task.
+fn begin<F: Future<Output = ()> + 'static>(
+    cx: &mut Context<'_>,
+    request: impl FnOnce(&mut Context<'_>) -> Option<Pin<Box<F>>>,
+) {
+    let rest = catch_unwind(AssertUnwindSafe(|| {
+        let mut rest = request(cx)?;
+        rest.as_mut().poll(cx).is_pending().then_some(rest)
+    }));
+    if let Ok(Some(rest)) = rest {
+        tokio::task::spawn_local(rest);
     }
 }
 
@@ -243,6 +256,7 @@ fn why_failed(lost: &ConnectionError) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
     use std::cell::Cell;
     use std::future::poll_fn;
 
@@ -272,7 +286,7 @@ mod tests {
                 };
                 let mut request = Some(Box::pin(request));
                 poll_fn(|cx| {
-                    request.take().into_iter().for_each(|request| begin(request, cx));
+                    begin(cx, |_| request.take());
                     Poll::Ready(())
                 })
                 .await;

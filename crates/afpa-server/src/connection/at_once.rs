@@ -1,0 +1,56 @@
+//! The request of a stream, which as a rule is there as a whole, with its answer in memory.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use afpa_framework::Module;
+
+use super::interrupt::Next;
+use super::receive::Received;
+use super::{Begun, Connection};
+use crate::transport::Transport;
+
+impl<M: Module, T: Transport> Connection<M, T> {
+    /// Answers what has arrived, as far as that waits for nothing: without a future, which has the size of all that may become
+    /// of a connection. Returns the connection if it goes on.
+    pub(crate) fn answer_at_once(mut self, cx: &mut Context<'_>) -> Option<Self> {
+        let arrived = match self.poll_receive(cx) {
+            Poll::Ready(Received::Data(arrived)) => arrived,
+            // Nothing has come that could be answered, and nothing more comes.
+            Poll::Ready(Received::Ended | Received::Gone | Received::Draining) => return None,
+            Poll::Ready(Received::TimedOut(_)) | Poll::Pending => return Some(self),
+        };
+        let next = self.interrupt_context(arrived);
+        if matches!(next, Next::Receive) && self.send_at_once(cx) {
+            return None;
+        }
+        self.begun = Some(Box::new(Begun(next)));
+        Some(self)
+    }
+
+    /// Sends the gathered bytes. Whether the connection is done with that.
+    fn send_at_once(&mut self, cx: &mut Context<'_>) -> bool {
+        let worker = Rc::clone(&self.worker);
+        let mut out = worker.outbox.borrow_mut();
+        if out.is_empty() || !out.parts.is_empty() {
+            return false;
+        }
+        let section = std::mem::take(&mut out.block);
+        if section > 0 {
+            self.transport.begin_section(section, out.bytes.len().saturating_sub(section) as u64);
+        }
+        match self.transport.poll_send_gathered(cx, &mut out.bytes, false) {
+            Poll::Ready(Ok(sent)) => {
+                self.count_sent(sent);
+                // A client that takes no more gets the rest later.
+                out.bytes.drain(..sent);
+                out.bytes.is_empty() && self.transport.is_over()
+            }
+            Poll::Ready(Err(_)) => {
+                out.clear();
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+}
