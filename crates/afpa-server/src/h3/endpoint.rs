@@ -18,15 +18,17 @@ use afpa_framework::{Module, Peer as From};
 use afpa_h3::ErrorCode;
 use afpa_tls::quic::QuicTls;
 use afpa_tls::{ListenerTls, Reason};
+use foldhash::fast::RandomState;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, StreamId};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
-use super::peer::{Due, Peer, Touched};
+use super::peer::{Due, Peer};
 use super::settings::{config, limits, times_of, told};
 use super::socket::{Arrived, QuicSocket};
 use super::steering::{Inbox, Taken, WorkerSteering};
 use super::tokens::UsedTokens;
+use super::touched::Touched;
 use crate::limits::Met;
 use crate::listener::ListenerSettings;
 use crate::worker::Worker;
@@ -78,7 +80,7 @@ struct Served<M: Module> {
     tls: Option<(ListenerTls, Option<QuicTls>)>,
     /// Other settings that new connections get.
     times: (Duration, afpa_h2::Limits),
-    peers: HashMap<ConnectionHandle, Rc<RefCell<Peer>>>,
+    peers: HashMap<ConnectionHandle, Rc<RefCell<Peer>>, RandomState>,
     /// The tokens by which clients have proved their addresses.
     used: Arc<UsedTokens>,
     touched: Rc<Touched>,
@@ -86,9 +88,12 @@ struct Served<M: Module> {
     blocked: HashSet<ConnectionHandle>,
     /// The socket could not be read: it is tried again then.
     pause: Option<Instant>,
-    timers: BTreeSet<(Instant, ConnectionHandle)>,
-    due: HashMap<ConnectionHandle, Instant>,
+    /// When connections are looked at for their timers. A timer that is set to a later time stays here at the earlier one:
+    /// most are, with each packet.
+    alarms: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
+    /// Connections that are looked at now.
+    looked_at: Vec<ConnectionHandle>,
     /// Packets that are being made.
     packets: Vec<u8>,
     /// The outcomes of datagrams that have arrived together.
@@ -142,14 +147,14 @@ impl<M: Module> Served<M> {
             endpoint,
             tls: None,
             times,
-            peers: HashMap::new(),
+            peers: HashMap::default(),
             used: Arc::default(),
             touched,
             blocked: HashSet::new(),
             pause: None,
-            timers: BTreeSet::new(),
-            due: HashMap::new(),
+            alarms: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            looked_at: Vec::new(),
             packets: Vec::new(),
             events: Vec::new(),
             opened: Vec::new(),
@@ -256,9 +261,12 @@ impl<M: Module> Served<M> {
                 false => Poll::Pending,
             };
             self.expire(now);
-            for handle in self.touched.take() {
+            let mut looked_at = std::mem::take(&mut self.looked_at);
+            self.touched.take(&mut looked_at);
+            for handle in looked_at.drain(..) {
                 self.drive(handle, now, cx);
             }
+            self.looked_at = looked_at;
             if self.leaving && self.peers.is_empty() {
                 return Poll::Ready(());
             }
@@ -280,7 +288,7 @@ impl<M: Module> Served<M> {
 
     /// Whether no timer is due now: then this task is woken when the first one is.
     fn sleeps(&mut self, cx: &mut Context<'_>) -> bool {
-        let first = self.timers.first().map(|(first, _)| *first);
+        let first = self.alarms.first().map(|(first, _)| *first);
         let all = first.into_iter().chain(self.pause).chain(self.grace);
         let Some(first) = all.min() else { return true };
         if self.sleep.deadline() != first.into() {
@@ -423,12 +431,16 @@ impl<M: Module> Served<M> {
     /// Runs the timers that are due.
     fn expire(&mut self, now: Instant) {
         while let Some((when, handle)) =
-            self.timers.first().copied().filter(|(when, _)| *when <= now)
+            self.alarms.first().copied().filter(|(when, _)| *when <= now)
         {
-            self.timers.remove(&(when, handle));
-            self.due.remove(&handle);
-            let Some(peer) = self.peers.get(&handle) else { continue };
+            self.alarms.remove(&(when, handle));
+            let Some(peer) = self.peers.get(&handle).map(Rc::clone) else { continue };
             let mut peer = peer.borrow_mut();
+            peer.alarm = None;
+            if peer.first_timer().is_none_or(|first| first > now) {
+                self.set_alarm(&mut peer);
+                continue;
+            }
             match peer.due(now) {
                 Some(Due::Handshake) => {
                     self.worker.counters.tls.failed(Reason::TimedOut).add(1);
@@ -441,6 +453,23 @@ impl<M: Module> Served<M> {
             peer.quic.handle_timeout(now);
             self.touched.touch(handle);
         }
+    }
+
+    /// Has a connection looked at when its first timer is due, or before.
+    fn set_alarm(&mut self, peer: &mut Peer) {
+        let Some(first) = peer.first_timer() else { return };
+        if peer.alarm.is_none_or(|alarm| first < alarm) {
+            self.stop_alarm(peer);
+            peer.alarm = Some(first);
+            self.alarms.insert((first, peer.handle));
+        }
+    }
+
+    fn stop_alarm(&mut self, peer: &mut Peer) {
+        let alarm = peer.alarm.take();
+        alarm.into_iter().for_each(|alarm| {
+            self.alarms.remove(&(alarm, peer.handle));
+        });
     }
 }
 

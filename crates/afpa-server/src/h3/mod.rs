@@ -22,6 +22,7 @@ mod steering;
 mod stream;
 mod tokens;
 
+mod touched;
 pub(crate) use buffers::Buffers;
 pub(crate) use endpoint::serve;
 pub use steering::KernelKeys;

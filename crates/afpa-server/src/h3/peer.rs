@@ -1,6 +1,5 @@
 //! One connection of QUIC: HTTP/3's own streams, and the streams of requests.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::task::Waker;
@@ -11,49 +10,11 @@ use afpa_h2::Urgency;
 use afpa_h3::{Control, ErrorCode, Fatal};
 use afpa_tls::Facts;
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use quinn_proto::{ConnectionHandle, Dir, StreamId, VarInt};
 
+use super::touched::Touched;
 use crate::limits::{Admission, Held};
-
-/// Connections that have something to send, for the endpoint's task.
-#[derive(Default)]
-pub(super) struct Touched {
-    handles: RefCell<HashSet<ConnectionHandle>>,
-    waker: Cell<Option<Waker>>,
-}
-
-impl Touched {
-    /// A connection has something to send.
-    pub(super) fn touch(&self, handle: ConnectionHandle) {
-        if self.handles.borrow_mut().insert(handle) {
-            self.wake();
-        }
-    }
-
-    /// A connection is being looked at.
-    pub(super) fn forget(&self, handle: ConnectionHandle) {
-        self.handles.borrow_mut().remove(&handle);
-    }
-
-    pub(super) fn wake(&self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
-
-    pub(super) fn take(&self) -> Vec<ConnectionHandle> {
-        self.handles.borrow_mut().drain().collect()
-    }
-
-    /// The endpoint's task waits.
-    pub(super) fn wait(&self, waker: &Waker) {
-        self.waker.set(Some(waker.clone()));
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.handles.borrow().is_empty()
-    }
-}
 
 /// A connection, shared by the endpoint's task and those of its streams.
 pub(super) struct Peer {
@@ -69,9 +30,9 @@ pub(super) struct Peer {
     /// Our control stream, and what it could not take yet.
     control: Option<(StreamId, Vec<u8>)>,
     /// Streams of requests whose tasks run.
-    pub(super) streams: HashMap<StreamId, Waiting>,
+    pub(super) streams: HashMap<StreamId, Waiting, RandomState>,
     /// Priorities of requests that have not come yet.
-    early_priorities: HashMap<StreamId, Urgency>,
+    early_priorities: HashMap<StreamId, Urgency, RandomState>,
     /// One more than the number of the latest request.
     next_request: u64,
     /// GOAWAY was sent: later requests are refused.
@@ -81,6 +42,8 @@ pub(super) struct Peer {
     /// When the handshake has to be complete, the connection ends because no request came, or the client is asked for a
     /// sign of life.
     timer: Option<(Instant, Due)>,
+    /// When the endpoint looks at its timers next.
+    pub(super) alarm: Option<Instant>,
     /// A place among the handshakes in progress.
     handshake_place: Option<Admission>,
     /// Of one whose client has not proved its address.
@@ -91,7 +54,7 @@ pub(super) struct Peer {
     pub(super) entry: Option<usize>,
     pub(super) is_lost: bool,
     /// Streams whose answer is whole, and which the client has not acknowledged.
-    unacknowledged: HashSet<StreamId>,
+    unacknowledged: HashSet<StreamId, RandomState>,
     /// When the client had all of the last answer, or its handshake was complete.
     answered: Option<Instant>,
     /// Frames of content that had been sent when its timer was looked at last.
@@ -165,18 +128,19 @@ impl Peer {
             secured: None,
             early: None,
             control: None,
-            streams: HashMap::new(),
-            early_priorities: HashMap::new(),
+            streams: HashMap::default(),
+            early_priorities: HashMap::default(),
             next_request: 0,
             leaving: false,
             is_announced: false,
             timer: Some((handshake_deadline, Due::Handshake)),
+            alarm: None,
             handshake_place: Some(handshake),
             unproven,
             admission: connection,
             entry: None,
             is_lost: false,
-            unacknowledged: HashSet::new(),
+            unacknowledged: HashSet::default(),
             answered: None,
             sent: 0,
         }
@@ -330,6 +294,11 @@ impl Peer {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.timer.map(|(when, _)| when)
+    }
+
+    /// The first of all its timers.
+    pub(super) fn first_timer(&mut self) -> Option<Instant> {
+        [self.quic.poll_timeout(), self.deadline()].into_iter().flatten().min()
     }
 
     /// The timer, if it is due; it is set again by [`note_idle`](Self::note_idle).

@@ -47,27 +47,20 @@ impl<M: Module> Served<M> {
         self.send(&mut peer, now);
         // Packets that were sent may have freed an identifier.
         self.tell_endpoint(&mut peer);
-        let timeout = [peer.quic.poll_timeout(), peer.deadline()];
         let is_drained = peer.quic.is_drained();
         // Only QUIC knows a connection longer, for packets that come late: nothing waits for that.
         if peer.is_lost || is_drained {
             let entry = peer.entry.take();
             entry.into_iter().for_each(|entry| self.worker.table.leave(entry));
         }
+        if !is_drained {
+            return self.set_alarm(&mut peer);
+        }
+        self.stop_alarm(&mut peer);
         drop(peer);
-        if let Some(before) = self.due.remove(&handle) {
-            self.timers.remove(&(before, handle));
-        }
-        if is_drained {
-            self.peers.remove(&handle);
-            if self.peers.is_empty() {
-                self.worker.h3_buffers.shrink();
-            }
-            return;
-        }
-        if let Some(next) = timeout.into_iter().flatten().min() {
-            self.timers.insert((next, handle));
-            self.due.insert(handle, next);
+        self.peers.remove(&handle);
+        if self.peers.is_empty() {
+            self.worker.h3_buffers.shrink();
         }
     }
 
@@ -256,7 +249,6 @@ fn why_failed(lost: &ConnectionError) -> Reason {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Poll;
     use std::cell::Cell;
     use std::future::poll_fn;
 
@@ -264,6 +256,7 @@ mod tests {
 
     /// Says that it was dropped.
     struct Guard(Rc<Cell<u32>>);
+    use std::task::Poll;
 
     impl Drop for Guard {
         fn drop(&mut self) {

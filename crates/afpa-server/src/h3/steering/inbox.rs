@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::peer::Touched;
 use super::super::socket::Arrived;
+use super::super::touched::Touched;
 use crate::listener::ListenerSettings;
 
 /// A datagram that another worker has received.
