@@ -23,6 +23,7 @@ macro_rules! lab {
 mod answers;
 mod clients;
 mod dns;
+mod dns_busy;
 mod dns_soak;
 mod doctor;
 mod fields;

@@ -1,38 +1,64 @@
-//! Questions to the server, by datagrams: as a stranger, and by this machine.
+//! Questions to the server, by datagrams: as a stranger, and by this machine. Many may be under way at a time, each on a socket of
+//! its own.
 
-use std::io::{ErrorKind, Read as _};
-use std::net::{SocketAddr, UdpSocket};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
+
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
 
 use super::answer::{Exchange, Parts, ServerCookie, Tail, is_authoritative};
 use super::cookies::{Cookies, has_cookie};
 use super::key::{self, Key};
-use super::learn::{Asking, PLAIN, Told, query};
+use super::learn::{Asking, PLAIN, query};
+use super::timer::RetransmissionTimer;
 use crate::stranger::{Stranger, datagrams};
 
 /// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    /// An answer with the question's id.
-    Answer(Vec<u8>),
+pub(super) enum Reply<T> {
+    /// The answer.
+    Answer(T),
     /// Nothing in time.
     Silence,
     /// Nobody listens on the port.
     Closed,
 }
 
-/// Sockets to one address of the server. Several, in turn, so that each process of the server is asked.
+impl<T> Reply<T> {
+    fn map<U>(self, with: impl FnOnce(T) -> U) -> Reply<U> {
+        match self {
+            Self::Answer(answer) => Reply::Answer(with(answer)),
+            Self::Silence => Reply::Silence,
+            Self::Closed => Reply::Closed,
+        }
+    }
+}
+
+/// Sockets to one address of the server.
 pub(super) struct Asker {
     address: SocketAddr,
     stranger: Arc<Stranger>,
-    sockets: Vec<UdpSocket>,
-    turn: usize,
-    here: UdpSocket,
+    as_stranger: RefCell<Idle>,
+    here: RefCell<Idle>,
+    timer: Cell<RetransmissionTimer>,
     cookies: Option<Arc<Cookies>>,
     random: std::fs::File,
 }
 
+/// Sockets that have no question under way.
+#[derive(Default)]
+struct Idle {
+    sockets: VecDeque<UdpSocket>,
+    /// These, and those that have one.
+    open: usize,
+}
+
+/// So many are used in turn at least, so that each process of the server is asked.
 const SOCKETS: usize = 4;
 
 impl Asker {
@@ -40,90 +66,104 @@ impl Asker {
         address: SocketAddr,
         stranger: &Arc<Stranger>,
         cookies: Option<&Arc<Cookies>>,
-    ) -> std::io::Result<Self> {
-        let sockets =
-            (0..SOCKETS).map(|_| stranger.datagrams(address)).collect::<Result<_, _>>()?;
+    ) -> io::Result<Self> {
+        // If the address cannot be asked, that is an error of the start.
+        stranger.datagrams(address)?;
+        datagrams(address)?;
         Ok(Self {
             address,
             stranger: Arc::clone(stranger),
-            sockets,
-            turn: 0,
-            here: datagrams(address)?,
+            as_stranger: RefCell::default(),
+            here: RefCell::default(),
+            timer: Cell::default(),
             cookies: cookies.cloned(),
             random: std::fs::File::open("/dev/urandom")?,
         })
     }
 
     /// A number that nobody can guess.
-    pub(super) fn random(&mut self) -> u64 {
+    pub(super) fn random(&self) -> u64 {
         let mut bytes = [0; 8];
-        let _never_fails = self.random.read_exact(&mut bytes);
+        let _never_fails = (&self.random).read_exact(&mut bytes);
         u64::from_ne_bytes(bytes)
     }
 
-    /// Asks, and waits for the answer.
-    pub(super) fn ask(&mut self, query: &[u8], here: bool, patience: Duration) -> Reply {
-        self.turn = (self.turn + 1) % SOCKETS;
-        let socket = if here { Some(&self.here) } else { self.sockets.get(self.turn) };
-        match socket.map_or(Ok(Reply::Silence), |socket| exchange(socket, query, patience)) {
-            Ok(reply) => reply,
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Reply::Closed,
-            Err(_) => {
-                // The address may have gone and come back.
-                self.sockets.clear();
-                self.sockets
-                    .extend((0..SOCKETS).flat_map(|_| self.stranger.datagrams(self.address)));
-                Reply::Silence
-            }
-        }
+    /// The question of a key.
+    pub(super) async fn ask_key(&self, key: &Key, asking: Asking) -> Reply<Exchange> {
+        let query = query(key, self.random() as u16, self.random(), asking);
+        let told = self.ask(&query, asking.here).await;
+        told.map(|(mut answer, own)| {
+            let cookie = self.strip(&query, &mut answer, own);
+            Exchange { query, answer, cookie }
+        })
     }
 
-    /// The question of a key.
-    pub(super) fn ask_key(&mut self, key: &Key, asking: Asking, patience: Duration) -> Told {
-        let id = self.random() as u16;
-        let query = query(key, id, self.random(), asking);
-        match self.ask(&query, asking.here, patience) {
-            Reply::Answer(mut answer) => {
-                let cookie = self.strip(&query, &mut answer, asking.here);
-                Some(Exchange { query, answer, cookie })
+    /// The SOA records that the server tells with authority, when asked for this name's.
+    pub(super) async fn ask_soa(&self, name: &[u8]) -> Reply<Soa> {
+        let Some(key) = key::key(name, 6, 0, 0) else { return Reply::Answer(Soa::None) };
+        let query = query(&key, self.random() as u16, 0, PLAIN);
+        let told = self.ask(&query, false).await;
+        told.map(|(answer, _)| Soa::of(name, &key, query, answer))
+    }
+
+    /// Asks once, and waits for the answer. It comes with the address that was asked from.
+    async fn ask(&self, query: &[u8], here: bool) -> Reply<(Vec<u8>, Option<SocketAddr>)> {
+        let idle = if here { &self.here } else { &self.as_stranger };
+        let Ok(socket) = self.take(idle, here) else { return Reply::Silence };
+        let (timer, sent) = (self.timer.get(), Instant::now());
+        let outcome = timeout(timer.time(), exchange(&socket, query)).await;
+        let own = socket.local_addr().ok();
+        let reply = match outcome {
+            Ok(Ok(answer)) => {
+                self.timer.set(self.timer.get().heard(sent.elapsed()));
+                Reply::Answer((answer, own))
             }
-            _ => None,
+            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Reply::Closed,
+            Ok(Err(_)) => {
+                // The address may have gone and come back, so this socket is used no more.
+                idle.borrow_mut().open -= 1;
+                return Reply::Silence;
+            }
+            Err(_) => {
+                self.timer.set(self.timer.get().not_heard(timer));
+                Reply::Silence
+            }
+        };
+        idle.borrow_mut().sockets.push_back(socket);
+        reply
+    }
+
+    fn take(&self, idle: &RefCell<Idle>, here: bool) -> io::Result<UdpSocket> {
+        let mut idle = idle.borrow_mut();
+        if idle.open >= SOCKETS
+            && let Some(socket) = idle.sockets.pop_front()
+        {
+            return Ok(socket);
         }
+        let made =
+            if here { datagrams(self.address) } else { self.stranger.datagrams(self.address) };
+        let socket = made.and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        })?;
+        idle.open += 1;
+        Ok(socket)
     }
 
     /// Takes the cookie off an answer, if it is one that the programs can make.
-    fn strip(&self, query: &[u8], answer: &mut Vec<u8>, here: bool) -> ServerCookie {
+    fn strip(&self, query: &[u8], answer: &mut Vec<u8>, own: Option<SocketAddr>) -> ServerCookie {
         if !has_cookie(query, answer) {
             return ServerCookie::None;
         }
-        let Some(cookies) = &self.cookies else { return ServerCookie::Unknown };
-        let socket = if here { Some(&self.here) } else { self.sockets.get(self.turn) };
-        let Some(Ok(own)) = socket.map(UdpSocket::local_addr) else { return ServerCookie::Unknown };
+        let (Some(cookies), Some(own)) = (&self.cookies, own) else {
+            return ServerCookie::Unknown;
+        };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // Cookies have 32 bits for the time.
         match cookies.strip(query, answer, own.ip().to_canonical(), now.as_secs() as u32) {
             true => ServerCookie::Taken,
             false => ServerCookie::Unknown,
         }
-    }
-
-    /// The SOA records that the server tells with authority, when asked for this name's.
-    pub(super) fn ask_soa(&mut self, name: &[u8], patience: Duration) -> Result<Soa, Reply> {
-        let Some(key) = key::key(name, 6, 0, 0) else { return Ok(Soa::None) };
-        let id = self.random() as u16;
-        let query = query(&key, id, 0, PLAIN);
-        let answer = match self.ask(&query, false, patience) {
-            Reply::Answer(answer) => answer,
-            other => return Err(other),
-        };
-        let exchange = Exchange { query, answer, cookie: ServerCookie::None };
-        if Tail::of(&key, &exchange).is_err() || !is_authoritative(&exchange.answer) {
-            return Ok(Soa::None);
-        }
-        let answer = exchange.answer;
-        let serials = Parts::of(&answer).map(|parts| parts.serials).unwrap_or_default();
-        let above = serials.into_iter().find(|(owner, _)| key::is_below(name, owner));
-        Ok(above.map_or(Soa::None, |(apex, content)| Soa::Of { apex, content }))
     }
 }
 
@@ -136,37 +176,35 @@ pub(super) enum Soa {
     None,
 }
 
-fn exchange(socket: &UdpSocket, query: &[u8], patience: Duration) -> std::io::Result<Reply> {
-    socket.set_nonblocking(true)?;
+impl Soa {
+    /// By the answer to a query for the SOA record of the name.
+    fn of(name: &[u8], key: &Key, query: Vec<u8>, answer: Vec<u8>) -> Self {
+        let exchange = Exchange { query, answer, cookie: ServerCookie::None };
+        if Tail::of(key, &exchange).is_err() || !is_authoritative(&exchange.answer) {
+            return Self::None;
+        }
+        let serials = Parts::of(&exchange.answer).map(|parts| parts.serials).unwrap_or_default();
+        let above = serials.into_iter().find(|(owner, _)| key::is_below(name, owner));
+        above.map_or(Self::None, |(apex, content)| Self::Of { apex, content })
+    }
+}
+
+async fn exchange(socket: &UdpSocket, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut buffer = [0; 4096];
     loop {
         // Answers that came too late, and errors that nobody waited for.
-        match socket.recv(&mut buffer) {
+        match socket.try_recv(&mut buffer) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(_) => break,
         }
     }
-    socket.set_nonblocking(false)?;
-    let deadline = Instant::now() + patience;
-    socket.send(query)?;
+    socket.send(query).await?;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Reply::Silence);
-        }
-        socket.set_read_timeout(Some(left))?;
-        match socket.recv(&mut buffer) {
-            Ok(length) => {
-                let answer = buffer.get(..length).unwrap_or_default();
-                if answer.get(..2) == query.get(..2) {
-                    return Ok(Reply::Answer(answer.to_vec()));
-                }
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Ok(Reply::Silence);
-            }
-            Err(error) => return Err(error),
+        let length = socket.recv(&mut buffer).await?;
+        let answer = buffer.get(..length).unwrap_or_default();
+        if answer.get(..2) == query.get(..2) {
+            return Ok(answer.to_vec());
         }
     }
 }

@@ -41,25 +41,25 @@ pub const PLAIN: Asking = Asking { buffer: 1232, case: Case::Lower, here: false 
 ///
 /// # Errors
 /// Why the answer stays the server's.
-pub fn learn(
+pub async fn learn(
     key: &Key,
     letters: u64,
     settled: bool,
-    ask: &mut impl FnMut(&Key, Asking) -> Told,
+    ask: &mut impl AsyncFnMut(&Key, Asking) -> Told,
 ) -> Result<Learnt, Unfit> {
-    let mut tail = |key: &Key, asking| {
-        let exchange = ask(key, asking).ok_or(Unfit::Silence)?;
+    let mut tail = async |key: &Key, asking: Asking| {
+        let exchange = ask(key, asking).await.ok_or(Unfit::Silence)?;
         Tail::of(key, &exchange).map(|tail| (tail, exchange.answer))
     };
     let edns = key.bits & dns_bit::EDNS != 0;
     let most = if edns { 4096 } else { PLAIN.buffer };
-    let (first, answer) = tail(key, Asking { buffer: most, ..PLAIN })?;
+    let (first, answer) = tail(key, Asking { buffer: most, ..PLAIN }).await?;
     let parts = Parts::of(&answer).ok_or(Unfit::Strange)?;
     let mut rule = dns_rule::FROM_512;
     if edns {
         rule = dns_rule::FROM_4096;
         for (buffer, from) in [(1232, dns_rule::FROM_1232), (512, dns_rule::FROM_512)] {
-            match tail(key, Asking { buffer, ..PLAIN }) {
+            match tail(key, Asking { buffer, ..PLAIN }).await {
                 Ok((same, _)) if same == first => rule = from,
                 Ok(_) | Err(Unfit::Truncated) => break,
                 Err(why) => return Err(why),
@@ -68,37 +68,37 @@ pub fn learn(
     }
     let plain = Asking { buffer: most, ..PLAIN };
     for case in [Case::Upper, Case::Mixed(letters)] {
-        match tail(key, Asking { case, ..plain }) {
+        match tail(key, Asking { case, ..plain }).await {
             Ok((same, _)) if same == first => {}
             Ok(_) => rule |= dns_rule::LOWER_ONLY,
             Err(why) => return Err(why),
         }
     }
     if parts.several && !settled {
-        keeps_order(key, letters, &mut tail)?;
+        keeps_order(key, letters, &mut tail).await?;
     }
-    match tail(key, Asking { here: true, ..plain }) {
+    match tail(key, Asking { here: true, ..plain }).await {
         Ok((same, _)) if same == first => {}
         Ok(_) => return Err(Unfit::Client),
         Err(why) => return Err(why),
     }
-    match tail(key, plain)? {
+    match tail(key, plain).await? {
         (same, _) if same == first => Ok(Learnt { tail: first, rule, parts }),
         _ => Err(Unfit::Unstable),
     }
 }
 
 /// Whether the server gives sets of several records in one order. Asked with EDNS, as each buffer makes it another packet.
-fn keeps_order(
+async fn keeps_order(
     key: &Key,
     letters: u64,
-    tail: &mut impl FnMut(&Key, Asking) -> Result<(Tail, Vec<u8>), Unfit>,
+    tail: &mut impl AsyncFnMut(&Key, Asking) -> Result<(Tail, Vec<u8>), Unfit>,
 ) -> Result<(), Unfit> {
     let shuffled = Key { bits: key.bits | dns_bit::EDNS, ..key.clone() };
     let mut first = None;
     for turn in 0..SHUFFLES {
         let buffer = 1233 + (letters as u16 & 0x3ff) + turn * 64;
-        let (found, _) = tail(&shuffled, Asking { buffer, ..PLAIN })?;
+        let (found, _) = tail(&shuffled, Asking { buffer, ..PLAIN }).await?;
         if *first.get_or_insert_with(|| found.clone()) != found {
             return Err(Unfit::Unstable);
         }
@@ -110,13 +110,13 @@ fn keeps_order(
 ///
 /// # Errors
 /// If not.
-pub fn confirm(
+pub async fn confirm(
     key: &Key,
     pinned: &Tail,
     buffer: u16,
-    ask: &mut impl FnMut(&Key, Asking) -> Told,
+    ask: &mut impl AsyncFnMut(&Key, Asking) -> Told,
 ) -> Result<(), Unfit> {
-    let exchange = ask(key, Asking { buffer, ..PLAIN }).ok_or(Unfit::Silence)?;
+    let exchange = ask(key, Asking { buffer, ..PLAIN }).await.ok_or(Unfit::Silence)?;
     match Tail::of(key, &exchange)? == *pinned {
         true => Ok(()),
         false => Err(Unfit::Unstable),
@@ -130,11 +130,29 @@ pub fn query(key: &Key, id: u16, cookie: u64, asking: Asking) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::super::answer::ServerCookie;
     use super::*;
 
     fn key(bits: u8) -> Key {
         key::key(&key::read("www.example.org").unwrap(), 1, bits, 0).unwrap()
+    }
+
+    /// The server here answers at once.
+    fn learn(
+        key: &Key,
+        letters: u64,
+        settled: bool,
+        ask: &mut impl FnMut(&Key, Asking) -> Told,
+    ) -> Result<Learnt, Unfit> {
+        let mut ask = async |key: &Key, asking: Asking| ask(key, asking);
+        let learning = pin!(super::learn(key, letters, settled, &mut ask));
+        match learning.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(learnt) => learnt,
+            Poll::Pending => panic!("nothing is waited for"),
+        }
     }
 
     /// A server with these records, whose last byte `last` says for each question.

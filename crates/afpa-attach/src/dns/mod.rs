@@ -5,8 +5,9 @@
 //!
 //! - [`cookies`]: the server's cookies, where their secret is known.
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
-//! - [`zones`], [`pins`]: editions of zones with their leases; pinned answers, and wanted ones. No I/O, no clock.
-//! - `ask`, `engine`, `control`, `metrics`: sockets, threads, orders, numbers.
+//! - [`zones`], [`pins`], [`wanted`]: editions of zones with their leases; pinned answers; questions to ask. No I/O, no clock.
+//! - [`timer`]: when a question is asked again. No I/O, no clock.
+//! - `ask`, `engine`, `polling`, `learning`, `control`, `metrics`: sockets, threads, orders, numbers.
 
 pub mod answer;
 mod ask;
@@ -15,8 +16,12 @@ pub mod cookies;
 mod engine;
 pub mod key;
 pub mod learn;
+mod learning;
 mod metrics;
 pub mod pins;
+mod polling;
+pub mod timer;
+pub mod wanted;
 pub mod zones;
 
 use std::net::{SocketAddr, TcpListener};

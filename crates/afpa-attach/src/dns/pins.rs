@@ -1,6 +1,6 @@
-//! Pinned answers, and questions that are to be asked. No I/O, no clock.
+//! Pinned answers. No I/O, no clock.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use afpa_bpf::dns::abi::{DNS_KEYS, DNS_LONG_TAILS, DNS_SETS, DNS_SHORT_TAILS, DNS_WAYS};
 
@@ -229,181 +229,6 @@ impl Pins {
     }
 }
 
-/// Questions that were seen, and those that are to be asked for.
-#[derive(Debug, Default)]
-pub struct Wanted {
-    /// When each was seen first.
-    seen: HashMap<Key, u64>,
-    queue: VecDeque<Key>,
-    queued: HashSet<Key>,
-    /// Not before these times, in their order.
-    later: BTreeMap<(u64, u64), Key>,
-    numbered: u64,
-    /// Until when a question is left alone, and why.
-    left: HashMap<Key, (u64, Unfit)>,
-    /// Differences that the programs found.
-    doubts: HashMap<Key, Doubt>,
-}
-
-/// A pinned answer that the programs dropped because the server's own was another one.
-#[derive(Debug, Default)]
-struct Doubt {
-    /// The answer, and the edition of its zone, until the server has been asked.
-    dropped: Option<(Tail, u32)>,
-    /// How often the server then said something else, how often the same, and when last.
-    times: u32,
-    alarms: u32,
-    last: u64,
-}
-
-/// The meaning of the server's new answer, after a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// There was no difference.
-    Undoubted,
-    /// The server says what it said before: the difference was the answer to another query with the same id.
-    FalseAlarm,
-    /// It says something else, because the zone has changed.
-    NewEdition,
-    /// It says something else, and nothing told so.
-    Changed,
-    /// It says something else for the second time within ten minutes; or the same so often that it may answer others
-    /// otherwise.
-    Barred,
-}
-
-/// A question counts if it comes twice within this time, in nanoseconds.
-const TWICE: u64 = 60_000_000_000;
-/// Questions that are remembered.
-const REMEMBERED: usize = 16_384;
-/// How long a question is left alone that cannot be pinned; one whose answers differed twice.
-const ALONE: u64 = 30_000_000_000;
-const BARRED: u64 = 600_000_000_000;
-/// False alarms within that time which bar a question all the same: a server with views makes them, too, and its clients
-/// must not get each other's answers.
-const MOST_ALARMS: u32 = 4;
-/// Differences that are remembered, each with an answer.
-const DOUBTS: usize = 4096;
-
-impl Doubt {
-    fn is_old(&self, now: u64) -> bool {
-        now.saturating_sub(self.last) >= BARRED
-    }
-}
-
-impl Wanted {
-    /// A client has asked this.
-    pub fn saw(&mut self, key: Key, now: u64) {
-        if self.queued.contains(&key) || self.left.get(&key).is_some_and(|(until, _)| now < *until)
-        {
-            return;
-        }
-        match self.seen.get(&key) {
-            Some(first) if now.saturating_sub(*first) <= TWICE => {
-                self.seen.remove(&key);
-                self.want(key);
-            }
-            _ => {
-                if self.seen.len() >= REMEMBERED {
-                    self.seen.clear();
-                }
-                self.seen.insert(key, now);
-            }
-        }
-    }
-
-    /// Ask for it, as soon as may be.
-    pub fn want(&mut self, key: Key) {
-        if self.queued.len() < REMEMBERED && self.queued.insert(key.clone()) {
-            self.queue.push_back(key);
-        }
-    }
-
-    /// Ask for it at this time.
-    pub fn want_at(&mut self, key: Key, at: u64) {
-        if self.queued.len() < REMEMBERED && self.queued.insert(key.clone()) {
-            self.numbered += 1;
-            self.later.insert((at, self.numbered), key);
-        }
-    }
-
-    /// It cannot be pinned now.
-    pub fn leave(&mut self, key: Key, why: Unfit, now: u64) {
-        if self.left.len() >= REMEMBERED {
-            self.left.retain(|_, (until, _)| now < *until);
-        }
-        if self.left.len() < REMEMBERED {
-            let alone = match why {
-                Unfit::Barred => BARRED,
-                Unfit::Changing | Unfit::Silence => ALONE / 30,
-                _ => ALONE,
-            };
-            self.left.insert(key, (now + alone, why));
-        }
-    }
-
-    /// The server's own answer differed from this one, or may have: anybody can send two queries with one id.
-    pub fn doubt(&mut self, key: Key, dropped: Option<Pin>, now: u64) {
-        if self.doubts.len() >= DOUBTS {
-            self.doubts.retain(|_, doubt| doubt.times + doubt.alarms > 0 && !doubt.is_old(now));
-        }
-        if self.doubts.len() >= DOUBTS {
-            self.doubts.clear();
-        }
-        if let Some(Pin { tail, edition, .. }) = dropped {
-            self.doubts.entry(key.clone()).or_default().dropped = Some((tail, edition));
-        }
-        self.want(key);
-    }
-
-    /// Whether a difference waits for the server's new answer.
-    pub fn is_doubted(&self, key: &Key) -> bool {
-        self.doubts.get(key).is_some_and(|doubt| doubt.dropped.is_some())
-    }
-
-    /// The server was asked, and this is its answer.
-    pub fn judge(&mut self, key: &Key, tail: &Tail, edition: u32, now: u64) -> Verdict {
-        let Some(doubt) = self.doubts.get_mut(key) else { return Verdict::Undoubted };
-        let Some((dropped, before)) = doubt.dropped.take() else { return Verdict::Undoubted };
-        let is_same = dropped == *tail;
-        if !is_same && before != edition {
-            return Verdict::NewEdition;
-        }
-        if doubt.is_old(now) {
-            (doubt.times, doubt.alarms) = (0, 0);
-        }
-        doubt.last = now;
-        if is_same {
-            (doubt.times, doubt.alarms) = (0, doubt.alarms + 1);
-        } else {
-            doubt.times += 1;
-        }
-        if doubt.times < 2 && doubt.alarms < MOST_ALARMS {
-            return if is_same { Verdict::FalseAlarm } else { Verdict::Changed };
-        }
-        self.doubts.remove(key);
-        Verdict::Barred
-    }
-
-    /// The next question to ask.
-    pub fn next(&mut self, now: u64) -> Option<Key> {
-        let due = self.later.first_key_value().filter(|((at, _), _)| *at <= now);
-        let due = due.map(|(at, _)| *at);
-        let key = due.and_then(|at| self.later.remove(&at)).or_else(|| self.queue.pop_front())?;
-        self.queued.remove(&key);
-        Some(key)
-    }
-
-    /// How many are to be asked for; and how many are left alone, by reason.
-    pub fn standing(&self, now: u64) -> (usize, BTreeMap<String, u64>) {
-        let mut reasons = BTreeMap::new();
-        for (_, why) in self.left.values().filter(|(until, _)| now < *until) {
-            *reasons.entry(why.to_string()).or_default() += 1;
-        }
-        (self.queued.len(), reasons)
-    }
-}
-
 /// Whether a purge of this name is about the key: of the name itself, or of all at and below it.
 pub fn is_purged(key: &Key, name: &[u8], below: bool) -> bool {
     match below {
@@ -413,12 +238,14 @@ pub fn is_purged(key: &Key, name: &[u8], below: bool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::collections::HashSet;
+
     use super::super::answer::{Exchange, ServerCookie};
     use super::*;
     use afpa_bpf::dns::abi::DnsSeed;
 
-    fn hashed(key: Key) -> (Key, Hash) {
+    pub(crate) fn hashed(key: Key) -> (Key, Hash) {
         let mut number = 1u64;
         let mut random = || {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -432,11 +259,11 @@ mod tests {
         (key, hash)
     }
 
-    fn key(number: u16) -> Key {
+    pub(crate) fn key(number: u16) -> Key {
         key::key(&key::read("a.example").unwrap(), number, 0, 0).unwrap()
     }
 
-    fn tail(last: u8) -> Tail {
+    pub(crate) fn tail(last: u8) -> Tail {
         let key = key(1);
         let query = key::query(&key, 1, 512, key::Case::Lower, 0);
         let mut answer = query.clone();
@@ -499,81 +326,5 @@ mod tests {
         assert!(pins.remove(&name(1, 0), 0).is_some());
         assert!(pins.add(hashed(name(3, 0)), (&tail(1), true), 3, 0).is_ok());
         assert_eq!(pins.standing().2, GUESSES);
-    }
-
-    #[test]
-    fn a_question_counts_when_it_comes_twice() {
-        let mut wanted = Wanted::default();
-        wanted.saw(key(1), 0);
-        assert_eq!(wanted.next(0), None);
-        wanted.saw(key(1), TWICE + 1);
-        assert_eq!(wanted.next(0), None, "too late");
-        wanted.saw(key(1), TWICE + 2);
-        assert_eq!(wanted.next(0), Some(key(1)));
-        wanted.leave(key(1), Unfit::Unstable, 0);
-        wanted.saw(key(1), 1);
-        wanted.saw(key(1), 2);
-        assert_eq!(wanted.next(2), None, "left alone");
-        wanted.want_at(key(2), 100);
-        assert_eq!((wanted.next(99), wanted.next(100)), (None, Some(key(2))));
-    }
-
-    #[test]
-    fn only_another_answer_of_the_server_bars_a_question() {
-        let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
-        let mut differs = |wanted: &mut Wanted, now| {
-            pins.add(hashed(key(1)), (&tail(1), false), 7, now).unwrap();
-            wanted.doubt(key(1), pins.remove(&key(1), now), now);
-            assert!(wanted.is_doubted(&key(1)));
-            assert_eq!(wanted.next(now), Some(key(1)), "the server is asked");
-        };
-        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 0), Verdict::Undoubted);
-        for turn in 0..100 {
-            differs(&mut wanted, turn);
-            assert_eq!(wanted.judge(&key(1), &tail(2), 8, turn), Verdict::NewEdition);
-        }
-        differs(&mut wanted, 100);
-        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 100), Verdict::Changed);
-        assert_eq!(wanted.judge(&key(1), &tail(3), 7, 101), Verdict::Undoubted, "once each");
-        differs(&mut wanted, 100 + BARRED);
-        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 100 + BARRED), Verdict::Changed, "long ago");
-        differs(&mut wanted, 101 + BARRED);
-        assert_eq!(wanted.judge(&key(1), &tail(2), 7, 101 + BARRED), Verdict::Barred);
-        assert!(!wanted.is_doubted(&key(1)));
-    }
-
-    #[test]
-    fn false_alarms_bar_a_question_when_they_are_many() {
-        let (mut pins, mut wanted) = (Pins::default(), Wanted::default());
-        let mut alarm = |now| {
-            pins.add(hashed(key(1)), (&tail(1), false), 7, now).unwrap();
-            wanted.doubt(key(1), pins.remove(&key(1), now), now);
-            wanted.next(now);
-            wanted.judge(&key(1), &tail(1), 7, now)
-        };
-        for turn in 0..20 {
-            assert_eq!(alarm(turn * BARRED), Verdict::FalseAlarm, "seldom");
-        }
-        let begin = 100 * BARRED;
-        for turn in 1..MOST_ALARMS {
-            assert_eq!(alarm(begin + u64::from(turn)), Verdict::FalseAlarm);
-        }
-        assert_eq!(
-            alarm(begin + u64::from(MOST_ALARMS)),
-            Verdict::Barred,
-            "as a server with views does"
-        );
-    }
-
-    #[test]
-    fn differences_are_remembered_within_bounds() {
-        let mut wanted = Wanted::default();
-        let mut pins = Pins::default();
-        for number in 0..2 * DOUBTS {
-            let number = u16::try_from(number).unwrap();
-            pins.add(hashed(key(number)), (&tail(1), false), 7, 0).unwrap();
-            wanted.doubt(key(number), pins.remove(&key(number), 0), 0);
-            assert!(wanted.doubts.len() <= DOUBTS && wanted.is_doubted(&key(number)));
-        }
     }
 }

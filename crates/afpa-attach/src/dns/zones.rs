@@ -22,11 +22,13 @@ pub enum Order {
 #[derive(Debug, Default)]
 struct Zone {
     soa: Option<Vec<u8>>,
-    /// Polls in a row that told of this SOA record.
+    /// Polls in a row that told of this SOA record, each sent after the one before was answered.
     agreed: u32,
+    /// When the last of these was answered.
+    heard: u64,
     /// The number of the current edition.
     edition: Option<u32>,
-    /// When the last good poll was sent.
+    /// When the last good poll was sent, of which several may be under way.
     good: u64,
 }
 
@@ -82,12 +84,13 @@ impl Zones {
         (named().count(), named().filter(|(_, zone)| zone.edition.is_some()).count(), self.changes)
     }
 
-    /// A poll that was sent at `sent` has told this, or nothing that can be used.
+    /// A poll that was sent and answered at these times has told this, or nothing that can be used. Polls may be answered in another
+    /// order than they were sent in.
     pub fn polled(
         &mut self,
         server: u32,
         apex: &[u8],
-        sent: u64,
+        (sent, now): (u64, u64),
         soa: Option<Vec<u8>>,
     ) -> Vec<Order> {
         let Some(zone) = self.zones.get_mut(&(server, Some(apex.to_vec()))) else {
@@ -96,22 +99,25 @@ impl Zones {
         let Some(soa) = soa else { return Vec::new() };
         if zone.soa.as_ref() != Some(&soa) {
             let first = zone.soa.is_none();
-            (zone.soa, zone.agreed) = (Some(soa), 1);
+            (zone.soa, zone.agreed, zone.heard) = (Some(soa), 1, now);
             let ended = zone.edition.take();
             let mut orders = Vec::new();
             if !first {
-                orders.extend(ended.map(|edition| self.end(edition, sent)));
-                orders.extend(self.end_all_of(server, sent));
+                orders.extend(ended.map(|edition| self.end(edition, now)));
+                orders.extend(self.end_all_of(server, now));
             }
             return orders;
         }
-        zone.agreed = zone.agreed.saturating_add(1);
-        zone.good = sent;
+        if sent >= zone.heard {
+            (zone.agreed, zone.heard) = (zone.agreed.saturating_add(1), now);
+        }
+        zone.good = zone.good.max(sent);
+        let good = zone.good;
         if zone.edition.is_none() && zone.agreed >= AGREE {
             zone.edition = self.free.pop();
         }
         let mut orders = Vec::new();
-        orders.extend(zone.edition.map(|edition| Order::Lease(edition, sent + DNS_LEASE as u64)));
+        orders.extend(zone.edition.map(|edition| Order::Lease(edition, good + DNS_LEASE as u64)));
         orders.extend(self.lease_all_of(server));
         orders
     }
@@ -139,7 +145,7 @@ impl Zones {
         let mut ended = Vec::new();
         for ((_, name), zone) in &mut self.zones {
             if name.is_none() || apex.is_none() || name.as_deref() == apex {
-                zone.agreed = 0;
+                (zone.agreed, zone.heard) = (0, now);
                 ended.extend(zone.edition.take());
             }
         }
@@ -170,7 +176,7 @@ mod tests {
     const LEASE: u64 = DNS_LEASE as u64;
 
     fn poll(zones: &mut Zones, apex: &[u8], sent: u64, soa: Option<u8>) -> Vec<Order> {
-        zones.polled(0, apex, sent, soa.map(|soa| vec![soa]))
+        zones.polled(0, apex, (sent, sent), soa.map(|soa| vec![soa]))
     }
 
     #[test]
@@ -191,6 +197,25 @@ mod tests {
         }
         let leases = [Order::Lease(3, 90 + LEASE), Order::Lease(4, 90 + LEASE)];
         assert_eq!(poll(&mut zones, b"a", 90, Some(2)), leases);
+    }
+
+    #[test]
+    fn polls_that_are_answered_at_once_or_out_of_order_are_no_agreement() {
+        let mut zones = Zones::default();
+        assert!(zones.watch(0, b"a"));
+        let mut told = |sent, now, soa| zones.polled(0, b"a", (sent, now), Some(vec![soa]));
+        for sent in [10, 20, 30, 40] {
+            assert_eq!(told(sent, 50, 1), [], "the server was asleep");
+        }
+        assert_eq!(told(50, 60, 1), []);
+        let leases = |sent| [Order::Lease(1, sent + LEASE), Order::Lease(2, sent + LEASE)];
+        assert_eq!(told(60, 70, 1), leases(60));
+        assert_eq!(told(90, 100, 1), leases(90));
+        assert_eq!(told(80, 110, 1), leases(90), "no lease gets shorter");
+        assert_eq!(told(85, 120, 2), [Order::End(1), Order::End(2)], "another one counts always");
+        for sent in [90, 110] {
+            assert_eq!(told(sent, 120, 2), [], "sent before that was known");
+        }
     }
 
     #[test]
