@@ -123,10 +123,70 @@ pub(super) fn place_of(name: &[u8], value: &[u8]) -> Option<Place> {
     }
 }
 
-/// The first run of entries that have a name. The length of the name leaves few of them to compare.
+/// The first run of entries that have a name.
 fn names_of(name: &[u8]) -> Option<(usize, usize)> {
-    let start = FIELDS.iter().position(|(known, _)| known.len() == name.len() && *known == name)?;
-    let rest = FIELDS.get(start..).unwrap_or_default();
-    let run = rest.iter().take_while(|(known, _)| *known == name).count();
+    let entry = |at: usize| FIELDS.get(at).is_some_and(|(known, _)| *known == name);
+    let candidates = BY_LENGTH.get(name.len())?.iter().take_while(|at| **at != NONE);
+    let start = candidates.map(|at| usize::from(*at)).find(|at| entry(*at))?;
+    let run = (start..).take_while(|at| entry(*at)).count();
     Some((start, start + run))
+}
+
+/// The first entries of the names of each length, and behind them [`NONE`].
+static BY_LENGTH: [[u8; MOST]; LONGEST + 1] = by_length(&FIELDS);
+
+/// No entry.
+const NONE: u8 = u8::MAX;
+/// The length of the longest name.
+const LONGEST: usize = 32;
+/// Names of one length at most, and one more.
+const MOST: usize = 9;
+
+/// An entry has its place here before the program is there: one that did not fit would not compile.
+const fn by_length(fields: &[(&[u8], &[u8])]) -> [[u8; MOST]; LONGEST + 1] {
+    let mut all = [[NONE; MOST]; LONGEST + 1];
+    let mut at = 0;
+    while at < fields.len() {
+        let name = fields[at].0;
+        let mut place = 0;
+        let mut is_known = false;
+        while all[name.len()][place] != NONE {
+            is_known |= is_same(fields[all[name.len()][place] as usize].0, name);
+            place += 1;
+        }
+        if !is_known {
+            all[name.len()][place] = at as u8;
+        }
+        at += 1;
+    }
+    all
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_where_it_first_stands() {
+        for (name, value) in FIELDS {
+            let start = FIELDS.iter().position(|(known, _)| *known == name).unwrap();
+            let run = FIELDS[start..].iter().take_while(|(known, _)| *known == name).count();
+            assert_eq!(names_of(name), Some((start, start + run)), "{}", name.escape_ascii());
+            let Some(Place::Field(at) | Place::Name(at)) = place_of(name, value) else {
+                panic!("{}", name.escape_ascii())
+            };
+            assert!((start..start + run).contains(&at));
+        }
+        for name in ["", "x", "datf", "content-typf", &"a".repeat(32), &"a".repeat(64)] {
+            assert_eq!(names_of(name.as_bytes()), None, "{name}");
+        }
+    }
 }
