@@ -233,7 +233,10 @@ impl Learner<'_> {
         };
         let edition = before.0.ok_or(Unfit::Changing)?;
         let mut ask = async |key: &Key, asking: Asking| self.ask_key(asker, key, asking).await;
-        let learnt = learn::learn(key, asker.random(), settled, &mut ask).await?;
+        let learnt = match learn::learn(key, asker.random(), settled, &mut ask).await {
+            Err(why) => return Err(self.reason(&own, edition, why).await),
+            Ok(learnt) => learnt,
+        };
         let mut alone = !learnt.parts.unread;
         for name in &learnt.parts.names {
             let home = self.home(asker, server, name).await?;
@@ -246,6 +249,26 @@ impl Learner<'_> {
         // The zones of these names may have been watched only from now on.
         let edition = before.1.ok_or(Unfit::Changing)?;
         Ok(Found { learnt, zone: all, edition, guess })
+    }
+
+    /// Why a question cannot be learnt. Answers that differ may be those before a change and those after it, of which polls tell soon.
+    async fn reason(&self, zone: &ZoneName, edition: u32, why: Unfit) -> Unfit {
+        if !matches!(why, Unfit::Unstable | Unfit::Client) {
+            return why;
+        }
+        let since = monotonic_ns();
+        loop {
+            {
+                let zones = &self.engine.state().zones;
+                if zones.edition(zone) != Some(edition) {
+                    return Unfit::Changing;
+                }
+                if zones.last_poll(zone) >= since || monotonic_ns() - since > SOON {
+                    return why;
+                }
+            }
+            sleep(LOOK).await;
+        }
     }
 
     /// Whether anybody may have thought of the name: it does not exist, or is a wildcard's, as one that nobody can know is.

@@ -78,6 +78,11 @@ impl Zones {
         self.zones.get(zone)?.edition
     }
 
+    /// When the last poll was sent that told the current SOA record.
+    pub fn last_poll(&self, zone: &ZoneName) -> u64 {
+        self.zones.get(zone).map_or(0, |zone| zone.good)
+    }
+
     /// How many zones are watched, how many of them have an edition, and how many editions have ended.
     pub fn standing(&self) -> (usize, usize, u64) {
         let named = || self.zones.iter().filter(|((_, apex), _)| apex.is_some());
