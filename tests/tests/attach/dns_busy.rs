@@ -15,9 +15,10 @@ const OUTSTANDING: u32 = 512;
 /// So many times as long as it takes on a machine that does nothing else; one question after the other took longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Each answer has the set of the zone's name servers, whose order has to be known.
 fn zone() -> String {
     let mut zone = String::from(
-        "$ORIGIN example.test.\n$TTL 3600\n@ IN SOA ns1 host 1 3600 600 86400 300\n@ IN NS ns1\nns1 IN A 10.77.0.1\n",
+        "$ORIGIN example.test.\n$TTL 3600\n@ IN SOA ns1 host 1 3600 600 86400 300\n@ IN NS ns1\n@ IN NS ns2\nns1 IN A 10.77.0.1\nns2 IN A 10.77.0.2\n",
     );
     for number in 0..NAMES {
         writeln!(zone, "{} IN A {}", label(number), address(number)).expect("a String");

@@ -7,6 +7,7 @@ use afpa_bpf::dns::abi::{DNS_SHORT_MAX, DNS_TAIL_MAX, DnsTail};
 
 use super::cookies::OPTION;
 use super::key::{self, HEADER, Key};
+use super::sets::Sets;
 
 /// The part of an answer that is pinned: the header without id and RD, and all that follows the question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -168,8 +169,8 @@ impl Tail {
 /// The parts of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Some set has two records or more, whose order a server may change.
-    pub several: bool,
+    /// Those with two records or more, whose order a server may change.
+    pub sets: Sets,
     /// Owners, and names that records lead to: the zones of all of them may change the answer.
     pub names: BTreeSet<Vec<u8>>,
     /// A signature says that its records are those of a wildcard (RFC 4035 section 5.3.4).
@@ -202,11 +203,11 @@ impl Parts {
             answer.get(at..at + 2).and_then(|two| Some(u16::from_be_bytes(two.try_into().ok()?)))
         };
         let mut parts = Self::default();
-        let mut sets = BTreeSet::new();
+        let mut records = Vec::new();
         let (_, mut at) = name_at(answer, HEADER)?;
         at += 4;
-        let records: u32 = [6, 8, 10].into_iter().filter_map(word).map(u32::from).sum();
-        for _ in 0..records {
+        let count = |section: u8| word(6 + 2 * usize::from(section)).unwrap_or(0);
+        for section in (0..3).flat_map(|section| (0..count(section)).map(move |_| section)) {
             let (owner, behind) = name_at(answer, at)?;
             let (kind, length) = (word(behind)?, usize::from(word(behind + 8)?));
             let content = behind + 10;
@@ -221,8 +222,11 @@ impl Parts {
                 SRV => Some(content + 6),
                 _ => None,
             };
+            let mut whole = answer.get(content..at)?.to_vec();
             if let Some(target) = target {
-                parts.names.insert(name_at(answer, target)?.0);
+                let (name, behind) = name_at(answer, target)?;
+                whole = [answer.get(content..target)?, &name, answer.get(behind..at)?].concat();
+                parts.names.insert(name);
             }
             if kind == SOA {
                 let serial = serial_at(answer, content)?;
@@ -234,9 +238,10 @@ impl Parts {
             if kind == RRSIG && !owner.starts_with(b"\x01*") {
                 parts.expanded |= usize::from(*answer.get(content + 3)?) < labels(&owner);
             }
-            parts.several |= !sets.insert((owner.clone(), kind, covered));
+            records.push(((section, owner.clone(), kind, covered), whole));
             parts.names.insert(owner);
         }
+        parts.sets = records.into_iter().collect();
         (at == answer.len()).then_some(parts)
     }
 }
@@ -321,7 +326,7 @@ mod tests {
         let abi = tail.to_abi();
         assert_eq!((abi.length, abi.header[0]), (32, 0x84u16.to_le()));
         let parts = Parts::of(&answer).unwrap();
-        assert!(parts.several && !parts.unread && parts.names.len() == 1, "{parts:?}");
+        assert!(parts.sets.are_several() && !parts.unread && parts.names.len() == 1, "{parts:?}");
     }
 
     #[test]

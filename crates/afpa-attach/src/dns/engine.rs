@@ -19,6 +19,7 @@ use super::cookies::Cookies;
 use super::key::{self, Key};
 use super::learn::Learnt;
 use super::pins::{Pin, Pins, is_purged};
+use super::sets::Settled;
 use super::wanted::Wanted;
 use super::zones::{Order, Zones};
 use crate::filler::spawn;
@@ -66,8 +67,8 @@ pub(super) struct State {
     pub(super) wanted: Wanted,
     /// Answers whose order has to be the same for a while: since when, and which.
     pub(super) settling: HashMap<Key, (u64, Learnt)>,
-    /// Questions whose answers kept their order.
-    pub(super) settled: HashMap<Key, ()>,
+    /// Sets of records that kept theirs.
+    pub(super) settled: Settled,
     /// Zones of names; None: the server has none.
     pub(super) homes: HashMap<(u32, Vec<u8>), Option<Vec<u8>>>,
     /// Answers for a name that nobody can know, below the name of the key; None: there is none, or no such name.
@@ -305,7 +306,6 @@ impl Engine {
         let purged = state.pins.choose(|key, _| is_purged(key, name, below));
         for key in &purged {
             self.unpin(&mut state, key, now);
-            state.settled.remove(key);
         }
         state.forget_homes();
         purged.len()

@@ -36,15 +36,15 @@ const SHUFFLES: u16 = 16;
 /// The plain way to ask.
 pub const PLAIN: Asking = Asking { buffer: 1232, case: Case::Lower, here: false };
 
-/// Asks all that has to be known. `letters` decides which letters of a question are capitals. With `settled` it is known that
-/// the server keeps the order of this answer's records.
+/// Asks all that has to be known. `letters` decides which letters of a question are capitals; `settled` knows whether the server keeps the
+/// order of an answer's records.
 ///
 /// # Errors
 /// Why the answer stays the server's.
 pub async fn learn(
     key: &Key,
     letters: u64,
-    settled: bool,
+    settled: impl Fn(&Parts) -> bool,
     ask: &mut impl AsyncFnMut(&Key, Asking) -> Told,
 ) -> Result<Learnt, Unfit> {
     let mut tail = async |key: &Key, asking: Asking| {
@@ -74,7 +74,7 @@ pub async fn learn(
             Err(why) => return Err(why),
         }
     }
-    if parts.several && !settled {
+    if parts.sets.are_several() && !settled(&parts) {
         keeps_order(key, letters, &mut tail).await?;
     }
     match tail(key, Asking { here: true, ..plain }).await {
@@ -148,7 +148,7 @@ mod tests {
         ask: &mut impl FnMut(&Key, Asking) -> Told,
     ) -> Result<Learnt, Unfit> {
         let mut ask = async |key: &Key, asking: Asking| ask(key, asking);
-        let learning = pin!(super::learn(key, letters, settled, &mut ask));
+        let learning = pin!(super::learn(key, letters, |_| settled, &mut ask));
         match learning.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(learnt) => learnt,
             Poll::Pending => panic!("nothing is waited for"),

@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{sleep, sleep_until};
 
-use super::answer::{Exchange, Tail, Unfit};
+use super::answer::{Exchange, Parts, Tail, Unfit};
 use super::ask::{Asker, Reply, Soa};
 use super::engine::{Engine, State};
 use super::key::{self, Hash, Key};
@@ -167,13 +167,15 @@ impl Learner<'_> {
             Verdict::NewEdition => state.changed += 1,
             Verdict::Changed | Verdict::Barred => {
                 state.changed += 1;
-                state.settled.remove(key);
+                state.settled.forget(key, &learnt.parts.sets);
             }
         }
         if verdict == Verdict::Barred {
             return state.wanted.leave(key.clone(), Unfit::Barred, now);
         }
-        if learnt.parts.several && !state.settled.contains_key(key) {
+        let sets = &learnt.parts.sets;
+        state.settled.see(key, sets);
+        if sets.are_several() && !state.settled.have(key, sets) {
             let settle = self.engine.settings.settle.as_nanos() as u64;
             let (since, before) =
                 state.settling.entry(key.clone()).or_insert_with(|| (now, learnt.clone())).clone();
@@ -185,7 +187,7 @@ impl Learner<'_> {
                 let again = now + settle.div_ceil(3).max(1_000_000);
                 return state.wanted.want_at(key.clone(), again);
             }
-            state.settled.insert(key.clone(), ());
+            state.settled.add(key, sets);
         }
         state.settling.remove(key);
         if state.zones.edition(&zone) != Some(edition) {
@@ -226,10 +228,13 @@ impl Learner<'_> {
         let apex = self.home(asker, server, &key.name).await?.ok_or(Unfit::NoZone)?;
         let own = (server, Some(apex.clone()));
         let all = (server, None);
-        let (before, settled) = {
+        let before = {
+            let zones = &self.engine.state().zones;
+            (zones.edition(&own), zones.edition(&all))
+        };
+        let settled = |parts: &Parts| {
             let state = self.engine.state();
-            let settled = state.settled.contains_key(key) && !state.wanted.is_doubted(key);
-            ((state.zones.edition(&own), state.zones.edition(&all)), settled)
+            state.settled.have(key, &parts.sets) && !state.wanted.is_doubted(key)
         };
         let edition = before.0.ok_or(Unfit::Changing)?;
         let mut ask = async |key: &Key, asking: Asking| self.ask_key(asker, key, asking).await;
@@ -365,7 +370,6 @@ impl Learner<'_> {
             Err(_) if state.pins.is_pinned(key, pin) => {
                 self.engine.unpin(&mut state, key, monotonic_ns());
                 state.changed += 1;
-                state.settled.remove(key);
                 state.wanted.want(key.clone());
                 self.engine.wake.notify_one();
             }

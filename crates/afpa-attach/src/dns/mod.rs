@@ -6,6 +6,7 @@
 //! - [`cookies`]: the server's cookies, where their secret is known.
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
 //! - [`zones`], [`pins`], [`wanted`]: editions of zones with their leases; pinned answers; questions to ask. No I/O, no clock.
+//! - [`sets`]: records whose order the server is known to keep. No I/O, no clock.
 //! - [`timer`]: when a question is asked again. No I/O, no clock.
 //! - `ask`, `engine`, `polling`, `learning`, `control`, `metrics`: sockets, threads, orders, numbers.
 
@@ -20,6 +21,7 @@ mod learning;
 mod metrics;
 pub mod pins;
 mod polling;
+pub mod sets;
 pub mod timer;
 pub mod wanted;
 pub mod zones;
