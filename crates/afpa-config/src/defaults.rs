@@ -60,6 +60,7 @@ impl Config {
             certificates: Vec::new(),
             acme: acme::read(reader.section("acme")),
             fleet: fleet::read(reader.section("fleet"), tls.ticket_lifetime),
+            revision: None,
             tls,
             cache: Cache::read(reader.section("cache"), machine.memory),
             shared_cache: SharedCache::read(reader.section("shared_cache"), machine.memory),

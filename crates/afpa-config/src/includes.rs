@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use afpa_fleet::{Files, FleetFolder, NamedText};
+use afpa_fleet::{Files, FleetFolder, NamedText, Revision};
 
 use crate::document::{self, Node, Table, Value};
 use crate::finding::{ConfigError, Finding, Location, Source, unreadable_remedy};
@@ -17,16 +17,18 @@ const INCLUDE: &str = "include";
 /// The section that each machine has for itself.
 const OWN: &str = "fleet";
 
-/// Parses the text of `source` with every file that it includes, which are added to it.
-pub(crate) fn read(source: &mut Source, around: Around<'_>) -> Result<Table, Vec<Finding>> {
+/// Parses the text of `source` with every file that it includes, which are added to it, and with those of the fleet, whose
+/// revision is returned.
+pub(crate) fn read(
+    source: &mut Source,
+    around: Around<'_>,
+) -> Result<(Table, Option<Revision>), Vec<Finding>> {
     let (name, text) = (PathBuf::from(source.name()), source.text().to_owned());
     let mut gathering = Gathering::new(source, around);
     gathering.file(&name, &text, 0);
-    if around.files {
-        gathering.pushed();
-    }
+    let revision = if around.files { gathering.pushed() } else { None };
     match gathering.findings.is_empty() {
-        true => Ok(gathering.document),
+        true => Ok((gathering.document, revision)),
         false => Err(gathering.findings),
     }
 }
@@ -137,30 +139,32 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Adds the files of the fleet, if this machine takes them. Their relative paths begin where those of its own file do.
-    fn pushed(&mut self) {
-        let Some((takes, state)) = of_fleet(&self.document) else { return };
+    /// Adds the files of the fleet, if this machine takes them, and says which they are. Their relative paths begin where those
+    /// of its own file do.
+    fn pushed(&mut self) -> Option<Revision> {
+        let (takes, state) = of_fleet(&self.document, self.source)?;
         let folder = self.source.folder_at(0).to_owned();
-        let kept;
-        let files = match self.around.pushed {
-            Pushed::These(files) => files,
+        let read;
+        let kept = match self.around.pushed {
+            Pushed::These(kept) => kept,
             Pushed::Kept => {
-                let of_state = FleetFolder::new(&folder.join(state));
-                kept = of_state.configuration().map_err(|error| {
+                let of_state = FleetFolder::new(&state);
+                read = of_state.configuration().map_err(|error| {
                     let name = of_state.configuration_path().display().to_string();
                     let cause = format!("the configuration of the fleet in {name}: {error}");
                     let remedy = "remove the file, and AFPA takes it anew from the fleet";
                     self.findings.push(Finding::error(takes, cause, remedy));
                 });
-                kept.as_ref().ok().and_then(Option::as_ref).map(|kept| &kept.files)
+                read.as_ref().ok().and_then(Option::as_ref)
             }
-        };
+        }?;
         self.is_pushed = true;
-        for NamedText { name, text } in files.map_or(&[][..], |files| &files.files) {
+        for NamedText { name, text } in &kept.files.files {
             let name = format!("fleet:{name}");
             let start = self.source.push(name.clone(), folder.clone(), text.clone());
             self.file(Path::new(&name), text, start);
         }
+        Some(kept.revision)
     }
 
     /// Adds every file that a path or a pattern names.
@@ -209,16 +213,18 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// Where a machine says that it takes files of the fleet, and the folder in which it keeps them.
-fn of_fleet(document: &Table) -> Option<(Location, PathBuf)> {
+/// Where a machine says that it takes files of the fleet, and the folder in which it keeps them: relative to the file that
+/// names it, as all that reads the setting has it.
+fn of_fleet(document: &Table, source: &Source) -> Option<(Location, PathBuf)> {
     let fleet = document.iter().find(|(key, _)| key.name == OWN).map(|(_, node)| &node.value);
     let Some(Value::Table(fleet)) = fleet else { return None };
     let get = |name: &str| fleet.iter().find(|(key, _)| key.name == name).map(|(_, node)| node);
     let takes = get("configuration")?;
-    let state = match get("state").map(|node| &node.value) {
-        Some(Value::Text(path)) => PathBuf::from(path),
-        _ => PathBuf::from(crate::fleet::STATE),
-    };
+    let named = get("state").and_then(|node| match &node.value {
+        Value::Text(path) => Some(source.folder_at(node.span.start).join(path)),
+        _ => None,
+    });
+    let state = named.unwrap_or_else(|| PathBuf::from(crate::fleet::STATE));
     let is_on = match &takes.value {
         Value::Flag(is_on) => *is_on,
         Value::Text(text) => text == "true",

@@ -267,12 +267,13 @@ fn parse(
         Option<&Config>,
     ),
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
-    let document = includes::read(&mut source, around).or_else(|findings| {
+    let (document, revision) = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
-        ConfigError::from_findings(&source, &findings).map_or(Ok(Vec::new()), Err)
+        ConfigError::from_findings(&source, &findings).map_or(Ok((Vec::new(), None)), Err)
     })?;
     let mut reader = Reader::new(&document, overrides, &source);
     let mut config = Config::read(&mut reader, machine);
+    config.revision = revision;
     let (mut settings, mut findings) = reader.finish(&known(machine));
     let is_secret = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
     for (name, value) in &config.tracing.headers {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_acme::AcmeSettings;
-use afpa_fleet::FleetSettings;
+use afpa_fleet::{FleetSettings, Revision};
 use afpa_framework::Network;
 use afpa_http::edits::FieldRule;
 use afpa_http::{RequestLimits, Status};
@@ -69,6 +69,8 @@ pub struct Config {
     pub acme: AcmeSettings,
     /// `[fleet]`: machines that serve the same sites.
     pub fleet: FleetSettings,
+    /// The revision of the fleet's files that are in it; `None`: none are.
+    pub revision: Option<Revision>,
     /// `[cache]`.
     pub cache: Cache,
     /// `[shared_cache]`.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use afpa_fleet::Files;
+use afpa_fleet::KeptFiles;
 
 use crate::document::{Given, Node, Table, Value};
 use crate::finding::{Finding, Location, Source};
@@ -30,7 +30,7 @@ pub enum Pushed<'a> {
     #[default]
     Kept,
     /// These; `None`: none.
-    These(Option<&'a Files>),
+    These(Option<&'a KeptFiles>),
 }
 
 /// Puts the values of variables into each text of a file.

@@ -69,10 +69,7 @@ impl Agent {
             state.beat.takes = true;
             state.beat.instance.clone()
         };
-        match self.folder.configuration() {
-            Ok(kept) => self.runs(kept.map(|kept| kept.revision)),
-            Err(error) => tracing::warn!(%error, "the kept configuration of the fleet is not read"),
-        }
+        self.note_running();
         let mut driver = Driver::new(instance);
         loop {
             let Err(error) = self.configure(&mut driver, &secret, streams).await;
@@ -102,6 +99,7 @@ impl Agent {
                 _ = look.tick() => {}
                 () = self.shared.asked.notified() => {}
             }
+            self.note_running();
             let mut seen = buckets.read(&self.way.key("rollout", "state"), secret).await?;
             self.note_newest(&buckets, seen.number)?;
             // One order a look: the next one needs the record that this one writes.
@@ -299,10 +297,16 @@ impl Agent {
             },
         };
         match self.ask_machine(Configure::Take(kept)).await {
+            Ok(()) if self.machine.runs() != revision => {
+                self.refuse(
+                    wanted.unwrap_or_default(),
+                    "another one is in force after it was taken",
+                );
+            }
             Ok(()) => {
                 let said = wanted.map_or("none".to_owned(), |number| number.to_string());
                 tracing::info!("the configuration of the fleet is taken: revision {said}");
-                self.runs(revision);
+                self.note_running();
                 self.shared.lock().configuring.takes += 1;
             }
             Err(why) => self.refuse(wanted.unwrap_or_default(), &why),
@@ -320,9 +324,14 @@ impl Agent {
         state.configuring.refused_at = now;
     }
 
-    /// From now on this machine runs a revision, and its answers count anew.
-    fn runs(&self, revision: Option<Revision>) {
-        let (now, readings) = (self.shared.now(), self.machine.readings());
+    /// Says which revision is in force here. When it has changed, answers count anew, whatever has changed it: an order of the
+    /// fleet, or a reload.
+    pub(crate) fn note_running(&self) {
+        let (now, revision) = (self.shared.now(), self.machine.runs());
+        if self.shared.lock().configuring.runs == revision {
+            return;
+        }
+        let readings = self.machine.readings();
         let mut state = self.shared.lock();
         state.window.begin(now, readings);
         state.configuring.runs = revision;

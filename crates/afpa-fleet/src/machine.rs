@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::files::{Files, KeptFiles};
+use crate::files::{Files, KeptFiles, Revision};
 use crate::keyring::Seeds;
 use crate::message::Order;
 
@@ -27,6 +27,10 @@ pub trait Machine: Send + Sync {
 
     /// Sums since the start.
     fn readings(&self) -> Readings;
+
+    /// The revision of the fleet's configuration that is in force, from what was read of it and no other source; `None`:
+    /// none.
+    fn runs(&self) -> Option<Revision>;
 
     /// Microseconds that 99 of 100 of these times did not exceed, which are counted as [`Readings::times`] are.
     fn p99_us(&self, times: &[u64]) -> u64;

@@ -252,6 +252,7 @@ impl Agent {
                     let now = (Instant::now(), self.machine.readings());
                     self.note_readings(&before, &now);
                     before = now;
+                    self.note_running();
                     self.soften(&mut softened);
                     self.take_in_left();
                     self.tell_twins();

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afpa_testkit::aloud::say;
 use afpa_testkit::server::free_address;
@@ -42,8 +42,7 @@ impl Nats {
         count: usize,
         more: impl Fn(SocketAddr) -> Vec<String>,
     ) -> Option<Self> {
-        let found = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
+        if !Self::is_there() {
             say("SKIP", "no nats-server");
             return None;
         }
@@ -70,6 +69,12 @@ impl Nats {
         let mut nats = Self { servers: servers.collect(), folder };
         (0..count).for_each(|number| nats.run(number));
         Some(nats)
+    }
+
+    /// Whether this machine has the program.
+    pub(crate) fn is_there() -> bool {
+        let found = Command::new("nats-server").arg("--version").stdout(Stdio::null()).status();
+        found.is_ok_and(|status| status.success())
     }
 
     /// Starts one, again, with what it has stored.
@@ -234,6 +239,26 @@ pub(crate) fn said(machine: &Server, arguments: &[&str]) -> (bool, String) {
     let output = machine.command(arguments);
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The process that a machine is now; `None`: it cannot be asked.
+pub(crate) fn process(machine: &Server) -> Option<u32> {
+    let stats: Value = serde_json::from_str(&said(machine, &["stats", "--json"]).1).ok()?;
+    stats["pid"].as_u64().map(|pid| pid as u32)
+}
+
+/// A process that an upgrade has started. It is ended when this is dropped.
+pub(crate) struct Next(pub(crate) u32);
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.0.cast_signed()).expect("a process id");
+        let is_there = || kill_process(pid, Signal::TERM).is_ok();
+        let start = Instant::now();
+        while is_there() && start.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 /// A way to a server that can be cut: then nothing passes, and both ends see an open connection.

@@ -14,16 +14,16 @@ use tempfile::TempDir;
 use crate::bed::{Application, Nats, SOON, gather, look, machine_with, said};
 
 /// A folder with the secret of a fleet, and with what is pushed to it.
-struct Desk(TempDir);
+pub(crate) struct Desk(TempDir);
 
 /// A machine that takes configurations, with an address for a site that they have.
-struct Taker {
-    server: Server,
+pub(crate) struct Taker {
+    pub(crate) server: Server,
     pushed: SocketAddr,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let desk = Self(tempfile::tempdir().expect("a folder"));
         // Machines become other users, who read the secret again at a reload. None of them is another user of this group.
         std::fs::set_permissions(desk.0.path(), PermissionsExt::from_mode(0o755)).expect("opened");
@@ -40,11 +40,17 @@ impl Desk {
     }
 
     /// A site that answers with a word at the address that each machine has for it.
-    fn site(&self, word: &str) -> PathBuf {
+    pub(crate) fn site(&self, word: &str) -> PathBuf {
         self.write("shared.toml", &site(&format!("status = 200\nbody = \"{word}\"")))
     }
 
-    fn machine(&self, name: &str, urls: &str, application: &Application, more: &str) -> Taker {
+    pub(crate) fn machine(
+        &self,
+        name: &str,
+        urls: &str,
+        application: &Application,
+        more: &str,
+    ) -> Taker {
         let pushed = free_address();
         let secret = self.0.path().join("secret").display().to_string();
         let lines = format!(
@@ -64,36 +70,36 @@ fn site(path: &str) -> String {
 
 impl Taker {
     /// The word of the site that was pushed; `None`: it has none.
-    fn word(&self) -> Option<String> {
+    pub(crate) fn word(&self) -> Option<String> {
         let mut client = Client::connect(&Endpoint::Tcp(self.pushed)).ok()?;
         let answer =
             client.exchange("GET / HTTP/1.1\r\nHost: a.pushed.test\r\nConnection: close\r\n\r\n");
         Some(answer.text().to_owned())
     }
 
-    fn push(&self, path: &Path, more: &[&str]) -> (bool, String) {
+    pub(crate) fn push(&self, path: &Path, more: &[&str]) -> (bool, String) {
         let path = path.display().to_string();
         said(&self.server, &[&["fleet", "push", &path], more].concat())
     }
 
     #[track_caller]
-    fn pushes(&self, path: &Path) {
+    pub(crate) fn pushes(&self, path: &Path) {
         let (is_well, text) = self.push(path, &[]);
         assert!(is_well, "{text}");
     }
 
     /// The revision that it runs.
-    fn runs(&self) -> Option<u64> {
+    pub(crate) fn runs(&self) -> Option<u64> {
         look(&self.server)["configuration"]["runs"].as_u64()
     }
 
-    fn rollout(&self) -> Value {
+    pub(crate) fn rollout(&self) -> Value {
         look(&self.server)["configuration"]["rollout"].clone()
     }
 }
 
 /// Servers and three machines that see each other.
-fn three(more: &str) -> Option<(Nats, Application, Desk, [Taker; 3])> {
+pub(crate) fn three(more: &str) -> Option<(Nats, Application, Desk, [Taker; 3])> {
     let nats = Nats::start(1)?;
     let (application, desk) = (Application::start(), Desk::new());
     let takers = ["a", "b", "c"].map(|name| desk.machine(name, &nats.urls(), &application, more));

@@ -11,3 +11,4 @@ mod members;
 #[allow(dead_code)] // each program uses its part
 mod origin;
 mod purges;
+mod reports;

@@ -1,14 +1,16 @@
 //! The members, and what each machine says of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use afpa_testkit::limits::is_root;
 use afpa_testkit::proc::Process;
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Server, eventually, eventually_within};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::bed::{Application, Nats, SOON, gather, live, look, machine, said, urls, version};
+use crate::bed::{
+    Application, Nats, Next, SOON, gather, live, look, machine, process, said, urls, version,
+};
 
 #[test]
 fn machines_see_each_other_and_one_that_ends_or_falls_silent() {
@@ -140,16 +142,11 @@ fn an_upgrade_changes_the_process_and_not_the_machine() {
     let b = machine("b", &nats.urls(), &application, ("", ""));
     gather(&[&a, &b], &["a", "b"]);
     assert_eq!((version(&a, "/"), version(&b, "/")), (1, 1));
-    let process = || {
-        let stats: serde_json::Value =
-            serde_json::from_str(&said(&b, &["stats", "--json"]).1).ok()?;
-        stats["pid"].as_u64().map(|pid| pid as u32)
-    };
     let before = b.pid();
     b.signal(Signal::USR2);
-    let is_next = || process().is_some_and(|pid| pid != before);
+    let is_next = || process(&b).is_some_and(|pid| pid != before);
     eventually_within(SOON, "the next process takes orders", is_next);
-    let next = Next(process().expect("it is there"));
+    let next = Next(process(&b).expect("it is there"));
     let now = application.change();
     let (is_well, text) = said(&b, &["purge", "--fleet", "--wait", "60", "/"]);
     assert!(is_well && text.contains("a, b"), "{text}");
@@ -169,19 +166,14 @@ fn orders_that_a_process_leaves_after_an_upgrade_are_those_of_the_next() {
     assert_eq!((version(&a, "/b"), version(&b, "/b")), (1, 1));
     nats.kill(0);
     eventually_within(SOON, "it is gone", || look(&b)["connected"] == false);
-    let process = || {
-        let stats: serde_json::Value =
-            serde_json::from_str(&said(&b, &["stats", "--json"]).1).ok()?;
-        stats["pid"].as_u64().map(|pid| pid as u32)
-    };
     // A request that has begun is the old process's, which gets the order when the next one has its queue.
     let mut client = b.connect();
     client.send("PURGE /b HTTP/1.1\r\nHost: test\r\n");
     let before = b.pid();
     b.signal(Signal::USR2);
-    let is_next = || process().is_some_and(|pid| pid != before);
+    let is_next = || process(&b).is_some_and(|pid| pid != before);
     eventually_within(SOON, "the next process takes orders", is_next);
-    let next = Next(process().expect("it is there"));
+    let next = Next(process(&b).expect("it is there"));
     let now = application.change();
     client.send("\r\n");
     assert_eq!(client.receive().status, 200);
@@ -214,18 +206,4 @@ fn two_machines_with_one_name_are_told_once() {
     eventually_within(SOON, "it is in the log", || lines() == 1);
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(lines(), 1, "{}", a.log());
-}
-
-/// A process that an upgrade has started. It is ended when this is dropped.
-struct Next(u32);
-
-impl Drop for Next {
-    fn drop(&mut self) {
-        let pid = Pid::from_raw(self.0.cast_signed()).expect("a process id");
-        let is_there = || kill_process(pid, Signal::TERM).is_ok();
-        let start = Instant::now();
-        while is_there() && start.elapsed() < SOON {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
 }

@@ -169,8 +169,9 @@ fn taker(own: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, file)
 }
 
-fn files(text: &str) -> Files {
-    Files { files: vec![NamedText { name: "shared.toml".to_owned(), text: text.to_owned() }] }
+fn files(text: &str) -> KeptFiles {
+    let file = NamedText { name: "shared.toml".to_owned(), text: text.to_owned() };
+    KeptFiles { revision: Revision { bucket: 1, number: 1 }, files: Files { files: vec![file] } }
 }
 
 #[test]
@@ -190,10 +191,11 @@ fn files_of_the_fleet_stand_behind_the_own_ones() {
 
     // From the disk, when nobody says otherwise.
     let state = FleetFolder::new(&folder.path().join("state"));
-    let revision = Revision { bucket: 1, number: 1 };
-    state.keep_configuration(Some(&KeptFiles { revision, files: shared })).unwrap();
-    assert_eq!(with(Pushed::Kept).unwrap().config.workers, 1);
-    assert_eq!(with(Pushed::These(None)).unwrap().config.sites.len(), 1);
+    state.keep_configuration(Some(&shared)).unwrap();
+    let config = with(Pushed::Kept).unwrap().config;
+    assert_eq!((config.workers, config.revision), (1, Some(shared.revision)));
+    let config = with(Pushed::These(None)).unwrap().config;
+    assert_eq!((config.sites.len(), config.revision), (1, None));
     fs::write(state.configuration_path(), "{").unwrap();
     let message = with(Pushed::Kept).unwrap_err().to_string();
     assert!(message.contains("afpa.toml:4") && message.contains("takes it anew"), "{message}");
@@ -212,6 +214,23 @@ fn files_of_the_fleet_stand_behind_the_own_ones() {
     let message =
         load_by(known, Some(&file), &Overrides::default(), &machine()).unwrap_err().to_string();
     assert!(message.contains("`workers` is set in two files"), "{message}");
+}
+
+#[test]
+fn files_of_the_fleet_are_in_the_folder_that_the_setting_names_whichever_file_has_it() {
+    let (folder, _) = taker("");
+    let file = folder.path().join("all.toml");
+    fs::create_dir(folder.path().join("own")).unwrap();
+    for name in ["afpa.toml", "secret", "state"] {
+        fs::rename(folder.path().join(name), folder.path().join("own").join(name)).unwrap();
+    }
+    fs::write(&file, "include = [\"own/afpa.toml\"]\n").unwrap();
+    let (state, kept) = (folder.path().join("own/state"), files("workers = 1\n"));
+    FleetFolder::new(&state).keep_configuration(Some(&kept)).unwrap();
+    let loaded = load_by(Known::default(), Some(&file), &Overrides::default(), &machine());
+    let config = loaded.unwrap().config;
+    assert_eq!((config.fleet.state, config.workers), (state, 1));
+    assert_eq!(config.revision, Some(kept.revision));
 }
 
 #[test]

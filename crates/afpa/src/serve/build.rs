@@ -27,7 +27,7 @@ use siphasher::sip::SipHasher13;
 use super::acme::PreparedAcme;
 use super::convert;
 use super::dns::{Moment, PreparedDns};
-use super::fleet::PreparedFleet;
+use super::fleet::{InForce, PreparedFleet};
 use super::listeners::{Listeners, Place};
 use super::serving::Content;
 use super::tls::{PreparedTls, TlsState};
@@ -104,7 +104,8 @@ impl Opened {
         drop((settings, source, warnings, written));
         let roots = open_roots(&config, &routes, handles)?;
         let acme = PreparedAcme::new(&config.acme, place.owner)?;
-        let fleet = PreparedFleet::new(&config.fleet, place.owner, check)?;
+        let in_force = InForce { check, revision: config.revision };
+        let fleet = PreparedFleet::new(&config.fleet, place.owner, in_force)?;
         let tls = tls.prepare(&config, acme.files())?;
         let listeners =
             Listeners::open(&config, &mut routes.listeners, &tls, &bound.listeners, place)?;

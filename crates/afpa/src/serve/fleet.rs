@@ -6,7 +6,7 @@ use std::time::Duration;
 use afpa_config::{KeyError, fleet_credentials, fleet_secret};
 use afpa_fleet::{
     Configure, Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order,
-    Readings, Secret, Seeds,
+    Readings, Revision, Secret, Seeds,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
 use afpa_police::{ListedDeny, Origin};
@@ -25,8 +25,7 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 /// The part in a fleet, while there is one.
 pub(super) struct FleetState {
     running: Option<Running>,
-    /// A check of the configuration in force.
-    configuration: Arc<ArcSwap<String>>,
+    in_force: Arc<ArcSwap<InForce>>,
     /// Orders about configurations of the fleet, for the thread that reloads.
     configures: mpsc::UnboundedSender<ToConfigure>,
     /// Where it gets them from.
@@ -39,9 +38,19 @@ pub(super) type ToConfigure = (Configure, oneshot::Sender<Result<(), String>>);
 impl Default for FleetState {
     fn default() -> Self {
         let (configures, to_configure) = mpsc::unbounded_channel();
-        let configuration = Arc::default();
-        Self { running: None, configuration, configures, to_configure: Some(to_configure) }
+        let in_force = Arc::default();
+        Self { running: None, in_force, configures, to_configure: Some(to_configure) }
     }
+}
+
+/// The configuration in force, as the fleet hears of it. It comes from what was read, and changes when that is taken into use:
+/// no other way leads to the revision that this machine reports.
+#[derive(Default)]
+pub(super) struct InForce {
+    /// A check of its files.
+    pub(super) check: String,
+    /// The revision of the fleet's files that are in it.
+    pub(super) revision: Option<Revision>,
 }
 
 struct Running {
@@ -61,7 +70,7 @@ pub(super) struct PreparedFleet {
     wanted: Option<Wanted>,
     /// The user that serves may not read one of its files, as root could at the start.
     denied: Option<(KeyError, &'static str)>,
-    configuration: String,
+    in_force: InForce,
 }
 
 impl PreparedFleet {
@@ -72,10 +81,10 @@ impl PreparedFleet {
     pub(super) fn new(
         settings: &FleetSettings,
         owner: Option<&Identity>,
-        configuration: String,
+        in_force: InForce,
     ) -> anyhow::Result<Self> {
         if !settings.is_on() {
-            return Ok(Self { wanted: None, denied: None, configuration });
+            return Ok(Self { wanted: None, denied: None, in_force });
         }
         let mut denied = None;
         let credentials =
@@ -86,7 +95,7 @@ impl PreparedFleet {
         }
         own_folder(&settings.state, owner).context("[fleet] state")?;
         let wanted = Some(Wanted { settings: settings.clone(), credentials, secret });
-        Ok(Self { wanted, denied, configuration })
+        Ok(Self { wanted, denied, in_force })
     }
 }
 
@@ -116,7 +125,7 @@ impl FleetState {
         prepared: PreparedFleet,
         (observed, responses): (&Arc<Observed>, &Arc<Responses>),
     ) -> anyhow::Result<()> {
-        self.configuration.store(Arc::new(prepared.configuration));
+        self.in_force.store(Arc::new(prepared.in_force));
         let running = self.running.as_ref().map(|running| &running.wanted);
         let settings = |wanted: &Wanted| wanted.settings.clone();
         let is_same = match &prepared.denied {
@@ -146,7 +155,7 @@ impl FleetState {
         let machine = Local {
             observed: Arc::clone(observed),
             responses: Arc::clone(responses),
-            configuration: Arc::clone(&self.configuration),
+            in_force: Arc::clone(&self.in_force),
             configures: self.configures.clone(),
         };
         let settings = wanted.settings.clone();
@@ -195,7 +204,7 @@ impl FleetState {
 struct Local {
     observed: Arc<Observed>,
     responses: Arc<Responses>,
-    configuration: Arc<ArcSwap<String>>,
+    in_force: Arc<ArcSwap<InForce>>,
     configures: mpsc::UnboundedSender<ToConfigure>,
 }
 
@@ -243,8 +252,12 @@ impl Machine for Local {
     }
 
     fn readings(&self) -> Readings {
-        let configuration = self.configuration.load().to_string();
+        let configuration = self.in_force.load().check.clone();
         Readings { configuration, ..self.observed.readings() }
+    }
+
+    fn runs(&self) -> Option<Revision> {
+        self.in_force.load().revision
     }
 
     fn p99_us(&self, times: &[u64]) -> u64 {

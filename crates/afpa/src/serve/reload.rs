@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use afpa_config::{Config, Datagrams, Known, Loaded, Pushed};
-use afpa_fleet::{Configure, FleetFolder};
+use afpa_fleet::{Configure, Files, FleetFolder, KeptFiles, Revision};
 use afpa_server::Address;
 use anyhow::{Context as _, ensure};
 
@@ -32,11 +32,13 @@ impl Server {
     pub(super) fn configure(&mut self, options: &Serve, what: &Configure) -> Result<(), String> {
         let outcome = match what {
             Configure::Check(files) => {
-                let loaded = self.load(options, Pushed::These(Some(files)), false);
+                let revision = Revision::default();
+                let files = KeptFiles { revision, files: Files::clone(files) };
+                let loaded = self.load(options, Pushed::These(Some(&files)), false);
                 loaded.and_then(|mut loaded| self.only_what_a_reload_takes(&mut loaded.config))
             }
             Configure::Take(kept) => {
-                let files = kept.as_ref().map(|kept| &kept.files);
+                let files = kept.as_deref();
                 // The next start has it, or this process does not take it.
                 self.reload_with(options, Pushed::These(files), |next| {
                     let folder = FleetFolder::new(&next.fleet.state);
