@@ -73,6 +73,7 @@ impl Agent {
         let mut driver = Driver::new(instance);
         loop {
             let Err(error) = self.configure(&mut driver, &secret, streams).await;
+            driver.lost();
             tracing::debug!(%error, "the configuration of the fleet cannot be followed");
             if self.shared.lock().connected {
                 self.trouble(&format!("no answer about its configuration: {error}"));
@@ -112,12 +113,15 @@ impl Agent {
             let Seen { number, rollout: Some(rollout) } = &seen else { continue };
             self.shared.lock().configuring.rollout = Some(rollout.clone());
             self.run_wanted(rollout, &buckets, secret).await?;
-            let takers = self.takers();
-            let next = driver.step((*number, rollout), takers.as_deref(), self.shared.now());
+            let (takers, asked) = (self.takers(), self.shared.now());
+            let next = driver.step((*number, rollout), takers.as_deref(), asked);
             let Some(next) = next else { continue };
-            if self.write_rollout(&next, *number, &buckets, secret).await?
-                && next.phase != rollout.phase
-            {
+            if !self.write_rollout(&next, *number, &buckets, secret).await? {
+                driver.lost();
+                continue;
+            }
+            driver.wrote(number.saturating_add(1), asked, self.shared.now());
+            if next.phase != rollout.phase {
                 tell(&next);
             }
         }

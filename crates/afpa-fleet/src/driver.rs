@@ -1,25 +1,17 @@
-//! The lease of the process that drives a roll-out.
+//! The process that drives a roll-out: the one that holds the lease of its record.
 //!
-//! The driver writes the record anew every few seconds, each time in the place of the one that it has read. When the record
-//! has stayed the same for longer, by the clock of whoever looks, its driver is gone, and another process writes itself into
-//! it. Of two that do so at a time the servers take one. No clock is compared with another.
+//! The record names its driver, and each write of it is for the revision that it replaces, so it is a lease with a value:
+//! lease.rs says when a process may write. The holder's renewals and its steps are the same writes.
 
 use std::time::Duration;
 
+use crate::lease::Lease;
 use crate::rollout::{Phase, Rollout, Stage, Taker};
-
-/// The driver writes at least as often.
-const RENEW: Duration = Duration::from_secs(3);
-
-/// A record that has not changed for so long is nobody's.
-const LEASE: Duration = Duration::from_secs(10);
 
 /// This process, as one that may drive.
 #[derive(Debug)]
 pub struct Driver {
-    own: String,
-    /// The number of the record, and since when it is known.
-    seen: Option<(u64, Duration)>,
+    lease: Lease,
     /// The phase that this process drives, and since when.
     phase: Option<((u64, Stage, bool), Duration)>,
 }
@@ -27,37 +19,62 @@ pub struct Driver {
 impl Driver {
     /// Of the process `own`.
     pub fn new(own: String) -> Self {
-        Self { own, seen: None, phase: None }
+        Self { lease: Lease::new(own), phase: None }
     }
 
     /// The record that is to stand in the place of this one, if nobody else has changed it; `None`: it stays. `takers` is
-    /// `None` as long as not all that are there can have been heard.
+    /// `None` as long as not all that are there can have been heard. The write's end is told to [`wrote`](Self::wrote) or
+    /// [`lost`](Self::lost).
     pub fn step(
         &mut self,
         (number, rollout): (u64, &Rollout),
         takers: Option<&[Taker]>,
         now: Duration,
     ) -> Option<Rollout> {
-        let since = match self.seen {
-            Some((seen, since)) if seen == number => since,
-            _ => self.seen.insert((number, now)).1,
-        };
-        let unchanged = now.saturating_sub(since);
-        if rollout.is_over() || rollout.driver != self.own {
+        if rollout.is_over() {
+            // Nobody drives it, and the next push may be of servers that count anew.
             self.phase = None;
-            let is_left = !rollout.is_over() && unchanged >= LEASE;
-            let driver = self.own.clone();
-            return is_left.then(|| Rollout { driver, beats: 0, ..rollout.clone() });
+            self.lost();
+            return None;
+        }
+        self.lease.read(number, &rollout.driver, now);
+        if rollout.driver != self.lease.own() {
+            self.phase = None;
         }
         // A process that hears nobody judges nobody, and loses the lease.
         let takers = takers?;
+        if self.lease.held_at(now) != Some(number) {
+            let is_due = self.lease.attempt(now) == Some(number);
+            return is_due.then(|| self.renewed(rollout));
+        }
         let phase = (rollout.target, rollout.stage, rollout.phase == Phase::Watching);
         let begun = match self.phase {
             Some((known, begun)) if known == phase => begun,
             _ => self.phase.insert((phase, now)).1,
         };
         let next = rollout.next(takers, now.saturating_sub(begun));
-        let renewed = || Rollout { beats: rollout.beats.saturating_add(1), ..rollout.clone() };
-        next.or_else(|| (unchanged >= RENEW).then(renewed))
+        next.or_else(|| self.lease.attempt(now).map(|_| self.renewed(rollout)))
+    }
+
+    /// The servers have taken a write that began at `asked`.
+    pub fn wrote(&mut self, number: u64, asked: Duration, now: Duration) {
+        self.lease.wrote(number, asked, now);
+    }
+
+    /// A write was refused, or nobody knows its fate, or the servers do not answer. A process that finds itself in the record
+    /// all the same goes on with its phase.
+    pub fn lost(&mut self) {
+        self.lease.lost();
+    }
+
+    /// Whether this process drives, and no other one does.
+    pub fn holds(&self, now: Duration) -> bool {
+        self.lease.holds(now)
+    }
+
+    fn renewed(&self, rollout: &Rollout) -> Rollout {
+        let own = self.lease.own();
+        let beats = if rollout.driver == own { rollout.beats.saturating_add(1) } else { 0 };
+        Rollout { driver: own.to_owned(), beats, ..rollout.clone() }
     }
 }

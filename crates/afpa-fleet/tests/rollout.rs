@@ -35,11 +35,13 @@ struct Store {
 }
 
 impl Store {
-    fn write(&mut self, number: u64, next: Rollout) {
-        if number == self.number {
+    fn write(&mut self, number: u64, next: Rollout) -> bool {
+        let is_last = number == self.number;
+        if is_last {
             self.number += 1;
             self.rollout = next;
         }
+        is_last
     }
 }
 
@@ -157,8 +159,15 @@ impl World {
         let at = Duration::from_secs(now);
         if let Some(next) = machine.driver.step((number, &rollout), takers, at) {
             check_step(&rollout, &next);
-            store.write(number, next);
+            match store.write(number, next) {
+                true => machine.driver.wrote(number + 1, at, at),
+                false => machine.driver.lost(),
+            }
         }
+        let at = Duration::from_secs(self.now);
+        let drivers =
+            self.machines.iter().filter(|machine| machine.is_up && machine.driver.holds(at));
+        assert!(drivers.count() <= 1, "two machines drive");
     }
 
     fn start(&mut self, at: usize) {
