@@ -67,7 +67,13 @@ impl Agent {
         for Queued { id, order } in batch {
             let subject = format!("{}.{}", self.way.log_subject(log), order.subject());
             let payload = Envelope { by: by.clone(), order: order.clone() }.encode();
-            let message = PublishMessage::build().payload(payload.into()).message_id(id);
+            let message = PublishMessage::build().payload(payload.into());
+            let message = match log {
+                // It may come twice. Replicas compare numbers by their own clocks, and one that is behind at the end of the
+                // time for which they do may leave a message out that others have.
+                Log::Purges => message,
+                Log::Bans => message.message_id(id),
+            };
             let sent = streams.send_publish(subject.clone(), message).await;
             under_way.push(async move {
                 let outcome = match sent {
