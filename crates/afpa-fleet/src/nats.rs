@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::context::ContextBuilder;
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{Context, Message};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use bytes::Bytes;
@@ -57,6 +57,13 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// Looks at a log in a row that show more than has come before the consumer is made anew.
 const STUCK: u32 = 3;
+
+/// Looks at a log in a row that show less than has come before this machine believes it. A server that has just become the
+/// leader of a log may be behind for a moment.
+const BEHIND: u32 = 3;
+
+/// A server that says nothing about the logs for so long, though it is connected, may be cut off from the others.
+const DEAF: Duration = Duration::from_secs(5);
 
 /// Beats without a server before the log says so.
 const UNREACHED: u32 = 3;
@@ -136,7 +143,7 @@ impl Agent {
         streams: &Context,
     ) -> Result<Infallible, Fault> {
         let stream = streams.get_or_create_stream(self.way.log(kind)).await?;
-        let found = found(&stream.get_info().await?);
+        let found = self.find(kind, *place, &stream).await?;
         let mut follower = match Follower::begin(kind, *place, found) {
             Begun::Follows(follower) => follower,
             Begun::Missed(unflushed) => {
@@ -155,13 +162,16 @@ impl Agent {
         self.well(kind, &follower);
         let mut look = interval(BEAT);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut behind = (follower.next(), 0);
+        let (mut behind, mut ahead) = ((follower.next(), 0), 0);
         loop {
             tokio::select! {
                 message = messages.next() => {
                     let message = message.ok_or("the consumer has ended")??;
                     self.deliver(kind, &mut follower, &message)?;
-                    self.arrive(kind, &follower, place);
+                    *place = Some(follower.position());
+                    if ahead == 0 {
+                        self.arrive(kind, &follower, place);
+                    }
                 }
                 _ = look.tick() => {
                     let now = self::found(&stream.get_info().await?);
@@ -169,6 +179,14 @@ impl Agent {
                         return Err("the log was made anew".into());
                     }
                     self.shared.word(kind, now.last);
+                    let was_ahead = ahead > 0;
+                    ahead = if follower.position().sequence > now.last { ahead + 1 } else { 0 };
+                    match ahead {
+                        0 if was_ahead => self.arrive(kind, &follower, place),
+                        0 => {}
+                        BEHIND.. => return Err("its servers do not agree on it".into()),
+                        _ => self.shared.doubt(kind),
+                    }
                     behind = match follower.next() {
                         next if next > now.last || next != behind.0 => (next, 0),
                         next => (next, behind.1 + 1),
@@ -178,6 +196,27 @@ impl Agent {
                     }
                 }
             }
+        }
+    }
+
+    /// The log as its leader has it. While that has less than this machine has done, the machine claims no place: a number may
+    /// be given to another order.
+    async fn find(
+        &self,
+        kind: Log,
+        place: Option<Position>,
+        stream: &Stream,
+    ) -> Result<Found, Fault> {
+        let mut looks = 1;
+        loop {
+            let found = found(&stream.get_info().await?);
+            let is_behind = |place: Position| place.log == found.log && place.sequence > found.last;
+            if looks >= BEHIND || !place.is_some_and(is_behind) {
+                return Ok(found);
+            }
+            self.shared.doubt(kind);
+            looks += 1;
+            sleep(BEAT).await;
         }
     }
 
@@ -245,7 +284,7 @@ impl Agent {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before = (Instant::now(), self.machine.readings());
         let mut softened = Duration::ZERO;
-        let (mut was_connected, mut unreached) = (false, 0);
+        let (mut was_connected, mut unreached, mut deaf_since) = (false, 0, None);
         loop {
             tokio::select! {
                 _ = tick.tick() => {
@@ -257,6 +296,7 @@ impl Agent {
                     self.take_in_left();
                     self.tell_twins();
                     self.complain(&mut unreached).await;
+                    self.go_elsewhere(&mut deaf_since, client).await;
                 }
                 () = self.shared.moved.notified() => sleep(GATHER).await,
             }
@@ -322,6 +362,19 @@ impl Agent {
         let mut state = self.shared.lock();
         if !state.connected {
             state.trouble = Some(why);
+        }
+    }
+
+    /// Leaves a server that may be cut off from the others: it is well with its clients, and knows nothing of the logs. The next
+    /// one is drawn by lot.
+    async fn go_elsewhere(&self, deaf_since: &mut Option<Duration>, client: &Client) {
+        let now = self.shared.now();
+        if !self.shared.lock().connected || self.shared.silence() < DEAF {
+            *deaf_since = None;
+        } else if now.saturating_sub(*deaf_since.get_or_insert(now)) >= DEAF {
+            *deaf_since = None;
+            tracing::debug!("the server says nothing about the logs: another one is tried");
+            let _ = client.force_reconnect().await;
         }
     }
 

@@ -209,6 +209,17 @@ impl Shared {
         self.caught_up.notify_all();
     }
 
+    /// The servers do not agree on a log: no place in it says anything.
+    pub(crate) fn doubt(&self, kind: Log) {
+        let mut state = self.lock();
+        match kind {
+            Log::Purges => state.beat.purges = None,
+            Log::Bans => state.beat.bans = None,
+        }
+        drop(state);
+        self.moved.notify_one();
+    }
+
     /// There was word about a log.
     pub(crate) fn word(&self, kind: Log, last: u64) {
         let now = self.now();
