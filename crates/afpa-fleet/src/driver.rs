@@ -23,7 +23,7 @@ impl Driver {
     }
 
     /// The record that is to stand in the place of this one, if nobody else has changed it; `None`: it stays. `takers` is
-    /// `None` as long as not all that are there can have been heard. The write's end is told to [`wrote`](Self::wrote) or
+    /// `None` as long as not all that are there can have been heard. After the write comes a call of [`wrote`](Self::wrote), or of
     /// [`lost`](Self::lost).
     pub fn step(
         &mut self,

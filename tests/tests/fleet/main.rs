@@ -12,3 +12,4 @@ mod members;
 mod origin;
 mod purges;
 mod reports;
+mod storm;
