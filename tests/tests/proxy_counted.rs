@@ -280,6 +280,36 @@ fn one_request_a_connection(io: &str) {
     assert!(raw.connections() <= AT_ONCE as usize, "{} connections", raw.connections());
 }
 
+/// The kernel marks the segment of the answer when the connection is closed, and sends no other for its end.
+#[test]
+fn the_end_of_a_connection_leaves_with_the_last_answer() {
+    const AT_ONCE: u64 = 20;
+    const ROUNDS: u64 = 10;
+    let raw = small(1);
+    let server = proxy(&[raw.to()]);
+    (0..4).for_each(|_| ask_for_the_last_time(&server, AT_ONCE));
+    let strace = trace!(server);
+    (0..ROUNDS).for_each(|_| ask_for_the_last_time(&server, AT_ONCE));
+    let lines = strace.lines();
+    let has = |line: &&String, words: [&str; 2]| words.iter().all(|word| line.contains(word));
+    let requests = lines.iter().filter(|line| has(line, ["sendto(", "\"GET "]));
+    assert!(
+        requests.clone().all(|line| !line.contains("MSG_MORE")),
+        "the server waits for nothing"
+    );
+    assert_eq!(requests.count() as u64, AT_ONCE * ROUNDS);
+    let answers: Vec<_> =
+        lines.iter().filter(|line| has(line, ["sendto(", "\"HTTP/1.1 200"])).collect();
+    assert_eq!(answers.len() as u64, AT_ONCE * ROUNDS);
+    assert!(answers.iter().all(|line| line.contains("MSG_MORE")), "{:?}", answers.first());
+    // A connection that goes on has no end to wait for.
+    let strace = trace!(server);
+    let mut client = server.connect();
+    (0..ROUNDS).for_each(|_| assert_eq!(client.get("/small").body.len(), 102));
+    let lines = strace.lines();
+    assert!(lines.iter().all(|line| !line.contains("MSG_MORE")), "{lines:?}");
+}
+
 /// A script is asked for with a connection of its own: it is made, registered, forgotten and closed, and nothing else is waited
 /// for than the client and the answer. The script's file is looked for once a second. nginx has fourteen calls in all.
 #[test]

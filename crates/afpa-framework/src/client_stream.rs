@@ -78,6 +78,12 @@ pub trait ClientStream {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
+    /// Sends from `bytes`, behind which nothing follows on this connection: it is closed at once when they were sent. So its end
+    /// may leave with them.
+    fn poll_send_last(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, bytes, false)
+    }
+
     /// Sends from `bytes` as much as the client takes now, which may be nothing; it never waits for the client. While it is
     /// pending, `bytes` may be lent to the kernel and empty, and it is to be called again with the same vector, before
     /// anything else is sent.

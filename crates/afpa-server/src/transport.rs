@@ -40,6 +40,9 @@ pub trait Transport: Unpin {
     /// Whether it keeps bytes that others hold as well, and no copy of them.
     const KEEPS_BYTES: bool = false;
 
+    /// Whether the end of the connection leaves with bytes that were sent with `more`, and never behind them.
+    const JOINS_END: bool = false;
+
     /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 

@@ -126,6 +126,17 @@ impl Strace {
         String::from_utf8_lossy(&log).lines().filter_map(call_of).map(str::to_owned).collect()
     }
 
+    /// Detaches and gives the lines of the calls begun while attached, in their order.
+    ///
+    /// # Panics
+    /// When strace does not end.
+    pub fn lines(mut self) -> Vec<String> {
+        self.stop();
+        let log = std::fs::read(self.folder.path().join("calls")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        log.lines().filter(|line| call_of(line).is_some()).map(str::to_owned).collect()
+    }
+
     fn wait_until_attached(&mut self, pid: u32) -> Result<(), String> {
         let threads = crate::proc::Process(pid).threads().map_err(|error| error.to_string())?;
         let start = Instant::now();

@@ -67,6 +67,9 @@ pub(super) struct Download {
     /// The client did not take the gathered bytes at once.
     slow: bool,
     phase: Phase,
+    /// The client's connection is closed as soon as the response was sent. Nothing may be waited for in between, because the end of
+    /// the connection leaves with the last bytes.
+    closes: bool,
     /// Compresses the content.
     encoder: Option<Encoder>,
     /// Its output, until it is gathered.
@@ -239,6 +242,7 @@ impl Download {
             lent: false,
             slow: false,
             phase: Phase::Head,
+            closes: false,
             encoder: None,
             coded: Vec::new(),
             read: 0,
@@ -434,7 +438,12 @@ impl Download {
     ) -> Poll<io::Result<usize>> {
         let direct = self.buffer.as_deref().and_then(|buffer| buffer.get(self.direct.clone()));
         let direct = direct.unwrap_or_default();
+        let is_end = self.closes && direct.is_empty() && matches!(self.phase, Phase::Last);
         match self.out.get(self.sent..).unwrap_or_default() {
+            gathered if is_end => client.poll_send_last(cx, gathered).map_ok(|n| {
+                self.sent += n;
+                n
+            }),
             [] => client.poll_send(cx, direct, false).map_ok(|n| {
                 self.direct.start += n;
                 n
@@ -585,6 +594,7 @@ impl Download {
             Passing::On | Passing::Withheld => response.delivery(terms.version),
         };
         let keep = terms.keep && delivery != Delivery::Close;
+        self.closes = !keep;
         let connection = match (keep, terms.version) {
             (false, _) => Connection::Close,
             (true, Version::Http11 | Version::Http2 | Version::Http3) => Connection::Implied,

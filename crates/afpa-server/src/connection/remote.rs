@@ -30,6 +30,10 @@ pub(super) struct LentClient<'c, M: Module, T> {
 /// An exchange that moves more than this is not a short one: its pieces leave the ring.
 pub(crate) const SHORT: u64 = 32 * 1024;
 
+/// Bytes that one segment carries nearly everywhere. Of more, the kernel sends the whole segments at once, and the end of the
+/// connection would leave with the rest: that is as many packets as without.
+const ONE_SEGMENT: usize = 1400;
+
 impl<'c, M: Module, T: Transport> LentClient<'c, M, T> {
     pub(super) fn new(connection: &'c mut Connection<M, T>) -> Self {
         let worker = Rc::clone(&connection.worker);
@@ -155,6 +159,11 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
         let sent = self.connection.transport.poll_send(cx, bytes, more);
         self.count_sent(&sent);
         sent
+    }
+
+    fn poll_send_last(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let joins = T::JOINS_END && bytes.len() <= ONE_SEGMENT;
+        self.poll_send(cx, bytes, joins)
     }
 
     fn poll_send_gathered(

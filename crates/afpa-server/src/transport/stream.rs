@@ -184,6 +184,9 @@ impl Stream {
 }
 
 impl Transport for Stream {
+    /// By TCP: `close` and `shutdown` mark the last segment that has not left (`tcp_send_fin`).
+    const JOINS_END: bool = true;
+
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         if !self.ahead.is_empty() {
             let n = self.ahead.len().min(buffer.len());

@@ -65,6 +65,37 @@ impl<'c, C: ClientStream + ?Sized> Outlived<'c, C> {
         }
         Poll::Ready(Ok(()))
     }
+
+    /// Has `send` pass these bytes on, behind those that wait.
+    fn poll_pass(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        send: impl FnOnce(&mut C, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let sent = match self.poll_backlog(cx) {
+            _ if self.is_gone => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Poll::Ready(Ok(())) => send(self.client, cx),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        if !self.goes_on.get() {
+            return sent;
+        }
+        match sent {
+            Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
+            Poll::Ready(_) => {
+                self.is_gone = true;
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Poll::Pending if self.backlog.push(bytes) => Poll::Ready(Ok(bytes.len())),
+            Poll::Pending => {
+                // There is no more memory for that: the exchange goes on at the speed of its client.
+                self.goes_on.set(false);
+                Poll::Pending
+            }
+        }
+    }
 }
 
 impl<C: ClientStream + ?Sized> ClientStream for Outlived<'_, C> {
@@ -115,28 +146,11 @@ impl<C: ClientStream + ?Sized> ClientStream for Outlived<'_, C> {
         bytes: &[u8],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let sent = match self.poll_backlog(cx) {
-            _ if self.is_gone => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            Poll::Ready(Ok(())) => self.client.poll_send(cx, bytes, more),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        };
-        if !self.goes_on.get() {
-            return sent;
-        }
-        match sent {
-            Poll::Ready(Ok(n)) if n > 0 => Poll::Ready(Ok(n)),
-            Poll::Ready(_) => {
-                self.is_gone = true;
-                Poll::Ready(Ok(bytes.len()))
-            }
-            Poll::Pending if self.backlog.push(bytes) => Poll::Ready(Ok(bytes.len())),
-            Poll::Pending => {
-                // There is no more memory for that: the exchange goes on at the speed of its client.
-                self.goes_on.set(false);
-                Poll::Pending
-            }
-        }
+        self.poll_pass(cx, bytes, |client, cx| client.poll_send(cx, bytes, more))
+    }
+
+    fn poll_send_last(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_pass(cx, bytes, |client, cx| client.poll_send_last(cx, bytes))
     }
 
     fn poll_send_gathered(
