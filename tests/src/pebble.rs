@@ -151,9 +151,30 @@ impl Pebble {
             .args(["-dnsserver", &self.resolver.unwrap_or(self.names).to_string()]);
         command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_AUTHZREUSE", "0");
         command.env("PEBBLE_WFE_NONCEREJECT", refused_nonces.to_string());
-        self.processes.push(quiet(&mut command));
+        let log = fs::File::options().create(true).append(true).open(self.log());
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(log.expect("a log"));
+        self.processes.push(Running::start(&mut command));
         let at = self.at;
         eventually("the authority listens", || std::net::TcpStream::connect(at).is_ok());
+    }
+
+    /// How many orders it has got, and how many certificates it has issued.
+    pub fn orders(&self) -> (usize, usize) {
+        let log = self.said();
+        (log.matches("Added order ").count(), log.matches("Issued certificate serial ").count())
+    }
+
+    /// How many accounts it has.
+    pub fn accounts(&self) -> usize {
+        self.said().matches(" accounts in memory").count()
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("pebble.log")
     }
 
     /// Has it suggest another certificate at once, as before a revocation. `false` says SKIP, because this pebble is too

@@ -3,41 +3,31 @@
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AccountBuilder, AuthorizationHandle, AuthorizationStatus, Authorizations,
-    ChallengeHandle, ChallengeType, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    Account, AccountBuilder, AuthorizationHandle, Authorizations, ExternalAccountKey, NewAccount,
+    Order, RetryPolicy,
 };
-use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 
 use crate::certificate::Facts;
-use crate::challenges::{AlpnCertificate, Challenges, Shown};
+use crate::challenges::Challenges;
 use crate::due::Window;
 use crate::error::AcmeError;
 use crate::https::Https;
-use crate::program::Record;
-use crate::settings::{AcmeSettings, ChallengeKind, ExternalAccount};
+use crate::settings::{AcmeSettings, ExternalAccount};
 use crate::state::StateFolder;
-use crate::zone::RecordInZone;
+use crate::together::{Alone, Counter, Held, OrderRecord, drive};
 
 /// How long an authority may take to look at the answers, and to certify.
-const POLLS: Duration = Duration::from_secs(90);
-const PATIENCE: RetryPolicy =
+pub(crate) const POLLS: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(POLLS);
-
-/// The answer to an open challenge. Dropping it withdraws the answer.
-enum Answer {
-    Shown(#[expect(dead_code, reason = "held until the order has ended")] Shown),
-    Record(Record),
-    InZone(#[expect(dead_code, reason = "held until the order has ended")] RecordInZone),
-}
 
 /// An authority at which there is an account.
 pub(crate) struct Authority<'s> {
-    settings: &'s AcmeSettings,
-    challenges: &'s Challenges,
-    account: Account,
+    pub(crate) settings: &'s AcmeSettings,
+    pub(crate) challenges: &'s Challenges,
+    pub(crate) account: Account,
     /// How long it may be silent.
-    patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 impl<'s> Authority<'s> {
@@ -56,7 +46,11 @@ impl<'s> Authority<'s> {
                 })?;
                 in_time(patience, builder(settings)?.from_credentials(known)).await?
             }
-            None => open_account(settings, state, patience).await?,
+            None => {
+                let (account, json) = open_account(settings, patience).await?;
+                state.store_account(&settings.directory, &json)?;
+                account
+            }
         };
         Ok(Self { settings, challenges, account, patience })
     }
@@ -67,112 +61,20 @@ impl<'s> Authority<'s> {
         names: &[String],
         replaced: Option<&Facts>,
     ) -> Result<String, AcmeError> {
-        let identifiers: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
-        let wanted = || {
-            let wanted = NewOrder::new(&identifiers);
-            match &self.settings.profile {
-                Some(profile) => wanted.profile(profile),
-                None => wanted,
-            }
-        };
-        let mut order = match replaced.and_then(|facts| facts.identifier.clone()) {
-            Some(before) => match self.new_order(&wanted().replaces(before)).await {
-                Ok(order) => order,
-                // An authority without renewal information, or one that knows another successor already.
-                Err(_) => self.new_order(&wanted()).await?,
-            },
-            None => self.new_order(&wanted()).await?,
-        };
-        let mut answers = Vec::new();
-        let certified = self.certify(&mut order, &mut answers).await;
-        for answer in answers {
-            if let Answer::Record(record) = answer {
-                record.remove().await;
-            }
-        }
-        certified
+        let counter = Counter { authority: self, names, replaced };
+        let mut alone = Alone::new(self.challenges);
+        drive(&counter, &mut alone, &mut OrderRecord::default(), names).await
     }
 
-    async fn new_order(&self, wanted: &NewOrder<'_>) -> Result<Order, AcmeError> {
-        in_time(self.patience, self.account.new_order(wanted)).await
-    }
-
-    async fn certify(
+    /// Goes on with an order that all machines know, or places one.
+    pub(crate) async fn order_for_all(
         &self,
-        order: &mut Order,
-        answers: &mut Vec<Answer>,
+        names: &[String],
+        replaced: Option<&Facts>,
+        (held, record): (&mut Box<dyn Held>, &mut OrderRecord),
     ) -> Result<String, AcmeError> {
-        self.answer_challenges(order, answers).await?;
-        match in_time(POLLS + self.patience, order.poll_ready(&PATIENCE)).await {
-            Ok(OrderStatus::Ready) => {}
-            Ok(_) => return Err(refused(order, self.patience).await),
-            Err(AcmeError::Authority(instant_acme::Error::Api(problem))) => {
-                tracing::debug!(%problem, "the order is invalid");
-                return Err(refused(order, self.patience).await);
-            }
-            Err(error) => return Err(error),
-        }
-        let key = in_time(self.patience, order.finalize()).await?;
-        let chain = in_time(POLLS + self.patience, order.poll_certificate(&PATIENCE)).await?;
-        Ok(format!("{key}{chain}"))
-    }
-
-    async fn answer_challenges(
-        &self,
-        order: &mut Order,
-        answers: &mut Vec<Answer>,
-    ) -> Result<(), AcmeError> {
-        let (kind, shown) = match self.settings.challenge {
-            ChallengeKind::Http01 => (ChallengeType::Http01, "http-01"),
-            ChallengeKind::TlsAlpn01 => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
-            ChallengeKind::Dns01 => (ChallengeType::Dns01, "dns-01"),
-        };
-        let mut authorizations = order.authorizations();
-        while let Some(mut authorization) = next(&mut authorizations, self.patience).await? {
-            if authorization.status == AuthorizationStatus::Valid {
-                continue;
-            }
-            let name = authorization.identifier().to_string();
-            let mut challenge = authorization
-                .challenge(kind.clone())
-                .ok_or(AcmeError::NotOffered { challenge: shown, name })?;
-            answers.push(self.answer(&challenge).await?);
-            in_time(self.patience, challenge.set_ready()).await?;
-        }
-        Ok(())
-    }
-
-    async fn answer(&self, challenge: &ChallengeHandle<'_>) -> Result<Answer, AcmeError> {
-        let proof = challenge.key_authorization();
-        let name = match challenge.identifier().identifier {
-            Identifier::Dns(name) => name.clone(),
-            _ => return Err(AcmeError::Certificate("it is for no name".to_owned())),
-        };
-        Ok(match self.settings.challenge {
-            ChallengeKind::Http01 => {
-                Answer::Shown(self.challenges.show_response(&challenge.token, proof.as_str()))
-            }
-            ChallengeKind::TlsAlpn01 => {
-                let made = alpn_certificate(&name, proof.digest().as_ref())
-                    .map_err(|error| AcmeError::Certificate(error.to_string()))?;
-                Answer::Shown(self.challenges.show_certificate(&name, made))
-            }
-            ChallengeKind::Dns01 => {
-                let value = proof.dns_value();
-                match (&self.settings.dns_program, self.challenges.zones()) {
-                    (None, Some(zones)) => {
-                        let name = self.settings.challenge_alias.as_ref().unwrap_or(&name);
-                        let record = format!("_acme-challenge.{name}");
-                        Answer::InZone(RecordInZone::set(zones, record, value)?)
-                    }
-                    (program, _) => {
-                        let program = program.as_deref().unwrap_or("afpa-dns".as_ref());
-                        let record = format!("_acme-challenge.{name}");
-                        Answer::Record(Record::set(program, record, value).await?)
-                    }
-                }
-            }
-        })
+        let counter = Counter { authority: self, names, replaced };
+        drive(&counter, held, record, names).await
     }
 
     /// When the authority would like to be asked for the next one, and for how long that is true; `None`: it does not say.
@@ -192,7 +94,7 @@ fn builder(settings: &AcmeSettings) -> Result<AccountBuilder, AcmeError> {
 
 /// An answer of the authority, if it does not take longer than that. Nothing below limits how long it may be silent, and
 /// a connection can be lost without a word: the certificate would never be renewed.
-async fn in_time<A>(
+pub(crate) async fn in_time<A>(
     patience: Duration,
     answer: impl Future<Output = Result<A, instant_acme::Error>>,
 ) -> Result<A, AcmeError> {
@@ -202,7 +104,7 @@ async fn in_time<A>(
     }
 }
 
-async fn next<'a>(
+pub(crate) async fn next<'a>(
     authorizations: &'a mut Authorizations<'_>,
     patience: Duration,
 ) -> Result<Option<AuthorizationHandle<'a>>, AcmeError> {
@@ -210,11 +112,11 @@ async fn next<'a>(
     in_time(patience, next).await
 }
 
-async fn open_account(
+/// Opens an account. Returns what there is to keep of it, too.
+pub(crate) async fn open_account(
     settings: &AcmeSettings,
-    state: &StateFolder,
     patience: Duration,
-) -> Result<Account, AcmeError> {
+) -> Result<(Account, Vec<u8>), AcmeError> {
     let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = contact.as_deref().into_iter().collect();
     let external = settings.external_account.as_ref().map(external_key).transpose()?;
@@ -227,9 +129,8 @@ async fn open_account(
     let opened = builder(settings)?.create(&wanted, directory, external.as_ref());
     let (account, credentials) = in_time(patience, opened).await?;
     let json = serde_json::to_vec_pretty(&credentials).map_err(instant_acme::Error::from)?;
-    state.store_account(&settings.directory, &json)?;
     tracing::info!(directory = settings.directory, "an account was opened");
-    Ok(account)
+    Ok((account, json))
 }
 
 fn external_key(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeError> {
@@ -243,18 +144,8 @@ fn external_key(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeErr
     Ok(ExternalAccountKey::new(account.key_id.clone(), &key))
 }
 
-/// The certificate of RFC 8737 section 3: signed by itself, for the name, with the digest of the proof.
-fn alpn_certificate(name: &str, digest: &[u8]) -> Result<AlpnCertificate, rcgen::Error> {
-    let key = KeyPair::generate()?;
-    let mut wanted = CertificateParams::new(vec![name.to_owned()])?;
-    wanted.distinguished_name = DistinguishedName::new();
-    wanted.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
-    let certificate = wanted.self_signed(&key)?;
-    Ok(AlpnCertificate { certificate: certificate.der().to_vec(), key: key.serialize_der() })
-}
-
 /// The first name that the authority refused, with its reason.
-async fn refused(order: &mut Order, patience: Duration) -> AcmeError {
+pub(crate) async fn refused(order: &mut Order, patience: Duration) -> AcmeError {
     let mut authorizations = order.authorizations();
     while let Ok(Some(mut authorization)) = next(&mut authorizations, patience).await {
         // The state fetched before the challenge was answered lacks the error.

@@ -70,6 +70,9 @@ pub enum AcmeError {
         /// The reason.
         why: String,
     },
+    /// The other machines of the fleet, or its servers.
+    #[error("the fleet: {0}")]
+    Others(String),
     /// The certificate that came is not usable.
     #[error("the authority sent a certificate that cannot be used: {0}")]
     Certificate(String),
@@ -81,6 +84,23 @@ impl AcmeError {
         const UNKNOWN: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
         matches!(self, Self::Authority(instant_acme::Error::Api(problem))
             if problem.r#type.as_deref() == Some(UNKNOWN))
+    }
+
+    /// Whether the authority has no such order any more, or has that of another account.
+    pub(crate) fn is_no_order(&self) -> bool {
+        let Self::Authority(instant_acme::Error::Api(problem)) = self else { return false };
+        const KINDS: [&str; 2] =
+            ["urn:ietf:params:acme:error:malformed", "urn:ietf:params:acme:error:unauthorized"];
+        let is_said = match problem.status {
+            Some(status) => matches!(status, 401 | 403 | 404),
+            None => problem.r#type.as_deref().is_some_and(|kind| KINDS.contains(&kind)),
+        };
+        is_said && !self.is_unknown_account()
+    }
+
+    /// Whether no certificate will come of the order.
+    pub(crate) fn ends_order(&self) -> bool {
+        matches!(self, Self::NotOurs { .. } | Self::Certificate(_))
     }
 
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {

@@ -13,6 +13,8 @@
 //! With certificates on demand the names are those that clients ask for, as far as the operator has allowed them
 //! ([`Demand`]).
 //!
+//! Machines of a fleet order together: one places an order, all answer its challenges, and all have the certificate ([`Others`]).
+//!
 //! The server reads two things of it: [`Challenges`], which it shows to the authority, and the files of the folder,
 //! which it loads as it loads every other certificate.
 
@@ -27,6 +29,7 @@ mod manager;
 mod program;
 mod settings;
 mod state;
+mod together;
 mod zone;
 
 pub use certificate::Facts;
@@ -34,7 +37,8 @@ pub use challenges::{AlpnCertificate, Challenges};
 pub use demand::{Answer, Demand, OnDemand};
 pub use due::{Lifetime, Window, pause_after, renewal_at};
 pub use error::AcmeError;
-pub use manager::{Clock, Manager, Pace, Shared, Status, Statuses};
+pub use manager::{Clock, Manager, OtherMachines, Pace, Shared, Status, Statuses};
 pub use settings::{AcmeSettings, ChallengeKind, ExternalAccount, LETS_ENCRYPT};
 pub use state::StateFolder;
+pub use together::{Answers, Begun, Held, Kind, Later, NotARecord, OrderRecord, Others, Proof};
 pub use zone::ChallengeZones;

@@ -1,9 +1,11 @@
 //! The thread that sees to it that there are certificates.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::oneshot;
 
 use crate::authority::Authority;
@@ -14,6 +16,7 @@ use crate::due::{Window, pause_after, renewal_at};
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
 use crate::state::StateFolder;
+use crate::together::Others;
 
 /// Seconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -77,7 +80,7 @@ impl Statuses {
 }
 
 /// The state that a manager shares with the server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Shared {
     /// The answers that the server shows to the authority.
     pub challenges: Challenges,
@@ -85,7 +88,12 @@ pub struct Shared {
     pub statuses: Statuses,
     /// The names that clients ask for.
     pub demand: Demand,
+    /// The other machines, with which this one orders; none: it is alone.
+    pub others: Arc<ArcSwapOption<OtherMachines>>,
 }
+
+/// The other machines.
+pub type OtherMachines = Box<dyn Others>;
 
 /// Orders certificates for as long as it lives, from [`Manager::begin`] on.
 pub struct Manager {
@@ -152,11 +160,14 @@ impl Drop for Manager {
     }
 }
 
+/// The longest time between two looks while a certificate waits for another machine.
+const WAIT: Duration = Duration::from_secs(2);
+
 /// A certificate that is wanted.
-struct Wanted {
-    names: Vec<String>,
+pub(crate) struct Wanted {
+    pub(crate) names: Vec<String>,
     /// The facts of the certificate that is there.
-    facts: Option<Facts>,
+    pub(crate) facts: Option<Facts>,
     /// The renewal window that the authority suggests, if any.
     window: Option<Window>,
     /// The second at which the authority is asked for the window again.
@@ -164,17 +175,21 @@ struct Wanted {
     /// A random number below 1000: it chooses the time within a window, and spreads the attempts of many servers.
     chance: u64,
     /// Not before this second.
-    not_yet: u64,
+    pub(crate) not_yet: u64,
     /// A client has asked for it.
-    on_demand: bool,
-    status: Status,
+    pub(crate) on_demand: bool,
+    /// It waits for another machine, or for all of them.
+    pub(crate) waits: bool,
+    /// The record of the fleet, as it was looked at last.
+    pub(crate) heard: Option<Arc<str>>,
+    pub(crate) status: Status,
 }
 
-struct Work {
-    settings: AcmeSettings,
-    state: StateFolder,
-    shared: Shared,
-    pace: Pace,
+pub(crate) struct Work {
+    pub(crate) settings: AcmeSettings,
+    pub(crate) state: StateFolder,
+    pub(crate) shared: Shared,
+    pub(crate) pace: Pace,
 }
 
 impl Work {
@@ -195,10 +210,29 @@ impl Work {
             }
             all.retain(|wanted| !self.is_over(wanted));
             self.tell(&all);
+            self.rest(&mut all).await;
+        }
+    }
+
+    /// Until the next look. Demand is met meanwhile, and what comes from the fleet is taken.
+    async fn rest(&self, all: &mut Vec<Wanted>) {
+        let others = self.shared.others.load_full();
+        let waits = all.iter().any(|wanted| wanted.waits);
+        let pause = if waits { self.pace.look.min(WAIT) } else { self.pace.look };
+        let mut look = pin!(tokio::time::sleep(pause));
+        loop {
+            let changed = async {
+                match &others {
+                    Some(others) => others.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = tokio::time::sleep(self.pace.look) => {}
-                () = self.shared.demand.asked() => self.meet_demand(&mut all).await,
+                () = &mut look => return,
+                () = self.shared.demand.asked() => return self.meet_demand(all).await,
+                () = changed => self.take_in_all(all),
             }
+            self.tell(all);
         }
     }
 
@@ -285,6 +319,9 @@ impl Work {
     }
 
     async fn attend(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
+        if let Some(others) = self.shared.others.load_full() {
+            return self.attend_together(&**others, wanted, now).await;
+        }
         self.look_in_folder(wanted)?;
         if !wanted.is_due(now) {
             self.ask_for_window(wanted, now).await;
@@ -300,14 +337,14 @@ impl Work {
 
     /// Reads the certificate in the folder, which is the one that is served. An unreadable one counts as missing, so it
     /// is ordered anew.
-    fn look_in_folder(&self, wanted: &mut Wanted) -> Result<(), AcmeError> {
+    pub(crate) fn look_in_folder(&self, wanted: &mut Wanted) -> Result<(), AcmeError> {
         let found = self.state.certificate(&wanted.names)?;
         wanted.found(found.and_then(|pem| Facts::read(&pem).ok()));
         Ok(())
     }
 
     /// The authority is asked as often as it wants, without an effect if it does not answer.
-    async fn ask_for_window(&self, wanted: &mut Wanted, now: u64) {
+    pub(crate) async fn ask_for_window(&self, wanted: &mut Wanted, now: u64) {
         const AT_LEAST: u64 = 3600;
         const AT_MOST: u64 = 24 * 3600;
         if now < wanted.ask_at {
@@ -338,30 +375,44 @@ impl Work {
             }
             ordered => ordered?,
         };
-        let facts = Facts::read(pem.as_bytes()).map_err(AcmeError::Certificate)?;
-        if !facts.is_for(&wanted.names) || facts.lifetime.not_after <= now {
-            let why = format!("it is for {}", facts.names.join(", "));
-            return Err(AcmeError::Certificate(why));
-        }
-        self.state.store_certificate(&wanted.names, &pem)?;
+        let facts = usable(&pem, wanted, now)?;
+        self.use_ordered(wanted, (&pem, facts))
+    }
+
+    /// Stores a certificate that this process has ordered.
+    pub(crate) fn use_ordered(
+        &self,
+        wanted: &mut Wanted,
+        (pem, facts): (&str, Facts),
+    ) -> Result<(), AcmeError> {
+        self.state.store_certificate(&wanted.names, pem)?;
         wanted.issued(facts);
         if let Some(name) = wanted.names.first().filter(|_| wanted.on_demand) {
             self.shared.demand.is_here(name);
         }
-        tracing::info!("there is a new certificate for {names}");
+        tracing::info!("there is a new certificate for {}", wanted.names.join(", "));
         Ok(())
     }
 
-    async fn authority(&self) -> Result<Authority<'_>, AcmeError> {
+    pub(crate) async fn authority(&self) -> Result<Authority<'_>, AcmeError> {
         let patience = self.pace.patience;
         Authority::connect(&self.settings, &self.shared.challenges, &self.state, patience).await
     }
 
     async fn order_once(&self, wanted: &Wanted) -> Result<String, AcmeError> {
         let authority = self.authority().await?;
-        let replaced = wanted.facts.as_ref().filter(|facts| facts.is_for(&wanted.names));
-        authority.order(&wanted.names, replaced).await
+        authority.order(&wanted.names, wanted.right()).await
     }
+}
+
+/// The facts of a certificate that came, if it is the one that is wanted.
+pub(crate) fn usable(pem: &str, wanted: &Wanted, now: u64) -> Result<Facts, AcmeError> {
+    let facts = Facts::read(pem.as_bytes()).map_err(AcmeError::Certificate)?;
+    if !facts.is_for(&wanted.names) || facts.lifetime.not_after <= now {
+        let why = format!("it is for {}", facts.names.join(", "));
+        return Err(AcmeError::Certificate(why));
+    }
+    Ok(facts)
 }
 
 impl Wanted {
@@ -377,11 +428,18 @@ impl Wanted {
             chance,
             not_yet: 0,
             on_demand: false,
+            waits: false,
+            heard: None,
             status,
         }
     }
 
-    fn found(&mut self, facts: Option<Facts>) {
+    /// The facts of the certificate that is there, if it is for these names.
+    pub(crate) fn right(&self) -> Option<&Facts> {
+        self.facts.as_ref().filter(|facts| facts.is_for(&self.names))
+    }
+
+    pub(crate) fn found(&mut self, facts: Option<Facts>) {
         if self.facts != facts {
             (self.window, self.ask_at) = (None, 0);
         }
@@ -391,13 +449,12 @@ impl Wanted {
 
     /// Plans the next order: at once, if the certificate that is there is for other names.
     fn plan(&mut self) {
-        let right = self.facts.as_ref().filter(|facts| facts.is_for(&self.names));
         let next = |facts: &Facts| renewal_at(facts.lifetime, self.window, self.chance);
-        self.status.next = right.map_or(0, next);
+        self.status.next = self.right().map_or(0, next);
         self.status.not_after = self.facts.as_ref().map(|facts| facts.lifetime.not_after);
     }
 
-    fn is_due(&self, now: u64) -> bool {
+    pub(crate) fn is_due(&self, now: u64) -> bool {
         now >= self.status.next
     }
 
@@ -407,7 +464,7 @@ impl Wanted {
         self.not_yet = now + pause_after(self.status.failures, self.chance).as_secs();
     }
 
-    fn issued(&mut self, facts: Facts) {
+    pub(crate) fn issued(&mut self, facts: Facts) {
         self.found(Some(facts));
         self.not_yet = 0;
         let issued = self.status.issued + 1;

@@ -32,6 +32,7 @@ pub(crate) fn read(mut s: Section<'_, '_>, key_period: Duration) -> FleetSetting
         stale_after: s.duration_or("stale_after", "never", Duration::from_secs(1)..=720 * HOUR),
         configuration: s.flag("configuration", false),
         bounds: bounds(&mut s),
+        certificates: s.flag("certificates", false),
         state: PathBuf::from(s.path_or("state", "path", &[], STATE)),
         key_period,
     }
@@ -105,8 +106,16 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     let mut findings = Vec::new();
     let fleet = &config.fleet;
     if !fleet.is_on() {
-        const OTHERS: [&str; 7] =
-            ["credentials", "secret", "ca", "name", "region", "stale_after", "configuration"];
+        const OTHERS: [&str; 8] = [
+            "credentials",
+            "secret",
+            "ca",
+            "name",
+            "region",
+            "stale_after",
+            "configuration",
+            "certificates",
+        ];
         for key in OTHERS {
             let at = settings.location("fleet", key);
             if at != Location::Nowhere && settings.get("fleet", key).is_some_and(is_changed) {
@@ -121,6 +130,12 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let cause = "a machine takes configurations of the fleet from nobody without its secret";
         let remedy = "write secret = \"/etc/afpa/fleet.key\", a file of at least 32 random bytes";
         let at = settings.location("fleet", "configuration");
+        findings.push(Finding::error(at, cause, remedy));
+    }
+    if fleet.certificates && fleet.secret.is_none() {
+        let cause = "certificates and their keys reach no server without the secret of the fleet";
+        let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes";
+        let at = settings.location("fleet", "certificates");
         findings.push(Finding::error(at, cause, remedy));
     }
     let at = || settings.location("fleet", "servers");

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::mpsc;
+
 use crate::configuring::{Asked, Outcome};
 use crate::folder::{FleetFolder, Kept};
 use crate::machine::Machine;
 use crate::message::{Heartbeat, Order};
 use crate::nats::{Agent, Way};
 use crate::orders::{Full, Orders};
+use crate::records::Records;
 use crate::seal::Secret;
 use crate::settings::{Credentials, FleetSettings};
 use crate::state::{FleetLook, OrderLook, Shared};
@@ -54,13 +57,16 @@ impl Fleet {
             ..Heartbeat::default()
         };
         let age = |kept: Kept| Duration::from_secs(unix().saturating_sub(kept.word));
-        let shared = Arc::new(Shared::new(orders, beat, kept.map(age).unwrap_or_default()));
+        let (desk, asks) = mpsc::unbounded_channel();
+        let age = kept.map(age).unwrap_or_default();
+        let shared = Arc::new(Shared::new(orders, beat, age, desk));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let agent = Agent {
             shared: Arc::clone(&shared),
             folder: folder.clone(),
             machine,
             way: Way { settings, credentials, secret },
+            asks: tokio::sync::Mutex::new(asks),
         };
         let kept = kept.map(|kept| kept.purges);
         let run = move || {
@@ -153,6 +159,11 @@ impl FleetView {
     /// The fleet now.
     pub fn look(&self) -> FleetLook {
         self.0.look()
+    }
+
+    /// The records that all machines have.
+    pub fn records(&self) -> Records {
+        Records::new(Arc::clone(&self.0))
     }
 
     /// How many members are live, and how many silent.

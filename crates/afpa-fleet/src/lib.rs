@@ -18,6 +18,7 @@
 //! | `folder.rs` | files that outlive the process |
 //! | `lease.rs` | a lease that one of all machines holds |
 //! | `keyring.rs` | seeds of keys that all machines have, which the holder of a lease makes |
+//! | `shelf.rs`, `records.rs`, `shelving.rs` | records that all machines have, each with a lease; for other threads; the conversation |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
 //! | `agent.rs`, `nats.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
@@ -43,10 +44,13 @@ mod nats;
 mod orders;
 mod owners;
 mod proof;
+mod records;
 mod rollout;
 mod seal;
 mod send;
 mod settings;
+mod shelf;
+mod shelving;
 mod state;
 mod window;
 
@@ -64,7 +68,9 @@ pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order, Refused};
 pub use orders::{Fate, Full, Orders, Queued};
 pub use owners::{Decision, Footing, Heat, Hot, Owner, Roster, Shed};
+pub use records::{HeldRecord, Records};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use settings::{Credentials, FleetSettings, NotCredentials};
+pub use shelf::{Changed, Sealed, Shelf, ShelfWrite};
 pub use state::{Counts, FleetLook, OrderLook};

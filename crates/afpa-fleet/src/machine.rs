@@ -25,6 +25,9 @@ pub trait Machine: Send + Sync {
     /// Uses the keys of these seeds from now on.
     fn take_seeds(&self, seeds: &Seeds);
 
+    /// A record of the fleet has another value; `None`: none. When this returns, it is in use.
+    fn take_record(&self, _key: &str, _value: Option<&str>) {}
+
     /// Sums since the start.
     fn readings(&self) -> Readings;
 

@@ -142,6 +142,14 @@ impl Members {
         standing
     }
 
+    /// Names of live machines that take records, and have not read all up to a place.
+    pub fn without_records(&self, place: &Position, now: Duration) -> Vec<String> {
+        let live = self.look(now).into_iter().filter(|member| member.silent.is_none());
+        let reads =
+            live.filter(|member| member.beat.certificates.is_some_and(|at| !at.is_at(place)));
+        reads.map(|member| member.beat.name).collect()
+    }
+
     /// Whether all that are there can have been heard.
     pub fn is_settled(&self, now: Duration) -> bool {
         self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED)

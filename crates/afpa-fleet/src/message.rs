@@ -114,6 +114,8 @@ pub struct Heartbeat {
     pub keys: Option<u64>,
     /// It makes the next shared keys.
     pub turns_keys: bool,
+    /// Records of certificates are read up to here; `None`: it takes none.
+    pub certificates: Option<Position>,
     /// It has just come, and wants to know who is there.
     pub asks: bool,
     /// This is its last one.

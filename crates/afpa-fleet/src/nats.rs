@@ -7,6 +7,7 @@
 //!      ├─ send(Bans)       likewise
 //!      ├─ configure        the configuration of the fleet: configure.rs
 //!      ├─ keep_keys        keys that all machines have: keep.rs
+//!      ├─ keep_records     records that all machines have, each with a lease: shelving.rs
 //!      ├─ listen           heartbeats of the others
 //!      └─ beat             our own; and whether there was no word for too long
 //! ```
@@ -25,6 +26,7 @@ use async_nats::jetstream::{Context, Message};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::folder::FleetFolder;
@@ -32,6 +34,7 @@ use crate::follower::{Begun, Follower, Found, Log, Position};
 use crate::machine::{Machine, Readings};
 use crate::members::BEAT;
 use crate::message::{Envelope, Heartbeat, Order};
+use crate::records::Ask;
 use crate::seal::Secret;
 use crate::send::forbidden;
 use crate::settings::{Credentials, FleetSettings};
@@ -56,7 +59,7 @@ const RECONNECT: Duration = Duration::from_secs(2);
 const GATHER: Duration = Duration::from_millis(5);
 
 /// Looks at a log in a row that show more than has come before the consumer is made anew.
-const STUCK: u32 = 3;
+pub(crate) const STUCK: u32 = 3;
 
 /// Looks at a log in a row that show less than has come before this machine believes it. A server that has just become the
 /// leader of a log may be behind for a moment.
@@ -86,6 +89,8 @@ pub(crate) struct Agent {
     pub(crate) folder: FleetFolder,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) way: Way,
+    /// Questions of other threads about records.
+    pub(crate) asks: tokio::sync::Mutex<UnboundedReceiver<Ask>>,
 }
 
 impl Agent {
@@ -107,6 +112,7 @@ impl Agent {
             never = self.send(Log::Bans, &streams) => match never {},
             never = self.configure_on(&streams) => match never {},
             never = self.keep_keys(&streams) => match never {},
+            never = self.keep_records(&streams) => match never {},
             never = self.listen(&client) => match never {},
             never = self.beat(&client) => match never {},
             () = self.shared.ends.notified() => {}
@@ -531,7 +537,7 @@ fn note(shared: &Shared, event: &Event) {
     shared.moved.notify_one();
 }
 
-fn found(info: &async_nats::jetstream::stream::Info) -> Found {
+pub(crate) fn found(info: &async_nats::jetstream::stream::Info) -> Found {
     let state = &info.state;
     Found {
         log: u64::try_from(info.created.unix_timestamp_nanos()).unwrap_or(0),

@@ -30,6 +30,8 @@ pub struct FleetSettings {
     pub configuration: bool,
     /// The bounds of those that are pushed here.
     pub bounds: Bounds,
+    /// Whether this machine shares certificates, and orders of certificates, with the others.
+    pub certificates: bool,
     /// The folder for what outlives the process.
     pub state: PathBuf,
     /// How long shared keys are the current ones: `ticket_lifetime` in `[tls]`.

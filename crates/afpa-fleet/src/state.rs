@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::configuring::{Asked, ConfigurationLook, Configuring, Outcome};
 use crate::folder::LeftQueue;
@@ -13,6 +14,8 @@ use crate::follower::{Log, Position};
 use crate::members::{MemberLook, Members, Standing};
 use crate::message::{Heartbeat, Order};
 use crate::orders::{BATCH, Fate, Full, Orders};
+use crate::records::{Ask, Desk};
+use crate::shelf::Shelf;
 use crate::window::Window;
 
 /// All of it, and the events that wake the thread.
@@ -32,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Notify,
     /// The thread is to end.
     pub(crate) ends: Notify,
+    /// For records.
+    pub(crate) desk: Desk,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,10 @@ pub(crate) struct State {
     pub(crate) trouble: Option<String>,
     /// Why there are no shared keys.
     pub(crate) key_trouble: Option<String>,
+    /// The records that all machines have; `None`: this machine takes none.
+    pub(crate) shelf: Option<Shelf>,
+    /// Why they do not come.
+    pub(crate) record_trouble: Option<String>,
     pub(crate) logs: [LogState; 2],
     pub(crate) counts: Counts,
     pub(crate) configuring: Configuring,
@@ -98,6 +107,12 @@ pub struct FleetLook {
     /// Why it has not got them.
     #[serde(default)]
     pub key_trouble: Option<String>,
+    /// How many records of certificates there are; `None`: this machine takes none.
+    #[serde(default)]
+    pub certificates: Option<usize>,
+    /// Why they do not come.
+    #[serde(default)]
+    pub certificate_trouble: Option<String>,
     /// Milliseconds since the last word about orders to purge; `None`: there was none yet.
     pub word_ms: Option<u64>,
     /// The number of the last order to purge, as far as it is known.
@@ -133,7 +148,12 @@ pub struct OrderLook {
 }
 
 impl Shared {
-    pub(crate) fn new(orders: Orders, beat: Heartbeat, word_before: Duration) -> Self {
+    pub(crate) fn new(
+        orders: Orders,
+        beat: Heartbeat,
+        word_before: Duration,
+        asks: UnboundedSender<Ask>,
+    ) -> Self {
         let members = Members::new(beat.instance.clone());
         let kept = (orders.count() > 0).then(|| orders.changes());
         let state = State {
@@ -149,6 +169,8 @@ impl Shared {
             twins: BTreeSet::new(),
             trouble: None,
             key_trouble: None,
+            shelf: None,
+            record_trouble: None,
             logs: [LogState::default(); 2],
             counts: Counts::default(),
             configuring: Configuring::default(),
@@ -163,6 +185,7 @@ impl Shared {
             moved: Notify::new(),
             asked: Notify::new(),
             ends: Notify::new(),
+            desk: Desk { asks, changed: Notify::new() },
         }
     }
 
@@ -269,6 +292,8 @@ impl Shared {
             trouble: state.trouble.clone().or_else(|| state.held.iter().flatten().next().cloned()),
             keys: state.beat.keys,
             key_trouble: state.key_trouble.clone(),
+            certificates: state.shelf.as_ref().map(Shelf::count),
+            certificate_trouble: state.record_trouble.clone(),
             word_ms: state.log(Log::Purges).word.and_then(ms),
             last_purge: state.log(Log::Purges).last,
             last_ban: state.log(Log::Bans).last,
@@ -295,6 +320,12 @@ impl Shared {
 }
 
 impl State {
+    /// Whether a server is reached, all records were read, and all machines that are there can have been heard.
+    pub(crate) fn reads_records(&self, now: Duration) -> bool {
+        let is_read = self.shelf.as_ref().is_some_and(Shelf::is_read);
+        is_read && self.connected && self.members.is_settled(now)
+    }
+
     /// The servers have said that there is no right to a subject.
     pub(crate) fn forbid(&mut self, subject: &str) {
         if self.forbidden.len() >= 2 * BATCH {

@@ -2,6 +2,7 @@
 
 mod bans;
 mod bed;
+mod certificates;
 mod config;
 mod configuration;
 mod faults;

@@ -155,6 +155,19 @@ fn a_machine_takes_configurations_with_the_secret_alone() {
     }
 }
 
+#[test]
+fn certificates_are_shared_with_the_secret_alone() {
+    let servers = "servers = [\"nats://10.0.0.5\"]\n";
+    let message = refused(&format!("[fleet]\n{servers}certificates = true\n{SITE}"));
+    assert!(message.contains("without the secret") && message.contains("afpa.toml:3"), "{message}");
+    assert!(message.contains("write secret = "), "{message}");
+    let text = format!("[fleet]\n{servers}secret = \"/s\"\ncertificates = true\n{SITE}");
+    assert!(parsed(&text).unwrap().config.fleet.certificates);
+    assert!(!parsed(&format!("[fleet]\n{servers}{SITE}")).unwrap().config.fleet.certificates);
+    let warnings = parsed(&format!("[fleet]\ncertificates = true\n{SITE}")).unwrap().warnings;
+    assert!(warnings.iter().any(|one| one.cause.contains("of a fleet without servers")));
+}
+
 /// A machine that takes configurations, and its file.
 fn taker(own: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();

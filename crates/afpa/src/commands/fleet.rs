@@ -178,6 +178,12 @@ fn summary(look: &FleetLook) -> String {
     if let Some(why) = &look.key_trouble {
         text.push_str(&format!("\nno shared keys come: {why}"));
     }
+    if let Some(count) = look.certificates {
+        text.push_str(&format!("\nrecords of certificates that all machines have: {count}"));
+    }
+    if let Some(why) = &look.certificate_trouble {
+        text.push_str(&format!("\nno certificates come: {why}"));
+    }
     for name in &look.twins {
         text.push_str(&format!(
             "\ntwo machines are named {name}: give each its own `name` in [fleet]"

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afpa_acme::{
-    AcmeSettings, Answer, ChallengeZones, Demand, Manager, OnDemand, Pace, Shared, StateFolder,
-    Statuses,
+    AcmeSettings, Answer, Answers, ChallengeZones, Challenges, Demand, Manager, OnDemand,
+    OtherMachines, Pace, Shared, StateFolder, Statuses,
 };
 use anyhow::Context as _;
 
@@ -15,6 +15,8 @@ use crate::privileges::Identity;
 #[derive(Default)]
 pub(super) struct AcmeState {
     shared: Shared,
+    /// The answers to challenges of orders of the fleet.
+    answers: Answers,
     running: Option<Running>,
 }
 
@@ -50,11 +52,16 @@ impl PreparedAcme {
 }
 
 impl AcmeState {
-    /// Sees to the certificates of a configuration, from [`begin`](Self::begin) on.
+    /// Sees to the certificates of a configuration, from [`begin`](Self::begin) on; together with others, if there are any.
     ///
     /// # Errors
     /// When its thread cannot be started.
-    pub(super) fn adopt(&mut self, prepared: PreparedAcme) -> anyhow::Result<()> {
+    pub(super) fn adopt(
+        &mut self,
+        prepared: PreparedAcme,
+        others: Option<OtherMachines>,
+    ) -> anyhow::Result<()> {
+        self.shared.others.store(others.map(Arc::new));
         let Some((settings, folder)) = prepared.0 else {
             self.running = None;
             self.shared.statuses.clear();
@@ -83,6 +90,11 @@ impl AcmeState {
     /// Records of DNS-01 are put there, unless a program sets them.
     pub(super) fn set_zones(&self, zones: Arc<dyn ChallengeZones>) {
         self.shared.challenges.set_zones(zones);
+    }
+
+    /// The open challenges, and those of orders of the fleet.
+    pub(super) fn answers(&self) -> (Challenges, Answers) {
+        (self.shared.challenges.clone(), self.answers.clone())
     }
 
     /// Answers to HTTP-01, for a configuration that orders certificates.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use afpa_acme::OtherMachines;
 use afpa_config::{Config, FastPathMode, Hierarchy};
 use afpa_fast_path::{AnswerSink, KernelScope, RunningFastPath, has_work, too_late};
 use afpa_module_http::{Global, Http};
@@ -12,6 +13,7 @@ use anyhow::Context as _;
 
 use super::build::{Next, Records};
 use super::dns::Moment;
+use super::fleet_certificates::Machines;
 use super::listeners::{Listeners, kernel_address};
 use super::serving::Serving;
 use super::{Server, convert, police};
@@ -54,8 +56,11 @@ impl Server {
         let limits = self.engine.connection_limits();
         note(self.dns.adopt(dns, &config, limits, &self.confinement));
         self.observed.dns.store(Arc::new(self.dns.counters()));
-        note(self.fleet.adopt(fleet, (&self.observed, &self.responses)));
-        note(self.acme.adopt(acme));
+        let parts = (&self.observed, &self.responses);
+        note(self.fleet.adopt(fleet, parts, self.acme.answers()));
+        let shares = config.fleet.is_on() && config.fleet.certificates;
+        let others = || Box::new(Machines(Arc::clone(&self.observed))) as OtherMachines;
+        note(self.acme.adopt(acme, shares.then(others)));
         self.tls.wait_on_demand(self.acme.on_demand(&config.acme));
         self.tls.take_on_demand(self.acme.on_demand_files());
         if moment == Moment::Reload || failures.is_empty() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use afpa_acme::{Answers, Challenges};
 use afpa_config::{KeyError, fleet_credentials, fleet_secret};
 use afpa_fleet::{
     Configure, Credentials, Fleet, FleetFolder, FleetSettings, FleetView, Kept, Machine, Order,
@@ -124,6 +125,7 @@ impl FleetState {
         &mut self,
         prepared: PreparedFleet,
         (observed, responses): (&Arc<Observed>, &Arc<Responses>),
+        (challenges, answers): (Challenges, Answers),
     ) -> anyhow::Result<()> {
         self.in_force.store(Arc::new(prepared.in_force));
         let running = self.running.as_ref().map(|running| &running.wanted);
@@ -157,6 +159,8 @@ impl FleetState {
             responses: Arc::clone(responses),
             in_force: Arc::clone(&self.in_force),
             configures: self.configures.clone(),
+            challenges,
+            answers,
         };
         let settings = wanted.settings.clone();
         let proofs = (wanted.credentials.clone(), wanted.secret.clone());
@@ -206,6 +210,8 @@ struct Local {
     responses: Arc<Responses>,
     in_force: Arc<ArcSwap<InForce>>,
     configures: mpsc::UnboundedSender<ToConfigure>,
+    challenges: Challenges,
+    answers: Answers,
 }
 
 impl Machine for Local {
@@ -249,6 +255,10 @@ impl Machine for Local {
 
     fn take_seeds(&self, seeds: &Seeds) {
         self.observed.seeds.store(Some(Arc::new(seeds.clone())));
+    }
+
+    fn take_record(&self, key: &str, value: Option<&str>) {
+        self.answers.note(&self.challenges, key, value);
     }
 
     fn readings(&self) -> Readings {

@@ -25,6 +25,7 @@ mod dns;
 mod drop_thread;
 mod error_pages;
 mod fleet;
+mod fleet_certificates;
 mod fleet_control;
 mod guards;
 mod helpers;

@@ -52,6 +52,7 @@ impl Observed {
             "lag": lag(&view),
             "waiting_orders": look.waiting,
             "keys": look.keys,
+            "certificates": look.certificates,
             "purges": look.counts.purges,
             "bans": look.counts.bans,
             "flushes": look.counts.flushes,
@@ -94,6 +95,10 @@ impl Observed {
         if let Some(turn) = look.keys {
             let turn = usize::try_from(turn).unwrap_or(usize::MAX);
             gauge(out, "fleet_keys_turn", "The turn of the shared keys in use", turn, None)?;
+        }
+        if let Some(count) = look.certificates {
+            let help = "Records of certificates that all machines have";
+            gauge(out, "fleet_certificate_records", help, count, None)?;
         }
         let counts = look.counts;
         let done = [

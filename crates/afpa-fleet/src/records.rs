@@ -1,0 +1,160 @@
+//! Records that all machines have, for other threads: they ask, and the thread of the fleet writes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use crate::follower::Position;
+use crate::state::Shared;
+
+/// How often a holder looks whether the others have seen what it has written.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The answer of the thread of the fleet; an error is for people.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, String>>;
+
+/// A question of another thread.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// To take a record. Whether that is done.
+    Take(String, Answer<bool>),
+    /// To write a value to one that this process holds, and to hold it on or to give it back.
+    Put(String, Arc<str>, bool, Answer<Position>),
+    /// To give it back as it is.
+    Leave(String),
+}
+
+/// The part that thread and askers have in common.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) asks: mpsc::UnboundedSender<Ask>,
+    /// A value has changed.
+    pub(crate) changed: tokio::sync::Notify,
+}
+
+/// The records of a fleet.
+#[derive(Clone, Debug)]
+pub struct Records(Arc<Shared>);
+
+/// A record that this process holds. Dropping it gives it back.
+#[derive(Debug)]
+pub struct HeldRecord {
+    shared: Arc<Shared>,
+    key: String,
+    /// The place of the last write.
+    written: Option<Position>,
+    is_over: bool,
+}
+
+impl Records {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Whether a server is reached, all records were read, and all machines that are there can have been heard.
+    pub fn are_read(&self) -> bool {
+        self.0.lock().reads_records(self.0.now())
+    }
+
+    /// The value of a record, as it was last heard.
+    pub fn value(&self, key: &str) -> Option<Arc<str>> {
+        self.0.lock().shelf.as_ref()?.value(key)
+    }
+
+    /// Waits until a value changes.
+    pub async fn changed(&self) {
+        self.0.desk.changed.notified().await;
+    }
+
+    /// Takes a record; `None`: another machine has it.
+    ///
+    /// # Errors
+    /// When the servers cannot be asked, with the reason for people.
+    pub async fn take(&self, key: &str) -> Result<Option<HeldRecord>, String> {
+        let is_taken = ask(&self.0, |answer| Ask::Take(key.to_owned(), answer)).await?;
+        let (shared, key) = (Arc::clone(&self.0), key.to_owned());
+        Ok(is_taken.then(|| HeldRecord { shared, key, written: None, is_over: false }))
+    }
+}
+
+impl HeldRecord {
+    /// Its value.
+    pub fn value(&self) -> Option<Arc<str>> {
+        self.shared.lock().shelf.as_ref()?.value(&self.key)
+    }
+
+    /// Whether nobody else can hold it yet.
+    pub fn holds(&self) -> bool {
+        let now = self.shared.now();
+        self.shared.lock().shelf.as_ref().is_some_and(|shelf| shelf.holds(&self.key, now))
+    }
+
+    /// Writes another value.
+    ///
+    /// # Errors
+    /// When it is not held any more, or nobody knows whether the servers have the value.
+    pub async fn put(&mut self, value: Arc<str>) -> Result<(), String> {
+        let put = |answer| Ask::Put(self.key.clone(), value, true, answer);
+        self.written = Some(ask(&self.shared, put).await?);
+        Ok(())
+    }
+
+    /// Writes the last value, and gives the record back.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub async fn give_back(mut self, value: Arc<str>) -> Result<(), String> {
+        self.is_over = true;
+        let key = self.key.clone();
+        ask(&self.shared, |answer| Ask::Put(key, value, false, answer)).await.map(|_| ())
+    }
+
+    /// Waits until all live machines that have records have seen what was written last, but no longer than `most`. Names
+    /// of those that have not.
+    pub async fn seen(&self, most: Duration) -> Vec<String> {
+        let Some(place) = self.written else { return Vec::new() };
+        let deadline = self.shared.now().saturating_add(most);
+        loop {
+            let now = self.shared.now();
+            let waiting = self.shared.lock().members.without_records(&place, now);
+            if waiting.is_empty() || now >= deadline {
+                return waiting;
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+impl Drop for HeldRecord {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // Without a thread of the fleet its lease runs out.
+            let _ = self.shared.desk.asks.send(Ask::Leave(std::mem::take(&mut self.key)));
+        }
+    }
+}
+
+async fn ask<T>(shared: &Shared, question: impl FnOnce(Answer<T>) -> Ask) -> Result<T, String> {
+    let gone = "this machine takes part in no fleet any more";
+    let (answer, answered) = oneshot::channel();
+    shared.desk.asks.send(question(answer)).map_err(|_| gone.to_owned())?;
+    answered.await.unwrap_or_else(|_| Err(gone.to_owned()))
+}
+
+/// Nobody answers them now.
+pub(crate) fn refuse(asks: &mut mpsc::UnboundedReceiver<Ask>, why: &str) {
+    let mut left = VecDeque::new();
+    while let Ok(ask) = asks.try_recv() {
+        left.push_back(ask);
+    }
+    for ask in left {
+        match ask {
+            Ask::Take(_, answer) => drop(answer.send(Err(why.to_owned()))),
+            Ask::Put(_, _, _, answer) => drop(answer.send(Err(why.to_owned()))),
+            Ask::Leave(_) => {}
+        }
+    }
+}
